@@ -15,6 +15,7 @@ from service.app.bots import Bots
 from service.app.changes import BOT_WAIT_MS
 from service.app.games import Games
 from service.app.identity import Chance, SystemChance
+from service.app.presence import FLUSH_SECONDS
 from service.app.sweeper import Sweeper
 from service.app.watch import Watch
 from service.errors import StoreUnavailable, TooManyGames, TooManyGuesses
@@ -48,7 +49,7 @@ REMIND_CHECKS: Final = 60
 COUNT_SECONDS: Final = 10.0
 """The interval of game counts."""
 
-FLUSH_SECONDS: Final = 0.25
+LAST_ANSWERS_SECONDS: Final = 0.25
 """Grace period for the last answers to leave the process."""
 
 STATELESS: Final = frozenset({"rummikub.v1.ValidationService", "rummikub.v1.AnalysisService"})
@@ -89,6 +90,7 @@ class Server:
         self._store = store
         self._store.observe = self.metrics.store
         games = Games(self._store, chance or SystemChance(), BOT_WAIT_MS + settings.bot_delay_ms)
+        self._presence = games.presence
         watch = Watch(games, self._store, settings.heartbeat_seconds, self._stopping)
         self.sweeper = Sweeper(games, self._store, settings.sweep_seconds, self._stopping)
         validation = Validator()
@@ -163,6 +165,7 @@ class Server:
         self._spawn("store-check", self._every(PING_SECONDS, self._check_store))
         self._spawn("game-count", self._every(COUNT_SECONDS, self._count_games))
         self._spawn("sweeper", self.sweeper.run())
+        self._spawn("presence", self._every(FLUSH_SECONDS, self._presence.flush))
 
     def _listen(self) -> int:
         credentials = server_credentials(self._settings)
@@ -236,6 +239,7 @@ class Server:
         cross it, and clients do not retry those.
         """
         self._health.shut_down()
+        self._presence.stop()
         self._stopping.set()
         self._interceptor.cancel_pending_requests()
         self._validation.end_streams()
@@ -245,7 +249,7 @@ class Server:
             async with asyncio.timeout(self._settings.drain_seconds):
                 await self._drained()
         await asyncio.to_thread(self.slow_calls.close)
-        await asyncio.sleep(FLUSH_SECONDS)
+        await asyncio.sleep(LAST_ANSWERS_SECONDS)
         shut_down_connections({self.port, self.validation_port})
         closing = [self._server.stop(CLOSING_SECONDS)]
         if self._validation_listener is not None:

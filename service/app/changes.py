@@ -29,7 +29,7 @@ from service.app.commands import (
     JoinOrCreateGame,
     decide_due,
 )
-from service.app.identity import Chance, join_codes, new_game_id, requested_game_id
+from service.app.identity import Caller, Chance, join_codes, new_game_id, requested_game_id
 from service.errors import DuplicateRequest, Fault, GameNotFound, StaleState, StoredFormatUnknown, StoreUnavailable
 from service.storage.base import (
     NO_ETAG,
@@ -84,13 +84,17 @@ class ChangeLoop:
         store: The store.
         chance: The source of randomness.
         bot_wait_ms: How long after a change a bot counts as forgotten.
+        on_call: Gets the game and the caller of each accepted change.
     """
 
-    def __init__(self, store: GameStore, chance: Chance, bot_wait_ms: int) -> None:
+    def __init__(
+        self, store: GameStore, chance: Chance, bot_wait_ms: int, on_call: Callable[[str, Caller], None]
+    ) -> None:
         self._store = store
         self._chance = chance
         self._bot_wait_ms = bot_wait_ms
         self._on_bot_turn: Callable[[Record], None] = lambda _: None
+        self._on_call = on_call
         # The event loop's own threads also resolve the store's address, so searches must not occupy them.
         self._searches = ThreadPoolExecutor(SEARCH_THREADS, "rules")
 
@@ -109,11 +113,15 @@ class ChangeLoop:
             command: The change.
             runner: Makes the decision off the event loop; for one that may take long.
         """
-        return await self.retrying(command, lambda: self._try_change(command, runner))
+        answer = await self.retrying(command, lambda: self._try_change(command, runner))
+        self._on_call(command.game_id, command.request.caller)
+        return answer
 
     async def run_cached(self, command: GameCommand) -> bytes:
         """Changes a game with one commit if it is cached, otherwise as `run` does."""
-        return await self.retrying(command, lambda: self._try_cached(command))
+        answer = await self.retrying(command, lambda: self._try_cached(command))
+        self._on_call(command.game_id, command.request.caller)
+        return answer
 
     async def basis(self, game_id: str) -> Basis:
         """Returns a game to decide on, after what was due in it. Raises GameNotFound."""

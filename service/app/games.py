@@ -1,6 +1,7 @@
 """The use cases of games: changes by commands, and reads."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from engine.drafts import Draft
@@ -35,8 +36,17 @@ from service.app.drafts import DraftRequest, Drafts
 from service.app.game_lists import GameFilter, list_games
 from service.app.history import earlier_record, exported
 from service.app.identity import Caller, Chance, player_seat_in, seat_in
+from service.app.presence import Presence, presence_in
 from service.app.quick_play import QuickPlay
-from service.app.views import ChangeView, GameSnapshotView, change_view, committed_view, snapshot_view, turn_result
+from service.app.views import (
+    ChangeView,
+    GameSnapshotView,
+    SeatPresence,
+    change_view,
+    committed_view,
+    snapshot_view,
+    turn_result,
+)
 from service.errors import (
     ActionRefused,
     GameNotFound,
@@ -55,12 +65,16 @@ class Games:
         store: The store.
         chance: The source of randomness.
         bot_wait_ms: How long after a change a bot that has not acted counts as forgotten.
+
+    Attributes:
+        presence: Has the callers with a seat marked as seen.
     """
 
     def __init__(self, store: GameStore, chance: Chance, bot_wait_ms: int = BOT_WAIT_MS) -> None:
         self._store = store
         self._chance = chance
-        self._changes = ChangeLoop(store, chance, bot_wait_ms)
+        self.presence = Presence(store)
+        self._changes = ChangeLoop(store, chance, bot_wait_ms, self.presence.seen)
         self._quick_play = QuickPlay(store, chance, self._changes)
         self._drafts = Drafts(store, self._changes)
 
@@ -143,7 +157,9 @@ class Games:
 
     async def save_draft(self, draft: DraftRequest, caller: Caller, runner: OffLoopRunner | None = None) -> Draft:
         """Saves the table that a player is arranging (Drafts.save)."""
-        return await self._drafts.save(draft, caller, runner)
+        saved = await self._drafts.save(draft, caller, runner)
+        self.presence.seen(draft.game_id, caller)
+        return saved
 
     async def play_turn(
         self, turn: TurnRequest, request: RequestIdentity, encode: TurnEncoder, runner: OffLoopRunner | None = None
@@ -167,6 +183,7 @@ class Games:
         """Returns the answer to a turn without storing it. Raises ActionRefused for any violation."""
         basis = await self._changes.basis(command.game_id)
         seat = player_seat_in(basis.record, command.request.caller)
+        self.presence.seen(command.game_id, command.request.caller)
         view = snapshot_view(basis.record, seat, basis.now_ms)
         applied = (await self._changes.decide(command.decide, basis, runner)).applied
         if applied.violations:
@@ -174,28 +191,38 @@ class Games:
         return command.encode_turn(replace(turn_result(view, applied), tiles_drawn=()))
 
     async def get_game(self, game_id: str, caller: Caller, revision: int = 0) -> GameSnapshotView:
-        """Returns the caller's view of a game, or the one at an earlier revision. Raises HistoryUnavailable."""
-        record, seat, now_ms = await self._load_for(game_id, caller)
+        """Returns the caller's view of a game, with the presence of its players, or the one at an earlier revision.
+
+        Raises HistoryUnavailable.
+        """
+        loaded, presence = await self.load_with_presence(game_id)
+        record, seat = self._record_for(loaded, caller)
         if revision not in {0, record.game.revision}:
-            return snapshot_view(await earlier_record(self._store, record, revision), seat, now_ms)
+            return snapshot_view(await earlier_record(self._store, record, revision), seat, loaded.now_ms)
         draft = await self._store.draft(game_id) if sees_drafts(record.game, seat) else None
-        return snapshot_view(record, seat, now_ms, draft)
+        return snapshot_view(record, seat, loaded.now_ms, draft, presence)
 
     async def export_game(self, game_id: str, caller: Caller) -> GameRecord:
         """Returns the record of a game that has ended. Raises GameNotOver, RecordHidden, HistoryUnavailable."""
-        record, _, _ = await self._load_for(game_id, caller)
+        record, _ = self._record_for(await self._changes.load(game_id), caller)
         if record.state is not GameState.FINISHED:
             raise GameNotOver
         if record.game.ruleset.racks_shown is RacksShown.HIDDEN:
             raise RecordHidden
         return await exported(self._store, record)
 
-    async def _load_for(self, game_id: str, caller: Caller) -> tuple[Record, int | None, int]:
-        """Returns a game, the caller's seat, and the store's time. Raises GameNotFound."""
-        loaded = await self._changes.load(game_id)
+    async def load_with_presence(self, game_id: str) -> tuple[Loaded, Mapping[int, SeatPresence] | None]:
+        """Returns a game for readers, and the presence of its players, read together."""
+        loaded, seen = await asyncio.gather(self._changes.load(game_id), self.presence.read(game_id))
+        return loaded, presence_in(loaded, seen)
+
+    def _record_for(self, loaded: Loaded, caller: Caller) -> tuple[Record, int | None]:
+        """Returns a loaded game and the caller's seat. Raises GameNotFound."""
         if loaded.record is None:
             raise GameNotFound
-        return loaded.record, seat_in(loaded.record, caller), loaded.now_ms
+        seat = seat_in(loaded.record, caller)
+        self.presence.seen(loaded.record.game_id, caller)
+        return loaded.record, seat
 
     async def list_games(self, wanted: GameFilter, cursor: str, limit: int) -> tuple[tuple[GameSnapshotView, ...], str]:
         """Returns a spectator's views of public games, newest first, and the next cursor."""
@@ -209,7 +236,7 @@ class Games:
 
         Raises HistoryUnavailable if the game has not had the revision, or the changes after it are no longer kept.
         """
-        _, seat, _ = await self._load_for(game_id, caller)
+        _, seat = self._record_for(await self._changes.load(game_id), caller)
         entries = await self._store.events(game_id, after_revision + 1, limit + 1)
         if after_revision and (not entries or entries[0].revision != after_revision + 1):
             oldest, newest = await self._store.bounds(game_id)

@@ -65,6 +65,11 @@ def new_game_id(chance: Chance) -> str:
     return chance.token_bytes(16).hex()
 
 
+def new_server_id() -> str:
+    """Returns 64 random bits as 16 hexadecimal digits."""
+    return secrets.token_hex(8)
+
+
 def requested_game_id(secret: bytes, request_key: str) -> str:
     """Returns the id of the game that a creation request makes: 128 bits derived from the store's secret.
 

@@ -1,5 +1,6 @@
 """Views of stored games and changes: the engine's views with the record's public fields, without tokens and nonces."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engine.drafts import Draft
@@ -12,10 +13,20 @@ from service.storage.base import Entry, GameState, Record, Visibility
 
 
 @dataclass(frozen=True, slots=True)
+class SeatPresence:
+    """Whether the owner of a seat watches the game, and when they were seen last (0: never), by the store's clock."""
+
+    seat: int
+    is_connected: bool
+    last_seen_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class GameSnapshotView:
     """A stored game as one seat or a spectator sees it, and the store's time of the reading.
 
-    `join_code` is empty for spectators, and after the start.
+    `presence` has the presence of each player who is not a bot, by seat; None where it is not shown. `join_code` is
+    empty for spectators, and after the start.
     """
 
     game_id: str
@@ -27,6 +38,7 @@ class GameSnapshotView:
     visibility: Visibility
     labels: tuple[tuple[str, str], ...]
     join_code: str
+    presence: Mapping[int, SeatPresence] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +62,16 @@ class TurnResult:
     violations: tuple[Violation, ...] = ()
 
 
-def snapshot_view(
-    record: Record, seat: int | None, now_ms: int, draft: Draft | None = None, *, is_creator: bool = False
+def snapshot_view(  # noqa: PLR0913 - what is not in the record is optional
+    record: Record,
+    seat: int | None,
+    now_ms: int,
+    draft: Draft | None = None,
+    presence: Mapping[int, SeatPresence] | None = None,
+    *,
+    is_creator: bool = False,
 ) -> GameSnapshotView:
-    """Returns the view of a stored game and its last draft for a seat.
+    """Returns the view of a stored game for a seat, with its last draft and the presence of its players.
 
     None is a spectator, or the game's creator.
     """
@@ -69,6 +87,7 @@ def snapshot_view(
         listing.visibility,
         listing.labels,
         listing.join_code if sees_code else "",
+        presence,
     )
 
 

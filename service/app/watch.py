@@ -6,15 +6,25 @@ or from the store if the feed no longer keeps them.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from dataclasses import dataclass
+from enum import Flag
 from typing import Final
 
 from engine.drafts import Draft
 from service.app.games import Games
 from service.app.identity import SPECTATOR, Caller, seat_in
-from service.app.views import ChangeView, GameSnapshotView
-from service.app.watch_feed import LAG, Feed, SharedChange, SharedSnapshot, SharedView, WakeQueue
+from service.app.views import ChangeView, GameSnapshotView, SeatPresence
+from service.app.watch_feed import (
+    LAG,
+    Feed,
+    Presences,
+    SharedChange,
+    SharedGame,
+    SharedView,
+    WakeQueue,
+    changed_presence,
+)
 from service.errors import EtagMismatch, GameNotFound, HistoryUnavailable
 from service.storage.base import GameState, GameStore, Record
 
@@ -22,6 +32,14 @@ CLOSING_MS: Final = 1_000
 """The shortest wait before a watcher of a stopping server reconnects."""
 CLOSING_SPREAD_MS: Final = 2
 """How much longer each watcher waits than the one before: about what its return costs another server."""
+
+
+class Content(Flag):
+    """What a watcher gets after each change."""
+
+    CHANGES = 1
+    GAMES = 2
+    BOTH = CHANGES | GAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +54,13 @@ class Change:
     """The next change."""
 
     shared: SharedView[ChangeView]
+
+
+@dataclass(frozen=True, slots=True)
+class GameAfter:
+    """The game after the next change."""
+
+    shared: SharedView[GameSnapshotView]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +86,14 @@ class LiveDraft:
     shared: SharedView[Draft]
 
 
-Update = Snapshot | Change | Heartbeat | Closing | LiveDraft
+@dataclass(frozen=True, slots=True)
+class PresenceChange:
+    """The owner of a seat has connected or gone away."""
+
+    seat: SeatPresence
+
+
+Update = Snapshot | Change | GameAfter | LiveDraft | PresenceChange | Heartbeat | Closing
 
 
 @dataclass(slots=True)
@@ -73,26 +105,95 @@ class _Position:
         etag: That revision's etag.
         caller: The watcher.
         seat: The caller's seat; None for a spectator.
-        seated: A revision at which the seat was the caller's. A player who left the seat before was another one.
+        content: What the watcher gets after each change.
+        loaded: A game that was loaded. Its seat was the caller's; a player who left the seat before was another one.
         turn_revision: The revision of the turn in progress; 0 if there is none.
         draft_number: The number of the last draft that the watcher got of this turn.
+        record: The game at this position, for a watcher of games; None before a resuming watcher reaches `loaded`.
+        presence: The presence of the players as the watcher knows it; None if it knows none.
     """
 
     revision: int
     etag: str
     caller: Caller
     seat: int | None
-    seated: int
+    content: Content
+    loaded: SharedGame
     turn_revision: int
-    draft_number: int = 0
+    draft_number: int
+    record: Record | None
+    presence: Presences | None
 
-    def advance(self, change: SharedChange) -> None:
-        """Moves past a change. A watcher whose seat is given up becomes a spectator."""
+    @classmethod
+    def at(cls, loaded: SharedGame, caller: Caller, content: Content) -> "_Position":
+        """Returns the position of a loaded game. Raises GameNotFound for a token of another game."""
+        record = loaded.record
+        return cls(
+            revision=record.game.revision,
+            etag=record.etag,
+            caller=caller,
+            seat=seat_in(record, caller),
+            content=content,
+            loaded=loaded,
+            turn_revision=loaded.turn_revision,
+            draft_number=loaded.draft_number,
+            record=record,
+            presence=loaded.presence,
+        )
+
+    def skip_to(self, loaded: SharedGame) -> None:
+        """Moves to a loaded game. If the caller's token is revoked, the watcher becomes a spectator."""
+        self.loaded, self.record = loaded, loaded.record
+        self.revision, self.etag = loaded.record.game.revision, loaded.record.etag
+        self.turn_revision, self.draft_number = loaded.turn_revision, loaded.draft_number
+        self.presence = loaded.presence
+        try:
+            self.seat = seat_in(loaded.record, self.caller)
+        except GameNotFound:
+            self.seat = None
+
+    def go_back(self, revision: int, etag: str) -> None:
+        """Moves to the revision from which a watcher resumes."""
+        if revision != self.revision:
+            self.record = None
+        self.revision, self.etag = revision, etag
+        self.draft_number, self.presence = 0, None
+
+    def advance(self, change: SharedChange, presence: Presences | None) -> Iterator["Change | GameAfter"]:
+        """Moves past a change and yields its updates. A watcher whose seat is given up becomes a spectator.
+
+        Args:
+            change: The next change.
+            presence: The presence of the players, for the game after the change.
+        """
+        if Content.CHANGES in self.content:
+            yield Change(change.view_for(self.seat))
         self.revision, self.etag = change.revision, change.etag
         if change.turn_revision is not None:
             self.turn_revision, self.draft_number = change.turn_revision, 0
-        if self.seat in change.seats_left and change.revision > self.seated:
+        if self.seat in change.seats_left and change.revision > self.loaded.record.game.revision:
             self.caller, self.seat = SPECTATOR, None
+        if Content.GAMES in self.content:
+            after = self._after(change, presence)
+            if after is not None:
+                self.record, self.presence, self.draft_number = after.record, after.presence, after.draft_number
+                yield GameAfter(after.view_for(self.seat))
+
+    def see_presence(self, presence: Presences | None) -> Iterator[PresenceChange]:
+        """Yields what is new to the watcher in the presence of the players."""
+        before, self.presence = self.presence, presence
+        yield from map(PresenceChange, changed_presence(before, presence))
+
+    def _after(self, change: SharedChange, presence: Presences | None) -> SharedGame | None:
+        """Returns the game after the next change; None if it is unknown because it is older than the loaded one."""
+        if self.record is not None:
+            return change.after(self.record, presence)
+        loaded = self.loaded.record
+        if change.revision < loaded.game.revision:
+            return None
+        if change.etag != loaded.etag:
+            raise EtagMismatch(loaded.game.revision)
+        return self.loaded
 
 
 class Watch:
@@ -115,22 +216,22 @@ class Watch:
         self._closed = 0
 
     async def watch(  # noqa: C901 - the whole life of a watcher
-        self, game_id: str, caller: Caller, after_revision: int, etag: str
+        self, game_id: str, caller: Caller, after_revision: int, etag: str, content: Content = Content.CHANGES
     ) -> AsyncGenerator[Update, None]:
         """Yields a game's updates after a revision; 0 begins with a snapshot. Ends with the game or the server."""
-        async with self._feed(game_id) as feed:
+        async with self._feed(game_id) as feed, contextlib.AsyncExitStack() as connection:
             snapshot = await feed.snapshot()
-            seat = seat_in(snapshot.record, caller)
+            position = _Position.at(snapshot, caller, content)
+            connection.enter_context(self._games.presence.watching(game_id, caller))
             await feed.turn()
             feed.start_at(snapshot.record)
-            revision = snapshot.record.game.revision
-            position = _Position(revision, snapshot.record.etag, caller, seat, revision, snapshot.turn_revision)
-            if after_revision:
-                await self._resume(feed, snapshot.record, position, after_revision, etag)
+            revision = position.revision
+            is_live = _begins_with_snapshot(position, after_revision, etag)
+            if is_live:
+                yield Snapshot(snapshot.view_for(position.seat))
             else:
-                position.draft_number = snapshot.draft_number
-                yield Snapshot(snapshot.view_for(seat))
-            is_live, is_over = not after_revision, _is_last(snapshot.record, position)
+                await self._resume(feed, position, after_revision, etag)
+            is_resuming, is_over = not is_live, _is_last(snapshot.record, position)
             while True:
                 changes = await self._changes(feed, position, revision, is_live=is_live)
                 if changes is None:
@@ -139,17 +240,20 @@ class Watch:
                     yield Snapshot(snapshot.view_for(position.seat))
                     continue
                 for change in changes[:LAG]:
-                    shared = change.view_for(position.seat)
-                    position.advance(change)
+                    for update in position.advance(change, feed.presence):
+                        yield update
                     is_over = is_over or change.ends_the_game
-                    yield Change(shared)
                 if len(changes) > LAG:
                     continue
                 if is_over:
                     return
-                if after_revision and not is_live and not changes:
+                if is_resuming and not is_live and not changes:
                     yield Heartbeat(position.revision)  # confirms to a resuming watcher that the stream works
                 is_live = True
+                if position.seat is None:
+                    await connection.aclose()  # a seat that was given up is no longer watched by its former owner
+                for news in position.see_presence(feed.presence):
+                    yield news
                 if changes:
                     continue
                 if self._stopping.is_set():
@@ -186,17 +290,18 @@ class Watch:
         self._closed += 1
         return CLOSING_MS + self._closed * CLOSING_SPREAD_MS
 
-    async def _resume(self, feed: Feed, record: Record, position: _Position, revision: int, etag: str) -> None:
+    async def _resume(self, feed: Feed, position: _Position, revision: int, etag: str) -> None:
         """Moves a position to the revision that a caller resumes from. Raises HistoryUnavailable, EtagMismatch."""
-        found = record.etag if revision == record.game.revision else feed.etag_at(revision)
+        newest = position.revision
+        found = position.etag if revision == newest else feed.etag_at(revision)
         if found is None:
             page = await feed.read(revision)
             if page.revision != revision:
                 raise HistoryUnavailable(*await feed.bounds())
             found = page.etag
         if etag not in {"", found}:
-            raise EtagMismatch(record.game.revision)
-        position.revision, position.etag = revision, found
+            raise EtagMismatch(newest)
+        position.go_back(revision, found)
 
     async def _changes(
         self, feed: Feed, position: _Position, known: int, *, is_live: bool
@@ -226,19 +331,19 @@ class Watch:
             raise EtagMismatch(page.end[0])
         return None if is_live and len(page.changes) > LAG else page.changes
 
-    async def _skip_ahead(self, feed: Feed, position: _Position) -> SharedSnapshot:
-        """Moves a watcher who fell behind to the current game. If its token is revoked, it becomes a spectator."""
+    async def _skip_ahead(self, feed: Feed, position: _Position) -> SharedGame:
+        """Moves a watcher who fell behind to the current game."""
         snapshot = await feed.snapshot()
-        try:
-            position.seat = seat_in(snapshot.record, position.caller)
-        except GameNotFound:
-            position.seat = None
+        position.skip_to(snapshot)
         await feed.turn()
         feed.start_at(snapshot.record)
-        position.revision = position.seated = snapshot.record.game.revision
-        position.etag = snapshot.record.etag
-        position.turn_revision, position.draft_number = snapshot.turn_revision, snapshot.draft_number
         return snapshot
+
+
+def _begins_with_snapshot(position: _Position, after_revision: int, etag: str) -> bool:
+    """Returns whether a stream begins with a snapshot: of a new watcher, or one of games that has another revision."""
+    is_current = after_revision == position.revision and etag in {"", position.etag}
+    return not after_revision or (position.content is Content.GAMES and not is_current)
 
 
 def _next_draft(feed: Feed, position: _Position) -> SharedView[Draft] | None:

@@ -10,19 +10,20 @@ event loop, taking the feeds in turn.
 import asyncio
 import contextlib
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final, Generic, TypeVar
 
 from engine.drafts import Draft
 from engine.events import Event, GameEnded, PlayerLeft, RoundEnded, TurnStarted
 from engine.game import Playing
+from engine.replay import advance
 from engine.ruleset import DraftVisibility
 from service.app.games import Games
-from service.app.views import ChangeView, GameSnapshotView, change_view, snapshot_view
+from service.app.views import ChangeView, GameSnapshotView, SeatPresence, change_view, snapshot_view
 from service.errors import Fault, GameNotFound, StoreUnavailable
-from service.storage.base import Entry, GameStore, Loaded, Record
+from service.storage.base import Entry, GameStore, Record
 
 LAG: Final = 64
 """A live watcher who is more changes behind gets a snapshot."""
@@ -32,6 +33,8 @@ WOKEN_AT_ONCE: Final = 64
 """How many watchers are woken in one iteration of the event loop, in about 4 ms."""
 
 _T = TypeVar("_T")
+Presences = Mapping[int, SeatPresence]
+"""The presence of a game's players, by seat."""
 
 
 @dataclass(slots=True, eq=False)
@@ -47,10 +50,44 @@ class SharedView(Generic[_T]):
     data: bytes | None = None
 
 
+class SharedGame:
+    """A game for several watchers, with a view for each kind of viewer.
+
+    Args:
+        record: The game.
+        now_ms: The store's time of its views.
+        presence: The presence of its players, if that is known.
+        draft: The last draft, if it is known.
+    """
+
+    def __init__(self, record: Record, now_ms: int, presence: Presences | None, draft: Draft | None = None) -> None:
+        self.record = record
+        self.presence = presence
+        self._now_ms = now_ms
+        self._draft = draft
+        self.turn_revision = 0
+        """The revision of the turn in progress; 0 if there is none."""
+        if isinstance(record.game.phase, Playing):
+            self.turn_revision = record.game.phase.round.turn.revision
+        self.draft_number = draft.number if draft and draft.turn_revision == self.turn_revision else 0
+        """The number of that turn's draft; 0 if there is none."""
+        self._views: dict[int | None, SharedView[GameSnapshotView]] = {}
+
+    def view_for(self, seat: int | None) -> SharedView[GameSnapshotView]:
+        """Returns the view of a seat, or of a spectator."""
+        view = self._views.get(seat)
+        if view is None:
+            view = self._views[seat] = SharedView(
+                snapshot_view(self.record, seat, self._now_ms, self._draft, self.presence)
+            )
+        return view
+
+
 class SharedChange:
     """A change that all watchers of a game get, with a view for each kind of viewer."""
 
     __slots__ = (
+        "_after",
         "_entry",
         "_views",
         "ends_the_game",
@@ -64,6 +101,7 @@ class SharedChange:
     def __init__(self, entry: Entry, previous_etag: str) -> None:
         self._entry = entry
         self._views: dict[int | None, SharedView[ChangeView]] = {}
+        self._after: SharedGame | None = None
         self.revision = entry.revision
         self.etag = entry.etag
         self.previous_etag = previous_etag
@@ -79,6 +117,18 @@ class SharedChange:
         if view is None:
             view = self._views[seat] = SharedView(change_view(self._entry, seat))
         return view
+
+    def after(self, before: Record, presence: Presences | None) -> SharedGame:
+        """Returns the game after the change, as of the change's time; its tokens are those before the change.
+
+        All watchers get the presence that the first one passes.
+        """
+        if self._after is None:
+            entry = self._entry
+            game = advance(before.game, entry.events)
+            after = replace(before, game=game, etag=entry.etag, updated_ms=entry.time_ms)
+            self._after = SharedGame(after, entry.time_ms, presence)
+        return self._after
 
 
 def _next_turn(event: Event) -> int | None:
@@ -111,31 +161,6 @@ class ChangePage:
     def end(self) -> tuple[int, str]:
         """Revision and etag of the last entry."""
         return (self.changes[-1].revision, self.changes[-1].etag) if self.changes else (self.revision, self.etag)
-
-
-class SharedSnapshot:
-    """A game that was loaded once for several watchers. The constructor raises GameNotFound."""
-
-    def __init__(self, loaded: Loaded, draft: Draft | None) -> None:
-        if loaded.record is None:
-            raise GameNotFound
-        self.record: Record = loaded.record
-        self._now_ms = loaded.now_ms
-        self._draft = draft
-        self.turn_revision = 0
-        """The revision of the turn in progress; 0 if there is none."""
-        if isinstance(self.record.game.phase, Playing):
-            self.turn_revision = self.record.game.phase.round.turn.revision
-        self.draft_number = draft.number if draft and draft.turn_revision == self.turn_revision else 0
-        """The number of that turn's draft; 0 if there is none."""
-        self._views: dict[int | None, SharedView[GameSnapshotView]] = {}
-
-    def view_for(self, seat: int | None) -> SharedView[GameSnapshotView]:
-        """Returns the view of a seat, or of a spectator."""
-        view = self._views.get(seat)
-        if view is None:
-            view = self._views[seat] = SharedView(snapshot_view(self.record, seat, self._now_ms, self._draft))
-        return view
 
 
 class WakeQueue:
@@ -243,8 +268,11 @@ class Feed:
         self._waiting: list[asyncio.Future[bool]] = []
         self._reads: dict[int, asyncio.Task[ChangePage]] = {}
         self.watchers = 0
-        self.snapshot = CoalescedRead(lambda: _snapshot(games, store, game_id))
-        """Returns the current game (SharedSnapshot)."""
+        self._games = games
+        self.presence: Presences | None = None
+        """The presence of the players as it was read last; None if it is unknown."""
+        self.snapshot = CoalescedRead(self._snapshot)
+        """Returns the current game. Raises GameNotFound."""
         self.draft: SharedView[Draft] | None = None
         """The last draft of the game, if everyone may see it. It may be of an earlier turn."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -253,7 +281,8 @@ class Feed:
 
     def start(self) -> None:
         """Starts to follow the game."""
-        self._tasks += (asyncio.create_task(self._follow()), asyncio.create_task(self._wake_at_the_end()))
+        work = (self._follow(), self._follow_presence(), self._wake_at_the_end())
+        self._tasks += map(asyncio.create_task, work)
 
     async def close(self) -> None:
         """Stops; the last watcher is gone."""
@@ -290,6 +319,36 @@ class Feed:
                 else:
                     if is_news or not has_changed:
                         self._wake(is_news)
+
+    async def _follow_presence(self) -> None:
+        """Reads the presence of players, and wakes watchers if it has changed.
+
+        It reads after a notification; while someone is connected also with every heartbeat, because a server that dies
+        does not notify.
+        """
+        async with self._store.presence_changes(self._game_id) as subscription:
+            while not self._is_closed:
+                is_due = any(seat.is_connected for seat in (self.presence or {}).values())
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._heartbeat_seconds):
+                        await subscription.wait()
+                        is_due = True
+                if is_due:
+                    before = self.presence
+                    with contextlib.suppress(Fault):
+                        await self.snapshot()
+                    if changed_presence(before, self.presence):
+                        self._wake(True)  # noqa: FBT003 - the futures' result
+
+    async def _snapshot(self) -> SharedGame:
+        loaded, presence = await self._games.load_with_presence(self._game_id)
+        if presence is not None:
+            self.presence = presence
+        if loaded.record is None:
+            raise GameNotFound
+        is_playing = isinstance(loaded.record.game.phase, Playing)
+        draft = await self._store.draft(self._game_id) if is_playing else None
+        return SharedGame(loaded.record, loaded.now_ms, self.presence, draft)
 
     async def _follow_drafts(self) -> None:
         """Reads the last draft whenever there is a new one, and wakes watchers. A failure waits for the next draft."""
@@ -378,7 +437,11 @@ class Feed:
         return await self._store.bounds(self._game_id)
 
 
-async def _snapshot(games: Games, store: GameStore, game_id: str) -> SharedSnapshot:
-    loaded = await games.load(game_id)
-    is_playing = loaded.record is not None and isinstance(loaded.record.game.phase, Playing)
-    return SharedSnapshot(loaded, await store.draft(game_id) if is_playing else None)
+def changed_presence(before: Presences | None, now: Presences | None) -> list[SeatPresence]:
+    """Returns the players who have connected or gone away, or whose presence was unknown before."""
+    known = before or {}
+    return [
+        seat
+        for seat in (now or {}).values()
+        if seat.seat not in known or known[seat.seat].is_connected != seat.is_connected
+    ]

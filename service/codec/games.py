@@ -1,5 +1,6 @@
 """Views of games and their events, for a seat or a spectator."""
 
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -43,7 +44,8 @@ from engine.views import (
     TurnView,
 )
 from rummikub.v1 import game_pb2, game_service_pb2
-from service.app.views import ChangeView, GameSnapshotView
+from service.app.views import ChangeView, GameSnapshotView, SeatPresence
+from service.app.watch import Content
 from service.codec.fields import invalid
 from service.codec.rulesets import encode_difference, encode_ruleset
 from service.codec.tiles import encode_meld, encode_proposed, reason_number, tile_number, tile_numbers
@@ -61,6 +63,12 @@ _LISTS: Final[dict[int, GameState]] = {
     game_pb2.GAME_STATE_PLAYING: GameState.PLAYING,
     game_pb2.GAME_STATE_ROUND_OVER: GameState.ROUND_OVER,
     game_pb2.GAME_STATE_FINISHED: GameState.FINISHED,
+}
+_CONTENTS: Final[dict[int, Content]] = {
+    game_service_pb2.WATCH_CONTENT_UNSPECIFIED: Content.CHANGES,
+    game_service_pb2.WATCH_CONTENT_CHANGES: Content.CHANGES,
+    game_service_pb2.WATCH_CONTENT_GAMES: Content.GAMES,
+    game_service_pb2.WATCH_CONTENT_BOTH: Content.BOTH,
 }
 _ENDS: Final = {
     RoundEnd.WENT_OUT: game_pb2.ROUND_END_WENT_OUT,
@@ -114,6 +122,13 @@ def listed_state(number: int) -> GameState:
     return _LISTS[number]
 
 
+def watch_content(number: int) -> Content:
+    """Returns what a watcher gets after each change; changes if unset."""
+    if number not in _CONTENTS:
+        raise invalid("content", f"{number} is not a content: expected 1 (changes), 2 (games) or 3 (both)")
+    return _CONTENTS[number]
+
+
 @lru_cache(maxsize=1_024)
 def _time(milliseconds: int) -> Timestamp:
     """Returns a timestamp. Cached: callers must not change it."""
@@ -141,7 +156,8 @@ def changed_game_bytes(sight: GameSnapshotView) -> bytes:
     """Returns the same encoded. Encoded fields can be concatenated, so those that rarely change are cached."""
     view = sight.view
     cached = (_table_bytes(view.table), *_result_bytes.map(view.results))
-    return b"".join((_uncached_fields(sight).SerializeToString(), *map(_player_bytes, view.players), *cached))
+    players = map(_player_bytes, view.players) if sight.presence is None else _present_players(sight, sight.presence)
+    return b"".join((_uncached_fields(sight).SerializeToString(), *players, *cached))
 
 
 def _lasting_bytes(sight: GameSnapshotView) -> bytes:
@@ -172,6 +188,26 @@ def _table_meld_bytes(meld: Meld) -> bytes:
 def _player_bytes(player: PlayerView) -> bytes:
     """Returns the field `players` of a game with one player."""
     return game_pb2.Game(players=(_player(player),)).SerializeToString()
+
+
+def _present_players(sight: GameSnapshotView, presence: Mapping[int, SeatPresence]) -> Iterator[bytes]:
+    """Yields the field `players` of a game, with the presence of those who have one."""
+    for player in sight.view.players:
+        seat = presence.get(player.seat)
+        if seat is None:
+            yield _player_bytes(player)
+        else:
+            message = _player(player)
+            message.is_connected = seat.is_connected
+            if seat.last_seen_ms:
+                message.last_seen_time.CopyFrom(_time(seat.last_seen_ms))
+            yield game_pb2.Game(players=(message,)).SerializeToString()
+
+
+def encode_presence(seat: SeatPresence) -> game_service_pb2.Presence:
+    """Returns the presence of a seat's owner."""
+    last = _time(seat.last_seen_ms) if seat.last_seen_ms else None
+    return game_service_pb2.Presence(seat=seat.seat, is_connected=seat.is_connected, last_seen_time=last)
 
 
 @identity_cache(maxsize=4_096)

@@ -18,4 +18,5 @@ def validation_methods(validation: Validator, interceptor: FastInterceptor) -> M
         "StreamValidateTurns": interceptor.stream(path_of("StreamValidateTurns"), validation.stream),
         "ScoreRound": unary(path_of("ScoreRound"), validation.score_round, validation.score_at_once),
         "ListRulesets": unary(path_of("ListRulesets"), validation.list_rulesets, validation.rulesets_at_once),
+        "ListMessages": unary(path_of("ListMessages"), validation.list_messages, validation.messages_at_once),
     }

@@ -2,7 +2,9 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import aclosing
+from typing import TypeVar
 
 from google.protobuf.duration_pb2 import Duration
 
@@ -12,7 +14,18 @@ from rummikub.v1 import game_service_pb2 as pb
 from service.app.commands import GamePlan, JoinOrCreateGame
 from service.app.game_lists import GameFilter
 from service.app.games import Games
-from service.app.watch import Change, Closing, Heartbeat, LiveDraft, Snapshot, Update, Watch
+from service.app.watch import (
+    Change,
+    Closing,
+    GameAfter,
+    Heartbeat,
+    LiveDraft,
+    PresenceChange,
+    Snapshot,
+    Update,
+    Watch,
+)
+from service.app.watch_feed import SharedView
 from service.codec import fields, rulesets
 from service.codec import games as game_codec
 from service.codec.records import encode_record
@@ -22,6 +35,7 @@ from service.storage.base import Visibility
 
 _LIST_CURSOR = r"\d{15}:[0-9a-f]{32}"
 _CHANGES_CURSOR = r"[1-9]\d{0,17}"
+_T = TypeVar("_T")
 
 
 class GameServicer:
@@ -141,7 +155,8 @@ class GameServicer:
     async def watch_game(self, request: pb.WatchGameRequest, context: Context) -> None:
         """WatchGame."""
         game_id, etag = fields.game_id(request.game_id), fields.etag(request.etag)
-        watching = self._watch.watch(game_id, caller(context), request.after_revision, etag)
+        content = game_codec.watch_content(request.content)
+        watching = self._watch.watch(game_id, caller(context), request.after_revision, etag, content)
         async with aclosing(watching) as updates:
             async for update in updates:
                 await context.write(_update(update))
@@ -198,17 +213,15 @@ def _update(update: Update) -> bytes:
     """Encodes an update. An update for several watchers is encoded once."""
     match update:
         case Snapshot(shared):
-            if shared.data is None:
-                shared.data = pb.WatchGameResponse(snapshot=game_codec.encode_game(shared.view)).SerializeToString()
-            return shared.data
+            return _encoded_once(shared, lambda view: pb.WatchGameResponse(snapshot=game_codec.encode_game(view)))
         case Change(shared):
-            if shared.data is None:
-                shared.data = pb.WatchGameResponse(change=game_codec.encode_change(shared.view)).SerializeToString()
-            return shared.data
+            return _encoded_once(shared, lambda view: pb.WatchGameResponse(change=game_codec.encode_change(view)))
+        case GameAfter(shared):
+            return _encoded_once(shared, lambda view: pb.WatchGameResponse(game=game_codec.encode_game(view)))
         case LiveDraft(shared):
-            if shared.data is None:
-                shared.data = pb.WatchGameResponse(draft=game_codec.encode_draft(shared.view)).SerializeToString()
-            return shared.data
+            return _encoded_once(shared, lambda view: pb.WatchGameResponse(draft=game_codec.encode_draft(view)))
+        case PresenceChange(seat):
+            return pb.WatchGameResponse(presence=game_codec.encode_presence(seat)).SerializeToString()
         case Heartbeat(revision):
             return pb.WatchGameResponse(heartbeat=pb.Heartbeat(revision=revision)).SerializeToString()
         case Closing(revision, etag, delay_ms):
@@ -216,3 +229,10 @@ def _update(update: Update) -> bytes:
             delay.FromMilliseconds(delay_ms)
             closing = pb.Closing(resume_revision=revision, etag=etag, retry_delay=delay)
             return pb.WatchGameResponse(closing=closing).SerializeToString()
+
+
+def _encoded_once(shared: SharedView[_T], encode: Callable[[_T], pb.WatchGameResponse]) -> bytes:
+    """Returns the bytes of a shared update, which the first watcher encodes."""
+    if shared.data is None:
+        shared.data = encode(shared.view).SerializeToString()
+    return shared.data

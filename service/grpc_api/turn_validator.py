@@ -28,7 +28,7 @@ from engine.tiles import LAST_TILE, Tile
 from engine.violations import Reason, Violation
 from rummikub.v1 import meld_pb2, ruleset_pb2, violation_pb2
 from rummikub.v1 import validation_service_pb2 as pb
-from service.codec import fields, raw_messages, rulesets, tiles, validation
+from service.codec import fields, messages, raw_messages, rulesets, tiles, validation
 from service.codec.raw_messages import RawTurn
 from service.errors import InvalidRequest, MalformedRequest
 
@@ -137,6 +137,14 @@ class Validator:
         )
         token = fields.page_token(str(first + size) if first + size < len(PRESETS) else "")
         return pb.ListRulesetsResponse(rulesets=named, next_page_token=token).SerializeToString()
+
+    def list_messages(self, data: bytes) -> bytes:
+        """Serves ListMessages."""
+        return messages.list_messages(fields.decode(pb.ListMessagesRequest, data)).SerializeToString()
+
+    def messages_at_once(self, data: bytes) -> bytes | None:
+        """Serves ListMessages if the request is short, or returns None. Raises InvalidRequest, MalformedRequest."""
+        return self.list_messages(data) if len(data) <= AT_ONCE_BYTES_MAX else None
 
     def score_at_once(self, data: bytes) -> bytes | None:
         """Serves ScoreRound if the request is short, or returns None. Raises InvalidRequest, MalformedRequest."""

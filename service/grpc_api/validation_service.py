@@ -58,6 +58,7 @@ class ValidationServicer:
             "StreamValidateTurns": grpc.stream_stream_rpc_method_handler(self.stream_validate_turns),
             "ScoreRound": self._unary("ScoreRound", answers.score_at_once, _steps_of(answers.score_round)),
             "ListRulesets": self._unary("ListRulesets", answers.rulesets_at_once, _steps_of(answers.list_rulesets)),
+            "ListMessages": self._unary("ListMessages", answers.messages_at_once, _steps_of(answers.list_messages)),
         }
         return Service(NAME, handlers)
 

@@ -14,7 +14,7 @@ Every store guarantees this; tests/service/storage/test_stores.py checks it:
 
 import asyncio
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import Enum
@@ -42,6 +42,8 @@ DRAFT_MS: Final = 100
 """The time between two drafts of a seat that saves them all the time."""
 DRAFTS_AT_ONCE: Final = 20
 """How many drafts a seat may save at once after a pause."""
+PRESENCE_MS: Final = 40_000
+"""How long a reported watch counts as open. Servers report it again every 15 seconds."""
 NO_ETAG: Final = ""
 """The etag before a game's creation."""
 
@@ -91,6 +93,11 @@ class SeatToken:
 
     seat: int
     digest: bytes
+
+
+def presence_tag(digest: bytes) -> str:
+    """Returns the name under which presence is stored for a seat's token: a part of its digest."""
+    return digest[:8].hex()
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +281,22 @@ class Due:
     claimed_ms: int
 
 
+class Sighting(Enum):
+    """What a server reports of the owner of a seat."""
+
+    CALL = "call"
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """When the owner of a seat was seen last, and until when a watch of theirs counts as open (0: none is open)."""
+
+    last_ms: int
+    open_until_ms: int = 0
+
+
 class GameStore(Protocol):
     """A store of games. Every method may raise StoreUnavailable; reads may raise StoredFormatUnknown.
 
@@ -380,6 +403,21 @@ class GameStore(Protocol):
             limit: Most games.
             skip: Ids of games not to claim.
         """
+
+    async def report_presence(self, game_id: str, server: str, sightings: Mapping[str, Sighting]) -> None:
+        """Stores sightings until the game expires, and notifies of watches that opened or closed. No game: no effect.
+
+        Args:
+            game_id: The game.
+            server: The reporting server. A watch that it reports as open is so for PRESENCE_MS.
+            sightings: By presence_tag of the seat's token.
+        """
+
+    async def presence(self, game_id: str) -> Mapping[str, Seen]:
+        """Returns when the owners of seats were seen, by presence_tag."""
+
+    def presence_changes(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:
+        """Subscribes to watches of a game that open or close."""
 
     async def ping(self) -> None:
         """Returns if the store accepts writes."""

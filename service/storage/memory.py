@@ -7,7 +7,8 @@ import contextlib
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
 from engine.drafts import Draft
@@ -20,6 +21,7 @@ from service.storage.base import (
     DRAFTS_AT_ONCE,
     MEMOS_A_SENDER,
     NO_ETAG,
+    PRESENCE_MS,
     SECRET_BYTES,
     Commit,
     Committed,
@@ -30,6 +32,8 @@ from service.storage.base import (
     Loaded,
     Outcome,
     Record,
+    Seen,
+    Sighting,
     Subscription,
 )
 from service.storage.lists import game_of_member, list_member, list_name, lists_of, open_list
@@ -43,6 +47,7 @@ from service.storage.snapshot import (
     readable_record,
 )
 from service.storage.stored_events import decode_entry
+from service.storage.stored_presence import read_presence
 from service.storage.timing import Observer, timed, unobserved
 
 
@@ -96,6 +101,7 @@ class MemoryStore:
         """By name of the list: the members by game."""
         self._names: dict[str, str] = {}
         self._deadlines: dict[str, int] = {}
+        self._presence: defaultdict[str, dict[bytes, int]] = defaultdict(dict)
         self._subscriptions: defaultdict[str, set[Subscription]] = defaultdict(set)
 
     @timed
@@ -172,11 +178,11 @@ class MemoryStore:
         stream = self._games.get(game_id, _Stored()).stream
         return (stream[0][0], stream[-1][0]) if stream else (0, 0)
 
-    def changes(self, game_id: str) -> contextlib.AbstractAsyncContextManager[Subscription]:
+    def changes(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:
         """See GameStore."""
         return self._subscribe(game_id)
 
-    def drafts(self, game_id: str) -> contextlib.AbstractAsyncContextManager[Subscription]:
+    def drafts(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:
         """See GameStore."""
         return self._subscribe(_drafts_channel(game_id))
 
@@ -277,6 +283,32 @@ class MemoryStore:
         found = [Due(game_id, past[game_id], now_ms + CLAIM_MS) for game_id in earliest]
         self._deadlines |= {due.game_id: due.claimed_ms for due in found}
         return found
+
+    @timed
+    async def report_presence(self, game_id: str, server: str, sightings: Mapping[str, Sighting]) -> None:
+        """See GameStore."""
+        if game_id not in self._games:
+            return
+        now_ms, kept = self._clock(), self._presence[game_id]
+        for tag, sighting in sightings.items():
+            watch = f"{tag}:{server}".encode()
+            was_open = kept.get(watch, 0) >= now_ms
+            kept[tag.encode()] = now_ms
+            if sighting is Sighting.OPEN:
+                kept[watch] = now_ms + PRESENCE_MS
+            elif sighting is Sighting.CLOSED:
+                kept.pop(watch, None)
+            if (kept.get(watch, 0) >= now_ms) != was_open:
+                self._notify(f"{game_id}:seen")
+
+    @timed
+    async def presence(self, game_id: str) -> Mapping[str, Seen]:
+        """See GameStore."""
+        return read_presence(self._presence.get(game_id, {}))
+
+    def presence_changes(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:
+        """See GameStore."""
+        return self._subscribe(f"{game_id}:seen")
 
     @timed
     async def ping(self) -> None:

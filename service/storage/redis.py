@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import re
 import secrets
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha1
 from importlib.resources import files
@@ -36,6 +36,7 @@ from service.storage.base import (
     DRAFTS_AT_ONCE,
     MEMOS_A_SENDER,
     NAME_MARGIN_MS,
+    PRESENCE_MS,
     SECRET_BYTES,
     Commit,
     Committed,
@@ -47,6 +48,8 @@ from service.storage.base import (
     Loaded,
     Outcome,
     Record,
+    Seen,
+    Sighting,
     Subscription,
 )
 from service.storage.game_cache import GameCache
@@ -63,6 +66,7 @@ from service.storage.snapshot import (
     readable_record,
 )
 from service.storage.stored_events import compress, decode_entry, decompress
+from service.storage.stored_presence import read_presence
 from service.storage.timing import Observer, timed, unobserved
 
 _log = structlog.get_logger()
@@ -114,6 +118,14 @@ def _draft_key(game_id: str) -> str:
 
 def _channel(game_id: str) -> str:
     return f"rummikub:{{{game_id}}}:changed"
+
+
+def _presence_key(game_id: str) -> str:
+    return f"rummikub:{{{game_id}}}:presence"
+
+
+def _presence_channel(game_id: str) -> str:
+    return f"rummikub:{{{game_id}}}:seen"
 
 
 def _list_key(name: str) -> str:
@@ -179,6 +191,7 @@ class RedisStore:
         self._load, self._commit = _Script.read("load.lua"), _Script.read("commit.lua")
         self._point = _Script.read("point.lua")
         self._save_draft = _Script.read("save_draft.lua")
+        self._presence = _Script.read("presence.lua")
         self._claim = client.register_script(_Script.read("claim.lua").text)
         self._rearm = client.register_script(_Script.read("rearm.lua").text)
         self._connection = shared_connection(client.connection_pool, REPLY_SECONDS)
@@ -493,6 +506,28 @@ class RedisStore:
             found = await self._claim(keys=[DEADLINES], args=arguments)
         claims = zip(found[::3], found[1::3], found[2::3], strict=True)
         return [Due(game_id.decode(), int(at_ms), int(claimed_ms)) for game_id, at_ms, claimed_ms in claims]
+
+    @timed
+    async def report_presence(self, game_id: str, server: str, sightings: Mapping[str, Sighting]) -> None:
+        """See GameStore."""
+        pairs = (part for tag, sighting in sightings.items() for part in (tag, sighting.value))
+        now = self._clock() if self._clock else ""
+        arguments = (server, PRESENCE_MS, _presence_channel(game_id), now, *pairs)
+        await self._run(self._presence, (keys_of(game_id)[0], _presence_key(game_id)), arguments)
+
+    @timed
+    async def presence(self, game_id: str) -> Mapping[str, Seen]:
+        """See GameStore."""
+        async with self._converting_failures():
+            stored = await self._connection.execute("HGETALL", _presence_key(game_id))
+        pairs = (
+            stored.items() if isinstance(stored, dict) else zip(stored[::2], stored[1::2], strict=True)
+        )  # RESP3, RESP2
+        return read_presence({name: int(time_ms) for name, time_ms in pairs})
+
+    def presence_changes(self, game_id: str) -> contextlib.AbstractAsyncContextManager[Subscription]:
+        """See GameStore."""
+        return self._feed.subscribe(_presence_channel(game_id))
 
     @timed
     async def ping(self) -> None:

@@ -1,11 +1,23 @@
 """A store that forwards every operation to another one. Tests override single operations, or `_forward` for all."""
 
-from collections.abc import Awaitable, Collection, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
 from engine.drafts import Draft
-from service.storage.base import Commit, Due, Entry, GameState, GameStore, Loaded, Outcome, Record, Subscription
+from service.storage.base import (
+    Commit,
+    Due,
+    Entry,
+    GameState,
+    GameStore,
+    Loaded,
+    Outcome,
+    Record,
+    Seen,
+    Sighting,
+    Subscription,
+)
 from service.storage.timing import Observer
 
 _T = TypeVar("_T")
@@ -89,6 +101,15 @@ class DelegatingStore:
 
     async def claim(self, limit: int, skip: Collection[str] = ()) -> Sequence[Due]:
         return await self._forward("claim", self._store.claim(limit, skip))
+
+    async def report_presence(self, game_id: str, server: str, sightings: Mapping[str, Sighting]) -> None:
+        await self._forward("report_presence", self._store.report_presence(game_id, server, sightings))
+
+    async def presence(self, game_id: str) -> Mapping[str, Seen]:
+        return await self._forward("presence", self._store.presence(game_id))
+
+    def presence_changes(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:
+        return self._store.presence_changes(game_id)
 
     async def ping(self) -> None:
         await self._forward("ping", self._store.ping())

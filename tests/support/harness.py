@@ -247,10 +247,23 @@ async def due(store: GameStore, limit: int = 10) -> list[tuple[str, int]]:
     return [(claim.game_id, claim.at_ms) for claim in claims]
 
 
+def without_presence(game: game_pb2.Game) -> game_pb2.Game:
+    """Returns a game after it is cleared of the presence of its players."""
+    for player in game.players:
+        player.ClearField("is_connected")
+        player.ClearField("last_seen_time")
+    return game
+
+
 def kept_in_redis(keys: redis.Redis) -> Mapping[object, object]:
-    """Returns every key with its value; not as a dump, because Redis may reorder a hash without a change."""
+    """Returns every key with its value, except for presence, which changes by itself.
+
+    A value is no dump, because Redis may reorder a hash without a change.
+    """
     kept: dict[object, object] = {}
     for key in keys.scan_iter():
+        if key.endswith(b":presence"):
+            continue
         match keys.type(key):
             case b"string":
                 kept[key] = keys.get(key)
@@ -379,8 +392,9 @@ class GameAtHand:
         return bearer(self.tokens[seat])
 
     async def see(self, seat: int = 0) -> game_pb2.Game:
+        """Returns the game as a seat sees it, without presence, which changes by itself."""
         request = gs.GetGameRequest(game_id=self.game_id)
-        return (await self.client.games.GetGame(request, metadata=self.as_seat(seat))).game
+        return without_presence((await self.client.games.GetGame(request, metadata=self.as_seat(seat))).game)
 
     async def take(self, turn: ts.PlayTurnRequest, seat: int = 0) -> ts.PlayTurnResponse:
         """Takes a turn at the current revision, for a seat or for the seat to move."""

@@ -193,14 +193,16 @@ async def answer(scene: Scene, method: str, request: Message, viewer: int) -> by
 
 
 async def watched(scene: Scene, after_revision: int, last_revision: int, viewer: int) -> list[bytes]:
-    """Returns the updates of a watch from a revision on; 0: the snapshot."""
+    """Returns the updates of a watch from a revision on, with the newest game; 0: the snapshot."""
     rpc: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = scene.client.channel.unary_stream(
         "/rummikub.v1.GameService/WatchGame"
     )
-    request = gs.WatchGameRequest(game_id=GAME, after_revision=after_revision)
+    request = gs.WatchGameRequest(game_id=GAME, after_revision=after_revision, content=gs.WATCH_CONTENT_BOTH)
     call = rpc(request.SerializeToString(), metadata=bearer(token_of(viewer)))
     updates = aiter(call)
-    told = [await anext(updates) for _ in range(last_revision - after_revision if after_revision else 1)]
+    is_behind = after_revision < last_revision
+    count = last_revision - after_revision + is_behind if after_revision else 1
+    told = [await anext(updates) for _ in range(count)]
     call.cancel()
     return told
 

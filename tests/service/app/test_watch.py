@@ -14,13 +14,14 @@ import redis.asyncio as aredis
 from engine.actions import Action, DrawTile, Join, Leave, StartGame
 from engine.ruleset import Ruleset
 from engine.turns import Applied, apply, create
+from engine.views import see
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.app.games import Games
 from service.app.identity import SPECTATOR, Caller, digest, new_shuffle
 from service.app.views import ChangeView, GameSnapshotView
-from service.app.watch import Change, Closing, Snapshot, Update, Watch
-from service.app.watch_feed import LAG
+from service.app.watch import Change, Closing, Content, GameAfter, Snapshot, Update, Watch
+from service.app.watch_feed import LAG, RECENT
 from service.codec import games as codec
 from service.errors import StoreUnavailable
 from service.server import Server
@@ -38,6 +39,7 @@ from service.storage.base import (
 from service.storage.memory import MemoryStore
 from service.storage.stored_events import encode_change
 from support.delegating_store import DelegatingStore
+from support.fold import fold
 from support.harness import (
     Client,
     FakeClock,
@@ -49,6 +51,7 @@ from support.harness import (
     redis_store,
     running_server,
     server_settings,
+    without_presence,
 )
 
 UNLIMITED = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
@@ -57,22 +60,41 @@ UNLIMITED = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
 class Watcher:
     """A WatchGame stream, read update by update."""
 
-    def __init__(self, game: GameAtHand, seat: int = 0, after_revision: int = 0, etag: str = "") -> None:
-        request = gs.WatchGameRequest(game_id=game.game_id, after_revision=after_revision, etag=etag)
+    def __init__(
+        self,
+        game: GameAtHand,
+        seat: int = 0,
+        after_revision: int = 0,
+        etag: str = "",
+        content: gs.WatchContent.ValueType = gs.WATCH_CONTENT_UNSPECIFIED,
+    ) -> None:
+        request = gs.WatchGameRequest(game_id=game.game_id, after_revision=after_revision, etag=etag, content=content)
         self.call = game.client.games.WatchGame(request, metadata=game.as_seat(seat))
         self._updates = aiter(self.call)
 
     async def next(self) -> gs.WatchGameResponse:
-        """Returns the next update that is not a heartbeat."""
+        """Returns the next update that is no heartbeat and no presence, without the presence of players."""
+        async with asyncio.timeout(10):
+            while (update := await anext(self._updates)).WhichOneof("update") in {"heartbeat", "presence"}:
+                pass
+        for name in ("snapshot", "game"):
+            if update.HasField(name):
+                without_presence(getattr(update, name))
+        return update
+
+    async def presence(self) -> gs.Presence:
+        """Returns the next update that is no heartbeat, which must be a presence."""
         async with asyncio.timeout(10):
             while (update := await anext(self._updates)).HasField("heartbeat"):
                 pass
-            return update
+        assert update.HasField("presence"), update
+        return update.presence
 
     async def heartbeat(self) -> int:
         """Returns the revision of the next update, which must be a heartbeat."""
         async with asyncio.timeout(10):
-            update = await anext(self._updates)
+            while (update := await anext(self._updates)).HasField("presence"):
+                pass
         assert update.HasField("heartbeat")
         return update.heartbeat.revision
 
@@ -88,6 +110,12 @@ class Watcher:
         assert update.HasField("snapshot"), update
         return update.snapshot
 
+    async def game(self) -> game_pb2.Game:
+        """Returns the next update, which must be the game after a change."""
+        update = await self.next()
+        assert update.HasField("game"), update
+        return update.game
+
     async def changes_to(self, revision: int) -> list[game_pb2.GameChange]:
         """Returns the changes up to a revision."""
         found: list[game_pb2.GameChange] = []
@@ -96,9 +124,10 @@ class Watcher:
         return found
 
     async def rest(self) -> list[gs.WatchGameResponse]:
-        """Returns all updates until the stream ends, without heartbeats."""
+        """Returns all updates until the stream ends, without heartbeats and presence."""
         async with asyncio.timeout(10):
-            return [update async for update in self._updates if not update.HasField("heartbeat")]
+            updates = [update async for update in self._updates]
+        return [update for update in updates if update.WhichOneof("update") not in {"heartbeat", "presence"}]
 
     async def code(self) -> grpc.StatusCode:
         """Returns the status code of the stream."""
@@ -233,6 +262,96 @@ async def test_a_stream_ends_after_the_games_last_change(client: Client) -> None
     at_the_end = Watcher(game, 0, last.revision, last.etag)
     assert await at_the_end.rest() == []
     assert await at_the_end.code() is grpc.StatusCode.OK
+
+
+# Games instead of changes
+
+
+GAMES, BOTH = gs.WATCH_CONTENT_GAMES, gs.WATCH_CONTENT_BOTH
+
+
+@pytest.mark.parametrize("seat", [0, 1, 2])
+async def test_a_watcher_of_games_gets_the_view_after_each_change(client: Client, seat: int) -> None:
+    game = await client.new_game(players=2, start=False, ruleset=UNLIMITED)
+    games, both = Watcher(game, seat, content=GAMES), Watcher(game, seat, content=BOTH)
+    snapshot = await games.snapshot()
+    assert snapshot == await both.snapshot()
+    await game.start()
+    for revision in range(4, 10):
+        view = await games.game()
+        assert view == await game.see(seat)
+        assert (view.revision, view.server_time) == (revision, view.update_time)
+        change = await both.change()
+        snapshot = fold(snapshot, change)
+        assert snapshot == view == await both.game()
+        await game.draw()
+
+
+async def test_a_watcher_of_games_whose_seat_is_abandoned_gets_a_spectators_view(client: Client) -> None:
+    game = await client.new_game(players=2, start=False, ruleset=UNLIMITED)
+    former = Watcher(game, 1, content=GAMES)
+    assert (await former.snapshot()).seat == 1
+    await leave(game, 1)
+    assert await game.join("next") == 1
+    await game.start()
+    views = [await former.game() for _ in range(3)]
+    assert [view.seat for view in views] == [0, 0, 0]
+    assert [list(view.rack) for view in views] == [[], [], []]
+
+
+async def test_a_watcher_of_games_who_resumes_gets_the_current_game_if_it_has_another_one(client: Client) -> None:
+    game = await client.new_game(ruleset=UNLIMITED)
+    seen = await game.see()
+    assert await Watcher(game, 0, seen.revision, seen.etag, GAMES).heartbeat() == seen.revision
+    drawn = (await game.draw()).game
+    others = [(seen.revision, seen.etag), (seen.revision, ""), (drawn.revision, "0" * 32), (9, drawn.etag)]
+    for revision, etag in others:
+        assert (await Watcher(game, 0, revision, etag, GAMES).snapshot()).etag == drawn.etag
+    watcher = Watcher(game, 0, 9, "", GAMES)
+    assert (await watcher.snapshot()).etag == drawn.etag
+    later = (await game.draw()).game
+    assert (await watcher.game()).etag == later.etag
+    last = await resign(game, 1)
+    assert (await watcher.game()).state == game_pb2.GAME_STATE_FINISHED
+    assert await Watcher(game, 0, last.revision, last.etag, GAMES).rest() == []
+
+
+async def test_a_watcher_of_both_who_resumes_gets_every_change_and_games_from_the_newest_on(client: Client) -> None:
+    game = await client.new_game(ruleset=UNLIMITED)
+    seen = await game.see()
+    for _ in range(12):
+        await game.draw()
+    watcher = Watcher(game, 1, seen.revision, seen.etag, BOTH)
+    assert [(await watcher.change()).revision for _ in range(12)] == list(range(5, 17))
+    assert (await watcher.game()) == await game.see(1)
+    await game.draw()
+    assert (await watcher.change()).revision == 17
+    assert (await watcher.game()) == await game.see(1)
+    assert (await refused(Watcher(game, 1, 5, "0" * 32, BOTH)))[1] == "ETAG_MISMATCH"
+
+
+async def test_an_unknown_content_is_refused(client: Client) -> None:
+    game = await client.new_game()
+    code, reason, _ = await refused(Watcher(game, content=gs.WatchContent.ValueType(4)))
+    assert (code, reason) == (grpc.StatusCode.INVALID_ARGUMENT, "FIELD_INVALID")
+
+
+async def test_a_reader_of_games_who_is_behind_gets_each_game_or_a_snapshot(played: "Played") -> None:
+    async with aclosing(played.watched(content=Content.GAMES)) as updates:
+        assert isinstance(await anext(updates), Snapshot)
+        await played.draw(RECENT + 4)
+        for revision in range(5, RECENT + 9):
+            update = await anext(updates)
+            assert isinstance(update, GameAfter)
+            assert update.shared.view.view.revision == revision
+        record = await played.draw(LAG + 1)
+        snapshot = await anext(updates)
+        assert isinstance(snapshot, Snapshot)
+        assert snapshot.shared.view.etag == record.etag
+        record = await played.act()
+        after = await anext(updates)
+        assert isinstance(after, GameAfter)
+        assert (after.shared.view.etag, after.shared.view.view) == (record.etag, see(record.game, None))
 
 
 # Where to resume from
@@ -393,11 +512,15 @@ class Played:
         return await self.act(StartGame(1, new_shuffle(SeededChance(1), Ruleset(), 2)))
 
     def watched(
-        self, caller: Caller = SPECTATOR, after_revision: int = 0, stopping: asyncio.Event | None = None
+        self,
+        caller: Caller = SPECTATOR,
+        after_revision: int = 0,
+        stopping: asyncio.Event | None = None,
+        content: Content = Content.CHANGES,
     ) -> AsyncGenerator[Update, None]:
         """Returns a watcher's updates; the caller decides how fast to read them."""
         watch = Watch(Games(self.store, SeededChance(1)), self.store, 60.0, stopping or asyncio.Event())
-        return watch.watch(self.game_id, caller, after_revision, "")
+        return watch.watch(self.game_id, caller, after_revision, "", content)
 
 
 @pytest.fixture
@@ -536,29 +659,37 @@ class Slow(Counting):
         return await super().load(game_id, request_key)
 
 
-async def test_a_change_is_read_and_encoded_once_for_all_watchers(
+async def test_a_change_and_the_game_after_it_are_read_and_encoded_once_for_all_watchers(
     store: GameStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counting, encoded = Counting(store), list[ChangeView]()
-    plain = codec.encode_change
+    counting, encoded, views = Counting(store), list[ChangeView](), list[GameSnapshotView]()
+    plain, plain_game = codec.encode_change, codec.encode_game
 
     def encode(sight: ChangeView) -> game_pb2.GameChange:
         encoded.append(sight)
         return plain(sight)
 
+    def encode_game(sight: GameSnapshotView) -> game_pb2.Game:
+        views.append(sight)
+        return plain_game(sight)
+
     monkeypatch.setattr(codec, "encode_change", encode)
+    monkeypatch.setattr(codec, "encode_game", encode_game)
     async with running_server(counting, server_settings(heartbeat_seconds=60)) as (_, client):
         game = await client.new_game(ruleset=UNLIMITED)
-        watchers = [Watcher(game, number % 3) for number in range(150)]
+        watchers = [Watcher(game, number % 3, content=BOTH if number % 2 else GAMES) for number in range(150)]
         for watcher in watchers:
             await watcher.snapshot()
         counting.asked.clear()
+        views.clear()
         last = 4
         for _ in range(5):
             last = (await game.draw()).game.revision
-            assert {(await watcher.change()).revision for watcher in watchers} == {last}
+            assert {(await watcher.change()).revision for watcher in watchers[1::2]} == {last}
+            assert {(await watcher.game()).revision for watcher in watchers} == {last}
     assert counting.asked["events"] <= 2 * 5, "each change may cause two notifications"
     assert len(encoded) == 3 * 5, "two seats and the spectators, five changes"
+    assert len(views) == 3 * 5 + 5, "as many games, and those that GetGame reads before each draw"
 
 
 @pytest.mark.parametrize("behind", [0, 3, 20])

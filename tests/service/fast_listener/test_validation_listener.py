@@ -270,6 +270,7 @@ def requests() -> Iterable[tuple[str, Message]]:
         racks = [vs.RackToScore(seat=rack.seat, rack=tiles_of(rack.rack)) for rack in case.racks]
         yield "ScoreRound", vs.ScoreRoundRequest(ruleset=ruleset_of(case.ruleset), racks=racks)
     yield "ListRulesets", vs.ListRulesetsRequest()
+    yield "ListMessages", vs.ListMessagesRequest(language="ja")
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -294,7 +295,9 @@ async def test_both_listeners_answer_a_stream_of_all_turns_alike(both: Both) -> 
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"\x12\x02\x0a\x05", b"\x22\x01\x00", b"\x0a\x02\x08\x7f"])
-@pytest.mark.parametrize("rpc", ["ValidateMelds", "ValidateTurn", "BatchValidateTurns", "ScoreRound", "ListRulesets"])
+@pytest.mark.parametrize(
+    "rpc", ["ValidateMelds", "ValidateTurn", "BatchValidateTurns", "ScoreRound", "ListRulesets", "ListMessages"]
+)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_both_listeners_reject_invalid_requests_alike(rpc: str, data: bytes, both: Both) -> None:
     answer = await both.answer(f"/{SERVICE}/{rpc}", data)

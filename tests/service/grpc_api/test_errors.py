@@ -733,6 +733,7 @@ INVALID_FIELDS: dict[str, tuple[str, object]] = {
     "JoinOrCreateGame": ("labels", {"Not a key": ""}),
     "ListGames": ("page_token", "?"),
     "ListRulesets": ("page_token", "?"),
+    "ListMessages": ("language", "?"),
     "ValidateTurn": ("rack", [1] * 129),
     "BatchValidateTurns": ("turns", [vs.ValidateTurnRequest()] * 101),
     "StreamValidateTurns": ("correlation_id", "x" * 65),

@@ -190,6 +190,7 @@ def usual_requests(scene: Scene) -> dict[str, Message]:
         "StreamValidateTurns": vs.StreamValidateTurnsRequest(correlation_id="1"),
         "ScoreRound": vs.ScoreRoundRequest(racks=[vs.RackToScore(seat=1), vs.RackToScore(seat=2, rack=as_tiles([1]))]),
         "ListRulesets": vs.ListRulesetsRequest(page_size=1),
+        "ListMessages": vs.ListMessagesRequest(language="de"),
         "SuggestTurn": an.SuggestTurnRequest(position=an.Position()),
         "HasLegalTurn": an.HasLegalTurnRequest(position=an.Position()),
         "ArrangeTiles": an.ArrangeTilesRequest(tiles=as_tiles([1, 2, 3])),
@@ -405,17 +406,17 @@ async def test_the_search_for_secrets_would_find_a_rack(scene: Scene) -> None:
 @pytest.mark.parametrize("viewer", range(PLAYERS + 1))
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_watcher_from_the_beginning_sees_no_rack_but_their_own(scene: Scene, viewer: int) -> None:
-    request = gs.WatchGameRequest(game_id=scene.game.game_id, after_revision=1)
+    request = gs.WatchGameRequest(game_id=scene.game.game_id, after_revision=1, content=gs.WATCH_CONTENT_BOTH)
     secrets = await scene.secrets(viewer)
     watch = scene.client.games.WatchGame(request, metadata=scene.game.as_seat(viewer))
     places = 0
     async for update in watch:
         places += assert_seen_by(viewer, update)
         assert [name for name, secret in secrets.items() if secret in update.SerializeToString()] == []
-        if update.change.revision == scene.revision:
+        if update.game.revision == scene.revision:
             watch.cancel()
             break
-    assert places == PLACES_IN_HISTORY
+    assert places == PLACES_IN_HISTORY + 1, "and the newest game"
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -32,6 +32,7 @@ from service.storage.base import (
     EMPTIED_MS,
     NAME_MARGIN_MS,
     NO_ETAG,
+    PRESENCE_MS,
     Commit,
     Committed,
     Conflict,
@@ -43,6 +44,7 @@ from service.storage.base import (
     Memo,
     Record,
     SeatToken,
+    Sighting,
     Subscription,
     Visibility,
     lineage,
@@ -991,21 +993,25 @@ async def test_all_keys_of_a_game_hash_to_one_slot(redis_backed: RedisStore, raw
     *_, record = await started_game(redis_backed)
     record = await stored(redis_backed, replace(drawing(record), request_key="request-1", memo=MEMO))
     await redis_backed.save_draft(record, a_draft(record, 1))
+    await redis_backed.report_presence(GAME, "server 1", {"ada": Sighting.OPEN})
     keys = [key async for key in raw.scan_iter(match=f"*{GAME}*")]
-    assert len(keys) == 4
+    assert len(keys) == 5
     assert {key_slot(key) for key in keys} == {key_slot(GAME.encode())}
 
 
 async def test_scripts_access_only_the_keys_that_they_declare(own_redis: RedisServer, clock: FakeClock) -> None:
     """A user with rights on the declared keys only can load, commit, save drafts, and read due games."""
     admin = aredis.Redis.from_url(own_redis.url)
-    keys = [f"~rummikub:{{{GAME}}}:{part}" for part in ("game", "requests", "events", "draft")]
-    rules = ["on", ">secret", *keys, "~rummikub:deadlines", f"&rummikub:{{{GAME}}}:changed", "+@all"]
+    keys = [f"~rummikub:{{{GAME}}}:{part}" for part in ("game", "requests", "events", "draft", "presence")]
+    channels = [f"&rummikub:{{{GAME}}}:{channel}" for channel in ("changed", "seen")]
+    rules = ["on", ">secret", *keys, "~rummikub:deadlines", *channels, "+@all"]
     await admin.execute_command("ACL", "SETUSER", "narrow", *rules)  # type: ignore[no-untyped-call]
     store = redis_store(own_redis.url.replace("unix://", "unix://narrow:secret@"), clock)
     records = await started_game(store)
     drawn = await stored(store, replace(drawing(records[-1]), request_key="request-1", memo=MEMO))
     assert (await store.load(GAME, "request-1")).memo == MEMO
+    await store.report_presence(GAME, "server 1", {"ada": Sighting.OPEN})
+    assert list(await store.presence(GAME)) == ["ada"]
     assert await store.save_draft(drawn, a_draft(drawn, 1)) == 1
     await store.arm(GAME, START_MS - 1)
     assert await due(store) == [(GAME, START_MS - 1)]
@@ -1592,3 +1598,90 @@ async def test_a_failed_operation_is_observed_with_the_name_of_its_error(
         await store.load(GAME)
     await store.close()
     assert observed == [("load", "StoreUnavailable")]
+
+
+# Presence
+
+
+async def seen_in(store: GameStore, clock: FakeClock) -> dict[str, tuple[int, bool]]:
+    """Returns how many seconds ago each owner was seen, and whether a watch of theirs is open."""
+    found = await store.presence(GAME)
+    now_ms = clock.now_ms
+    return {tag: ((now_ms - seen.last_ms) // 1000, seen.open_until_ms > now_ms) for tag, seen in found.items()}
+
+
+async def test_presence_tells_when_owners_were_seen_and_who_watches(store: GameStore, clock: FakeClock) -> None:
+    await started_game(store)
+    assert await store.presence(GAME) == {}
+    await store.report_presence(GAME, "server 1", {"ada": Sighting.OPEN, "ben": Sighting.CALL})
+    clock.advance(10)
+    assert await seen_in(store, clock) == {"ada": (10, True), "ben": (10, False)}
+    await store.report_presence(GAME, "server 1", {"ada": Sighting.CALL})
+    assert await seen_in(store, clock) == {"ada": (0, True), "ben": (10, False)}
+    await store.report_presence(GAME, "server 1", {"ada": Sighting.CLOSED})
+    assert await seen_in(store, clock) == {"ada": (0, False), "ben": (10, False)}
+
+
+async def test_a_watch_counts_as_open_while_any_server_reports_it(store: GameStore, clock: FakeClock) -> None:
+    await started_game(store)
+    for server in ("server 1", "server 2"):
+        await store.report_presence(GAME, server, {"ada": Sighting.OPEN})
+    await store.report_presence(GAME, "server 1", {"ada": Sighting.CLOSED})
+    assert await seen_in(store, clock) == {"ada": (0, True)}
+    clock.advance(PRESENCE_MS / 1000 - 1)
+    assert await seen_in(store, clock) == {"ada": (39, True)}
+    clock.advance(1)  # the other server died
+    assert await seen_in(store, clock) == {"ada": (40, False)}
+
+
+async def test_only_watches_that_open_or_close_are_notified(store: GameStore, clock: FakeClock) -> None:
+    await started_game(store)
+
+    async def is_notified(server: str, sighting: Sighting) -> bool:
+        await store.report_presence(GAME, server, {"ada": sighting})
+        try:
+            await asyncio.wait_for(subscription.wait(), 0.3)
+        except TimeoutError:
+            return False
+        return True
+
+    async with store.presence_changes(GAME) as subscription, store.changes(GAME) as changes:
+        with suppress(TimeoutError):  # a subscription may begin with a notification
+            await asyncio.wait_for(asyncio.gather(subscription.wait(), changes.wait()), 0.5)
+        reports = [Sighting.CALL, Sighting.OPEN, Sighting.OPEN, Sighting.CALL, Sighting.CLOSED, Sighting.CLOSED]
+        assert [await is_notified("server 1", sighting) for sighting in reports] == [
+            False,
+            True,
+            False,
+            False,
+            True,
+            False,
+        ]
+        assert await is_notified("server 1", Sighting.OPEN)
+        clock.advance(PRESENCE_MS / 1000 + 1)
+        assert await is_notified("server 1", Sighting.OPEN), "it had expired"
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(changes.wait(), 0.1)
+
+
+async def test_a_game_that_is_not_stored_has_no_presence(store: GameStore) -> None:
+    await store.report_presence(GAME, "server 1", {"ada": Sighting.OPEN})
+    assert await store.presence(GAME) == {}
+
+
+async def test_presence_expires_with_its_game(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
+    await started_game(redis_backed)
+    await redis_backed.report_presence(GAME, "server 1", {"ada": Sighting.CALL})
+    game, presence = [await raw.pttl(f"rummikub:{{{GAME}}}:{part}") for part in ("game", "presence")]
+    assert 0 < presence <= game + 50
+
+
+async def test_a_report_drops_the_watches_of_servers_that_died(
+    redis_backed: RedisStore, raw: "aredis.Redis", clock: FakeClock
+) -> None:
+    await started_game(redis_backed)
+    for number in range(5):
+        await redis_backed.report_presence(GAME, f"server {number}", {"ada": Sighting.OPEN})
+    clock.advance(PRESENCE_MS / 1000 + 1)
+    await redis_backed.report_presence(GAME, "server 9", {"ada": Sighting.OPEN})
+    assert sorted(await raw.hkeys(f"rummikub:{{{GAME}}}:presence")) == [b"ada", b"ada:server 9"]

@@ -189,6 +189,8 @@ class Player(_message.Message):
     TIMEOUTS_IN_A_ROW_FIELD_NUMBER: _builtins.int
     IS_ABSENT_FIELD_NUMBER: _builtins.int
     TIME_LEFT_FIELD_NUMBER: _builtins.int
+    IS_CONNECTED_FIELD_NUMBER: _builtins.int
+    LAST_SEEN_TIME_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """The seat, from 1. Game.turn_order has the order of turns: by rising seat number, by falling seat number with
     TURN_DIRECTION_COUNTERCLOCKWISE, or by the start draw with START_DRAW_DETERMINES_FULL_ORDER.
@@ -215,10 +217,21 @@ class Player(_message.Message):
     """Whether the player is absent: a bot plays until the player returns with ReturnToSeat, or by any action except
     ResignGame.
     """
+    is_connected: _builtins.bool
+    """Whether the seat's owner watches the game: whether a WatchGame stream with the seat's token is open at any server. A
+    stream that ends with its server counts for up to 40 seconds more. Set in responses of GetGame and WatchGame; unset
+    in others, for bots, and while the store does not answer.
+    """
     @_builtins.property
     def time_left(self) -> _duration_pb2.Duration:
         """The time that the player has left for the round (clock_total_seconds). During the player's turn it is what was left
         at the start of the turn; Turn.deadline includes it. Unset without a clock, and in the lobby.
+        """
+
+    @_builtins.property
+    def last_seen_time(self) -> _timestamp_pb2.Timestamp:
+        """The time of the last call or open watch with the seat's token that succeeded, by the store's clock, up to 15 seconds
+        early. Set where is_connected is; unset if there was none.
         """
 
     def __init__(
@@ -234,12 +247,16 @@ class Player(_message.Message):
         timeouts_in_a_row: _builtins.int = ...,
         is_absent: _builtins.bool = ...,
         time_left: _duration_pb2.Duration | None = ...,
+        is_connected: _builtins.bool | None = ...,
+        last_seen_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["time_left", b"time_left"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_is_connected", b"_is_connected", "is_connected", b"is_connected", "last_seen_time", b"last_seen_time", "time_left", b"time_left"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bot_level", b"bot_level", "has_melded", b"has_melded", "is_absent", b"is_absent", "name", b"name", "resigned", b"resigned", "seat", b"seat", "tile_count", b"tile_count", "time_left", b"time_left", "timeouts_in_a_row", b"timeouts_in_a_row", "total_points", b"total_points"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_is_connected", b"_is_connected", "bot_level", b"bot_level", "has_melded", b"has_melded", "is_absent", b"is_absent", "is_connected", b"is_connected", "last_seen_time", b"last_seen_time", "name", b"name", "resigned", b"resigned", "seat", b"seat", "tile_count", b"tile_count", "time_left", b"time_left", "timeouts_in_a_row", b"timeouts_in_a_row", "total_points", b"total_points"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__is_connected: _TypeAlias = _typing.Literal["is_connected"]  # noqa: Y015
+    _WhichOneofArgType__is_connected: _TypeAlias = _typing.Literal["_is_connected", b"_is_connected"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__is_connected) -> _WhichOneofReturnType__is_connected | None: ...
 
 Global___Player: _TypeAlias = Player  # noqa: Y015
 
@@ -789,7 +806,7 @@ Global___GameSummary: _TypeAlias = GameSummary  # noqa: Y015
 
 @_typing.final
 class PlayerJoined(_message.Message):
-    """A player took a seat."""
+    """A player took a seat, and has no tiles and no points."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -867,7 +884,9 @@ Global___StartDraw: _TypeAlias = StartDraw  # noqa: Y015
 
 @_typing.final
 class RoundStarted(_message.Message):
-    """A round was dealt."""
+    """A round was dealt. The seats in turn_order have deal_hand_size tiles each, and no player has melded. Table, River,
+    passed_seats and last_chance_seats are empty. TurnStarted follows.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -915,7 +934,7 @@ Global___RoundStarted: _TypeAlias = RoundStarted  # noqa: Y015
 
 @_typing.final
 class TurnStarted(_message.Message):
-    """A turn began."""
+    """A turn began. The seats before its own in last_chance_seats have had their last turn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -939,7 +958,7 @@ Global___TurnStarted: _TypeAlias = TurnStarted  # noqa: Y015
 
 @_typing.final
 class TilesPlayed(_message.Message):
-    """A player played tiles."""
+    """A player played tiles, and has melded. passed_seats is empty again."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -983,7 +1002,9 @@ Global___TilesPlayed: _TypeAlias = TilesPlayed  # noqa: Y015
 
 @_typing.final
 class TilesDrawn(_message.Message):
-    """A player drew (R22)."""
+    """A player drew (R22). With TURN_DRAW_TWO_RIVER, two tiles are neither in the pool nor on the rack until RiverTileLaid:
+    the turn is in TURN_STEP_CHOOSING. With a turn_play_after_draw other than FORBIDDEN it is in TURN_STEP_DRAWN.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1017,7 +1038,7 @@ Global___TilesDrawn: _TypeAlias = TilesDrawn  # noqa: Y015
 
 @_typing.final
 class TurnPassed(_message.Message):
-    """A player passed with an empty pool."""
+    """A player passed with an empty pool, and is one of passed_seats."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1041,7 +1062,8 @@ Global___TurnPassed: _TypeAlias = TurnPassed  # noqa: Y015
 class TurnTimedOut(_message.Message):
     """A player's time ran out: the table returns to the start of the turn, and the player draws the tiles that the ruleset
     demands (R55). With TURN_TIMEOUT_DIRTY_COMMIT_IF_VALID_ELSE_REVERT, a legal draft follows as TilesPlayed. In
-    TURN_STEP_CHOOSING no tile is drawn, and the choice follows as RiverTileLaid.
+    TURN_STEP_CHOOSING no tile is drawn, and the choice follows as RiverTileLaid. In TURN_STEP_OPEN with an empty pool the
+    player counts as one who passed.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1074,13 +1096,13 @@ Global___TurnTimedOut: _TypeAlias = TurnTimedOut  # noqa: Y015
 
 @_typing.final
 class PlayerResigned(_message.Message):
-    """A player resigned."""
+    """A player resigned. In TURN_STEP_CHOOSING the two tiles go to the rack, and the turn is in TURN_STEP_OPEN."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The seat that resigned. Its tiles stay out of play."""
+    """The seat that resigned. Its tiles stay out of play. It is no longer one of last_chance_seats."""
     def __init__(
         self,
         *,
@@ -1174,7 +1196,9 @@ Global___ClockStopped: _TypeAlias = ClockStopped  # noqa: Y015
 
 @_typing.final
 class RoundEnded(_message.Message):
-    """A round was scored."""
+    """A round was scored: the points of its result are added to total_points. There is no turn and no last_chance_seats;
+    table, racks and passed_seats stay.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1268,8 +1292,8 @@ Global___GameCreated: _TypeAlias = GameCreated  # noqa: Y015
 
 @_typing.final
 class RiverTileLaid(_message.Message):
-    """A player laid one of the two drawn tiles on the River and kept the other. If a time-out or a penalty ended the turn
-    first, the tile drawn first is kept.
+    """A player laid one of the two drawn tiles on the River and kept the other, which is now on the rack. If a time-out or a
+    penalty ended the turn first, the tile drawn first is kept. The turn is in TURN_STEP_OPEN.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1296,7 +1320,7 @@ Global___RiverTileLaid: _TypeAlias = RiverTileLaid  # noqa: Y015
 
 @_typing.final
 class TurnEnded(_message.Message):
-    """A player ended a turn after drawing without playing (turn_play_after_draw)."""
+    """A player ended a turn after drawing without playing (turn_play_after_draw). The turn is in TURN_STEP_OPEN."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1318,7 +1342,9 @@ Global___TurnEnded: _TypeAlias = TurnEnded  # noqa: Y015
 
 @_typing.final
 class IllegalPlayShown(_message.Message):
-    """A player submitted an illegal play, which the other players may claim. The table stays as it was."""
+    """A player submitted an illegal play, which the other players may claim. The table stays as it was. It is the turn's
+    shown_play, with the revision of the change.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1378,7 +1404,9 @@ Global___ErrorClaimed: _TypeAlias = ErrorClaimed  # noqa: Y015
 
 @_typing.final
 class TurnPenalised(_message.Message):
-    """A player drew penalty tiles for an illegal play, and the turn ended."""
+    """A player drew penalty tiles for an illegal play, and the turn ended. As with TurnTimedOut, the choice of a River tile
+    may follow, and a player who draws no tile from an empty pool in TURN_STEP_OPEN counts as one who passed.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from rummikub.v1 import game_pb2 as _game_pb2
@@ -46,6 +47,42 @@ RECORD_FORM_MESSAGE: RecordForm.ValueType  # 1
 RECORD_FORM_TEXT: RecordForm.ValueType  # 2
 """A text of one line a move."""
 Global___RecordForm: _TypeAlias = RecordForm  # noqa: Y015
+
+class _WatchContent:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _WatchContentEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WatchContent.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    WATCH_CONTENT_UNSPECIFIED: _WatchContent.ValueType  # 0
+    """The change (WATCH_CONTENT_CHANGES)."""
+    WATCH_CONTENT_CHANGES: _WatchContent.ValueType  # 1
+    """The change, as `change`."""
+    WATCH_CONTENT_GAMES: _WatchContent.ValueType  # 2
+    """The whole game after the change, as `game`. A caller that resumes gets a snapshot, unless after_revision and etag
+    are those of the current game, and never HISTORY_UNAVAILABLE or ETAG_MISMATCH at the start of the stream.
+    """
+    WATCH_CONTENT_BOTH: _WatchContent.ValueType  # 3
+    """The change, then the whole game after it. A caller that resumes sends the revision of its last `game` or snapshot;
+    changes that are no longer the newest when it resumes come without their game.
+    """
+
+class WatchContent(_WatchContent, metaclass=_WatchContentEnumTypeWrapper):
+    """What a watcher gets after each change of a game."""
+
+WATCH_CONTENT_UNSPECIFIED: WatchContent.ValueType  # 0
+"""The change (WATCH_CONTENT_CHANGES)."""
+WATCH_CONTENT_CHANGES: WatchContent.ValueType  # 1
+"""The change, as `change`."""
+WATCH_CONTENT_GAMES: WatchContent.ValueType  # 2
+"""The whole game after the change, as `game`. A caller that resumes gets a snapshot, unless after_revision and etag
+are those of the current game, and never HISTORY_UNAVAILABLE or ETAG_MISMATCH at the start of the stream.
+"""
+WATCH_CONTENT_BOTH: WatchContent.ValueType  # 3
+"""The change, then the whole game after it. A caller that resumes sends the revision of its last `game` or snapshot;
+changes that are no longer the newest when it resumes come without their game.
+"""
+Global___WatchContent: _TypeAlias = WatchContent  # noqa: Y015
 
 @_typing.final
 class CreateGameRequest(_message.Message):
@@ -615,6 +652,7 @@ class WatchGameRequest(_message.Message):
     GAME_ID_FIELD_NUMBER: _builtins.int
     AFTER_REVISION_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
     after_revision: _builtins.int
@@ -625,16 +663,19 @@ class WatchGameRequest(_message.Message):
     """The etag of after_revision. Optional, but always send it. Without it, a caller whose history the store has lost gets
     changes of a different history; with it, the call is refused (ETAG_MISMATCH).
     """
+    content: Global___WatchContent.ValueType
+    """What the stream sends after each change. Unset: the change."""
     def __init__(
         self,
         *,
         game_id: _builtins.str = ...,
         after_revision: _builtins.int = ...,
         etag: _builtins.str = ...,
+        content: Global___WatchContent.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_revision", b"after_revision", "etag", b"etag", "game_id", b"game_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_revision", b"after_revision", "content", b"content", "etag", b"etag", "game_id", b"game_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -651,6 +692,8 @@ class WatchGameResponse(_message.Message):
     HEARTBEAT_FIELD_NUMBER: _builtins.int
     CLOSING_FIELD_NUMBER: _builtins.int
     DRAFT_FIELD_NUMBER: _builtins.int
+    PRESENCE_FIELD_NUMBER: _builtins.int
+    GAME_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def snapshot(self) -> _game_pb2.Game:
         """The current game. It replaces all changes up to its revision."""
@@ -671,6 +714,18 @@ class WatchGameResponse(_message.Message):
     def draft(self) -> _game_pb2.SavedDraft:
         """The latest draft of the turn in progress (DRAFT_VISIBILITY_EVERYONE). It is no change and has no revision."""
 
+    @_builtins.property
+    def presence(self) -> Global___Presence:
+        """A seat's owner has connected or gone away. It is no change of the game: it has no revision and is not stored, and a
+        slow reader gets only the latest of each seat. A caller that resumes gets one for each seat that is not a bot's.
+        """
+
+    @_builtins.property
+    def game(self) -> _game_pb2.Game:
+        """The game after the next change. Its server_time is the time of the change. Its turn has no draft; with
+        DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`.
+        """
+
     def __init__(
         self,
         *,
@@ -679,16 +734,50 @@ class WatchGameResponse(_message.Message):
         heartbeat: Global___Heartbeat | None = ...,
         closing: Global___Closing | None = ...,
         draft: _game_pb2.SavedDraft | None = ...,
+        presence: Global___Presence | None = ...,
+        game: _game_pb2.Game | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "closing", b"closing", "draft", b"draft", "heartbeat", b"heartbeat", "snapshot", b"snapshot", "update", b"update"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "closing", b"closing", "draft", b"draft", "game", b"game", "heartbeat", b"heartbeat", "presence", b"presence", "snapshot", b"snapshot", "update", b"update"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "closing", b"closing", "draft", b"draft", "heartbeat", b"heartbeat", "snapshot", b"snapshot", "update", b"update"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "closing", b"closing", "draft", b"draft", "game", b"game", "heartbeat", b"heartbeat", "presence", b"presence", "snapshot", b"snapshot", "update", b"update"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_update: _TypeAlias = _typing.Literal["snapshot", "change", "heartbeat", "closing", "draft"]  # noqa: Y015
+    _WhichOneofReturnType_update: _TypeAlias = _typing.Literal["snapshot", "change", "heartbeat", "closing", "draft", "presence", "game"]  # noqa: Y015
     _WhichOneofArgType_update: _TypeAlias = _typing.Literal["update", b"update"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_update) -> _WhichOneofReturnType_update | None: ...
 
 Global___WatchGameResponse: _TypeAlias = WatchGameResponse  # noqa: Y015
+
+@_typing.final
+class Presence(_message.Message):
+    """Whether the owner of a seat watches the game. It replaces the fields of the seat's Player."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    IS_CONNECTED_FIELD_NUMBER: _builtins.int
+    LAST_SEEN_TIME_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat."""
+    is_connected: _builtins.bool
+    """Player.is_connected."""
+    @_builtins.property
+    def last_seen_time(self) -> _timestamp_pb2.Timestamp:
+        """Player.last_seen_time."""
+
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        is_connected: _builtins.bool = ...,
+        last_seen_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["last_seen_time", b"last_seen_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_connected", b"is_connected", "last_seen_time", b"last_seen_time", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Presence: _TypeAlias = Presence  # noqa: Y015
 
 @_typing.final
 class Heartbeat(_message.Message):

@@ -228,6 +228,10 @@ class GameServiceServicer:
         `closing` update when the server stops, and after the change that finished the game (at once if the caller has seen
         it). With DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to
         that turn; a slow reader gets only the latest one.
+
+        With `content`, the stream sends the game after each change instead of the change, or both. A client can also keep
+        its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
+        equal: a view to which a change is applied is the `game` that the stream sends after the change.
         Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -16,6 +16,46 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _TileColor:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _TileColorEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TileColor.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TILE_COLOR_UNSPECIFIED: _TileColor.ValueType  # 0
+    """Not a color."""
+    TILE_COLOR_RED: _TileColor.ValueType  # 1
+    """Red."""
+    TILE_COLOR_BLUE: _TileColor.ValueType  # 2
+    """Blue."""
+    TILE_COLOR_BLACK: _TileColor.ValueType  # 3
+    """Black."""
+    TILE_COLOR_ORANGE: _TileColor.ValueType  # 4
+    """Orange."""
+    TILE_COLOR_GREEN: _TileColor.ValueType  # 5
+    """Green, in games with six colors."""
+    TILE_COLOR_PURPLE: _TileColor.ValueType  # 6
+    """Purple, in games with six colors."""
+
+class TileColor(_TileColor, metaclass=_TileColorEnumTypeWrapper):
+    """A color of tiles. Some editions call orange "yellow"."""
+
+TILE_COLOR_UNSPECIFIED: TileColor.ValueType  # 0
+"""Not a color."""
+TILE_COLOR_RED: TileColor.ValueType  # 1
+"""Red."""
+TILE_COLOR_BLUE: TileColor.ValueType  # 2
+"""Blue."""
+TILE_COLOR_BLACK: TileColor.ValueType  # 3
+"""Black."""
+TILE_COLOR_ORANGE: TileColor.ValueType  # 4
+"""Orange."""
+TILE_COLOR_GREEN: TileColor.ValueType  # 5
+"""Green, in games with six colors."""
+TILE_COLOR_PURPLE: TileColor.ValueType  # 6
+"""Purple, in games with six colors."""
+Global___TileColor: _TypeAlias = TileColor  # noqa: Y015
+
 class _Tile:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015

@@ -7,6 +7,8 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from rummikub.v1 import error_reason_pb2 as _error_reason_pb2
 from rummikub.v1 import game_pb2 as _game_pb2
 from rummikub.v1 import meld_pb2 as _meld_pb2
 from rummikub.v1 import ruleset_pb2 as _ruleset_pb2
@@ -22,6 +24,30 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _TextDirection:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _TextDirectionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TextDirection.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TEXT_DIRECTION_UNSPECIFIED: _TextDirection.ValueType  # 0
+    """Unset."""
+    TEXT_DIRECTION_LEFT_TO_RIGHT: _TextDirection.ValueType  # 1
+    """From left to right."""
+    TEXT_DIRECTION_RIGHT_TO_LEFT: _TextDirection.ValueType  # 2
+    """From right to left."""
+
+class TextDirection(_TextDirection, metaclass=_TextDirectionEnumTypeWrapper):
+    """The direction of a script."""
+
+TEXT_DIRECTION_UNSPECIFIED: TextDirection.ValueType  # 0
+"""Unset."""
+TEXT_DIRECTION_LEFT_TO_RIGHT: TextDirection.ValueType  # 1
+"""From left to right."""
+TEXT_DIRECTION_RIGHT_TO_LEFT: TextDirection.ValueType  # 2
+"""From right to left."""
+Global___TextDirection: _TypeAlias = TextDirection  # noqa: Y015
 
 @_typing.final
 class ValidateMeldsRequest(_message.Message):
@@ -504,3 +530,136 @@ class ListRulesetsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListRulesetsResponse: _TypeAlias = ListRulesetsResponse  # noqa: Y015
+
+@_typing.final
+class ListMessagesRequest(_message.Message):
+    """A request for the texts of a language."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LANGUAGE_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
+    language: _builtins.str
+    """The language as a BCP 47 tag, such as `de` or `pt-BR`. The response has the texts of this language, else those of its
+    base language (`pt`), else English. Unset: English. There are English, German, French, Spanish, Polish, Hebrew,
+    Turkish, Dutch, Portuguese (of Brazil) and Japanese.
+    """
+    etag: _builtins.str
+    """The etag of the texts that the caller has. If the server has the same ones, the response has no texts."""
+    def __init__(
+        self,
+        *,
+        language: _builtins.str = ...,
+        etag: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["etag", b"etag", "language", b"language"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMessagesRequest: _TypeAlias = ListMessagesRequest  # noqa: Y015
+
+@_typing.final
+class ReasonText(_message.Message):
+    """The text for a reason."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REASON_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    reason: _error_reason_pb2.ErrorReason.ValueType
+    """The reason."""
+    text: _builtins.str
+    """One or two sentences for a player. A key of the reason's metadata in braces, such as `{seat}`, stands for its value."""
+    def __init__(
+        self,
+        *,
+        reason: _error_reason_pb2.ErrorReason.ValueType = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReasonText: _TypeAlias = ReasonText  # noqa: Y015
+
+@_typing.final
+class ColorText(_message.Message):
+    """The name of a color."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLOR_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    SYMBOL_FIELD_NUMBER: _builtins.int
+    color: _tile_pb2.TileColor.ValueType
+    """The color."""
+    name: _builtins.str
+    """Its name."""
+    symbol: _builtins.str
+    """A character that tells the color from the others, for players who cannot see the difference. The same in every
+    language.
+    """
+    def __init__(
+        self,
+        *,
+        color: _tile_pb2.TileColor.ValueType = ...,
+        name: _builtins.str = ...,
+        symbol: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["color", b"color", "name", b"name", "symbol", b"symbol"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ColorText: _TypeAlias = ColorText  # noqa: Y015
+
+@_typing.final
+class ListMessagesResponse(_message.Message):
+    """The response to ListMessages."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LANGUAGE_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    DIRECTION_FIELD_NUMBER: _builtins.int
+    REASONS_FIELD_NUMBER: _builtins.int
+    COLORS_FIELD_NUMBER: _builtins.int
+    language: _builtins.str
+    """The language of the texts, such as `pt`."""
+    etag: _builtins.str
+    """Identifies the texts. They change only with the server's release."""
+    name: _builtins.str
+    """The name of the language in itself, such as `Português`."""
+    direction: Global___TextDirection.ValueType
+    """The direction of the language's script."""
+    @_builtins.property
+    def reasons(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReasonText]:
+        """A text for each reason except ERROR_REASON_UNSPECIFIED."""
+
+    @_builtins.property
+    def colors(self) -> _containers.RepeatedCompositeFieldContainer[Global___ColorText]:
+        """A text for each color except TILE_COLOR_UNSPECIFIED."""
+
+    def __init__(
+        self,
+        *,
+        language: _builtins.str = ...,
+        etag: _builtins.str = ...,
+        name: _builtins.str = ...,
+        direction: Global___TextDirection.ValueType = ...,
+        reasons: _abc.Iterable[Global___ReasonText] | None = ...,
+        colors: _abc.Iterable[Global___ColorText] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["colors", b"colors", "direction", b"direction", "etag", b"etag", "language", b"language", "name", b"name", "reasons", b"reasons"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMessagesResponse: _TypeAlias = ListMessagesResponse  # noqa: Y015

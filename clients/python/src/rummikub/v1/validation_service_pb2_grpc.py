@@ -71,6 +71,11 @@ class ValidationServiceStub:
                 request_serializer=rummikub_dot_v1_dot_validation__service__pb2.ListRulesetsRequest.SerializeToString,
                 response_deserializer=rummikub_dot_v1_dot_validation__service__pb2.ListRulesetsResponse.FromString,
                 _registered_method=True)
+        self.ListMessages = channel.unary_unary(
+                '/rummikub.v1.ValidationService/ListMessages',
+                request_serializer=rummikub_dot_v1_dot_validation__service__pb2.ListMessagesRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_validation__service__pb2.ListMessagesResponse.FromString,
+                _registered_method=True)
 
 
 class ValidationServiceServicer:
@@ -131,6 +136,14 @@ class ValidationServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListMessages(self, request, context):
+        """Lists texts for players in a language: one for each reason of a refusal, and the names and symbols of the colors.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ValidationServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -163,6 +176,11 @@ def add_ValidationServiceServicer_to_server(servicer, server):
                     servicer.ListRulesets,
                     request_deserializer=rummikub_dot_v1_dot_validation__service__pb2.ListRulesetsRequest.FromString,
                     response_serializer=rummikub_dot_v1_dot_validation__service__pb2.ListRulesetsResponse.SerializeToString,
+            ),
+            'ListMessages': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListMessages,
+                    request_deserializer=rummikub_dot_v1_dot_validation__service__pb2.ListMessagesRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_validation__service__pb2.ListMessagesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -334,6 +352,33 @@ class ValidationService:
             '/rummikub.v1.ValidationService/ListRulesets',
             rummikub_dot_v1_dot_validation__service__pb2.ListRulesetsRequest.SerializeToString,
             rummikub_dot_v1_dot_validation__service__pb2.ListRulesetsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListMessages(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.ValidationService/ListMessages',
+            rummikub_dot_v1_dot_validation__service__pb2.ListMessagesRequest.SerializeToString,
+            rummikub_dot_v1_dot_validation__service__pb2.ListMessagesResponse.FromString,
             options,
             channel_credentials,
             insecure,

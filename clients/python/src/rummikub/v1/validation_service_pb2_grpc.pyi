@@ -64,6 +64,10 @@ class ValidationServiceStub:
     """Lists the presets, with every option set.
     Errors: INVALID_ARGUMENT (FIELD_INVALID).
     """
+    ListMessages: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.ListMessagesRequest, _validation_service_pb2.ListMessagesResponse]
+    """Lists texts for players in a language: one for each reason of a refusal, and the names and symbols of the colors.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID).
+    """
 
 @_typing.type_check_only
 class ValidationServiceAsyncStub(ValidationServiceStub):
@@ -99,6 +103,10 @@ class ValidationServiceAsyncStub(ValidationServiceStub):
     """
     ListRulesets: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ListRulesetsRequest, _validation_service_pb2.ListRulesetsResponse]  # type: ignore[assignment]
     """Lists the presets, with every option set.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID).
+    """
+    ListMessages: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ListMessagesRequest, _validation_service_pb2.ListMessagesResponse]  # type: ignore[assignment]
+    """Lists texts for players in a language: one for each reason of a refusal, and the names and symbols of the colors.
     Errors: INVALID_ARGUMENT (FIELD_INVALID).
     """
 
@@ -169,6 +177,16 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_validation_service_pb2.ListRulesetsResponse, _abc.Awaitable[_validation_service_pb2.ListRulesetsResponse]]:
         """Lists the presets, with every option set.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID).
+        """
+
+    @_abc_1.abstractmethod
+    def ListMessages(
+        self,
+        request: _validation_service_pb2.ListMessagesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_validation_service_pb2.ListMessagesResponse, _abc.Awaitable[_validation_service_pb2.ListMessagesResponse]]:
+        """Lists texts for players in a language: one for each reason of a refusal, and the names and symbols of the colors.
         Errors: INVALID_ARGUMENT (FIELD_INVALID).
         """
 

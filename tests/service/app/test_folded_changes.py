@@ -1,0 +1,173 @@
+"""A view of a game to which a change is applied equals the view that the server makes after the change."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from engine.actions import (
+    Action,
+    ClaimError,
+    DrawTile,
+    Join,
+    LayOnRiver,
+    Leave,
+    Pass,
+    PlayTiles,
+    RequestRedeal,
+    Resign,
+    StartGame,
+    StartNextRound,
+    TimeOut,
+)
+from engine.events import PlayerLeft
+from engine.game import Choosing, Finished, Game, Playing
+from engine.melds import ProposedMeld
+from engine.presets import PRESETS
+from engine.ruleset import (
+    SABRA,
+    DealThreePairsReshuffle,
+    JokersDeclaration,
+    MatchEnd,
+    PoolEmptyMode,
+    Preset,
+    Ruleset,
+    TurnDraw,
+    TurnInvalidSubmission,
+    TurnPlayAfterDraw,
+)
+from engine.turns import Applied, apply, create
+from rummikub.v1 import game_pb2
+from service.app.views import change_view, committed_view
+from service.codec.games import encode_change, encode_game
+from service.storage.base import Entry, Listing, Record, Visibility
+from support.fold import FOLDS, fold
+from support.random_play import ANALYSIS, players_of, random_changes, random_ruleset, random_shuffle, time_of
+
+GAME_ID = "a" * 32
+LISTING = Listing(Visibility.PUBLIC, "ABC234", (("club", "north"),))
+LARGE_HANDS = replace(SABRA, deal_hand_size=21, deal_three_pairs_reshuffle=DealThreePairsReshuffle.ON_REQUEST)
+VARIANTS = (
+    SABRA,
+    LARGE_HANDS,
+    replace(SABRA, turn_draw=TurnDraw.TWO_RIVER),
+    replace(SABRA, turn_draw=TurnDraw.TWO_RIVER, turn_invalid_submission=TurnInvalidSubmission.PENALISE),
+    replace(SABRA, turn_draw=TurnDraw.UNTIL_PLAYABLE),
+    replace(SABRA, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES),
+    replace(SABRA, turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM),
+    replace(SABRA, turn_invalid_submission=TurnInvalidSubmission.PENALISE, penalty_tiles=3),
+    replace(SABRA, pool_empty_mode=PoolEmptyMode.ONE_LAST_CHANCE, jokers_declaration=JokersDeclaration.ALWAYS_EXPLICIT),
+)
+"""Rules under which rare events happen."""
+
+
+class Views:
+    """The views of a game, which follow its changes by `fold`."""
+
+    def __init__(self, players: int) -> None:
+        self.views = {seat: self._uncreated(seat) for seat in range(players + 1)}
+        self.met = Counter[str]()
+        self.created_ms = 0
+
+    def _uncreated(self, seat: int) -> game_pb2.Game:
+        game = game_pb2.Game(
+            game_id=GAME_ID, seat=seat, visibility=game_pb2.VISIBILITY_PUBLIC, labels={"club": "north"}
+        )
+        if seat:
+            game.join_code = LISTING.join_code
+        return game
+
+    def follow(self, applied: Applied, now_ms: int) -> None:
+        """Folds a change into each view and compares it with the server's."""
+        self.created_ms = self.created_ms or now_ms
+        game, events = applied.game, applied.events
+        etag = f"{game.revision:032x}"
+        record = Record(GAME_ID, game, etag, (), self.created_ms, now_ms, LISTING)
+        entry = Entry(game.revision, etag, now_ms, bytes(16), events)
+        left = {event.seat for event in events if isinstance(event, PlayerLeft)}
+        for viewer, view in self.views.items():
+            change = encode_change(change_view(entry, view.seat or None))
+            expected = encode_game(committed_view(record, None if view.seat in left else view.seat or None))
+            assert fold(view, change) == expected, f"viewer {viewer} after {change}"
+            self.views[viewer] = expected
+            self.met.update(event.WhichOneof("event") or "" for event in change.events)
+
+
+def folded_game(seed: int, ruleset: Ruleset) -> Counter[str]:
+    """Plays a random game, compares all views after each change, and returns how often each event happened."""
+    players = players_of(ruleset, seed)
+    views = Views(players)
+    for change in random_changes(seed, players, ruleset):
+        views.follow(change.applied, change.now_ms)
+    return views.met
+
+
+def careless_action(game: Game, rng: random.Random) -> Action:
+    """Returns a random action, which may be refused, of players who often resign and never play a legal meld."""
+    anyone = rng.choice([player.seat for player in game.players])
+    if not isinstance(game.phase, Playing):
+        shuffle = random_shuffle(game.ruleset, rng, len(game.active_seats))
+        return rng.choice((Leave(anyone), Join("Zoe"), StartGame(anyone, shuffle), StartNextRound(anyone, shuffle)))
+    round_ = game.phase.round
+    seat = round_.turn.seat
+    match rng.randrange(60):
+        case 0 | 1:
+            return Resign(anyone)
+        case 2:
+            return RequestRedeal(anyone, random_shuffle(game.ruleset, rng, len(game.active_seats)))
+        case number if number < 12:
+            return PlayTiles(seat, tuple(ProposedMeld((tile,)) for tile in round_.rack(seat).tiles[:1]))
+        case number if number < 22 and round_.shown_play:
+            return ClaimError(anyone, round_.shown_play.revision, rng.random() < 0.8)
+        case number if number < 30 and round_.turn.deadline_ms:
+            return TimeOut()
+        case _:
+            tile = rng.choice(round_.step.tiles if isinstance(round_.step, Choosing) else round_.rack(seat).tiles)
+            return rng.choice((DrawTile(seat), LayOnRiver(seat, tile), Pass(seat)))
+
+
+def careless_game(seed: int, ruleset: Ruleset) -> None:
+    """Plays a game of careless players and compares all views after each change."""
+    rng, views, now_ms = random.Random(seed), Views(4), 1_000
+    applied = create(ruleset)
+    views.follow(applied, now_ms)
+    joins: list[Action] = [Join(name) for name in ("Ada", "Ben", "Cleo", "Dan")]
+    while not isinstance(applied.game.phase, Finished):
+        action = joins.pop() if joins else careless_action(applied.game, rng)
+        now_ms = time_of(applied.game, action, now_ms)
+        outcome = apply(applied.game, action, now_ms, ANALYSIS)
+        if isinstance(outcome, Applied):
+            applied = outcome
+            views.follow(applied, now_ms)
+
+
+def rulesets() -> Iterator[Ruleset]:
+    """Yields the rules of games in which every event happens."""
+    for seed in range(24):
+        yield random_ruleset(random.Random(seed), with_analysis=True)
+    for _ in range(3):
+        yield from VARIANTS
+
+
+@pytest.mark.parametrize("preset", Preset)
+def test_every_change_of_a_preset_folds_into_the_view(preset: Preset) -> None:
+    folded_game(1, PRESETS[preset])
+
+
+def test_every_event_folds_into_the_view() -> None:
+    met = Counter[str]()
+    for seed, ruleset in enumerate(rulesets()):
+        met += folded_game(seed, ruleset)
+    events = {field.name for field in game_pb2.GameEvent.DESCRIPTOR.fields}
+    assert set(FOLDS) == events
+    assert events - set(met) == set(), "events that did not happen"
+
+
+@pytest.mark.parametrize("variant", range(len(VARIANTS)))
+def test_changes_in_rare_states_fold_into_the_view(variant: int) -> None:
+    """Of resignations, time-outs and penalties with pending choices, last turns and an empty pool."""
+    rules = replace(VARIANTS[variant], match_end=MatchEnd.FIXED_ROUNDS, match_rounds=3)
+    for seed in range(8):
+        careless_game(seed, rules)

@@ -1,0 +1,219 @@
+"""A reference reducer: applies a change to a view of a game, both as the contract's messages.
+
+It imports only generated code, so it shows that the contract says everything that a client needs to keep its view up to
+date. A field that an event does not mention stays as it was.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1.game_pb2 import Game, GameChange, Player
+from rummikub.v1.tile_pb2 import Tile
+
+
+def fold(before: Game, change: GameChange) -> Game:
+    """Returns the view after a change, as of the change's time.
+
+    What no event has (game_id, seat, visibility, labels, join_code) must be in the view, as GetGame returns it.
+    """
+    game = Game()
+    game.CopyFrom(before)
+    game.revision = change.revision
+    game.etag = change.etag
+    for time in (game.update_time, game.server_time):
+        time.CopyFrom(change.time)
+    for event in change.events:
+        name = event.WhichOneof("event")
+        assert name, f"an event without content in {change}"
+        FOLDS[name](game, getattr(event, name), change)
+    return game
+
+
+def _player(game: Game, seat: int) -> Player:
+    return next(player for player in game.players if player.seat == seat)
+
+
+def _take(game: Game, seat: int, count: int, tiles: Iterable[Tile.ValueType]) -> None:
+    """Adds tiles to a rack: their number to everyone's view, the tiles to their owner's."""
+    _player(game, seat).tile_count += count
+    if seat == game.seat:
+        game.rack[:] = sorted([*game.rack, *tiles])
+
+
+def _draw(game: Game, seat: int, count: int, tiles: Iterable[Tile.ValueType]) -> None:
+    """Moves tiles from the pool to a rack."""
+    game.pool_count -= count
+    _take(game, seat, count, tiles)
+
+
+def _pass(game: Game, seat: int) -> None:
+    game.passed_seats[:] = sorted({*game.passed_seats, seat})
+
+
+def _game_created(game: Game, event: game_pb2.GameCreated, change: GameChange) -> None:
+    game.state = game_pb2.GAME_STATE_LOBBY
+    game.ruleset.CopyFrom(event.ruleset)
+    game.create_time.CopyFrom(change.time)
+
+
+def _player_joined(game: Game, event: game_pb2.PlayerJoined, _: GameChange) -> None:
+    joined = Player(seat=event.seat, name=event.name, bot_level=event.bot_level)
+    players = sorted([*game.players, joined], key=lambda player: player.seat)
+    del game.players[:]
+    game.players.extend(players)
+
+
+def _player_left(game: Game, event: game_pb2.PlayerLeft, _: GameChange) -> None:
+    game.players.remove(_player(game, event.seat))
+    if event.seat == game.seat:
+        game.seat = 0
+        game.join_code = ""
+
+
+def _round_started(game: Game, event: game_pb2.RoundStarted, _: GameChange) -> None:
+    game.state = game_pb2.GAME_STATE_PLAYING
+    game.round = event.round
+    game.starter_seat = event.starter_seat
+    game.turn_order[:] = event.turn_order
+    game.pool_count = event.pool_count
+    game.rack[:] = event.rack
+    for name in ("table", "river", "passed_seats", "last_chance_seats", "join_code"):
+        game.ClearField(name)
+    for player in game.players:
+        player.tile_count = game.ruleset.deal_hand_size if player.seat in event.turn_order else 0
+        player.has_melded = False
+
+
+def _turn_started(game: Game, event: game_pb2.TurnStarted, _: GameChange) -> None:
+    game.turn.CopyFrom(event.turn)
+    last = list(game.last_chance_seats)
+    if last:
+        game.last_chance_seats[:] = last[last.index(event.turn.seat) :]
+
+
+def _tiles_played(game: Game, event: game_pb2.TilesPlayed, _: GameChange) -> None:
+    player = _player(game, event.seat)
+    player.has_melded = True
+    player.tile_count += len(event.pulled) - len(event.tiles)
+    if event.seat == game.seat:
+        rack = [*game.rack, *event.pulled]
+        for tile in event.tiles:
+            rack.remove(tile)
+        game.rack[:] = sorted(rack)
+    if event.pulled:
+        del game.river[-len(event.pulled) :]
+    game.ClearField("table")
+    game.table.extend(event.table)
+    del game.passed_seats[:]
+
+
+def _tiles_drawn(game: Game, event: game_pb2.TilesDrawn, _: GameChange) -> None:
+    if game.ruleset.turn_draw == ruleset_pb2.TURN_DRAW_TWO_RIVER and event.tile_count == 2:
+        game.pool_count -= 2
+        game.turn.step = game_pb2.TURN_STEP_CHOOSING
+        game.turn.tiles_drawn[:] = event.tiles
+        return
+    _draw(game, event.seat, event.tile_count, event.tiles)
+    if game.ruleset.turn_play_after_draw != ruleset_pb2.TURN_PLAY_AFTER_DRAW_FORBIDDEN:
+        game.turn.step = game_pb2.TURN_STEP_DRAWN
+        game.turn.tiles_drawn[:] = event.tiles[-1:]
+
+
+def _turn_passed(game: Game, event: game_pb2.TurnPassed, _: GameChange) -> None:
+    _pass(game, event.seat)
+
+
+def _turn_cut_short(game: Game, event: game_pb2.TurnTimedOut | game_pb2.TurnPenalised, _: GameChange) -> None:
+    if event.tile_count:
+        _draw(game, event.seat, event.tile_count, event.tiles)
+    elif not game.pool_count and game.turn.step == game_pb2.TURN_STEP_OPEN:
+        _pass(game, event.seat)
+
+
+def _player_resigned(game: Game, event: game_pb2.PlayerResigned, _: GameChange) -> None:
+    _player(game, event.seat).resigned = True
+    game.last_chance_seats[:] = [seat for seat in game.last_chance_seats if seat != event.seat]
+    if game.turn.seat == event.seat and game.turn.step == game_pb2.TURN_STEP_CHOOSING:
+        _take(game, event.seat, 2, game.turn.tiles_drawn)
+        _back_to_open(game)
+
+
+def _back_to_open(game: Game) -> None:
+    game.turn.step = game_pb2.TURN_STEP_OPEN
+    del game.turn.tiles_drawn[:]
+
+
+def _round_ended(game: Game, event: game_pb2.RoundEnded, _: GameChange) -> None:
+    game.state = game_pb2.GAME_STATE_ROUND_OVER
+    game.rounds.append(event.result)
+    for seat in event.result.seats:
+        _player(game, seat.seat).total_points += seat.points
+    for name in ("turn", "last_chance_seats"):
+        game.ClearField(name)
+
+
+def _game_ended(game: Game, event: game_pb2.GameEnded, _: GameChange) -> None:
+    game.state = game_pb2.GAME_STATE_FINISHED
+    game.winner_seats[:] = event.winner_seats
+    if event.rounds:
+        del game.rounds[:]
+        game.rounds.extend(event.rounds)
+
+
+def _river_tile_laid(game: Game, event: game_pb2.RiverTileLaid, _: GameChange) -> None:
+    kept = list(game.turn.tiles_drawn)
+    if event.seat == game.seat:
+        kept.remove(event.tile)
+    _take(game, event.seat, 1, kept)
+    game.river.append(event.tile)
+    _back_to_open(game)
+
+
+def _turn_ended(game: Game, _: game_pb2.TurnEnded, __: GameChange) -> None:
+    _back_to_open(game)
+
+
+def _illegal_play_shown(game: Game, event: game_pb2.IllegalPlayShown, change: GameChange) -> None:
+    shown = game_pb2.ShownPlay(revision=change.revision, table=event.table)
+    game.turn.shown_play.CopyFrom(shown)
+
+
+def _error_claimed(game: Game, event: game_pb2.ErrorClaimed, _: GameChange) -> None:
+    shown = game.turn.shown_play
+    if event.agrees:
+        shown.claim_seats[:] = sorted({*shown.claim_seats, event.seat})
+    else:
+        shown.against_seat = event.seat
+
+
+def _last_chance_started(game: Game, event: game_pb2.LastChanceStarted, _: GameChange) -> None:
+    game.last_chance_seats[:] = event.seats
+
+
+def _nothing(_: Game, __: object, ___: GameChange) -> None:
+    """Changes no field: the events after it in the same change do."""
+
+
+FOLDS: Final[Mapping[str, Callable[[Game, Any, GameChange], None]]] = {
+    "game_created": _game_created,
+    "player_joined": _player_joined,
+    "player_left": _player_left,
+    "round_started": _round_started,
+    "turn_started": _turn_started,
+    "tiles_played": _tiles_played,
+    "tiles_drawn": _tiles_drawn,
+    "turn_passed": _turn_passed,
+    "turn_timed_out": _turn_cut_short,
+    "player_resigned": _player_resigned,
+    "round_ended": _round_ended,
+    "game_ended": _game_ended,
+    "river_tile_laid": _river_tile_laid,
+    "turn_ended": _turn_ended,
+    "illegal_play_shown": _illegal_play_shown,
+    "error_claimed": _error_claimed,
+    "turn_penalised": _turn_cut_short,
+    "redeal_demanded": _nothing,
+    "last_chance_started": _last_chance_started,
+}
+"""What each event of the contract changes."""
