@@ -31,8 +31,9 @@ CONTRACT: Final = "rummikub/v1/ruleset.proto"
 GROUPS: Final = (
     ("Geometry", ("geometry_",)),
     ("Players", ("players_",)),
+    ("Lobby", ("start_by", "spectators")),
     ("Deal", ("deal_",)),
-    ("Start draw", ("start_",)),
+    ("Start draw", ("start_draw_", "start_player")),
     ("Melds", ("run_", "meld_", "jokers_")),
     ("Initial meld", ("initial_meld_",)),
     ("Turn", ("turn_", "penalty_", "manipulation")),

@@ -15,10 +15,19 @@ from engine.tiles import Tile
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A new player takes the lowest free seat. `bot` is the level of a bot, None for a person."""
+    """A new player takes a seat.
+
+    Attributes:
+        name: The player's name.
+        bot: The level of a bot; None for a person.
+        seat: The seat; 0 for the lowest free one.
+        is_host: Whether the player is the host.
+    """
 
     name: str
     bot: BotLevel | None = None
+    seat: int = 0
+    is_host: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +38,48 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True)
+class KickPlayer:
+    """The host removes a player from the lobby. `seat` is the actor's; it may be HOST."""
+
+    seat: int
+    kicked: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetReady:
+    """A player in the lobby is ready to start, or no longer is."""
+
+    seat: int
+    is_ready: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AbortGame:
+    """The host aborts the game, or a player votes for that. `seat` may be HOST."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class RenewSeatToken:
+    """The token of a seat, or that of HOST, is replaced."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnnounceRematch:
+    """The rematch of a game that is over was created."""
+
+    game_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class StartGame:
-    """A player starts the first round. `shuffle` is the deal itself if it was made before (deal_round)."""
+    """A player starts the first round. `seat` may be HOST.
+
+    `shuffle` is the deal itself if it was made before (deal_round).
+    """
 
     seat: int
     shuffle: Shuffle | RoundStarted
@@ -148,10 +197,11 @@ class StandIn:
         return self.action.seat
 
 
+LobbyAction = Join | Leave | KickPlayer | SetReady | StartGame
+"""Actions in the lobby."""
+
 Action = (
-    Join
-    | Leave
-    | StartGame
+    LobbyAction
     | StartNextRound
     | StartDueRound
     | RequestRedeal
@@ -159,6 +209,9 @@ Action = (
     | ClaimError
     | TimeOut
     | Resign
+    | AbortGame
+    | RenewSeatToken
+    | AnnounceRematch
     | ReturnToSeat
     | StandIn
 )

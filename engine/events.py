@@ -27,13 +27,31 @@ class PlayerJoined:
     seat: int
     name: str
     bot: BotLevel | None = None
+    is_host: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PlayerLeft:
-    """A player left the lobby."""
+    """A player left the lobby. `new_host` is the seat that became host in place of the player; None for none."""
 
     seat: int
+    new_host: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlayerKicked:
+    """The host removed a player from the lobby. `new_host`: see PlayerLeft."""
+
+    seat: int
+    new_host: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlayerReadied:
+    """A player in the lobby is ready to start, or no longer is."""
+
+    seat: int
+    is_ready: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +261,36 @@ class GameEnded:
     abandoned: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class AbortRequested:
+    """A player voted to abort the game."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class GameAborted:
+    """The game was aborted: by the host, or by the votes of all."""
+
+    by_host: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SeatTokenRenewed:
+    """The token of a seat, or that of HOST, was replaced."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class RematchCreated:
+    """The rematch of a game that is over was created."""
+
+    game_id: str
+
+
+LobbyEvent = GameCreated | PlayerJoined | PlayerLeft | PlayerKicked | PlayerReadied
+
 TurnEvent = (
     TurnStarted
     | TilesPlayed
@@ -260,9 +308,7 @@ TurnEvent = (
 )
 
 Event = (
-    GameCreated
-    | PlayerJoined
-    | PlayerLeft
+    LobbyEvent
     | RoundStarted
     | RedealDemanded
     | TurnEvent
@@ -272,4 +318,8 @@ Event = (
     | ClockStopped
     | RoundEnded
     | GameEnded
+    | AbortRequested
+    | GameAborted
+    | SeatTokenRenewed
+    | RematchCreated
 )

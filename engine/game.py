@@ -5,11 +5,15 @@ It includes hidden racks and the order of the pool. What a seat may see of it is
 
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Final
 
 from engine.ruleset import Ruleset, TurnDirection
 from engine.table import ProposedTable, Table, tiles_on
 from engine.tiles import Tile, in_order
 from engine.violations import Reason
+
+HOST: Final = 0
+"""Stands for the host where an action or a token has no seat. Seats count from 1."""
 
 
 class BotLevel(Enum):
@@ -28,12 +32,15 @@ class Player:
         seat: The seat.
         name: The name.
         total_points: The points of all finished rounds (R64).
-        resigned: Whether the player has resigned.
-        bot: The level of a bot, None for a person.
+        resigned: Whether the player has resigned from the game.
+        bot: The level of a bot; None for a person.
         timeouts_in_a_row: The number of turns that timed out since the last action in a turn.
         stand_in: The level of the bot that plays for an absent person; None if the person is not absent.
         time_left_ms: The bank of time for the round, as at the start of the player's turn while that is in progress;
             None without clocks (clock_total_seconds).
+        is_ready: Whether the player is ready to start (SetReady). A bot always is.
+        is_host: Whether the player is the host. At most one player is.
+        wants_abort: Whether the player has voted in this round to abort the game.
     """
 
     seat: int
@@ -44,6 +51,9 @@ class Player:
     timeouts_in_a_row: int = 0
     stand_in: BotLevel | None = None
     time_left_ms: int | None = None
+    is_ready: bool = False
+    is_host: bool = False
+    wants_abort: bool = False
 
     @property
     def played_by(self) -> BotLevel | None:
@@ -241,14 +251,24 @@ class Finished:
         round: The last round, which an abandoned game may have left unfinished.
         winners: The winners, several when their totals tie; none if the game was abandoned in its first round.
         abandoned: Whether the game ended because all people were absent.
+        rematch_game_id: The id of the rematch; empty if there is none.
     """
 
     round: Round
     winners: tuple[int, ...]
     abandoned: bool = False
+    rematch_game_id: str = ""
 
 
-Phase = Lobby | Playing | RoundOver | Finished
+@dataclass(frozen=True, slots=True)
+class Aborted:
+    """The game was aborted, in the lobby (then it has no round) or later. It has no winner."""
+
+    round: Round | None
+    rematch_game_id: str = ""
+
+
+Phase = Lobby | Playing | RoundOver | Finished | Aborted
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +291,7 @@ class Game:
 
     @property
     def round(self) -> Round | None:
-        """The round in progress, or the last one; None in the lobby."""
+        """The round in progress, or the last one; None if none has started."""
         return None if isinstance(self.phase, Lobby) else self.phase.round
 
     def player(self, seat: int) -> Player:
@@ -282,6 +302,16 @@ class Game:
     def active_seats(self) -> tuple[int, ...]:
         """The seats of the players who have not resigned, ascending."""
         return tuple([player.seat for player in self.players if not player.resigned])
+
+    @property
+    def host_seat(self) -> int | None:
+        """The seat of the host; None if the host has none."""
+        return next((player.seat for player in self.players if player.is_host), None)
+
+    @property
+    def rematch_game_id(self) -> str:
+        """The id of the rematch; empty if there is none."""
+        return self.phase.rematch_game_id if isinstance(self.phase, Finished | Aborted) else ""
 
     @property
     def is_left_to_bots(self) -> bool:
@@ -336,7 +366,7 @@ def is_expired(game: Game, now_ms: int) -> bool:
 
 
 def round_of(game: Game) -> Round:
-    """Returns the round in progress, or the last one. Raises ValueError in the lobby."""
-    if isinstance(game.phase, Lobby):
-        raise ValueError("the game is in the lobby and has no round")  # noqa: TRY004 - an impossible history
-    return game.phase.round
+    """Returns the round in progress, or the last one. Raises ValueError if none has started."""
+    if game.round is None:
+        raise ValueError("no round of the game has started")
+    return game.round

@@ -5,22 +5,29 @@ from dataclasses import replace
 from typing import Final
 
 from engine.events import (
+    AbortRequested,
     ClockStopped,
     ErrorClaimed,
     Event,
+    GameAborted,
     GameCreated,
     GameEnded,
     IllegalPlayShown,
     LastChanceStarted,
+    LobbyEvent,
     PlayerAbsent,
     PlayerJoined,
+    PlayerKicked,
     PlayerLeft,
+    PlayerReadied,
     PlayerResigned,
     PlayerReturned,
     RedealDemanded,
+    RematchCreated,
     RiverTileLaid,
     RoundEnded,
     RoundStarted,
+    SeatTokenRenewed,
     TileDrawn,
     TilesDrawn,
     TilesOffered,
@@ -33,6 +40,7 @@ from engine.events import (
     TurnTimedOut,
 )
 from engine.game import (
+    Aborted,
     Choosing,
     Drawn,
     Finished,
@@ -82,13 +90,8 @@ _UNCREATED: Final = Game(Ruleset())
 def evolve(game: Game, event: Event) -> Game:  # noqa: C901 - one case an event, each a line
     """Returns the game after one event. The revision is unchanged."""
     match event:
-        case GameCreated(ruleset):
-            return replace(game, ruleset=ruleset)
-        case PlayerJoined(seat, name, bot):
-            joined = Player(seat, name, bot=bot)
-            return replace(game, players=tuple(sorted((*game.players, joined), key=lambda p: p.seat)))
-        case PlayerLeft(seat):
-            return replace(game, players=tuple(player for player in game.players if player.seat != seat))
+        case GameCreated() | PlayerJoined() | PlayerLeft() | PlayerKicked() | PlayerReadied():
+            return _in_lobby(game, event)
         case RoundStarted():
             return _round_started(game, event)
         case PlayerResigned(seat):
@@ -104,7 +107,13 @@ def evolve(game: Game, event: Event) -> Game:  # noqa: C901 - one case an event,
         case GameEnded(winners, opened, abandoned):
             finished = Finished(round_of(game), winners, abandoned)
             return replace(game, phase=finished, results=opened or game.results)
-        case RedealDemanded():
+        case AbortRequested(seat):
+            return _with_player(game, replace(game.player(seat), wants_abort=True))
+        case GameAborted():
+            return replace(game, phase=Aborted(game.round))
+        case RematchCreated(game_id):
+            return _with_rematch(game, game_id)
+        case RedealDemanded() | SeatTokenRenewed():
             return game
         case _:
             round_ = _in_turn(game, _declined(round_of(game), event), event)
@@ -140,6 +149,31 @@ def _with_timeouts(game: Game, event: TurnEvent) -> Game:
         case _:
             return game
     return game if count == player.timeouts_in_a_row else _with_player(game, replace(player, timeouts_in_a_row=count))
+
+
+def _in_lobby(game: Game, event: LobbyEvent) -> Game:
+    match event:
+        case GameCreated(ruleset):
+            return replace(game, ruleset=ruleset)
+        case PlayerJoined(seat, name, bot, is_host):
+            joined = Player(seat, name, bot=bot, is_ready=bot is not None, is_host=is_host)
+            return replace(game, players=tuple(sorted((*game.players, joined), key=lambda p: p.seat)))
+        case PlayerLeft(seat, new_host) | PlayerKicked(seat, new_host):
+            return _left(game, seat, new_host)
+        case PlayerReadied(seat, is_ready):
+            return _with_player(game, replace(game.player(seat), is_ready=is_ready))
+
+
+def _left(game: Game, seat: int, new_host: int | None) -> Game:
+    """Returns the lobby after a player has left it."""
+    players = (player for player in game.players if player.seat != seat)
+    return replace(game, players=tuple(replace(p, is_host=True) if p.seat == new_host else p for p in players))
+
+
+def _with_rematch(game: Game, game_id: str) -> Game:
+    if not isinstance(game.phase, Finished | Aborted):
+        raise ValueError("only a game that is over has a rematch")  # noqa: TRY004 - an impossible history
+    return replace(game, phase=replace(game.phase, rematch_game_id=game_id))
 
 
 def _declined(round_: Round, event: TurnEvent) -> Round:
@@ -310,6 +344,8 @@ def _with_seat(seats: tuple[int, ...], seat: int) -> tuple[int, ...]:
 def _round_ended(game: Game, event: RoundEnded) -> Game:
     result = event.result
     points = {seat.seat: seat.points for seat in result.seats}
-    players = tuple(replace(p, total_points=p.total_points + points.get(p.seat, 0)) for p in game.players)
+    players = tuple(
+        replace(p, total_points=p.total_points + points.get(p.seat, 0), wants_abort=False) for p in game.players
+    )
     phase = RoundOver(round_of(game), event.next_round_ms)
     return replace(game, players=players, results=(*game.results, result), phase=phase)

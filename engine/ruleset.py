@@ -412,6 +412,21 @@ class Hints(Enum):
     TURN = auto()
 
 
+class StartBy(Enum):
+    """Who may start the first round."""
+
+    HOST = auto()
+    ANYONE = auto()
+    ALL_READY = auto()
+
+
+class Spectators(Enum):
+    """Whether callers without a seat may see a game that has started."""
+
+    ALLOWED = auto()
+    OFF = auto()
+
+
 class RacksShown(Enum):
     """When everyone may see the racks of a round and the order of its pool."""
 
@@ -497,6 +512,8 @@ class Ruleset:
     contract: Contract = Contract.OFF
     contract_points: int = 0
     hints: Hints = Hints.TURN
+    start_by: StartBy = StartBy.HOST
+    spectators: Spectators = Spectators.ALLOWED
     racks_shown: RacksShown = RacksShown.AFTER_ROUND
     draft_visibility: DraftVisibility = DraftVisibility.OWNER
     absent_after_timeouts: int = 3

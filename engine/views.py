@@ -9,22 +9,24 @@ from functools import lru_cache
 
 from engine.drafts import Draft
 from engine.events import (
+    AbortRequested,
     ClockStopped,
     ErrorClaimed,
     Event,
-    GameCreated,
+    GameAborted,
     GameEnded,
     IllegalPlayShown,
     LastChanceStarted,
+    LobbyEvent,
     PlayerAbsent,
-    PlayerJoined,
-    PlayerLeft,
     PlayerResigned,
     PlayerReturned,
     RedealDemanded,
+    RematchCreated,
     RiverTileLaid,
     RoundEnded,
     RoundStarted,
+    SeatTokenRenewed,
     StartDraw,
     TileDrawn,
     TilesDrawn,
@@ -73,6 +75,9 @@ class PlayerView:
     timeouts_in_a_row: int = 0
     is_absent: bool = False
     time_left_ms: int | None = None
+    is_ready: bool = False
+    is_host: bool = False
+    wants_abort: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +122,7 @@ class GameView:
         winners: The winners of a finished game.
         next_round_ms: When the next round starts by itself, if it does.
         abandoned: Whether the game ended because all people were absent.
+        rematch_game_id: The id of the rematch; empty if there is none.
     """
 
     revision: int
@@ -137,6 +143,7 @@ class GameView:
     winners: tuple[int, ...]
     next_round_ms: int | None
     abandoned: bool
+    rematch_game_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +199,7 @@ class TurnEndedView:
 
 
 OpenEvent = (
-    GameCreated
-    | PlayerJoined
-    | PlayerLeft
+    LobbyEvent
     | TurnStarted
     | TilesPlayed
     | RiverTileLaid
@@ -208,6 +213,10 @@ OpenEvent = (
     | ClockStopped
     | RoundEnded
     | GameEnded
+    | AbortRequested
+    | GameAborted
+    | SeatTokenRenewed
+    | RematchCreated
 )
 """Events without hidden parts, which are their own views."""
 
@@ -259,6 +268,7 @@ def see(game: Game, seat: int | None, draft: Draft | None = None) -> GameView:
         winners=game.phase.winners if isinstance(game.phase, Finished) else (),
         next_round_ms=game.phase.next_round_ms if isinstance(game.phase, RoundOver) else None,
         abandoned=isinstance(game.phase, Finished) and game.phase.abandoned,
+        rematch_game_id=game.rematch_game_id,
     )
 
 
@@ -291,6 +301,9 @@ def _player(player: Player, rack: Rack | None) -> PlayerView:
         player.timeouts_in_a_row,
         player.stand_in is not None,
         player.time_left_ms,
+        player.is_ready,
+        player.is_host,
+        player.wants_abort,
     )
 
 

@@ -26,6 +26,12 @@ class Reason(Enum):
     PLAYER_RESIGNED = auto()
     PLAYER_NOT_ABSENT = auto()
     REDEAL_NOT_ALLOWED = auto()
+    NOT_THE_HOST = auto()
+    PLAYERS_NOT_READY = auto()
+    SEAT_TAKEN = auto()
+    PLAYER_NOT_IN_GAME = auto()
+    GAME_NOT_ABORTABLE = auto()
+    GAME_NOT_OVER = auto()
     # Turns
     NOT_YOUR_TURN = auto()
     TURN_TIMED_OUT = auto()

@@ -42,6 +42,10 @@ class NotAPlayer(Fault):
     """The RPC needs a seat token, and the request has none."""
 
 
+class SpectatorsNotAllowed(Fault):
+    """The game shows nothing to callers without a token of it."""
+
+
 class GameNotFound(Fault):
     """The game does not exist, or the token is not for one of its seats."""
 

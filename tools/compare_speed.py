@@ -55,7 +55,7 @@ WHAT = ("a legal turn", "an illegal turn", "a meld")
 def positions(count: int) -> Iterator[dict[str, object]]:
     """Yields turns of random games: legal ones, and the same with one tile of the table left out."""
     from engine.actions import DrawTile, Join, Pass, PlayTiles, StartGame  # noqa: PLC0415 - as above
-    from engine.game import Playing  # noqa: PLC0415 - importable only after main() sets the path
+    from engine.game import HOST, Playing  # noqa: PLC0415 - importable only after main() sets the path
     from engine.melds import ProposedMeld  # noqa: PLC0415 - as above
     from engine.notation import format_rack, format_table  # noqa: PLC0415 - as above
     from engine.ruleset import SABRA  # noqa: PLC0415 - as above
@@ -71,7 +71,7 @@ def positions(count: int) -> Iterator[dict[str, object]]:
             joined = apply(game, Join(name), 0)
             assert not isinstance(joined, Refused)
             game = joined.game
-        started = apply(game, StartGame(1, random_shuffle(SABRA, rng)), 0)
+        started = apply(game, StartGame(HOST, random_shuffle(SABRA, rng)), 0)
         assert not isinstance(started, Refused)
         game = started.game
         while isinstance(game.phase, Playing) and found < count:

@@ -4,7 +4,7 @@ Chance and time are arguments: an action that needs a shuffle contains it, and `
 the state of the game forbids is refused with one reason, an illegal play with all its violations (rules.py), unless
 the ruleset has other consequences for it (turn_invalid_submission).
 
-`lobby`, `plays`, `draws`, `timeouts` and `absence` decide on the actions, `turn_end` on what follows.
+`lobby`, `plays`, `draws`, `timeouts`, `absence` and `endings` decide on the actions, `turn_end` on what follows.
 """
 
 from dataclasses import dataclass
@@ -12,17 +12,23 @@ from functools import reduce
 from typing import Final
 
 from engine.actions import (
+    AbortGame,
     Action,
+    AnnounceRematch,
     ClaimError,
     DrawTile,
     Join,
+    KickPlayer,
     LayOnRiver,
     Leave,
+    LobbyAction,
     Pass,
     PlayTiles,
+    RenewSeatToken,
     RequestRedeal,
     Resign,
     ReturnToSeat,
+    SetReady,
     StandIn,
     StartDueRound,
     StartGame,
@@ -32,8 +38,8 @@ from engine.actions import (
 )
 from engine.analysis import Analysis, Existence, Situation
 from engine.drafts import Draft
-from engine.events import Event, GameCreated, PlayerResigned, RoundEnded, TurnStarted
-from engine.game import Choosing, Finished, Game, Lobby, Playing, Round, RoundOver, is_expired, round_of
+from engine.events import Event, GameCreated, PlayerJoined, PlayerResigned, RoundEnded, TurnStarted
+from engine.game import Aborted, Choosing, Finished, Game, Lobby, Playing, Round, RoundOver, is_expired, round_of
 from engine.replay import advance, evolve
 from engine.ruleset import PoolEmptyStuckTest, Ruleset
 from engine.solver import Budget, has_turn
@@ -42,7 +48,18 @@ from engine.turns.absence import return_to_seat, returning
 from engine.turns.decisions import Context, Decision, IllegalPlay, TurnEnding
 from engine.turns.drafts import check_draft
 from engine.turns.draws import draw, lay_on_river, pass_turn
-from engine.turns.lobby import join, leave, request_redeal, start_due_round, start_game, start_next_round
+from engine.turns.endings import decide_ending
+from engine.turns.lobby import (
+    join,
+    kick,
+    leave,
+    not_in_the_lobby,
+    request_redeal,
+    set_ready,
+    start_due_round,
+    start_game,
+    start_next_round,
+)
 from engine.turns.plays import claim_error, play_tiles
 from engine.turns.timeouts import time_out
 from engine.turns.turn_end import end_turn
@@ -93,7 +110,16 @@ EXACT: Final = Exact()
 
 def create(ruleset: Ruleset) -> Applied:
     """Returns a new game in the lobby. The ruleset must have no problems (ruleset_checks.problems)."""
-    events = (GameCreated(ruleset),)
+    return _created(GameCreated(ruleset))
+
+
+def create_rematch(game: Game) -> Applied:
+    """Returns a new game with the ruleset of a game, and its players in the same seats."""
+    joined = (PlayerJoined(player.seat, player.name, player.bot, player.is_host) for player in game.players)
+    return _created(GameCreated(game.ruleset), *joined)
+
+
+def _created(*events: Event) -> Applied:
     return Applied(advance(None, events), events)
 
 
@@ -102,7 +128,7 @@ def apply(game: Game, action: Action, now_ms: int, analysis: Analysis = EXACT) -
 
     Args:
         game: The game before the action. It is never changed.
-        action: The action. Its seat must be taken.
+        action: The action. Its seat must be taken, except HOST where the action allows it.
         now_ms: The time, milliseconds since 1970.
         analysis: Answers whether a play exists, where the ruleset needs that (analysis.NEEDS_ANALYSIS).
 
@@ -147,12 +173,8 @@ def _decide(game: Game, action: Action, context: Context) -> Decision:  # noqa: 
     match action:
         case PlayTiles() | DrawTile() | LayOnRiver() | Pass():  # first, because most actions are these
             return _not_playing(game) or _take_turn(game, round_of(game), action, context)
-        case Join():
-            return join(game, action)
-        case Leave(seat):
-            return leave(game, seat)
-        case StartGame(_, shuffle):
-            return start_game(game, shuffle, context)
+        case Join() | Leave() | KickPlayer() | SetReady() | StartGame():
+            return not_in_the_lobby(game) or _in_the_lobby(game, action, context)
         case StartNextRound(seat, shuffle):
             return start_next_round(game, seat, shuffle, context)
         case StartDueRound(shuffle):
@@ -170,6 +192,22 @@ def _decide(game: Game, action: Action, context: Context) -> Decision:  # noqa: 
         case StandIn(for_absent):
             is_absent = game.player(action.seat).stand_in is not None
             return _decide(game, for_absent, context) if is_absent else refused(Reason.PLAYER_NOT_ABSENT)
+        case AbortGame() | RenewSeatToken() | AnnounceRematch():
+            return decide_ending(game, action)
+
+
+def _in_the_lobby(game: Game, action: LobbyAction, context: Context) -> Decision:
+    match action:
+        case Join():
+            return join(game, action)
+        case Leave(seat):
+            return leave(game, seat)
+        case KickPlayer():
+            return kick(game, action)
+        case SetReady():
+            return set_ready(action)
+        case StartGame():
+            return start_game(game, action, context)
 
 
 def _not_playing(game: Game) -> Refused | None:
@@ -181,7 +219,7 @@ def _not_playing(game: Game) -> Refused | None:
             return refused(Reason.GAME_NOT_STARTED)
         case RoundOver():
             return refused(Reason.ROUND_OVER)
-        case Finished():
+        case Finished() | Aborted():
             return refused(Reason.GAME_OVER)
 
 
@@ -224,7 +262,7 @@ def _resign(game: Game, seat: int, context: Context) -> Decision:
     match game.phase:
         case Lobby():
             return refused(Reason.GAME_NOT_STARTED)
-        case Finished():
+        case Finished() | Aborted():
             return refused(Reason.GAME_OVER)
         case Playing() | RoundOver():
             if game.player(seat).resigned:

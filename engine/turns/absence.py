@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from engine.actions import Action, Join, Resign, ReturnToSeat, StandIn, StartDueRound, TimeOut
+from engine.actions import Action, AnnounceRematch, Join, Resign, ReturnToSeat, StandIn, StartDueRound, TimeOut
 from engine.events import Event, PlayerAbsent, PlayerResigned, PlayerReturned, TurnTimedOut
-from engine.game import BotLevel, Finished, Game, Lobby, Playing, RoundOver
+from engine.game import Aborted, BotLevel, Finished, Game, Lobby, Playing, RoundOver
 from engine.ruleset import AbsentAction
 from engine.violations import Reason, Refused, refused
 
@@ -36,7 +36,7 @@ def absence_after(game: Game, events: tuple[Event, ...]) -> tuple[Event, ...]:
 def returning(game: Game, action: Action) -> tuple[PlayerReturned, ...]:
     """Returns the event of an absent player's return if an action other than ReturnToSeat implies it."""
     match action:
-        case Join() | TimeOut() | StartDueRound() | StandIn() | Resign() | ReturnToSeat():
+        case Join() | TimeOut() | StartDueRound() | StandIn() | Resign() | ReturnToSeat() | AnnounceRematch():
             return ()
         case _:
             is_absent = any(player.stand_in and player.seat == action.seat for player in game.players)
@@ -48,7 +48,7 @@ def return_to_seat(game: Game, seat: int) -> tuple[Event, ...] | Refused:
     match game.phase:
         case Lobby():
             return refused(Reason.GAME_NOT_STARTED)
-        case Finished():
+        case Finished() | Aborted():
             return refused(Reason.GAME_OVER)
         case Playing() | RoundOver():
             if game.player(seat).resigned:

@@ -1,43 +1,82 @@
 """Decisions on actions outside a turn: joining, leaving, starting a round, demanding a redeal."""
 
-from engine.actions import Join, RequestRedeal
+from engine.actions import Join, KickPlayer, RequestRedeal, SetReady, StartGame
 from engine.deal import Shuffle, deal_round, may_demand_redeal
-from engine.events import Event, PlayerJoined, PlayerLeft, RedealDemanded, RoundStarted
-from engine.game import Choosing, Finished, Game, Lobby, Playing, Round, RoundOver
+from engine.events import Event, PlayerJoined, PlayerKicked, PlayerLeft, PlayerReadied, RedealDemanded, RoundStarted
+from engine.game import HOST, Aborted, Choosing, Finished, Game, Lobby, Playing, Round, RoundOver
 from engine.replay import evolve
+from engine.ruleset import StartBy
 from engine.timers import is_due
 from engine.turns.decisions import Context, Decision
 from engine.turns.turn_end import start_turn
-from engine.violations import Reason, refused
+from engine.violations import Reason, Refused, refused
 
 
 def join(game: Game, action: Join) -> Decision:
     """Decides on `Join`."""
-    if not isinstance(game.phase, Lobby):
-        return refused(Reason.GAME_ALREADY_STARTED)
     if any(player.name == action.name for player in game.players):
         return refused(Reason.PLAYER_ALREADY_JOINED)
     taken = {player.seat for player in game.players}
     free = [seat for seat in range(1, game.ruleset.players_max + 1) if seat not in taken]
     if not free:
         return refused(Reason.GAME_FULL, players_max=game.ruleset.players_max)
-    return (PlayerJoined(free[0], action.name, action.bot),)
+    if action.seat and action.seat not in free:
+        return refused(Reason.SEAT_TAKEN, seat=action.seat)
+    return (PlayerJoined(action.seat or free[0], action.name, action.bot, action.is_host),)
 
 
 def leave(game: Game, seat: int) -> Decision:
     """Decides on `Leave`."""
-    if not isinstance(game.phase, Lobby):
-        return refused(Reason.GAME_ALREADY_STARTED)
-    return (PlayerLeft(seat),)
+    return (PlayerLeft(seat, _new_host(game, seat)),)
 
 
-def start_game(game: Game, shuffle: Shuffle | RoundStarted, context: Context) -> Decision:
-    """Decides on `StartGame`."""
-    if not isinstance(game.phase, Lobby):
-        return refused(Reason.GAME_ALREADY_STARTED)
+def kick(game: Game, action: KickPlayer) -> Decision:
+    """Decides on `KickPlayer`."""
+    if not is_host(game, action.seat):
+        return refused(Reason.NOT_THE_HOST)
+    if all(player.seat != action.kicked for player in game.players):
+        return refused(Reason.PLAYER_NOT_IN_GAME, seat=action.kicked)
+    return (PlayerKicked(action.kicked, _new_host(game, action.kicked)),)
+
+
+def _new_host(game: Game, leaving: int) -> int | None:
+    """Returns the seat that becomes host when a player leaves: the lowest one of a person, if the host leaves."""
+    if game.host_seat != leaving:
+        return None
+    return next((player.seat for player in game.players if player.bot is None and player.seat != leaving), None)
+
+
+def set_ready(action: SetReady) -> Decision:
+    """Decides on `SetReady`."""
+    return (PlayerReadied(action.seat, action.is_ready),)
+
+
+def start_game(game: Game, action: StartGame, context: Context) -> Decision:
+    """Decides on `StartGame` (start_by)."""
+    if game.ruleset.start_by is StartBy.HOST and not is_host(game, action.seat):
+        return refused(Reason.NOT_THE_HOST)
     if len(game.players) < game.ruleset.players_min:
         return refused(Reason.TOO_FEW_PLAYERS, players=len(game.players), players_min=game.ruleset.players_min)
-    return _start_round(game, shuffle, context)
+    ready = sum(player.is_ready for player in game.players)
+    if game.ruleset.start_by is StartBy.ALL_READY and ready < len(game.players):
+        return refused(Reason.PLAYERS_NOT_READY, players=len(game.players), ready=ready)
+    return _start_round(game, action.shuffle, context)
+
+
+def is_host(game: Game, seat: int) -> bool:
+    """Returns whether an action's seat is the host's."""
+    return seat == HOST or game.player(seat).is_host
+
+
+def not_in_the_lobby(game: Game) -> Refused | None:
+    """Returns a refusal if the game is not in the lobby."""
+    match game.phase:
+        case Lobby():
+            return None
+        case Playing() | RoundOver() | Finished():
+            return refused(Reason.GAME_ALREADY_STARTED)
+        case Aborted():
+            return refused(Reason.GAME_OVER)
 
 
 def start_next_round(game: Game, seat: int, shuffle: Shuffle | RoundStarted, context: Context) -> Decision:
@@ -47,7 +86,7 @@ def start_next_round(game: Game, seat: int, shuffle: Shuffle | RoundStarted, con
             return refused(Reason.GAME_NOT_STARTED)
         case Playing():
             return refused(Reason.ROUND_IN_PROGRESS)
-        case Finished():
+        case Finished() | Aborted():
             return refused(Reason.GAME_OVER)
         case RoundOver():
             if game.player(seat).resigned:

@@ -25,7 +25,12 @@ from rich.progress import track
 from engine.actions import Action, DrawTile, Join, Pass, PlayTiles, StartGame
 from engine.analysis import Situation
 from engine.deal import Shuffle
-from engine.game import Game, Playing, Round
+from engine.game import (
+    HOST,
+    Game,
+    Playing,
+    Round,
+)
 from engine.melds import Meld, as_proposed, read_meld
 from engine.notation import Position, format_position, parse_position, position_of
 from engine.ruleset import SABRA, Ruleset, with_options
@@ -183,7 +188,7 @@ def _started(seed: int, rng: random.Random) -> Game:
         game = _do(game, Join(name))
     tiles = tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.jokers(players))
     shuffle = Shuffle(tuple(rng.sample(tiles, len(tiles))), tuple(rng.sample(tiles, len(tiles))))
-    return _do(game, StartGame(1, shuffle))
+    return _do(game, StartGame(HOST, shuffle))
 
 
 def _do(game: Game, action: Action) -> Game:

@@ -13,7 +13,12 @@ from typing import Final
 
 from engine.actions import DrawTile, Join, Pass, PlayTiles, StartGame, StartNextRound, TurnAction
 from engine.events import Event
-from engine.game import Finished, Game, Playing
+from engine.game import (
+    HOST,
+    Finished,
+    Game,
+    Playing,
+)
 from engine.ruleset import Ruleset
 from engine.turns import Applied, apply, create
 from rummikub.v1 import turn_service_pb2
@@ -81,7 +86,7 @@ def rounds(seed: int, ruleset: Ruleset, now_ms: int, players: int = 4) -> Iterat
     for name in NAMES[:players]:
         change(Join(name))
     shuffle = random_shuffle(ruleset, rng, players)
-    change(StartGame(1, shuffle))
+    change(StartGame(HOST, shuffle))
     while True:
         history, games, turns = tuple(before), [], []
         while isinstance(before[-1][0].phase, Playing):

@@ -64,11 +64,12 @@ class Table:
     async def new_game(self) -> None:
         """Starts a game."""
         rules = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
-        game_id = (await self._games.CreateGame(gs.CreateGameRequest(ruleset=rules))).game.game_id
+        created = await self._games.CreateGame(gs.CreateGameRequest(ruleset=rules))
+        game_id = created.game.game_id
         for name in ("Ann", "Bob"):
             joined = await self._games.JoinGame(gs.JoinGameRequest(game_id=game_id, name=name))
             self._tokens[joined.seat] = joined.seat_token
-        metadata = (("authorization", f"Bearer {self._tokens[1]}"),)
+        metadata = (("authorization", f"Bearer {created.host_token}"),)
         started = await self._games.StartGame(gs.StartGameRequest(game_id=game_id), metadata=metadata)
         self._game = started.game
 

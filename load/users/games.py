@@ -105,12 +105,13 @@ class GameUser(GrpcUser):
     def play_game(self) -> None:
         """Plays a game from its creation to its end."""
         self._changed = {}
-        game = self.service.games.CreateGame(_with_id(CreateGameRequest()), timeout=CALL_SECONDS).game
+        created = self.service.games.CreateGame(_with_id(CreateGameRequest()), timeout=CALL_SECONDS)
+        game, host = created.game, self.service.seated(created.host_token)
         watchers = [self._watcher(self.service, game)]
         try:
             seats: dict[int, Rummikub] = {}
             for name in NAMES[: random.randint(2, len(NAMES))]:
-                game = self._join(seats, game, name)
+                game = self._join(host if not seats else self.service, seats, game, name)
             watchers.append(self._watcher(seats[1], game))
             request = _with_id(StartGameRequest(game_id=game.game_id))
             game = self._change(game, seats[1].games.StartGame, request)
@@ -123,11 +124,11 @@ class GameUser(GrpcUser):
     def _watcher(self, service: Rummikub, game: Game) -> Watcher:
         return Watcher(service, game.game_id, self._changed, self.report)
 
-    def _join(self, seats: dict[int, Rummikub], game: Game, name: str) -> Game:
+    def _join(self, service: Rummikub, seats: dict[int, Rummikub], game: Game, name: str) -> Game:
         """Joins a player; returns the game."""
         request = _with_id(JoinGameRequest(game_id=game.game_id, name=name))
         self._changed[game.revision + 1] = time.perf_counter()
-        joined = self.service.games.JoinGame(request, timeout=CALL_SECONDS)
+        joined = service.games.JoinGame(request, timeout=CALL_SECONDS)
         seats[joined.seat] = self.service.seated(joined.seat_token)
         return joined.game
 

@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Any, Final, Protocol, TypeVar
 
 from engine.analysis import Situation
-from engine.game import Choosing, Drawn, Finished, Lobby, RoundOver
+from engine.game import Aborted, Choosing, Drawn, Finished, Lobby, RoundOver
 from engine.melds import as_proposed
 from engine.play import Play
 from engine.rules import judge
@@ -174,7 +174,12 @@ def check_tier(tier: HintTier, ruleset: Ruleset) -> None:
 
 def _refusal(view: GameView) -> Reason | None:
     """Returns why the seat of a view can play nothing, if so; in a running round it may ask at any time."""
-    by_phase = {Lobby: Reason.GAME_NOT_STARTED, RoundOver: Reason.ROUND_OVER, Finished: Reason.GAME_OVER}
+    by_phase = {
+        Lobby: Reason.GAME_NOT_STARTED,
+        RoundOver: Reason.ROUND_OVER,
+        Finished: Reason.GAME_OVER,
+        Aborted: Reason.GAME_OVER,
+    }
     if view.phase in by_phase:
         return by_phase[view.phase]
     if any(player.resigned for player in view.players if player.seat == view.seat):

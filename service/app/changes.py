@@ -18,7 +18,7 @@ from typing import Final, Protocol, TypeVar
 from engine.analysis import options_needing_analysis
 from engine.game import Game, Lobby, Playing, bots_to_act
 from engine.timers import due_ms, earliest_due_ms, is_due
-from engine.turns import create, may_have_searched_all_racks
+from engine.turns import create_rematch, may_have_searched_all_racks
 from service.app.commands import (
     Basis,
     Command,
@@ -29,7 +29,7 @@ from service.app.commands import (
     JoinOrCreateGame,
     decide_due,
 )
-from service.app.identity import Caller, Chance, join_codes, new_game_id, requested_game_id
+from service.app.identity import Caller, Chance, join_codes, new_game_id, rematch_game_id, requested_game_id
 from service.errors import DuplicateRequest, Fault, GameNotFound, StaleState, StoredFormatUnknown, StoreUnavailable
 from service.storage.base import (
     NO_ETAG,
@@ -182,12 +182,30 @@ class ChangeLoop:
             return _replay(loaded.memo, command)
         if loaded.record:  # the store has dropped the memo; the game and its place in the lists must not change
             raise StaleState(loaded.record.game.revision)
-        applied = create(command.plan.ruleset)
-        new = await self._prepare(game_id, applied.game, command.plan, loaded.now_ms)
+        decision = command.decide()
+        new = await self._prepare(game_id, decision.applied.game, command.plan, loaded.now_ms)
         try:
-            return await self._commit(command, Basis(new, loaded.now_ms), Decision(applied, ()))
+            return await self._commit(command, Basis(new, loaded.now_ms), decision)
         except _Overtaken:
-            raise StaleState(applied.game.revision) from None
+            raise StaleState(new.game.revision) from None
+
+    async def rematch_game_id(self, game_id: str) -> str:
+        """Returns the id that the rematch of a game has, now or later."""
+        return rematch_game_id(await self._store.secret(), game_id)
+
+    async def create_rematch(self, game_id: str, record: Record) -> None:
+        """Creates the rematch of a game that is over under an id, unless a game has it.
+
+        The rematch has the tokens of the old game, so its players need no new ones; its join code is its own.
+        """
+        loaded = await self._store.load(game_id)
+        if loaded.record:
+            return
+        applied = create_rematch(record.game)
+        plan = GamePlan(record.game.ruleset, record.listing.visibility, record.listing.labels)
+        new = await self._prepare(game_id, applied.game, plan, loaded.now_ms)
+        after, change = self._after(Basis(new, loaded.now_ms), Decision(applied, record.tokens))
+        await self._store.commit(Commit(NO_ETAG, after, change))  # a conflict: another call has created it
 
     async def _prepare(self, game_id: str, game: Game, plan: GamePlan, now_ms: int) -> Record:
         """Returns the record of a game to create, after reserving its join code and listing it.

@@ -29,14 +29,24 @@ from engine.actions import (
 from engine.analysis import Existence, Situation
 from engine.deal import Shuffle
 from engine.drafts import Draft
-from engine.game import BotLevel, Game, RoundOver, round_of
+from engine.game import HOST, BotLevel, Game, RoundOver, round_of
 from engine.replay import advance
 from engine.ruleset import Ruleset
 from engine.tiles import Tile
 from engine.turns import EXACT, Applied, apply, create
 from engine.views import see
 from engine.violations import Reason, Refused, refused
-from service.app.identity import Caller, Chance, digest, new_shuffle, player_seat_in, seat_in, seat_token
+from service.app.identity import (
+    Caller,
+    Chance,
+    digest,
+    member_in,
+    new_shuffle,
+    player_seat_in,
+    revoked_by,
+    seat_token,
+    token_in,
+)
 from service.app.names import are_alike
 from service.app.views import GameSnapshotView, TurnResult, committed_view, turn_result
 from service.errors import ActionRefused, AlreadySeated, EtagMismatch, StaleState, TurnTimedOut
@@ -53,6 +63,8 @@ GameEncoder: TypeAlias = Callable[[GameSnapshotView], bytes]
 """Encodes an answer that holds a game."""
 SeatEncoder: TypeAlias = Callable[[GameSnapshotView, int], bytes]
 """Encodes an answer that holds a game and a new seat."""
+TokenAdder: TypeAlias = Callable[[bytes, str], bytes]
+"""Adds a token to an encoded answer, which is stored without it."""
 TurnEncoder: TypeAlias = Callable[[TurnResult], bytes]
 """Encodes the answer to a turn."""
 
@@ -139,10 +151,10 @@ class Decision:
 
     Attributes:
         applied: The engine's result.
-        tokens: The seats' tokens after the change.
+        tokens: The tokens after the change.
         viewer: The seat whose view the answer holds; None for a spectator's.
         new_seat: The seat of a player or bot who has joined; 0 for none.
-        salt: The salt of the new seat's token (Memo.salt).
+        salt: The salt of a new token (Memo.salt).
     """
 
     applied: Applied
@@ -173,10 +185,21 @@ class Command(ABC):
 
 @dataclass(frozen=True, slots=True)
 class CreateGame(Command):
-    """Creates a game."""
+    """Creates a game. `complete` adds the host token to the stored answer."""
 
     plan: GamePlan
+    chance: Chance
     encode_game: GameEncoder
+    add_token: TokenAdder
+
+    def decide(self) -> Decision:
+        """Returns the new game."""
+        salt, token = new_token(self.chance, self.request, HOST)
+        return Decision(create(self.plan.ruleset), (token,), salt=salt)
+
+    def complete(self, answer: bytes, salt: bytes) -> bytes:
+        """See Command."""
+        return self.add_token(answer, seat_token(salt, self.request.request_id))
 
     def encode(self, decision: Decision, after: Record) -> bytes:
         """See Command."""
@@ -208,7 +231,7 @@ class JoinOrCreateGame(Command):
     def create(self, basis: Basis, chance: Chance) -> Decision:
         """Returns the decision to create a game with the player in it, in one change."""
         created = create(self.plan.ruleset)
-        joined = applied_or_refused(apply(created.game, Join(self.name), basis.now_ms))
+        joined = applied_or_refused(apply(created.game, Join(self.name, is_host=True), basis.now_ms))
         events = (*created.events, *joined.events)
         return _seated(basis.record, Applied(advance(None, events), events), self.request, chance)
 
@@ -238,19 +261,22 @@ class GameCommand(Command):
 
 @dataclass(frozen=True, slots=True)
 class JoinGame(GameCommand):
-    """Seats a player. The stored answer lacks the seat token; `complete` adds it."""
+    """Seats a player; seat 0 stands for the lowest free one. `complete` adds the seat token to the stored answer."""
 
     name: str
+    seat: int
     chance: Chance
     encode_seat: SeatEncoder
-    add_token: Callable[[bytes, str], bytes]
+    add_token: TokenAdder
 
     def decide(self, basis: Basis) -> Decision:
         """See GameCommand."""
         record = basis.record
-        if seat_in(record, self.request.caller) is not None:
+        is_host = token_in(record, self.request.caller) == HOST
+        if self.request.caller.digest is not None and (not is_host or record.game.host_seat):
             raise AlreadySeated
-        return _seated(record, _joined(basis, Join(self.name)), self.request, self.chance)
+        join = Join(self.name, seat=self.seat, is_host=is_host)
+        return _seated(record, _joined(basis, join), self.request, self.chance)
 
     def encode(self, decision: Decision, after: Record) -> bytes:
         """See Command."""
@@ -263,25 +289,27 @@ class JoinGame(GameCommand):
 
 @dataclass(frozen=True, slots=True)
 class AddBot(GameCommand):
-    """Seats a bot on behalf of a player in the lobby; an empty name stands for an unused one.
+    """Seats a bot on behalf of the host or a player in the lobby.
 
-    The bot's token digest is random, so no token matches it and only the service acts for the bot.
+    An empty name stands for an unused one, seat 0 for the lowest free one. The bot's token digest is random, so no
+    token matches it and only the service acts for the bot.
     """
 
     level: BotLevel
     name: str
+    seat: int
     chance: Chance
     encode_seat: SeatEncoder
 
     def decide(self, basis: Basis) -> Decision:
         """See GameCommand."""
         record = basis.record
-        seat = player_seat_in(record, self.request.caller)
-        join = Join(self.name or _unused_name(record.game), self.level)
+        seat = member_in(record, self.request.caller)
+        join = Join(self.name or _unused_name(record.game), self.level, self.seat)
         applied = _joined(basis, join)
         bot = _new_seat(record.game, applied.game)
         token = SeatToken(bot, self.chance.token_bytes(DIGEST_BYTES))
-        return Decision(applied, (*record.tokens, token), viewer=seat, new_seat=bot)
+        return Decision(applied, (*record.tokens, token), viewer=seat or None, new_seat=bot)
 
     def encode(self, decision: Decision, after: Record) -> bytes:
         """See Command."""
@@ -299,7 +327,7 @@ class LeaveGame(GameCommand):
         record = basis.record
         seat = player_seat_in(record, self.request.caller)
         applied = applied_or_refused(apply(record.game, Leave(seat), basis.now_ms))
-        return Decision(applied, tuple(token for token in record.tokens if token.seat != seat))
+        return Decision(applied, valid_tokens(record, applied))
 
     def encode(self, decision: Decision, after: Record) -> bytes:
         """See Command."""
@@ -308,9 +336,13 @@ class LeaveGame(GameCommand):
 
 @dataclass(frozen=True, slots=True)
 class SeatCommand(GameCommand):
-    """A seated player's action on the game at its current revision."""
+    """An action of a seated player, or of the host, on the game at its current revision."""
 
     encode_game: GameEncoder
+
+    def actor(self, record: Record) -> int:
+        """Returns the seat that acts. Raises NotAPlayer, GameNotFound."""
+        return player_seat_in(record, self.request.caller)
 
     @abstractmethod
     def action(self, seat: int, game: Game) -> Action:
@@ -319,9 +351,9 @@ class SeatCommand(GameCommand):
     def decide(self, basis: Basis) -> Decision:
         """See GameCommand."""
         record = basis.record
-        seat = player_seat_in(record, self.request.caller)
+        seat = self.actor(record)
         applied = applied_or_refused(apply(record.game, self.action(seat, record.game), basis.now_ms))
-        return Decision(applied, record.tokens, viewer=seat)
+        return Decision(applied, valid_tokens(record, applied), viewer=seat or None)
 
     def encode(self, decision: Decision, after: Record) -> bytes:
         """See Command."""
@@ -342,6 +374,10 @@ class DealingCommand(SeatCommand):
 @dataclass(frozen=True, slots=True)
 class StartFirstRound(DealingCommand):
     """Starts the game."""
+
+    def actor(self, record: Record) -> int:
+        """See SeatCommand. The host may have no seat."""
+        return member_in(record, self.request.caller)
 
     def action(self, seat: int, game: Game) -> Action:
         """See SeatCommand."""
@@ -415,6 +451,18 @@ class PlayTurn(GameCommand):
     def encode(self, decision: Decision, after: Record) -> bytes:
         """See Command."""
         return self.encode_turn(turn_result(committed_view(after, decision.viewer), decision.applied))
+
+
+def new_token(chance: Chance, request: RequestIdentity, seat: int) -> tuple[bytes, SeatToken]:
+    """Returns a new salt, and the digest of the token that it yields with the request's id."""
+    salt = chance.token_bytes(SALT_BYTES)
+    return salt, SeatToken(seat, digest(seat_token(salt, request.request_id)))
+
+
+def valid_tokens(record: Record, applied: Applied) -> tuple[SeatToken, ...]:
+    """Returns the tokens of a game that a change has not made void."""
+    revoked = revoked_by(applied.events)
+    return tuple([token for token in record.tokens if token.seat not in revoked]) if revoked else record.tokens
 
 
 def decide_due(basis: Basis, draft: Draft | None, chance: Chance) -> Decision:
@@ -504,8 +552,7 @@ def _joined(basis: Basis, join: Join) -> Applied:
 def _seated(before: Record, applied: Applied, request: RequestIdentity, chance: Chance) -> Decision:
     """Returns the decision that seats a person, with a new token."""
     seat = _new_seat(before.game, applied.game)
-    salt = chance.token_bytes(SALT_BYTES)
-    token = SeatToken(seat, digest(seat_token(salt, request.request_id)))
+    salt, token = new_token(chance, request, seat)
     return Decision(applied, (*before.tokens, token), viewer=seat, new_seat=seat, salt=salt)
 
 

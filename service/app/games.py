@@ -5,7 +5,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from engine.drafts import Draft
-from engine.game import BotLevel
+from engine.game import (
+    HOST,
+    BotLevel,
+)
 from engine.record import GameRecord
 from engine.ruleset import RacksShown
 from engine.views import sees_drafts
@@ -27,6 +30,7 @@ from service.app.commands import (
     SeatEncoder,
     StartAnotherRound,
     StartFirstRound,
+    TokenAdder,
     TurnEncoder,
     TurnRequest,
     Vote,
@@ -35,7 +39,16 @@ from service.app.commands import (
 from service.app.drafts import DraftRequest, Drafts
 from service.app.game_lists import GameFilter, list_games
 from service.app.history import earlier_record, exported
-from service.app.identity import Caller, Chance, player_seat_in, seat_in
+from service.app.identity import Caller, Chance, is_private, player_seat_in, seat_in, token_in
+from service.app.lobby_commands import (
+    AbortTheGame,
+    KickFromLobby,
+    OpenRematch,
+    RematchExists,
+    RematchMissing,
+    RenewToken,
+    SetReadiness,
+)
 from service.app.presence import Presence, presence_in
 from service.app.quick_play import QuickPlay
 from service.app.views import (
@@ -94,9 +107,11 @@ class Games:
         """Returns a game after what was due in it (ChangeLoop.settle)."""
         return await self._changes.settle(game_id)
 
-    async def create_game(self, plan: GamePlan, request: RequestIdentity, encode: GameEncoder) -> bytes:
+    async def create_game(
+        self, plan: GamePlan, request: RequestIdentity, encode: GameEncoder, add_token: TokenAdder
+    ) -> bytes:
         """Creates a game."""
-        return await self._changes.create(CreateGame(request, plan, encode))
+        return await self._changes.create(CreateGame(request, plan, self._chance, encode, add_token))
 
     async def join_or_create_game(self, command: JoinOrCreateGame) -> bytes:
         """Seats a player in an open public game like the plan, or creates one."""
@@ -110,26 +125,61 @@ class Games:
             raise JoinCodeUnknown
         return game_id
 
-    async def join_game(
+    async def join_game(  # noqa: PLR0913, PLR0917 - made in one place
         self,
         game_id: str,
         name: str,
+        seat: int,
         request: RequestIdentity,
         encode: SeatEncoder,
-        add_token: Callable[[bytes, str], bytes],
+        add_token: TokenAdder,
     ) -> bytes:
-        """Seats a player. `add_token` puts the seat token into the answer, which is stored without it."""
-        return await self._changes.run(JoinGame(request, game_id, name, self._chance, encode, add_token))
+        """Seats a player; seat 0 stands for the lowest free one."""
+        return await self._changes.run(JoinGame(request, game_id, name, seat, self._chance, encode, add_token))
 
-    async def add_bot(
-        self, game_id: str, level: BotLevel, name: str, request: RequestIdentity, encode: SeatEncoder
+    async def add_bot(  # noqa: PLR0913, PLR0917 - made in one place
+        self, game_id: str, level: BotLevel, name: str, seat: int, request: RequestIdentity, encode: SeatEncoder
     ) -> bytes:
-        """Seats a bot on behalf of a player in the lobby; an empty name stands for an unused one."""
-        return await self._changes.run(AddBot(request, game_id, level, name, self._chance, encode))
+        """Seats a bot; an empty name stands for an unused one, seat 0 for the lowest free one."""
+        return await self._changes.run(AddBot(request, game_id, level, name, seat, self._chance, encode))
 
     async def leave_game(self, game_id: str, request: RequestIdentity, encode: GameEncoder) -> bytes:
         """Frees the caller's seat in the lobby and revokes its token."""
         return await self._changes.run(LeaveGame(request, game_id, encode))
+
+    async def kick_player(self, game_id: str, seat: int, request: RequestIdentity, encode: GameEncoder) -> bytes:
+        """Removes a player from the lobby."""
+        return await self._changes.run(KickFromLobby(request, game_id, encode, seat))
+
+    async def set_ready(self, game_id: str, is_ready: bool, request: RequestIdentity, encode: GameEncoder) -> bytes:
+        """Stores whether the caller is ready to start."""
+        return await self._changes.run(SetReadiness(request, game_id, encode, is_ready))
+
+    async def renew_seat_token(
+        self, game_id: str, request: RequestIdentity, encode: GameEncoder, add_token: TokenAdder
+    ) -> bytes:
+        """Replaces the caller's token by a new one."""
+        return await self._changes.run(RenewToken(request, game_id, encode, self._chance, add_token))
+
+    async def abort_game(self, game_id: str, request: RequestIdentity, encode: GameEncoder) -> bytes:
+        """Aborts a game, or votes for that."""
+        return await self._changes.run(AbortTheGame(request, game_id, encode))
+
+    async def create_rematch(self, game_id: str, request: RequestIdentity, encode: GameEncoder) -> bytes:
+        """Creates the rematch of a game that is over, then announces it there.
+
+        The rematch's id follows from the game's. So a call that finds the first step done, by another call or before a
+        server died, continues with the second.
+        """
+        rematch = OpenRematch(request, game_id, encode, await self._changes.rematch_game_id(game_id))
+        try:
+            return await self._changes.run(rematch)
+        except RematchMissing as missing:
+            await self._changes.create_rematch(rematch.new_game_id, missing.record)
+        try:
+            return await self._changes.run(replace(rematch, is_created=True))
+        except RematchExists:
+            return encode(await self.get_game(game_id, request.caller))
 
     async def start_game(self, game_id: str, request: RequestIdentity, encode: GameEncoder) -> bytes:
         """Starts the first round."""
@@ -200,7 +250,8 @@ class Games:
         if revision not in {0, record.game.revision}:
             return snapshot_view(await earlier_record(self._store, record, revision), seat, loaded.now_ms)
         draft = await self._store.draft(game_id) if sees_drafts(record.game, seat) else None
-        return snapshot_view(record, seat, loaded.now_ms, draft, presence)
+        is_creator = seat is None and token_in(record, caller) == HOST
+        return snapshot_view(record, seat, loaded.now_ms, draft, presence, is_creator=is_creator)
 
     async def export_game(self, game_id: str, caller: Caller) -> GameRecord:
         """Returns the record of a game that has ended. Raises GameNotOver, RecordHidden, HistoryUnavailable."""
@@ -225,9 +276,12 @@ class Games:
         return loaded.record, seat
 
     async def list_games(self, wanted: GameFilter, cursor: str, limit: int) -> tuple[tuple[GameSnapshotView, ...], str]:
-        """Returns a spectator's views of public games, newest first, and the next cursor."""
+        """Returns a spectator's views of public games, newest first, and the next cursor.
+
+        A page omits games that show nothing to spectators.
+        """
         records, following = await list_games(self._store, wanted, cursor, limit)
-        return tuple(committed_view(record, None) for record in records), following
+        return tuple(committed_view(record, None) for record in records if not is_private(record.game)), following
 
     async def list_changes(
         self, game_id: str, caller: Caller, after_revision: int, limit: int

@@ -1,18 +1,20 @@
-"""Ids, seat tokens, callers and shuffles. All randomness of the service is made here, by the operating system."""
+"""Ids, tokens, callers and shuffles. All randomness of the service is made here, by the operating system."""
 
 import base64
 import hashlib
 import hmac
 import itertools
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from engine.deal import Shuffle
-from engine.ruleset import Ruleset
+from engine.events import Event, PlayerKicked, PlayerLeft, SeatTokenRenewed
+from engine.game import HOST, Game
+from engine.ruleset import Ruleset, Spectators
 from engine.tiles import Tile, tile_set
-from service.errors import GameNotFound, NotAPlayer
+from service.errors import GameNotFound, NotAPlayer, SpectatorsNotAllowed
 from service.storage.base import Record
 
 CODE_ALPHABET: Final = "23456789CDFGHJKMNPQRTVWXY"
@@ -25,7 +27,7 @@ class Caller:
     """The sender of a request.
 
     Attributes:
-        digest: The digest of the seat token that was sent; None for a spectator.
+        digest: The digest of the token that was sent; None for a spectator.
         stands_in: Whether the sender is the service's bot that plays for the seat's absent owner.
     """
 
@@ -96,8 +98,13 @@ def new_shuffle(chance: Chance, ruleset: Ruleset, players: int) -> Shuffle:
     return Shuffle(chance.shuffle(tiles), chance.shuffle(tiles))
 
 
+def rematch_game_id(secret: bytes, game_id: str) -> str:
+    """Returns the id of a game's rematch, the same for each call. No request key has its form."""
+    return requested_game_id(secret, f"rematch of {game_id}")
+
+
 def seat_token(salt: bytes, request_id: str) -> str:
-    """Returns a seat's token: 43 characters, derived from a random salt and the join's request id.
+    """Returns a seat's token or a host token: 43 characters, derived from a random salt and the request's id.
 
     A repeated request gets the same token, although the store has only the salt (in the memo) and the token's digest.
     """
@@ -106,14 +113,33 @@ def seat_token(salt: bytes, request_id: str) -> str:
 
 
 def digest(token: str) -> bytes:
-    """Returns the stored digest of a seat token."""
+    """Returns the stored digest of a token."""
     return hashlib.sha256(token.encode()).digest()
 
 
-def seat_in(record: Record, caller: Caller) -> int | None:
-    """Returns the caller's seat in a game; None for a spectator. Raises GameNotFound for a token of another game.
+def revoked_by(events: Iterable[Event]) -> set[int]:
+    """Returns the seats whose tokens a change makes void, HOST for the host token."""
+    revoked: set[int] = set()
+    for event in events:
+        match event:
+            case PlayerLeft(seat, None) | PlayerKicked(seat, None) | SeatTokenRenewed(seat):
+                revoked.add(seat)
+            case PlayerLeft(seat, _) | PlayerKicked(seat, _):
+                revoked.update((seat, HOST))
+            case _:
+                pass
+    return revoked
 
-    It compares all tokens, each in constant time.
+
+def is_private(game: Game) -> bool:
+    """Returns whether a game shows nothing to spectators: it has started, and its option spectators is OFF."""
+    return game.ruleset.spectators is Spectators.OFF and game.round is not None
+
+
+def token_in(record: Record, caller: Caller) -> int | None:
+    """Returns the seat of the caller's token, HOST for the host token, or None without one.
+
+    It compares all tokens, each in constant time. Raises GameNotFound for a token of another game.
     """
     if caller.digest is None:
         return None
@@ -123,9 +149,25 @@ def seat_in(record: Record, caller: Caller) -> int | None:
     return matches[0]
 
 
+def seat_in(record: Record, caller: Caller) -> int | None:
+    """Returns the seat whose view a caller gets; None for a spectator. Raises GameNotFound, SpectatorsNotAllowed."""
+    token = token_in(record, caller)
+    if token is None and is_private(record.game):
+        raise SpectatorsNotAllowed
+    return token or None
+
+
 def player_seat_in(record: Record, caller: Caller) -> int:
-    """Returns the caller's seat in a game. Raises GameNotFound for a wrong token, NotAPlayer without one."""
-    seat = seat_in(record, caller)
-    if seat is None:
+    """Returns the caller's seat in a game. Raises GameNotFound for a wrong token, NotAPlayer without a seat's."""
+    seat = token_in(record, caller)
+    if not seat:
         raise NotAPlayer
     return seat
+
+
+def member_in(record: Record, caller: Caller) -> int:
+    """Returns the caller's seat, or HOST for the host token. Raises GameNotFound, NotAPlayer without a token."""
+    token = token_in(record, caller)
+    if token is None:
+        raise NotAPlayer
+    return token

@@ -12,8 +12,9 @@ from enum import Flag
 from typing import Final
 
 from engine.drafts import Draft
+from engine.ruleset import Spectators
 from service.app.games import Games
-from service.app.identity import SPECTATOR, Caller, seat_in
+from service.app.identity import SPECTATOR, Caller, token_in
 from service.app.views import ChangeView, GameSnapshotView, SeatPresence
 from service.app.watch_feed import (
     LAG,
@@ -25,8 +26,8 @@ from service.app.watch_feed import (
     WakeQueue,
     changed_presence,
 )
-from service.errors import EtagMismatch, GameNotFound, HistoryUnavailable
-from service.storage.base import GameState, GameStore, Record
+from service.errors import EtagMismatch, GameNotFound, HistoryUnavailable, SpectatorsNotAllowed
+from service.storage.base import GameStore, Record
 
 CLOSING_MS: Final = 1_000
 """The shortest wait before a watcher of a stopping server reconnects."""
@@ -98,15 +99,17 @@ Update = Snapshot | Change | GameAfter | LiveDraft | PresenceChange | Heartbeat 
 
 @dataclass(slots=True)
 class _Position:
-    """A watcher's position in the history, and its seat.
+    """A watcher's position in the history, and what it may see.
 
     Attributes:
         revision: The last revision that the watcher got.
         etag: That revision's etag.
         caller: The watcher.
-        seat: The caller's seat; None for a spectator.
+        token: The seat of the caller's token, HOST for the host token; None for a spectator.
         content: What the watcher gets after each change.
-        loaded: A game that was loaded. Its seat was the caller's; a player who left the seat before was another one.
+        loaded: A game that was loaded. The token was valid in it; whoever lost it before was another player.
+        spectators: The game's option.
+        has_started: Whether a round of the game has started.
         turn_revision: The revision of the turn in progress; 0 if there is none.
         draft_number: The number of the last draft that the watcher got of this turn.
         record: The game at this position, for a watcher of games; None before a resuming watcher reaches `loaded`.
@@ -116,9 +119,11 @@ class _Position:
     revision: int
     etag: str
     caller: Caller
-    seat: int | None
+    token: int | None
     content: Content
     loaded: SharedGame
+    spectators: Spectators
+    has_started: bool
     turn_revision: int
     draft_number: int
     record: Record | None
@@ -126,31 +131,53 @@ class _Position:
 
     @classmethod
     def at(cls, loaded: SharedGame, caller: Caller, content: Content) -> "_Position":
-        """Returns the position of a loaded game. Raises GameNotFound for a token of another game."""
+        """Returns the position of a loaded game.
+
+        Raises GameNotFound for a token of another game, SpectatorsNotAllowed.
+        """
         record = loaded.record
-        return cls(
+        position = cls(
             revision=record.game.revision,
             etag=record.etag,
             caller=caller,
-            seat=seat_in(record, caller),
+            token=token_in(record, caller),
             content=content,
             loaded=loaded,
+            spectators=record.game.ruleset.spectators,
+            has_started=record.game.round is not None,
             turn_revision=loaded.turn_revision,
             draft_number=loaded.draft_number,
             record=record,
             presence=loaded.presence,
         )
+        position._check_allowed()
+        return position
+
+    @property
+    def seat(self) -> int | None:
+        """The seat whose view the watcher gets; None for a spectator's."""
+        return self.token or None
+
+    def _check_allowed(self) -> None:
+        """Raises SpectatorsNotAllowed if the watcher may not see the game."""
+        if self.token is None and self.has_started and self.spectators is Spectators.OFF:
+            raise SpectatorsNotAllowed
 
     def skip_to(self, loaded: SharedGame) -> None:
-        """Moves to a loaded game. If the caller's token is revoked, the watcher becomes a spectator."""
+        """Moves to a loaded game. If the caller's token is revoked, the watcher becomes a spectator.
+
+        Raises SpectatorsNotAllowed.
+        """
         self.loaded, self.record = loaded, loaded.record
         self.revision, self.etag = loaded.record.game.revision, loaded.record.etag
         self.turn_revision, self.draft_number = loaded.turn_revision, loaded.draft_number
         self.presence = loaded.presence
+        self.has_started = loaded.record.game.round is not None
         try:
-            self.seat = seat_in(loaded.record, self.caller)
+            self.token = token_in(loaded.record, self.caller)
         except GameNotFound:
-            self.seat = None
+            self.token = None
+        self._check_allowed()
 
     def go_back(self, revision: int, etag: str) -> None:
         """Moves to the revision from which a watcher resumes."""
@@ -160,19 +187,24 @@ class _Position:
         self.draft_number, self.presence = 0, None
 
     def advance(self, change: SharedChange, presence: Presences | None) -> Iterator["Change | GameAfter"]:
-        """Moves past a change and yields its updates. A watcher whose seat is given up becomes a spectator.
+        """Moves past a change and yields its updates. A watcher whose token is revoked becomes a spectator.
+
+        Raises SpectatorsNotAllowed.
 
         Args:
             change: The next change.
             presence: The presence of the players, for the game after the change.
         """
-        if Content.CHANGES in self.content:
-            yield Change(change.view_for(self.seat))
+        view = change.view_for(self.seat)
         self.revision, self.etag = change.revision, change.etag
         if change.turn_revision is not None:
             self.turn_revision, self.draft_number = change.turn_revision, 0
-        if self.seat in change.seats_left and change.revision > self.loaded.record.game.revision:
-            self.caller, self.seat = SPECTATOR, None
+        if self.token in change.revoked and change.revision > self.loaded.record.game.revision:
+            self.caller, self.token = SPECTATOR, None
+        self.has_started = self.has_started or change.starts_a_round
+        self._check_allowed()
+        if Content.CHANGES in self.content:
+            yield Change(view)
         if Content.GAMES in self.content:
             after = self._after(change, presence)
             if after is not None:
@@ -215,10 +247,20 @@ class Watch:
         self._feeds: dict[str, Feed] = {}
         self._closed = 0
 
-    async def watch(  # noqa: C901 - the whole life of a watcher
-        self, game_id: str, caller: Caller, after_revision: int, etag: str, content: Content = Content.CHANGES
+    async def watch(  # noqa: C901, PLR0913 - the whole life of a watcher
+        self,
+        game_id: str,
+        caller: Caller,
+        after_revision: int,
+        etag: str,
+        content: Content = Content.CHANGES,
+        *,
+        until_rematch: bool = False,
     ) -> AsyncGenerator[Update, None]:
-        """Yields a game's updates after a revision; 0 begins with a snapshot. Ends with the game or the server."""
+        """Yields a game's updates after a revision; 0 begins with a snapshot. Ends with the game or the server.
+
+        With until_rematch it ends with the announcement of the rematch instead of the game.
+        """
         async with self._feed(game_id) as feed, contextlib.AsyncExitStack() as connection:
             snapshot = await feed.snapshot()
             position = _Position.at(snapshot, caller, content)
@@ -231,24 +273,25 @@ class Watch:
                 yield Snapshot(snapshot.view_for(position.seat))
             else:
                 await self._resume(feed, position, after_revision, etag)
-            is_resuming, is_over = not is_live, _is_last(snapshot.record, position)
+            is_resuming, is_over = not is_live, _is_last(snapshot.record, position, until_rematch)
             while True:
                 changes = await self._changes(feed, position, revision, is_live=is_live)
                 if changes is None:
                     snapshot = await self._skip_ahead(feed, position)
-                    is_over = _is_last(snapshot.record, position)
+                    is_over = _is_last(snapshot.record, position, until_rematch)
                     yield Snapshot(snapshot.view_for(position.seat))
                     continue
                 for change in changes[:LAG]:
                     for update in position.advance(change, feed.presence):
                         yield update
-                    is_over = is_over or change.ends_the_game
+                    is_over = is_over or change.announces_rematch or (change.ends_the_game and not until_rematch)
                 if len(changes) > LAG:
                     continue
                 if is_over:
                     return
                 if is_resuming and not is_live and not changes:
                     yield Heartbeat(position.revision)  # confirms to a resuming watcher that the stream works
+                    continue  # a change during the yield has woken nobody
                 is_live = True
                 if position.seat is None:
                     await connection.aclose()  # a seat that was given up is no longer watched by its former owner
@@ -346,14 +389,15 @@ def _begins_with_snapshot(position: _Position, after_revision: int, etag: str) -
     return not after_revision or (position.content is Content.GAMES and not is_current)
 
 
+def _is_last(record: Record, position: _Position, until_rematch: bool) -> bool:
+    """Returns whether the last change to send has been sent at a position."""
+    is_over = bool(record.game.rematch_game_id) if until_rematch else record.state.is_over
+    return is_over and record.game.revision == position.revision
+
+
 def _next_draft(feed: Feed, position: _Position) -> SharedView[Draft] | None:
     """Returns the draft of the turn in progress if the watcher has not got it yet."""
     draft = feed.draft
     if draft is None or draft.view.turn_revision != position.turn_revision:
         return None
     return draft if draft.view.number > position.draft_number else None
-
-
-def _is_last(record: Record, position: _Position) -> bool:
-    """Returns whether the game has ended at a position."""
-    return record.state is GameState.FINISHED and record.game.revision == position.revision

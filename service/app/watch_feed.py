@@ -16,11 +16,12 @@ from itertools import pairwise
 from typing import Any, Final, Generic, TypeVar
 
 from engine.drafts import Draft
-from engine.events import Event, GameEnded, PlayerLeft, RoundEnded, TurnStarted
+from engine.events import Event, GameAborted, GameEnded, RematchCreated, RoundEnded, RoundStarted, TurnStarted
 from engine.game import Playing
 from engine.replay import advance
 from engine.ruleset import DraftVisibility
 from service.app.games import Games
+from service.app.identity import revoked_by
 from service.app.views import ChangeView, GameSnapshotView, SeatPresence, change_view, snapshot_view
 from service.errors import Fault, GameNotFound, StoreUnavailable
 from service.storage.base import Entry, GameStore, Record
@@ -90,11 +91,13 @@ class SharedChange:
         "_after",
         "_entry",
         "_views",
+        "announces_rematch",
         "ends_the_game",
         "etag",
         "previous_etag",
         "revision",
-        "seats_left",
+        "revoked",
+        "starts_a_round",
         "turn_revision",
     )
 
@@ -105,8 +108,10 @@ class SharedChange:
         self.revision = entry.revision
         self.etag = entry.etag
         self.previous_etag = previous_etag
-        self.seats_left = {event.seat for event in entry.events if isinstance(event, PlayerLeft)}
-        self.ends_the_game = any(isinstance(event, GameEnded) for event in entry.events)
+        self.revoked = revoked_by(entry.events)
+        self.starts_a_round = any(isinstance(event, RoundStarted) for event in entry.events)
+        self.ends_the_game = any(isinstance(event, GameEnded | GameAborted) for event in entry.events)
+        self.announces_rematch = any(isinstance(event, RematchCreated) for event in entry.events)
         turns = [revision for event in entry.events if (revision := _next_turn(event)) is not None]
         self.turn_revision = turns[-1] if turns else None
         """The revision of the turn that starts with this change; 0 if only a turn ends; None if none does."""
@@ -136,7 +141,7 @@ def _next_turn(event: Event) -> int | None:
     match event:
         case TurnStarted(turn):
             return turn.revision
-        case RoundEnded() | GameEnded():
+        case RoundEnded() | GameEnded() | GameAborted():
             return 0
         case _:
             return None

@@ -122,6 +122,13 @@ def bot_name(text: str) -> str:
     return player_name(text) if text else ""
 
 
+def seat(value: int) -> int:
+    """Returns a seat that the request must contain."""
+    if value == 0:
+        raise invalid("seat", "expected at least 1")
+    return value
+
+
 def revision(field: str, value: int) -> int:
     """Returns a revision that the request must contain."""
     if value == 0:

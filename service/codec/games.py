@@ -11,6 +11,7 @@ from engine import events as ev
 from engine.drafts import Draft
 from engine.fast.identity_cache import identity_cache
 from engine.game import (
+    Aborted,
     BotLevel,
     Choosing,
     Drawn,
@@ -56,6 +57,7 @@ _STATES: Final[dict[type[Phase], game_pb2.GameState.ValueType]] = {
     Playing: game_pb2.GAME_STATE_PLAYING,
     RoundOver: game_pb2.GAME_STATE_ROUND_OVER,
     Finished: game_pb2.GAME_STATE_FINISHED,
+    Aborted: game_pb2.GAME_STATE_ABORTED,
 }
 _LISTS: Final[dict[int, GameState]] = {
     game_pb2.GAME_STATE_UNSPECIFIED: GameState.LOBBY,
@@ -63,6 +65,7 @@ _LISTS: Final[dict[int, GameState]] = {
     game_pb2.GAME_STATE_PLAYING: GameState.PLAYING,
     game_pb2.GAME_STATE_ROUND_OVER: GameState.ROUND_OVER,
     game_pb2.GAME_STATE_FINISHED: GameState.FINISHED,
+    game_pb2.GAME_STATE_ABORTED: GameState.ABORTED,
 }
 _CONTENTS: Final[dict[int, Content]] = {
     game_service_pb2.WATCH_CONTENT_UNSPECIFIED: Content.CHANGES,
@@ -238,6 +241,7 @@ def _uncached_fields(sight: GameSnapshotView) -> game_pb2.Game:
         river=tile_numbers(view.river) or None,
         turn_order=view.order,
         last_chance_seats=view.last_chance or None,
+        rematch_game_id=view.rematch_game_id,
         join_code=sight.join_code,
         next_round_time=None if view.next_round_ms is None else _time(view.next_round_ms),
         abandoned=view.abandoned,
@@ -277,6 +281,9 @@ def _player(player: PlayerView) -> game_pb2.Player:
         timeouts_in_a_row=player.timeouts_in_a_row,
         is_absent=player.is_absent,
         time_left=None if player.time_left_ms is None else _duration(player.time_left_ms),
+        is_ready=player.is_ready,
+        is_host=player.is_host,
+        wants_abort=player.wants_abort,
     )
 
 
@@ -372,13 +379,8 @@ def _event(event: EventView) -> game_pb2.GameEvent:
 
 def _open_event(event: OpenEvent) -> game_pb2.GameEvent:  # noqa: C901, PLR0911, PLR0912 - one case per event
     match event:
-        case ev.GameCreated(rules):
-            return game_pb2.GameEvent(game_created=game_pb2.GameCreated(ruleset=encode_ruleset(rules)))
-        case ev.PlayerJoined(seat, name, bot):
-            joined = game_pb2.PlayerJoined(seat=seat, name=name, bot_level=_level_number(bot))
-            return game_pb2.GameEvent(player_joined=joined)
-        case ev.PlayerLeft(seat):
-            return game_pb2.GameEvent(player_left=game_pb2.PlayerLeft(seat=seat))
+        case ev.GameCreated() | ev.PlayerJoined() | ev.PlayerLeft() | ev.PlayerKicked() | ev.PlayerReadied():
+            return _lobby_event(event)
         case ev.TurnStarted(turn):
             return game_pb2.GameEvent(turn_started=game_pb2.TurnStarted(turn=_turn(turn)))
         case ev.TilesPlayed():
@@ -413,6 +415,29 @@ def _open_event(event: OpenEvent) -> game_pb2.GameEvent:  # noqa: C901, PLR0911,
             return game_pb2.GameEvent(
                 game_ended=game_pb2.GameEnded(winner_seats=winners, rounds=rounds, abandoned=abandoned)
             )
+        case ev.AbortRequested(seat):
+            return game_pb2.GameEvent(abort_requested=game_pb2.AbortRequested(seat=seat))
+        case ev.GameAborted(by_host):
+            return game_pb2.GameEvent(game_aborted=game_pb2.GameAborted(by_host=by_host))
+        case ev.SeatTokenRenewed(seat):
+            return game_pb2.GameEvent(seat_token_renewed=game_pb2.SeatTokenRenewed(seat=seat))
+        case ev.RematchCreated(game_id):
+            return game_pb2.GameEvent(rematch_created=game_pb2.RematchCreated(game_id=game_id))
+
+
+def _lobby_event(event: ev.LobbyEvent) -> game_pb2.GameEvent:
+    match event:
+        case ev.GameCreated(rules):
+            return game_pb2.GameEvent(game_created=game_pb2.GameCreated(ruleset=encode_ruleset(rules)))
+        case ev.PlayerJoined(seat, name, bot, is_host):
+            joined = game_pb2.PlayerJoined(seat=seat, name=name, bot_level=_level_number(bot), is_host=is_host)
+            return game_pb2.GameEvent(player_joined=joined)
+        case ev.PlayerLeft(seat, new_host):
+            return game_pb2.GameEvent(player_left=game_pb2.PlayerLeft(seat=seat, host_seat=new_host or 0))
+        case ev.PlayerKicked(seat, new_host):
+            return game_pb2.GameEvent(player_kicked=game_pb2.PlayerKicked(seat=seat, host_seat=new_host or 0))
+        case ev.PlayerReadied(seat, is_ready):
+            return game_pb2.GameEvent(player_readied=game_pb2.PlayerReadied(seat=seat, is_ready=is_ready))
 
 
 def _tiles_played(event: ev.TilesPlayed) -> game_pb2.TilesPlayed:
@@ -447,6 +472,16 @@ def _round_started(view: RoundStartedView) -> game_pb2.RoundStarted:
 def encode_created(game: GameSnapshotView) -> bytes:
     """Returns an encoded CreateGameResponse."""
     return game_service_pb2.CreateGameResponse(game=encode_game(game)).SerializeToString()
+
+
+def with_host_token(answer: bytes, token: str) -> bytes:
+    """Appends the token to an encoded CreateGameResponse."""
+    return answer + game_service_pb2.CreateGameResponse(host_token=token).SerializeToString()
+
+
+def with_new_token(answer: bytes, token: str) -> bytes:
+    """Appends the token to an encoded RenewSeatTokenResponse."""
+    return answer + game_service_pb2.RenewSeatTokenResponse(seat_token=token).SerializeToString()
 
 
 def encode_join(game: GameSnapshotView, seat: int) -> bytes:

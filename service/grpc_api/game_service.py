@@ -29,7 +29,18 @@ from service.app.watch_feed import SharedView
 from service.codec import fields, rulesets
 from service.codec import games as game_codec
 from service.codec.records import encode_record
-from service.grpc_api.handlers import Context, Service, answer, caller, mutation, peer_of, seat_mutation, unary, writing
+from service.grpc_api.handlers import (
+    Context,
+    Service,
+    answer,
+    caller,
+    mutation,
+    peer_of,
+    seat_mutation,
+    secret_mutation,
+    unary,
+    writing,
+)
 from service.runtime.rate_limit import RateLimit
 from service.storage.base import Visibility
 
@@ -62,7 +73,12 @@ class GameServicer:
             "JoinOrCreateGame": unary(pb.JoinOrCreateGameRequest, self.join_or_create_game),
             "AddBot": unary(pb.AddBotRequest, self.add_bot),
             "LeaveGame": unary(pb.LeaveGameRequest, self.leave_game),
+            "KickPlayer": unary(pb.KickPlayerRequest, self.kick_player),
+            "SetReady": unary(pb.SetReadyRequest, self.set_ready),
+            "RenewSeatToken": unary(pb.RenewSeatTokenRequest, self.renew_seat_token),
             "StartGame": unary(pb.StartGameRequest, self.start_game),
+            "AbortGame": unary(pb.AbortGameRequest, self.abort_game),
+            "CreateRematch": unary(pb.CreateRematchRequest, self.create_rematch),
             "GetGame": unary(pb.GetGameRequest, self.get_game),
             "ListGames": unary(pb.ListGamesRequest, self.list_games),
             "WatchGame": writing(pb.WatchGameRequest, self.watch_game),
@@ -80,7 +96,7 @@ class GameServicer:
         visibility, labels = game_codec.visibility(request.visibility), fields.labels(request.labels)
         plan, identity = GamePlan(rulesets.ruleset(request.ruleset), visibility, labels), mutation(request, context)
         self._new_games.take(peer_of(context), time.monotonic())
-        return await self._games.create_game(plan, identity, game_codec.encode_created)
+        return await self._games.create_game(plan, identity, game_codec.encode_created, game_codec.with_host_token)
 
     async def join_game(self, request: pb.JoinGameRequest, context: Context) -> bytes:
         """JoinGame."""
@@ -91,7 +107,9 @@ class GameServicer:
         target = fields.join_code(request.join_code) if by_code else fields.game_id(request.game_id)
         name, identity = fields.player_name(request.name), mutation(request, context)
         game_id = await self._game_of_code(target, context) if by_code else target
-        return await self._games.join_game(game_id, name, identity, game_codec.encode_join, game_codec.with_token)
+        return await self._games.join_game(
+            game_id, name, request.seat, identity, game_codec.encode_join, game_codec.with_token
+        )
 
     async def _game_of_code(self, join_code: str, context: Context) -> str:
         """Returns the id of the game with a join code. Counts every code first, so that concurrent guesses count."""
@@ -118,12 +136,42 @@ class GameServicer:
         """AddBot."""
         game_id = fields.game_id(request.game_id)
         level, name = game_codec.bot_level(request.level), fields.bot_name(request.name)
-        return await self._games.add_bot(game_id, level, name, seat_mutation(request, context), game_codec.encode_bot)
+        identity = seat_mutation(request, context)
+        return await self._games.add_bot(game_id, level, name, request.seat, identity, game_codec.encode_bot)
 
     async def leave_game(self, request: pb.LeaveGameRequest, context: Context) -> bytes:
         """LeaveGame."""
         game_id = fields.game_id(request.game_id)
         return await self._games.leave_game(game_id, seat_mutation(request, context), answer(pb.LeaveGameResponse))
+
+    async def kick_player(self, request: pb.KickPlayerRequest, context: Context) -> bytes:
+        """KickPlayer."""
+        game_id, seat = fields.game_id(request.game_id), fields.seat(request.seat)
+        identity = seat_mutation(request, context)
+        return await self._games.kick_player(game_id, seat, identity, answer(pb.KickPlayerResponse))
+
+    async def set_ready(self, request: pb.SetReadyRequest, context: Context) -> bytes:
+        """SetReady."""
+        game_id, identity = fields.game_id(request.game_id), seat_mutation(request, context)
+        return await self._games.set_ready(game_id, request.is_ready, identity, answer(pb.SetReadyResponse))
+
+    async def renew_seat_token(self, request: pb.RenewSeatTokenRequest, context: Context) -> bytes:
+        """RenewSeatToken."""
+        game_id, identity = fields.game_id(request.game_id), secret_mutation(request, context)
+        return await self._games.renew_seat_token(
+            game_id, identity, answer(pb.RenewSeatTokenResponse), game_codec.with_new_token
+        )
+
+    async def abort_game(self, request: pb.AbortGameRequest, context: Context) -> bytes:
+        """AbortGame."""
+        game_id = fields.game_id(request.game_id)
+        return await self._games.abort_game(game_id, seat_mutation(request, context), answer(pb.AbortGameResponse))
+
+    async def create_rematch(self, request: pb.CreateRematchRequest, context: Context) -> bytes:
+        """CreateRematch."""
+        game_id, identity = fields.game_id(request.game_id), seat_mutation(request, context)
+        self._new_games.take(peer_of(context), time.monotonic())
+        return await self._games.create_rematch(game_id, identity, answer(pb.CreateRematchResponse))
 
     async def start_game(self, request: pb.StartGameRequest, context: Context) -> bytes:
         """StartGame."""
@@ -156,7 +204,9 @@ class GameServicer:
         """WatchGame."""
         game_id, etag = fields.game_id(request.game_id), fields.etag(request.etag)
         content = game_codec.watch_content(request.content)
-        watching = self._watch.watch(game_id, caller(context), request.after_revision, etag, content)
+        watching = self._watch.watch(
+            game_id, caller(context), request.after_revision, etag, content, until_rematch=request.until_rematch
+        )
         async with aclosing(watching) as updates:
             async for update in updates:
                 await context.write(_update(update))

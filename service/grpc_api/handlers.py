@@ -29,8 +29,8 @@ SHORT_BYTES: Final = 512
 """Requests up to this size are read, and their plays judged, within a few milliseconds. Tables in games are smaller."""
 REQUEST_ID_LEAST: Final = 8
 """Minimum length of a seat's request id, which must be unique for the seat only."""
-ANONYMOUS_REQUEST_ID_LEAST: Final = 22
-"""Minimum length of a request id without a token, which must be unguessable (128 bits in base64)."""
+SECRET_REQUEST_ID_LEAST: Final = 22
+"""Minimum length of a request id that must be unguessable (128 bits in base64): without a token, or for a new one."""
 
 _BEARER: Final = re.compile(r"[Bb]earer ([A-Za-z0-9_-]{43})")
 
@@ -85,7 +85,7 @@ class MutatingRequest(Protocol):
 def mutation(request: MutatingRequest, context: Context) -> RequestIdentity:
     """Returns a mutating request's identity, for retries. Raises InvalidRequest, AuthorizationMalformed."""
     sender = caller(context)
-    return _mutation(request, sender, ANONYMOUS_REQUEST_ID_LEAST if sender == SPECTATOR else REQUEST_ID_LEAST)
+    return _mutation(request, sender, SECRET_REQUEST_ID_LEAST if sender == SPECTATOR else REQUEST_ID_LEAST)
 
 
 def seat_mutation(request: MutatingRequest, context: Context) -> RequestIdentity:
@@ -94,6 +94,12 @@ def seat_mutation(request: MutatingRequest, context: Context) -> RequestIdentity
     if identity.caller == SPECTATOR:
         raise NotAPlayer
     return identity
+
+
+def secret_mutation(request: MutatingRequest, context: Context) -> RequestIdentity:
+    """Returns the identity of a seat's mutating request whose id yields a token, so it must be unguessable."""
+    fields.request_id(request.request_id, SECRET_REQUEST_ID_LEAST)
+    return seat_mutation(request, context)
 
 
 def _mutation(request: MutatingRequest, sender: Caller, least: int) -> RequestIdentity:

@@ -41,6 +41,7 @@ from service.errors import (
     RecordHidden,
     RequestTimedOut,
     ShuttingDown,
+    SpectatorsNotAllowed,
     StaleState,
     StoredFormatUnknown,
     StoreFull,
@@ -68,6 +69,7 @@ _FAILED_PRECONDITION: Final = grpc.StatusCode.FAILED_PRECONDITION
 
 REFUSED_CODES: Final = {
     Reason.PLAYER_ALREADY_JOINED: grpc.StatusCode.ALREADY_EXISTS,
+    Reason.NOT_THE_HOST: grpc.StatusCode.PERMISSION_DENIED,
 }
 """The codes of the engine's violations; all others have FAILED_PRECONDITION."""
 
@@ -90,7 +92,12 @@ PLAIN: Final[Mapping[type[Exception], tuple[grpc.StatusCode, str, str]]] = {
     GameNotFound: (
         grpc.StatusCode.NOT_FOUND,
         "GAME_NOT_FOUND",
-        "there is no such game, or the seat token belongs to another game",
+        "there is no such game, or the token belongs to another game",
+    ),
+    SpectatorsNotAllowed: (
+        grpc.StatusCode.PERMISSION_DENIED,
+        "SPECTATORS_NOT_ALLOWED",
+        "this game shows nothing to spectators; send a token of the game",
     ),
     AlreadySeated: (
         grpc.StatusCode.ALREADY_EXISTS,

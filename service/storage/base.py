@@ -22,7 +22,7 @@ from typing import Final, Protocol
 
 from engine.drafts import Draft
 from engine.events import Event
-from engine.game import Finished, Game, Lobby, Phase, Playing, RoundOver
+from engine.game import Aborted, Finished, Game, Lobby, Phase, Playing, RoundOver
 from engine.timers import due_ms
 from service.storage.timing import Observer
 
@@ -55,6 +55,12 @@ class GameState(Enum):
     PLAYING = "playing"
     ROUND_OVER = "round_over"
     FINISHED = "finished"
+    ABORTED = "aborted"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the game can no longer be played."""
+        return self in {GameState.FINISHED, GameState.ABORTED}
 
 
 STATE_OF_PHASE: Final[dict[type[Phase], GameState]] = {
@@ -62,6 +68,7 @@ STATE_OF_PHASE: Final[dict[type[Phase], GameState]] = {
     Playing: GameState.PLAYING,
     RoundOver: GameState.ROUND_OVER,
     Finished: GameState.FINISHED,
+    Aborted: GameState.ABORTED,
 }
 
 
@@ -89,7 +96,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class SeatToken:
-    """The SHA-256 of a seat's token. The token itself is never stored."""
+    """The SHA-256 of a seat's token, or of the host token (seat HOST). The token itself is never stored."""
 
     seat: int
     digest: bytes
@@ -108,7 +115,7 @@ class Record:
         game_id: 32 hexadecimal digits.
         game: The whole game, hidden tiles included.
         etag: Identifies the game's history, see `lineage`.
-        tokens: One for each taken seat.
+        tokens: One for each taken seat, and the host token.
         created_ms: When it was created, in milliseconds since 1970 by the store's clock.
         updated_ms: When it last changed.
         listing: How it is found.
@@ -132,7 +139,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Lifetimes:
-    """How long a game is kept, in seconds: in the lobby, started, and finished.
+    """How long a game is kept, in seconds: in the lobby, started, and over.
 
     The time begins when the game is next due, otherwise with its last change, so a long turn does not outlast its game.
     """
@@ -145,7 +152,9 @@ class Lifetimes:
         """Returns how long a game is kept after a change."""
         if record.is_emptied:
             return EMPTIED_MS
-        seconds = {GameState.LOBBY: self.lobby, GameState.FINISHED: self.finished}.get(record.state, self.started)
+        if record.state.is_over:
+            return self.finished * 1000
+        seconds = self.lobby if record.state is GameState.LOBBY else self.started
         at_ms = due_ms(record.game)
         return seconds * 1000 + (0 if at_ms is None else max(0, at_ms - record.updated_ms))
 
@@ -194,8 +203,8 @@ class Memo:
 
     Attributes:
         fingerprint: A digest of the request's content. It detects another content under the same request id.
-        answer: The answer's bytes, without a seat token.
-        salt: With the request id it yields the answer's seat token (identity.seat_token); empty if there is none.
+        answer: The answer's bytes, without a token.
+        salt: With the request id it yields the answer's token (identity.seat_token); empty if there is none.
     """
 
     fingerprint: bytes

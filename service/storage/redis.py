@@ -86,7 +86,7 @@ LISTED_AT_ONCE: Final = 20
 RESERVE: Final = 0.1
 """The share of Redis's maxmemory that is reserved for existing games."""
 MEMOS_OF_FINISHED_MS: Final = 3_600_000
-"""How long the memos of a finished game are kept."""
+"""How long the memos of a game that is over are kept."""
 ORPHAN_MS: Final = 3_600_000
 """How long a list may name a game that is not stored. A creation lists the game first, and may be retried."""
 
@@ -269,7 +269,7 @@ class RedisStore:
         """See GameStore."""
         record, snapshot = commit.record, encode_record(commit.record)
         kept_ms = self._lifetimes.milliseconds(record)
-        memos_ms = min(kept_ms, MEMOS_OF_FINISHED_MS) if record.state is GameState.FINISHED else kept_ms
+        memos_ms = min(kept_ms, MEMOS_OF_FINISHED_MS) if record.state.is_over else kept_ms
         arguments = (
             commit.previous_etag,
             record.game.revision,

@@ -11,6 +11,7 @@ import orjson
 from engine.drafts import Draft
 from engine.fast.identity_cache import identity_cache
 from engine.game import (
+    Aborted,
     Choosing,
     Drawn,
     Finished,
@@ -212,9 +213,11 @@ def _write_phase(phase: Phase) -> Json:
             return {"type": "Playing", "round": _write_round(round_)}
         case RoundOver(round_, next_round_ms):
             return {"type": "RoundOver", "round": _write_round(round_), "next_round": next_round_ms}
-        case Finished(round_, winners, abandoned):
+        case Finished(round_, winners, abandoned, rematch):
             finished = {"type": "Finished", "round": _write_round(round_), "winners": list(winners)}
-            return {**finished, "abandoned": abandoned}
+            return {**finished, "abandoned": abandoned, "rematch": rematch}
+        case Aborted(round_, rematch):
+            return {"type": "Aborted", "round": round_ and _write_round(round_), "rematch": rematch}
 
 
 def _read_phase(stored: Json) -> Phase:
@@ -227,7 +230,9 @@ def _read_phase(stored: Json) -> Phase:
             return RoundOver(_read_round(stored["round"]), read_optional(read_time, stored["next_round"]))
         case "Finished":
             winners, abandoned = read_seats(stored["winners"]), read_flag(stored["abandoned"])
-            return Finished(_read_round(stored["round"]), winners, abandoned)
+            return Finished(_read_round(stored["round"]), winners, abandoned, read_text(stored["rematch"]))
+        case "Aborted":
+            return Aborted(read_optional(_read_round, stored["round"]), read_text(stored["rematch"]))
         case _:
             raise StoredFormatUnknown
 
@@ -242,11 +247,15 @@ def _write_player(player: Player) -> list[Any]:
         player.timeouts_in_a_row,
         player.stand_in and player.stand_in.name,
         player.time_left_ms,
+        player.is_ready,
+        player.is_host,
+        player.wants_abort,
     ]
 
 
 def _read_player(stored: list[Any]) -> Player:
-    seat, name, total_points, resigned, bot, timeouts_in_a_row, stand_in, time_left_ms = stored
+    seat, name, total_points, resigned, bot, timeouts_in_a_row, stand_in, time_left_ms, *flags = stored
+    is_ready, is_host, wants_abort = flags
     return Player(
         read_seat(seat),
         read_text(name),
@@ -256,6 +265,9 @@ def _read_player(stored: list[Any]) -> Player:
         read_number(timeouts_in_a_row),
         read_level(stand_in),
         read_optional(read_number, time_left_ms),
+        read_flag(is_ready),
+        read_flag(is_host),
+        read_flag(wants_abort),
     )
 
 

@@ -116,10 +116,8 @@ def _write_event(event: ev.Event) -> Json:
 
 def _event_fields(event: ev.Event) -> Json:  # noqa: C901, PLR0911, PLR0912 - one case for each event
     match event:
-        case ev.GameCreated(ruleset):
-            return {"ruleset": write_ruleset(ruleset)}
-        case ev.PlayerJoined(seat, name, bot):
-            return {"seat": seat, "name": name, **({"bot": bot.name} if bot else {})}
+        case ev.GameCreated() | ev.PlayerJoined() | ev.PlayerLeft() | ev.PlayerKicked() | ev.PlayerReadied():
+            return _lobby_event_fields(event)
         case ev.RoundStarted():
             return _write_round_started(event)
         case ev.TurnStarted(turn):
@@ -136,7 +134,13 @@ def _event_fields(event: ev.Event) -> Json:  # noqa: C901, PLR0911, PLR0912 - on
             return {"seat": seat, "table": write_proposed(table), "reasons": [reason.name for reason in reasons]}
         case ev.ErrorClaimed(seat, agrees):
             return {"seat": seat, "agrees": agrees}
-        case ev.PlayerLeft(seat) | ev.RedealDemanded(seat) | ev.PlayerResigned(seat) | ev.PlayerReturned(seat):
+        case (
+            ev.RedealDemanded(seat)
+            | ev.PlayerResigned(seat)
+            | ev.PlayerReturned(seat)
+            | ev.AbortRequested(seat)
+            | ev.SeatTokenRenewed(seat)
+        ):
             return {"seat": seat}
         case ev.PlayerAbsent(seat, stand_in):
             return {"seat": seat, "stand_in": stand_in and stand_in.name}
@@ -148,6 +152,22 @@ def _event_fields(event: ev.Event) -> Json:  # noqa: C901, PLR0911, PLR0912 - on
             return {"result": write_result(result), "next_round": next_round_ms}
         case ev.GameEnded(winners, opened, abandoned):
             return {"winners": list(winners), "opened": write_result.map(opened), "abandoned": abandoned}
+        case ev.GameAborted(by_host):
+            return {"by_host": by_host}
+        case ev.RematchCreated(game_id):
+            return {"game_id": game_id}
+
+
+def _lobby_event_fields(event: ev.LobbyEvent) -> Json:
+    match event:
+        case ev.GameCreated(ruleset):
+            return {"ruleset": write_ruleset(ruleset)}
+        case ev.PlayerJoined(seat, name, bot, is_host):
+            return {"seat": seat, "name": name, "is_host": is_host, **({"bot": bot.name} if bot else {})}
+        case ev.PlayerLeft(seat, new_host) | ev.PlayerKicked(seat, new_host):
+            return {"seat": seat, "new_host": new_host}
+        case ev.PlayerReadied(seat, is_ready):
+            return {"seat": seat, "is_ready": is_ready}
 
 
 def _without_a_play(event: ev.TileDrawn | ev.TilesDrawn | ev.TilesOffered | ev.TurnEnded | ev.TurnPassed) -> Json:
@@ -222,9 +242,16 @@ def _read_illegal_play_shown(stored: Json) -> ev.IllegalPlayShown:
 _READERS: Final[dict[str, Callable[[Json], ev.Event]]] = {
     "GameCreated": lambda stored: ev.GameCreated(read_ruleset(stored["ruleset"])),
     "PlayerJoined": lambda stored: ev.PlayerJoined(
-        read_seat(stored["seat"]), read_text(stored["name"]), read_level(stored.get("bot"))
+        read_seat(stored["seat"]),
+        read_text(stored["name"]),
+        read_level(stored.get("bot")),
+        read_flag(stored["is_host"]),
     ),
-    "PlayerLeft": lambda stored: ev.PlayerLeft(read_seat(stored["seat"])),
+    "PlayerLeft": lambda stored: ev.PlayerLeft(read_seat(stored["seat"]), read_optional(read_seat, stored["new_host"])),
+    "PlayerKicked": lambda stored: ev.PlayerKicked(
+        read_seat(stored["seat"]), read_optional(read_seat, stored["new_host"])
+    ),
+    "PlayerReadied": lambda stored: ev.PlayerReadied(read_seat(stored["seat"]), read_flag(stored["is_ready"])),
     "RoundStarted": _read_round_started,
     "TurnStarted": lambda stored: ev.TurnStarted(read_turn(stored["turn"])),
     "TilesPlayed": _read_tiles_played,
@@ -254,4 +281,8 @@ _READERS: Final[dict[str, Callable[[Json], ev.Event]]] = {
     "GameEnded": lambda stored: ev.GameEnded(
         read_seats(stored["winners"]), read_each(read_result, stored["opened"]), read_flag(stored["abandoned"])
     ),
+    "AbortRequested": lambda stored: ev.AbortRequested(read_seat(stored["seat"])),
+    "GameAborted": lambda stored: ev.GameAborted(read_flag(stored["by_host"])),
+    "SeatTokenRenewed": lambda stored: ev.SeatTokenRenewed(read_number(stored["seat"])),
+    "RematchCreated": lambda stored: ev.RematchCreated(read_text(stored["game_id"])),
 }

@@ -5,17 +5,22 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from engine.actions import (
+    AbortGame,
     Action,
+    AnnounceRematch,
     ClaimError,
     DrawTile,
     Join,
+    KickPlayer,
     LayOnRiver,
     Leave,
     Pass,
     PlayTiles,
+    RenewSeatToken,
     RequestRedeal,
     Resign,
     ReturnToSeat,
+    SetReady,
     StartDueRound,
     StartGame,
     StartNextRound,
@@ -25,6 +30,7 @@ from engine.deal import Shuffle
 from engine.drafts import Draft
 from engine.events import Event, RoundStarted
 from engine.game import (
+    Aborted,
     Choosing,
     Drawn,
     Finished,
@@ -67,7 +73,7 @@ from support.conformance_cases import table_text as text_of
 from support.plays import judged
 
 START_MS = 1_000_000
-STATES = {Lobby: "LOBBY", Playing: "PLAYING", RoundOver: "ROUND_OVER", Finished: "FINISHED"}
+STATES = {Lobby: "LOBBY", Playing: "PLAYING", RoundOver: "ROUND_OVER", Finished: "FINISHED", Aborted: "ABORTED"}
 STEPS = {Open: "OPEN", Choosing: "CHOOSING", Drawn: "DRAWN"}
 TILES = {format_tile(tile): tile for tile in (*naturals(len(COLORS)), JOKER)}
 
@@ -214,6 +220,10 @@ _SEEN: dict[str, Callable[[GameSeen], object]] = {
     "refused": lambda seen: list(seen.refused),
     "violations": lambda seen: list(seen.violations),
     "state": lambda seen: STATES[type(seen.game.phase)],
+    "host_seat": lambda seen: seen.game.host_seat,
+    "ready_seats": lambda seen: [player.seat for player in seen.game.players if player.is_ready],
+    "abort_seats": lambda seen: [player.seat for player in seen.game.players if player.wants_abort],
+    "has_rematch": lambda seen: bool(seen.game.rematch_game_id),
     "turn_seat": lambda seen: seen.round.turn.seat if isinstance(seen.game.phase, Playing) else None,
     "turn_order": lambda seen: list(seen.round.order),
     "table": lambda seen: table_text(seen.round.table),
@@ -307,7 +317,7 @@ def _first(question: LittleGame, ruleset: Ruleset) -> Game:
     if question.position is None:
         game = create(ruleset).game
         for seat in range(1, question.players + 1):
-            joined = apply(game, Join(f"player {seat}"), START_MS)
+            joined = apply(game, Join(f"player {seat}", is_host=seat == 1), START_MS)
             assert isinstance(joined, Applied)
             game = joined.game
         return game
@@ -360,10 +370,20 @@ def _of_turn(act: Act, draft: Draft | None) -> Action | None:
             return None
 
 
-def _of_game(act: Act, game: Game, shuffles: Iterator[Faces]) -> Action:
+def _of_game(act: Act, game: Game, shuffles: Iterator[Faces]) -> Action:  # noqa: C901 - one case an action
     match act.do:
         case "join":
-            return Join(act.name)
+            return Join(act.name, seat=act.seat, is_host=not game.players)
+        case "kick":
+            return KickPlayer(act.seat, act.kicked)
+        case "set_ready":
+            return SetReady(act.seat, act.is_ready)
+        case "abort":
+            return AbortGame(act.seat)
+        case "renew_token":
+            return RenewSeatToken(act.seat)
+        case "create_rematch":
+            return AnnounceRematch("0" * 32)
         case "leave":
             return Leave(act.seat)
         case "start_game":

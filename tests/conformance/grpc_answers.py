@@ -237,6 +237,10 @@ _SEEN: dict[str, Callable[[GameSeen], object]] = {
     "refused": lambda seen: list(seen.refused),
     "violations": lambda seen: list(seen.violations),
     "state": lambda seen: game_pb2.GameState.Name(seen.game.state).removeprefix("GAME_STATE_"),
+    "host_seat": lambda seen: next((player.seat for player in seen.game.players if player.is_host), None),
+    "ready_seats": lambda seen: [player.seat for player in seen.game.players if player.is_ready],
+    "abort_seats": lambda seen: [player.seat for player in seen.game.players if player.wants_abort],
+    "has_rematch": lambda seen: bool(seen.game.rematch_game_id),
     "turn_seat": lambda seen: seen.game.turn.seat or None,
     "turn_order": lambda seen: list(seen.game.turn_order),
     "table": lambda seen: _table(seen.game.table),
@@ -291,7 +295,7 @@ class Table:
                 assert left is not None
                 self.service.clock.advance(left + 0.001)
             case "join":
-                await self.game.join(act.name)
+                await self.game.join(act.name, act.seat)
             case _:
                 await self._call(act)
         self.seen = await self.game.see()
@@ -313,14 +317,25 @@ class Table:
         answer = await self.service.client.turns.PlayTurn(request, metadata=self.game.as_seat(act.seat))
         self.violations = reasons_of(answer.violations)
 
-    async def _call(self, act: Act) -> None:
-        game_id, seat = self.game.game_id, self.game.as_seat(act.seat)
+    async def _call(self, act: Act) -> None:  # noqa: C901 - one case an action
+        game_id, seat = self.game.game_id, self.game.as_seat(act.seat) if act.seat else self.game.as_host()
         games, turns = self.service.client.games, self.service.client.turns
         match act.do:
             case "leave":
                 await games.LeaveGame(gs.LeaveGameRequest(game_id=game_id), metadata=seat)
             case "start_game":
                 await games.StartGame(gs.StartGameRequest(game_id=game_id), metadata=seat)
+            case "kick":
+                await games.KickPlayer(gs.KickPlayerRequest(game_id=game_id, seat=act.kicked), metadata=seat)
+            case "set_ready":
+                await games.SetReady(gs.SetReadyRequest(game_id=game_id, is_ready=act.is_ready), metadata=seat)
+            case "abort":
+                await games.AbortGame(gs.AbortGameRequest(game_id=game_id), metadata=seat)
+            case "renew_token":
+                renewed = await games.RenewSeatToken(gs.RenewSeatTokenRequest(game_id=game_id), metadata=seat)
+                self.game.tokens[act.seat] = renewed.seat_token
+            case "create_rematch":
+                await games.CreateRematch(gs.CreateRematchRequest(game_id=game_id), metadata=seat)
             case "start_next_round":
                 await games.StartNextRound(gs.StartNextRoundRequest(game_id=game_id), metadata=seat)
             case "request_redeal":

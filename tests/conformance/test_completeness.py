@@ -41,6 +41,7 @@ VALUES = {
 NUMBERS = tuple(option for option in DEFAULTS if option not in VALUES)
 
 OUTCOMES = {
+    "start_by": "decides who starts the game",
     "deal_order": "decides from which tiles the start is drawn for",
     "start_draw_joker": "decides who starts",
     "start_draw_tile": "decides what is dealt",
@@ -70,6 +71,7 @@ OUTCOMES = {
 
 OF_THE_SERVICE = {
     "hints": "what AnalysisService answers to a seat: tests/service/analysis/test_analysis.py",
+    "spectators": "what callers without a seat may see: tests/service/app/test_lobby.py",
     "draft_visibility": "who sees the drafts of a turn: tests/service/app/test_drafts.py",
 }
 """Options that the engine does not read."""

@@ -80,7 +80,7 @@ KIND_TEXTS = {kind: text for text, kind in KINDS.items()}
 async def service() -> AsyncIterator[Service]:
     clock, chance = FakeClock(), FixedChance()
     store = memory_store(clock)
-    server = Server(server_settings(sweep_seconds=FOREVER_SECONDS), store, chance)
+    server = Server(server_settings(sweep_seconds=FOREVER_SECONDS, games_per_minute=0), store, chance)
     await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
         yield Service(Client(channel), store, clock, chance)

@@ -11,6 +11,7 @@ from engine.actions import Action, ClaimError, Join, LayOnRiver, PlayTiles, Resi
 from engine.bots import action_without_play, action_without_search, choose_action
 from engine.events import ErrorClaimed, TilesPlayed, TurnPenalised
 from engine.game import (
+    HOST,
     BotLevel,
     Choosing,
     Drawn,
@@ -307,7 +308,7 @@ def bot_game(
 
     for number in range(players):
         done(Join(f"player {number}", None if number < persons else levels[(number + seed) % len(levels)]))
-    game = done(StartGame(1, random_shuffle(ruleset, rng, players)))
+    game = done(StartGame(HOST, random_shuffle(ruleset, rng, players)))
     for seat in range(1, persons + 1):
         game = done(Resign(seat))
     for _ in range(MOST_CHANGES):

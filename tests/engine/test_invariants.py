@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 
 from engine.events import (
+    AbortRequested,
     ErrorClaimed,
     Event,
+    GameAborted,
     GameEnded,
     IllegalPlayShown,
+    PlayerJoined,
+    PlayerKicked,
     RiverTileLaid,
     RoundEnded,
     TileDrawn,
@@ -181,6 +185,15 @@ CORRUPTIONS: dict[str, tuple[Ruleset, Corruption]] = {
         SABRA,
         each(GameEnded, lambda game, event: GameEnded(tuple({*game.active_seats} - {*event.winners}))),
     ),
+    "a second host": (
+        SABRA,
+        each(PlayerJoined, lambda game, event: replace(event, is_host=event.is_host or game.host_seat is not None)),
+    ),
+    "a host who goes without a successor": (
+        SABRA,
+        each(PlayerKicked, lambda _, event: replace(event, new_host=None)),
+    ),
+    "an abort without votes": (SABRA, each(AbortRequested, lambda _, __: GameAborted(by_host=False))),
     "no end after the last round": (SABRA, ended_late),
     "an end before the last round": (ROUNDS, ended_early),
 }

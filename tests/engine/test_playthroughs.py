@@ -21,17 +21,22 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from engine.actions import (
+    AbortGame,
     Action,
+    AnnounceRematch,
     ClaimError,
     DrawTile,
     Join,
+    KickPlayer,
     LayOnRiver,
     Leave,
     Pass,
     PlayTiles,
+    RenewSeatToken,
     RequestRedeal,
     Resign,
     ReturnToSeat,
+    SetReady,
     StandIn,
     StartDueRound,
     StartGame,
@@ -41,22 +46,28 @@ from engine.actions import (
 )
 from engine.deal import Shuffle
 from engine.events import (
+    AbortRequested,
     ClockStopped,
     ErrorClaimed,
     Event,
+    GameAborted,
     GameCreated,
     GameEnded,
     IllegalPlayShown,
     LastChanceStarted,
     PlayerAbsent,
     PlayerJoined,
+    PlayerKicked,
     PlayerLeft,
+    PlayerReadied,
     PlayerResigned,
     PlayerReturned,
     RedealDemanded,
+    RematchCreated,
     RiverTileLaid,
     RoundEnded,
     RoundStarted,
+    SeatTokenRenewed,
     TileDrawn,
     TilesDrawn,
     TilesOffered,
@@ -241,10 +252,14 @@ def format_event(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one cas
     match event:
         case GameCreated():
             return "game created"
-        case PlayerJoined(seat, name):
-            return f"{name} joined at seat {seat}"
-        case PlayerLeft(seat):
-            return f"seat {seat} left"
+        case PlayerJoined(seat, name, is_host=is_host):
+            return f"{name} joined at seat {seat}{' as the host' * is_host}"
+        case PlayerLeft(seat, new_host):
+            return f"seat {seat} left{format_new_host(new_host)}"
+        case PlayerKicked(seat, new_host):
+            return f"seat {seat} was removed{format_new_host(new_host)}"
+        case PlayerReadied(seat, is_ready):
+            return f"seat {seat} is {'ready' if is_ready else 'not ready'}"
         case RoundStarted(number, draws, order, _, pool):
             drawn = " ".join(f"{draw.seat}:{format_tile(draw.tile)}" for draw in draws)
             return f"round {number} dealt, {len(pool)} tiles in the pool; drawn for the start {drawn}: seat {order[0]}"
@@ -293,12 +308,34 @@ def format_event(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one cas
             return f"round {result.number} ended {result.end.name}, won by {result.winners}: {seats}{following}"
         case GameEnded(winners, abandoned=abandoned):
             return f"game ended{' abandoned' * abandoned}, won by {winners}"
+        case AbortRequested(seat):
+            return f"seat {seat} wants to abort the game"
+        case GameAborted(by_host):
+            return f"game aborted by {'the host' if by_host else 'all'}"
+        case SeatTokenRenewed(seat):
+            return f"seat {seat} has a new token"
+        case RematchCreated(game_id):
+            return f"rematch {game_id}"
 
 
-def format_action(action: Action) -> str:  # noqa: C901 - one case an action, each a line
+def format_new_host(seat: int | None) -> str:
+    return "" if seat is None else f", seat {seat} is the host"
+
+
+def format_action(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 - one case an action, each a line
     match action:
-        case Join(name):
-            return f"join {name}"
+        case Join(name, is_host=is_host):
+            return f"{'host' if is_host else 'join'} {name}"
+        case KickPlayer(seat, kicked):
+            return f"kick {seat} {kicked}"
+        case SetReady(seat, is_ready):
+            return f"ready {seat} {'yes' if is_ready else 'no'}"
+        case AbortGame(seat):
+            return f"abort {seat}"
+        case RenewSeatToken(seat):
+            return f"renew {seat}"
+        case AnnounceRematch(game_id):
+            return f"rematch {game_id}"
         case Leave(seat):
             return f"leave {seat}"
         case StartGame(seat, shuffle):
@@ -353,10 +390,12 @@ def actions_of(text: str) -> Iterator[tuple[int, Action]]:
         yield int(now_ms), parse_action(action)
 
 
-def parse_action(text: str) -> Action:
+def parse_action(text: str) -> Action:  # noqa: C901 - one case a verb
     verb, _, rest = text.partition(" ")
-    if verb == "join":
-        return Join(rest)
+    if verb in {"join", "host"}:
+        return Join(rest, is_host=verb == "host")
+    if verb == "rematch":
+        return AnnounceRematch(rest)
     if verb == "time-out":
         return TimeOut(parse_table(rest) if rest else None)
     if verb == "pause-end":
@@ -374,6 +413,10 @@ def parse_action(text: str) -> Action:
     if verb == "claim":
         revision, _, answer = rest.partition(" ")
         return ClaimError(seat, int(revision), agrees=answer == "yes")
+    if verb == "kick":
+        return KickPlayer(seat, int(rest))
+    if verb == "ready":
+        return SetReady(seat, is_ready=rest == "yes")
     if verb in SHUFFLED:
         return SHUFFLED[verb](seat, parse_shuffle(rest))
     return PLAIN[verb](seat)
@@ -389,6 +432,8 @@ PLAIN: Mapping[str, Callable[[int], Action]] = {
     "draw": DrawTile,
     "pass": Pass,
     "resign": Resign,
+    "abort": AbortGame,
+    "renew": RenewSeatToken,
     "return": ReturnToSeat,
 }
 SHUFFLED: Mapping[str, Callable[[int, Shuffle], Action]] = {

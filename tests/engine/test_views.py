@@ -7,22 +7,28 @@ import pytest
 
 from engine.drafts import Draft
 from engine.events import (
+    AbortRequested,
     ClockStopped,
     ErrorClaimed,
     Event,
+    GameAborted,
     GameCreated,
     GameEnded,
     IllegalPlayShown,
     LastChanceStarted,
     PlayerAbsent,
     PlayerJoined,
+    PlayerKicked,
     PlayerLeft,
+    PlayerReadied,
     PlayerResigned,
     PlayerReturned,
     RedealDemanded,
+    RematchCreated,
     RiverTileLaid,
     RoundEnded,
     RoundStarted,
+    SeatTokenRenewed,
     StartDraw,
     TileDrawn,
     TilesDrawn,
@@ -117,7 +123,14 @@ DECLINED = (
 EVENTS: tuple[Event, ...] = (
     GameCreated(SABRA),
     PlayerJoined(1, "Ada"),
+    PlayerJoined(2, "Bot", BotLevel.EASY, is_host=True),
     PlayerLeft(1),
+    PlayerKicked(1, new_host=2),
+    PlayerReadied(1, is_ready=True),
+    AbortRequested(2),
+    GameAborted(by_host=True),
+    SeatTokenRenewed(2),
+    RematchCreated("0" * 32),
     RoundStarted(1, (StartDraw(1, Tile(4)),), (2, 1), (Rack(1, TWO), Rack(2, THREE)), (Tile(1), Tile(1))),
     RedealDemanded(2),
     TurnStarted(Turn(2, None)),
@@ -354,6 +367,7 @@ def check_open_part(view: GameView, game: Game) -> None:
     round_ = game.round
     assert (view.revision, view.ruleset, view.results) == (game.revision, game.ruleset, game.results)
     assert view.phase is type(game.phase)
+    assert view.rematch_game_id == game.rematch_game_id
     assert view.winners == (game.phase.winners if isinstance(game.phase, Finished) else ())
     assert view.abandoned == (isinstance(game.phase, Finished) and game.phase.abandoned)
     assert view.next_round_ms == (game.phase.next_round_ms if isinstance(game.phase, RoundOver) else None)
@@ -370,7 +384,8 @@ def check_open_part(view: GameView, game: Game) -> None:
         own = racks.get(player.seat, Rack(player.seat, ()))
         expected = (player.seat, player.name, len(own.tiles), own.has_melded, player.total_points, player.resigned)
         absence = (player.bot or player.stand_in, player.timeouts_in_a_row, player.stand_in is not None)
-        assert seen == PlayerView(*expected, *absence, player.time_left_ms)
+        lobby = (player.is_ready, player.is_host, player.wants_abort)
+        assert seen == PlayerView(*expected, *absence, player.time_left_ms, *lobby)
 
 
 def test_the_games_looked_at_have_every_phase() -> None:

@@ -241,6 +241,8 @@ class Act:
     calls_rummikub: bool = False
     tile: str = ""
     agrees: bool = True
+    is_ready: bool = True
+    kicked: int = 0
     seconds: int = 0
 
 

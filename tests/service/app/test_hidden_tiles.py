@@ -130,6 +130,9 @@ def questions(seen: game_pb2.Game, rng: random.Random) -> Iterator[tuple[str, Me
     game_id, revision = GAME, seen.revision
     yield "GameService/JoinGame", gs.JoinGameRequest(game_id=game_id, name="Eve")
     yield "GameService/LeaveGame", gs.LeaveGameRequest(game_id=game_id)
+    yield "GameService/KickPlayer", gs.KickPlayerRequest(game_id=game_id, seat=2)
+    yield "GameService/SetReady", gs.SetReadyRequest(game_id=game_id, is_ready=True)
+    yield "GameService/CreateRematch", gs.CreateRematchRequest(game_id=game_id)
     yield "GameService/StartGame", gs.StartGameRequest(game_id=game_id)
     yield "GameService/StartNextRound", gs.StartNextRoundRequest(game_id=game_id)
     if not any(player.is_absent for player in seen.players):

@@ -89,6 +89,9 @@ class Sent:
         return replace(self, seat=seat)
 
 
+HOST_KEY = 99
+"""The key in `tokens` of the host token, where a test sends it like a seat's."""
+OVER = (game_pb2.GAME_STATE_FINISHED, game_pb2.GAME_STATE_ABORTED)
 TWO_ROUNDS = ruleset_pb2.Ruleset(match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS, match_rounds=2, absent_after_timeouts=0)
 SOON_ABSENT = ruleset_pb2.Ruleset(absent_after_timeouts=1)
 CLAIMS = ruleset_pb2.Ruleset(turn_invalid_submission=ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM)
@@ -109,6 +112,8 @@ async def ready_for(rpc: str, servers: Servers) -> Sent:
             return sent.changed(name="late")
         case "AddBot":
             return sent.changed(level=game_pb2.BOT_LEVEL_EASY)
+        case "KickPlayer":
+            return sent.changed(seat=3)
         case "PlayTurn":
             return sent.changed(expected_revision=seen.revision, draw=ts.DrawTile())
         case "ClaimError":
@@ -124,7 +129,7 @@ async def game_for(rpc: str, servers: Servers) -> tuple[GameAtHand, int]:
     if rpc == "ReturnToSeat":
         game = await servers.client.new_game(3, ruleset=SOON_ABSENT)
         return game, await be_absent(servers, game)
-    start = rpc not in {"JoinGame", "AddBot", "LeaveGame", "StartGame"}
+    start = rpc not in {"JoinGame", "AddBot", "LeaveGame", "KickPlayer", "SetReady", "StartGame"}
     game = await servers.client.new_game(3, start=start, ruleset=CLAIMS if rpc == "ClaimError" else TWO_ROUNDS)
     turn_seat = (await game.see()).turn.seat
     match rpc:
@@ -132,6 +137,11 @@ async def game_for(rpc: str, servers: Servers) -> tuple[GameAtHand, int]:
             return game, 0
         case "StartNextRound":
             await to_the_rounds_end(servers, game)
+        case "RenewSeatToken":
+            game.tokens[HOST_KEY] = game.host_token
+            return game, HOST_KEY
+        case "CreateRematch":
+            await to_the_games_end(game)
         case "PlayTurn":
             return game, turn_seat
         case "ClaimError":
@@ -158,12 +168,12 @@ async def to_the_rounds_end(servers: Servers, game: GameAtHand) -> None:
 
 
 async def to_the_games_end(game: GameAtHand) -> None:
-    """Resigns all seats but one, so that the game ends."""
+    """Resigns all seats but one, so that the game ends, unless it is over."""
     if (await game.see()).state == game_pb2.GAME_STATE_LOBBY:
-        seats = [player.seat for player in (await game.see()).players if player.seat in game.tokens]
+        host = next(player.seat for player in (await game.see()).players if player.is_host)
         request = gs.StartGameRequest(game_id=game.game_id)
-        await game.client.games.StartGame(request, metadata=game.as_seat(seats[-1]))
-    while (seen := await game.see()).state != game_pb2.GAME_STATE_FINISHED:
+        await game.client.games.StartGame(request, metadata=game.as_seat(host))
+    while (seen := await game.see()).state not in OVER:
         seat = next(player.seat for player in seen.players if not player.resigned and player.seat in game.tokens)
         resigning = gs.ResignGameRequest(game_id=game.game_id)
         await game.client.games.ResignGame(resigning, metadata=game.as_seat(seat))
@@ -190,7 +200,8 @@ def game_of(servers: Servers, sent: Sent, answer: bytes) -> GameAtHand:
     if sent.rpc == "JoinOrCreateGame":
         joined = gs.JoinOrCreateGameResponse.FromString(answer)
         return GameAtHand(servers.client, joined.game.game_id, {0: "", joined.seat: joined.seat_token})
-    return GameAtHand(servers.client, gs.CreateGameResponse.FromString(answer).game.game_id)
+    created = gs.CreateGameResponse.FromString(answer)
+    return GameAtHand(servers.client, created.game.game_id, host_token=created.host_token)
 
 
 DUPLICATE = ("ABORTED", "DUPLICATE_REQUEST")
@@ -199,12 +210,10 @@ OF_A_SEAT = [rpc for rpc in MUTATING if rpc not in WITHOUT_A_TOKEN]
 
 
 def test_every_mutating_rpc_of_the_contract_is_covered() -> None:
-    of_games = {"AddBot", "LeaveGame", "StartGame", "ResignGame", "StartNextRound", "RequestRedeal"}
+    of_games = {"AddBot", "LeaveGame", "StartGame", "ResignGame", "StartNextRound", "RequestRedeal", "ReturnToSeat"}
+    of_games |= {"KickPlayer", "SetReady", "RenewSeatToken", "AbortGame", "CreateRematch"}
     assert set(OF_A_SEAT) == of_games | {"PlayTurn", "ClaimError"}
     assert set(MUTATING) - set(OF_A_SEAT) == set(WITHOUT_A_TOKEN)
-    of_games = {"AddBot", "LeaveGame", "StartGame", "ResignGame", "StartNextRound", "RequestRedeal", "ReturnToSeat"}
-    assert set(OF_A_SEAT) == of_games | {"PlayTurn", "SaveDraft", "ClaimError"}
-    assert set(MUTATING) - set(OF_A_SEAT) == {"CreateGame", "JoinGame"}
 
 
 @pytest.mark.parametrize("rpc", MUTATING)
@@ -241,7 +250,7 @@ async def test_the_first_response_is_stored_as_long_as_the_game(servers: Servers
         await game.join(f"player {len((await game.see()).players) + 1}")
     await to_the_games_end(game)
     servers.clock.advance(3600)
-    assert (await game.see()).state == game_pb2.GAME_STATE_FINISHED
+    assert (await game.see()).state in OVER
     assert await answer_to(servers.client, sent) == first
     assert await answer_to(servers.second, sent) == first
 
@@ -278,13 +287,20 @@ OTHER_CONTENTS: dict[str, dict[str, object]] = {
     "JoinGame": {"name": "somebody else"},
     "JoinOrCreateGame": {"name": "somebody else"},
     "AddBot": {"name": "somebody else"},
+    "KickPlayer": {"seat": 2},
+    "SetReady": {"is_ready": True},
     "PlayTurn": {"play": ts.PlayTiles()},
     "ClaimError": {"agrees": True},
 }
 OTHER_RPCS = {
     "AddBot": "LeaveGame",
     "LeaveGame": "StartGame",
+    "KickPlayer": "LeaveGame",
+    "SetReady": "LeaveGame",
     "StartGame": "LeaveGame",
+    "RenewSeatToken": "AbortGame",
+    "AbortGame": "ResignGame",
+    "CreateRematch": "AbortGame",
     "ResignGame": "StartNextRound",
     "StartNextRound": "ResignGame",
     "PlayTurn": "ResignGame",
@@ -345,6 +361,7 @@ async def test_two_turns_may_use_the_same_id(servers: Servers) -> None:
 
 
 STATE_REFUSALS = {
+    "AbortGame": "GAME_OVER",
     "StartGame": "GAME_ALREADY_STARTED",
     "StartNextRound": "ROUND_IN_PROGRESS",
     "PlayTurn": "STALE_STATE",
@@ -387,15 +404,15 @@ async def test_a_request_without_an_id_is_applied_again(servers: Servers) -> Non
     assert await reason_of_refusal(servers.client, sent) == ("ALREADY_EXISTS", "PLAYER_ALREADY_JOINED")
 
 
-@pytest.mark.parametrize("rpc", WITHOUT_A_TOKEN)
-async def test_a_guessable_id_is_refused_for_rpcs_without_a_token(servers: Servers, rpc: str) -> None:
+@pytest.mark.parametrize("rpc", [*WITHOUT_A_TOKEN, "RenewSeatToken"])
+async def test_a_guessable_id_is_refused_where_it_yields_a_token(servers: Servers, rpc: str) -> None:
     sent = await ready_for(rpc, servers)
     guessable = sent.changed(request_id="x" * 21)
     assert await reason_of_refusal(servers.client, guessable) == ("INVALID_ARGUMENT", "FIELD_INVALID")
     assert await answer_to(servers.client, sent.changed(request_id=new_id()[:22]))
 
 
-@pytest.mark.parametrize("rpc", OF_A_SEAT)
+@pytest.mark.parametrize("rpc", [rpc for rpc in OF_A_SEAT if rpc != "RenewSeatToken"])
 async def test_a_seats_id_may_be_short(servers: Servers, rpc: str) -> None:
     sent = (await ready_for(rpc, servers)).changed(request_id="12345678")
     first = await answer_to(servers.client, sent)
@@ -542,20 +559,30 @@ def kept_in(store: GameStore, redis_url: str) -> list[bytes]:
 
 
 async def test_neither_tokens_nor_request_ids_are_stored(servers: Servers, redis_url: str) -> None:
-    request_ids, tokens = [], []
+    request_ids: list[str] = []
+    tokens: list[str] = []
     for rpc in MUTATING:
         sent = await ready_for(rpc, servers)
         answer = await answer_to(servers.client, sent)
         request_ids.append(sent.request_id)
-        tokens += [token for token in (sent.game.tokens if sent.game else {}).values() if token]
-        if rpc == "JoinGame":
-            tokens.append(gs.JoinGameResponse.FromString(answer).seat_token)
-        if rpc == "JoinOrCreateGame":
-            tokens.append(gs.JoinOrCreateGameResponse.FromString(answer).seat_token)
+        if sent.game:
+            tokens += {sent.game.host_token, *sent.game.tokens.values()} - {""}
+        match rpc:
+            case "CreateGame":
+                tokens.append(gs.CreateGameResponse.FromString(answer).host_token)
+            case "JoinGame":
+                tokens.append(gs.JoinGameResponse.FromString(answer).seat_token)
+            case "JoinOrCreateGame":
+                tokens.append(gs.JoinOrCreateGameResponse.FromString(answer).seat_token)
+            case "RenewSeatToken":
+                tokens.append(gs.RenewSeatTokenResponse.FromString(answer).seat_token)
+            case _:
+                pass
     kept = b"\n".join(kept_in(servers.store, redis_url))
-    assert len(tokens) == 3 * (len(MUTATING) - 2) + 2
+    assert len(tokens) == 4 * (len(MUTATING) - 2) + 4
     raw = [base64.urlsafe_b64decode(token + "=") for token in tokens]
     forbidden = [*(text.encode() for text in (*request_ids, *tokens)), *raw, *(one.hex().encode() for one in raw)]
     assert [text for text in forbidden if text in kept] == []
     digests = [digest(token).hex().encode() for token in tokens]
-    assert sum(one in kept for one in digests) == len(tokens) - 1  # a seat that its player left has no token
+    void = 4  # a seat that its host left and the host token, a kicked seat's token, a renewed token
+    assert sum(one in kept for one in digests) == len(tokens) - void

@@ -12,6 +12,7 @@ import pytest
 import redis.asyncio as aredis
 
 from engine.actions import Action, DrawTile, Join, Leave, StartGame
+from engine.game import HOST
 from engine.ruleset import Ruleset
 from engine.turns import Applied, apply, create
 from engine.views import see
@@ -54,7 +55,7 @@ from support.harness import (
     without_presence,
 )
 
-UNLIMITED = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
+UNLIMITED = ruleset_pb2.Ruleset(turn_time_limit_seconds=0, start_by=ruleset_pb2.START_BY_ANYONE)
 
 
 class Watcher:
@@ -509,7 +510,7 @@ class Played:
         """Creates and starts a game of two."""
         for action in (None, Join("Ada"), Join("Ben")):
             await self.act(action)
-        return await self.act(StartGame(1, new_shuffle(SeededChance(1), Ruleset(), 2)))
+        return await self.act(StartGame(HOST, new_shuffle(SeededChance(1), Ruleset(), 2)))
 
     def watched(
         self,

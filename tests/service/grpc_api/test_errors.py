@@ -25,6 +25,7 @@ from google.protobuf.message import Message
 from google.rpc import error_details_pb2
 
 from engine.game import (
+    Aborted,
     Choosing,
     Drawn,
     Finished,
@@ -35,7 +36,9 @@ from engine.game import (
     Playing,
     Rack,
     Round,
+    RoundEnd,
     RoundOver,
+    RoundResult,
     ShownPlay,
     Step,
     Turn,
@@ -49,6 +52,7 @@ from engine.ruleset import (
     PoolEmptyPass,
     RacksShown,
     Ruleset,
+    Spectators,
     TurnDraw,
     TurnInvalidSubmission,
     TurnVoluntaryDraw,
@@ -244,7 +248,8 @@ class Stage:
 
 async def staged(client: Client, store: GameStore, clock: FakeClock) -> Stage:
     creation = gs.CreateGameRequest(request_id=new_id())
-    game = GameAtHand(client, (await client.games.CreateGame(creation)).game.game_id)
+    created = await client.games.CreateGame(creation)
+    game = GameAtHand(client, created.game.game_id, host_token=created.host_token)
     await game.join("Ada")
     await game.join("Ben")
     await game.start()
@@ -683,7 +688,7 @@ POSITIONS: dict[str, dict[str, object]] = {
 }
 
 
-def usual_request(rpc: str, stage: Stage) -> Message:
+def usual_request(rpc: str, stage: Stage) -> Message:  # noqa: C901 - one case an RPC
     """Returns a valid request."""
     match rpc:
         case "CreateGame":
@@ -694,6 +699,8 @@ def usual_request(rpc: str, stage: Stage) -> Message:
             return message(rpc, name="Cleo")
         case "AddBot":
             return message(rpc, game_id=stage.game.game_id, level=game_pb2.BOT_LEVEL_EASY)
+        case "KickPlayer":
+            return message(rpc, game_id=stage.game.game_id, seat=2)
         case "ListGames":
             return message(rpc, state=game_pb2.GAME_STATE_PLAYING)
         case "PlayTurn":
@@ -807,12 +814,18 @@ async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(None, as_anyone(rpc, stage.game))
 
 
-@case("TOO_MANY_GAMES", *CREATING, staging=few_games)
+@case("TOO_MANY_GAMES", *CREATING, "CreateRematch", staging=few_games)
 @case("STORE_FULL", *CREATING, staging=store_nearly_full)
 async def _(stage: Stage, rpc: str) -> Ask:
     request = usual_request(rpc, stage)
     request.ClearField("request_id")
-    return Ask(request)
+    return Ask(request, as_anyone(rpc, stage.game))
+
+
+@case("STORE_FULL", "CreateRematch", staging=store_nearly_full)
+async def _(stage: Stage, rpc: str) -> Ask:
+    await stage.client.games.AbortGame(gs.AbortGameRequest(game_id=stage.game.game_id), metadata=stage.game.as_host())
+    return Ask(usual_request(rpc, stage), stage.game.as_seat(1))
 
 
 @case("JOIN_CODE_UNKNOWN", "JoinGame")
@@ -1306,6 +1319,73 @@ async def _name_taken_by_a_player(stage: Stage, rpc: str) -> Ask:
     return Ask(named, game.as_seat(1))
 
 
+@case("FIELD_INVALID", "KickPlayer")
+async def _no_seat(stage: Stage, rpc: str) -> Ask:
+    return Ask(message(rpc, game_id=stage.game.game_id), stage.game.as_seat(1), ["seat"])
+
+
+@case("FIELD_INVALID", "RenewSeatToken")
+async def _guessable_id(stage: Stage, rpc: str) -> Ask:
+    request = message(rpc, game_id=stage.game.game_id, request_id="x" * 21)
+    return Ask(request, stage.game.as_seat(1), ["request_id"])
+
+
+@case("NOT_A_PLAYER", "LeaveGame", "SetReady", "ResignGame", "StartNextRound", "RequestRedeal", *IN_A_TURN)
+async def _with_the_host_token(stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, stage), stage.game.as_host())
+
+
+@case("NOT_THE_HOST", "KickPlayer", "StartGame", "AbortGame")
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game(players=2, start=False)
+    return Ask(on_game(rpc, stage, game), game.as_seat(2))
+
+
+@case("PLAYER_NOT_IN_GAME", "KickPlayer")
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game(players=1, start=False)
+    return Ask(on_game(rpc, stage, game), game.as_seat(1))
+
+
+@case("SEAT_TAKEN", "JoinGame", "AddBot")
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game(players=1, start=False)
+    request = on_game(rpc, stage, game)
+    request.MergeFrom(message(rpc, seat=1))
+    return Ask(request, as_anyone(rpc, game))
+
+
+@case("PLAYER_ALREADY_JOINED", "JoinGame")
+async def _with_the_token_of_a_seated_host(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game(players=1, start=False)
+    return Ask(message(rpc, game_id=game.game_id, name="Ben"), game.as_host())
+
+
+@case("PLAYERS_NOT_READY", "StartGame")
+async def _(stage: Stage, rpc: str) -> Ask:
+    rules = ruleset_pb2.Ruleset(start_by=ruleset_pb2.START_BY_ALL_READY)
+    game = await stage.client.new_game(players=2, start=False, ruleset=rules)
+    return Ask(on_game(rpc, stage, game), game.as_seat(1))
+
+
+@case("GAME_NOT_ABORTABLE", "AbortGame")
+async def _(stage: Stage, rpc: str) -> Ask:
+    result = RoundResult(1, RoundEnd.WENT_OUT, (1,), ())
+    game = await put(stage, replace(a_game(RoundOver(a_round()), TWO_ROUNDS), results=(result,)))
+    return Ask(on_game(rpc, stage, game), game.as_host())
+
+
+@case("GAME_NOT_OVER", "CreateRematch")
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, stage), stage.game.as_seat(1))
+
+
+@case("SPECTATORS_NOT_ALLOWED", "GetGame", "ListChanges", "WatchGame")
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await put(stage, a_game(Playing(a_round()), replace(SABRA, spectators=Spectators.OFF)))
+    return Ask(on_game(rpc, stage, game))
+
+
 @case("GAME_FULL", "JoinGame", "AddBot")
 async def _(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=4, start=False)
@@ -1320,7 +1400,14 @@ async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(message(rpc, game_id=game.game_id), game.as_seat(1))
 
 
-@case("GAME_ALREADY_STARTED", "JoinGame", "AddBot", "LeaveGame", "StartGame")
+@case("GAME_OVER", "JoinGame", "AddBot", "LeaveGame", "KickPlayer", "SetReady", "StartGame")
+@case("GAME_OVER", "RenewSeatToken", "AbortGame")
+async def _aborted(stage: Stage, rpc: str) -> Ask:
+    game = await put(stage, a_game(Aborted(a_round())))
+    return Ask(on_game(rpc, stage, game), as_anyone(rpc, game))
+
+
+@case("GAME_ALREADY_STARTED", "JoinGame", "AddBot", "LeaveGame", "KickPlayer", "SetReady", "StartGame")
 @case("ROUND_IN_PROGRESS", "StartNextRound")
 async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(usual_request(rpc, stage), as_anyone(rpc, stage.game))
@@ -1349,7 +1436,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(usual_request(rpc, stage), stage.game.as_seat(1))
 
 
-@case("PLAYER_RESIGNED", "ResignGame", "RequestRedeal", "ReturnToSeat", *IN_A_TURN)
+@case("PLAYER_RESIGNED", "ResignGame", "RequestRedeal", "ReturnToSeat", "AbortGame", *IN_A_TURN)
 async def _while_others_play(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=3)
     await stage.client.games.ResignGame(gs.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(2))

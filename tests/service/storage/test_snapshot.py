@@ -27,22 +27,28 @@ if __name__ == "__main__":
 from engine.actions import Action, DrawTile, Join, Leave, Pass, PlayTiles, Resign, StartGame, StartNextRound, TimeOut
 from engine.drafts import Draft
 from engine.events import (
+    AbortRequested,
     ClockStopped,
     ErrorClaimed,
     Event,
+    GameAborted,
     GameCreated,
     GameEnded,
     IllegalPlayShown,
     LastChanceStarted,
     PlayerAbsent,
     PlayerJoined,
+    PlayerKicked,
     PlayerLeft,
+    PlayerReadied,
     PlayerResigned,
     PlayerReturned,
     RedealDemanded,
+    RematchCreated,
     RiverTileLaid,
     RoundEnded,
     RoundStarted,
+    SeatTokenRenewed,
     StartDraw,
     TileDrawn,
     TilesDrawn,
@@ -55,6 +61,7 @@ from engine.events import (
     TurnTimedOut,
 )
 from engine.game import (
+    HOST,
     BotLevel,
     Choosing,
     Finished,
@@ -191,7 +198,7 @@ def golden_action(game: Game, chance: SeededChance) -> Action:
     """Returns the next action: round one until all pass with an empty pool, round two until all but one resign."""
     match game.phase:
         case Lobby():
-            return StartGame(1, new_shuffle(chance, GOLDEN_RULES, PLAYERS))
+            return StartGame(HOST, new_shuffle(chance, GOLDEN_RULES, PLAYERS))
         case RoundOver():
             return StartNextRound(2, new_shuffle(chance, GOLDEN_RULES, PLAYERS))
         case Playing(round_) if round_.number == 1 or round_.turn.seat == round_.starter:
@@ -306,9 +313,13 @@ def made_changes() -> Iterator[Change]:
     made = MadeGame()
     made.happens(GameCreated(MADE_RULES))
     for seat, name in enumerate(("Ada", "Ben", "Zoë ✓"), 1):
-        made.happens(PlayerJoined(seat, name))
-    made.happens(PlayerLeft(2))
+        made.happens(PlayerJoined(seat, name, is_host=seat == 1))
+    made.happens(PlayerReadied(3, is_ready=True))
+    made.happens(PlayerLeft(1, new_host=2))
+    made.happens(PlayerKicked(2, new_host=3))
+    made.happens(PlayerJoined(1, "Ada", BotLevel.EASY))
     made.happens(PlayerJoined(2, "Cleo"))
+    made.happens(SeatTokenRenewed(HOST), PlayerReadied(2, is_ready=False))
     made.happens(*made.deal(1, (2, 1, 3)))
     made.happens(RedealDemanded(3), *made.deal(1, (2, 1, 3)))
     happen_in_turns(made)
@@ -356,10 +367,14 @@ def happen_in_the_second_round(made: MadeGame) -> None:
     made.happens(PlayerResigned(1), made.turn(3))
     ended = with_racks(made, result(2, RoundEnd.RESIGNED))
     opened = tuple(replace(one, is_open=True) for one in (*made.game.results, ended))
+    made.happens(AbortRequested(2), SeatTokenRenewed(2))
     made.happens(PlayerResigned(3), RoundEnded(ended), GameEnded((2,), opened))
     made.happens(TurnTimedOut(3, ()), PlayerAbsent(3, BotLevel.HARD), ClockStopped(3, 90_500), made.turn(2))
     made.happens(TurnTimedOut(2, ()), PlayerAbsent(2, None), PlayerResigned(2))
     made.happens(RoundEnded(result(2, RoundEnd.RESIGNED)), GameEnded((3,), abandoned=True))
+    made.happens(RematchCreated("a" * 32))
+    made.happens(GameAborted(by_host=True))  # no game that has ended: the phase is stored like any other
+    made.happens(RematchCreated("b" * 32))
 
 
 @cache

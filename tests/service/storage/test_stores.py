@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from engine.actions import DrawTile, Join, Resign, StartGame
 from engine.drafts import Draft
 from engine.events import Event, PlayerJoined
-from engine.game import Game, round_of
+from engine.game import HOST, Game, round_of
 from engine.melds import MeldKind, ProposedMeld
 from engine.ruleset import DraftVisibility, Ruleset
 from engine.tiles import Tile
@@ -100,7 +100,7 @@ def joining(record: Record, name: str, now_ms: int = START_MS, nonce: bytes = NO
 
 def starting(record: Record, now_ms: int = START_MS) -> Commit:
     """Returns a commit that starts a game."""
-    action = StartGame(1, new_shuffle(SeededChance(1), record.game.ruleset, len(record.game.players)))
+    action = StartGame(HOST, new_shuffle(SeededChance(1), record.game.ruleset, len(record.game.players)))
     applied = apply(record.game, action, now_ms)
     assert isinstance(applied, Applied)
     return commit_of(record.game_id, record, (applied.game, applied.events), now_ms)

@@ -2,10 +2,11 @@
 
 ```python
 with Rummikub("127.0.0.1:50051") as lobby:
-    game = lobby.games.CreateGame(CreateGameRequest()).game
-    seat = lobby.games.JoinGame(JoinGameRequest(game_id=game.game_id, name="Ann", request_id=new_request_id()))
+    created = lobby.games.CreateGame(CreateGameRequest(request_id=new_request_id()))
+    game_id, host = created.game.game_id, lobby.seated(created.host_token)
+    seat = host.games.JoinGame(JoinGameRequest(game_id=game_id, name="Ann", request_id=new_request_id()))
     ann = lobby.seated(seat.seat_token)
-    ann.games.StartGame(StartGameRequest(game_id=game.game_id))
+    ann.games.StartGame(StartGameRequest(game_id=game_id))
 ```
 """
 
@@ -119,7 +120,7 @@ class Rummikub:
         self.analysis = AnalysisServiceStub(channel)
 
     def seated(self, token: str) -> "Rummikub":
-        """The same connection with a seat's token on every call."""
+        """Returns the same connection with a seat's token, or the host token, on every call."""
         return Rummikub(channel=grpc.intercept_channel(self.channel, _Seat(token)))
 
     def close(self) -> None:

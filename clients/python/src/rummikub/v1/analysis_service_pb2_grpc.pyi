@@ -80,8 +80,9 @@ class AnalysisServiceStub:
 
     A game needs no token, as in ExportGame. The search uses only what the player could see.
     Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN),
-    OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+    (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
+    FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
+    (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
     """
     ParsePosition: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.ParsePositionRequest, _analysis_service_pb2.ParsePositionResponse]
     """Parses a position in the text notation. A field violation names the column."""
@@ -142,8 +143,9 @@ class AnalysisServiceAsyncStub(AnalysisServiceStub):
 
     A game needs no token, as in ExportGame. The search uses only what the player could see.
     Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN),
-    OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+    (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
+    FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
+    (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
     """
     ParsePosition: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.ParsePositionRequest, _analysis_service_pb2.ParsePositionResponse]  # type: ignore[assignment]
     """Parses a position in the text notation. A field violation names the column."""
@@ -243,8 +245,9 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
 
         A game needs no token, as in ExportGame. The search uses only what the player could see.
         Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
-        (AUTHORIZATION_MALFORMED), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN),
-        OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+        (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
+        FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
+        (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
         """
 
     @_abc_1.abstractmethod

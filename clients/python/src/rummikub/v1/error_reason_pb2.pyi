@@ -52,15 +52,17 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_INSUFFICIENT_TILES: _ErrorReason.ValueType  # 104
     """INVALID_ARGUMENT. deal_hand_size tiles for players_max players leave no tile for the pool; BadRequest names both."""
     ERROR_REASON_GAME_NOT_FOUND: _ErrorReason.ValueType  # 201
-    """NOT_FOUND. The game does not exist, or the seat token does not belong to it. The answer does not reveal which."""
+    """NOT_FOUND. The game does not exist, or the token does not belong to it. The answer does not reveal which."""
     ERROR_REASON_NOT_A_PLAYER: _ErrorReason.ValueType  # 202
-    """PERMISSION_DENIED. The RPC needs a seat token and none was sent. This is checked before the game is looked up."""
+    """PERMISSION_DENIED. The RPC needs a seat token, and none was sent (this is checked before the game is looked up) or
+    only the host token.
+    """
     ERROR_REASON_AUTHORIZATION_MALFORMED: _ErrorReason.ValueType  # 203
-    """UNAUTHENTICATED. The authorization metadata is not `Bearer` followed by a seat token."""
+    """UNAUTHENTICATED. The authorization metadata is not `Bearer` followed by a token."""
     ERROR_REASON_PLAYER_ALREADY_JOINED: _ErrorReason.ValueType  # 204
-    """ALREADY_EXISTS. The caller's token already has a seat, or a seated player has this name or one like it. Names are
-    alike if they differ only in case, in compatibility forms (NFKC), in invisible characters, or in characters that
-    look the same (Unicode's confusables).
+    """ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated
+    player has this name or one like it. Names are alike if they differ only in case, in compatibility forms (NFKC), in
+    invisible characters, or in characters that look the same (Unicode's confusables).
     """
     ERROR_REASON_GAME_FULL: _ErrorReason.ValueType  # 205
     """FAILED_PRECONDITION. All seats are taken. Metadata: `players_max`."""
@@ -99,8 +101,26 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     identical tiles, has drawn, passed or shown an illegal play, or someone has played (option
     deal_three_pairs_reshuffle).
     """
+    ERROR_REASON_NOT_THE_HOST: _ErrorReason.ValueType  # 218
+    """PERMISSION_DENIED. Only the host may do this: the caller sent neither the host token nor the token of the host's
+    seat.
+    """
+    ERROR_REASON_PLAYERS_NOT_READY: _ErrorReason.ValueType  # 219
+    """FAILED_PRECONDITION. The game starts only when all players are ready (option start_by). Metadata: `ready`,
+    `players`.
+    """
+    ERROR_REASON_SEAT_TAKEN: _ErrorReason.ValueType  # 220
+    """FAILED_PRECONDITION. The seat that the request names is taken, or the game has no such seat. Metadata: `seat`."""
+    ERROR_REASON_SPECTATORS_NOT_ALLOWED: _ErrorReason.ValueType  # 221
+    """PERMISSION_DENIED. The game has started and shows nothing to callers without a token of it (option spectators)."""
     ERROR_REASON_JOIN_CODE_UNKNOWN: _ErrorReason.ValueType  # 222
     """NOT_FOUND. No game in the lobby has the join code. Codes of games that have started may be unknown too."""
+    ERROR_REASON_PLAYER_NOT_IN_GAME: _ErrorReason.ValueType  # 224
+    """FAILED_PRECONDITION. The seat that the request names has no player. Metadata: `seat`."""
+    ERROR_REASON_GAME_NOT_ABORTABLE: _ErrorReason.ValueType  # 225
+    """FAILED_PRECONDITION. A round has ended, so the host alone no longer aborts the game, and a host without a seat has
+    no vote.
+    """
     ERROR_REASON_RECORD_INVALID: _ErrorReason.ValueType  # 228
     """INVALID_ARGUMENT. The text is no record, or a move of the record breaks a rule. BadRequest names the line and
     column, or the move.
@@ -108,7 +128,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_RECORD_HIDDEN: _ErrorReason.ValueType  # 229
     """FAILED_PRECONDITION. The racks of the game stay hidden (option racks_shown), so it has no record."""
     ERROR_REASON_GAME_NOT_OVER: _ErrorReason.ValueType  # 250
-    """FAILED_PRECONDITION. The game has not ended. Its record would show hidden tiles."""
+    """FAILED_PRECONDITION. The game has not ended, so that its record would show hidden tiles and it has no rematch. An
+    aborted game has a rematch and no record.
+    """
     ERROR_REASON_PLAYER_NOT_ABSENT: _ErrorReason.ValueType  # 226
     """FAILED_PRECONDITION. The caller is not absent, so there is nothing to return from."""
     ERROR_REASON_NOT_YOUR_TURN: _ErrorReason.ValueType  # 301
@@ -368,15 +390,17 @@ ERROR_REASON_OPTIONS_CONFLICT: ErrorReason.ValueType  # 103
 ERROR_REASON_INSUFFICIENT_TILES: ErrorReason.ValueType  # 104
 """INVALID_ARGUMENT. deal_hand_size tiles for players_max players leave no tile for the pool; BadRequest names both."""
 ERROR_REASON_GAME_NOT_FOUND: ErrorReason.ValueType  # 201
-"""NOT_FOUND. The game does not exist, or the seat token does not belong to it. The answer does not reveal which."""
+"""NOT_FOUND. The game does not exist, or the token does not belong to it. The answer does not reveal which."""
 ERROR_REASON_NOT_A_PLAYER: ErrorReason.ValueType  # 202
-"""PERMISSION_DENIED. The RPC needs a seat token and none was sent. This is checked before the game is looked up."""
+"""PERMISSION_DENIED. The RPC needs a seat token, and none was sent (this is checked before the game is looked up) or
+only the host token.
+"""
 ERROR_REASON_AUTHORIZATION_MALFORMED: ErrorReason.ValueType  # 203
-"""UNAUTHENTICATED. The authorization metadata is not `Bearer` followed by a seat token."""
+"""UNAUTHENTICATED. The authorization metadata is not `Bearer` followed by a token."""
 ERROR_REASON_PLAYER_ALREADY_JOINED: ErrorReason.ValueType  # 204
-"""ALREADY_EXISTS. The caller's token already has a seat, or a seated player has this name or one like it. Names are
-alike if they differ only in case, in compatibility forms (NFKC), in invisible characters, or in characters that
-look the same (Unicode's confusables).
+"""ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated
+player has this name or one like it. Names are alike if they differ only in case, in compatibility forms (NFKC), in
+invisible characters, or in characters that look the same (Unicode's confusables).
 """
 ERROR_REASON_GAME_FULL: ErrorReason.ValueType  # 205
 """FAILED_PRECONDITION. All seats are taken. Metadata: `players_max`."""
@@ -415,8 +439,26 @@ ERROR_REASON_REDEAL_NOT_ALLOWED: ErrorReason.ValueType  # 217
 identical tiles, has drawn, passed or shown an illegal play, or someone has played (option
 deal_three_pairs_reshuffle).
 """
+ERROR_REASON_NOT_THE_HOST: ErrorReason.ValueType  # 218
+"""PERMISSION_DENIED. Only the host may do this: the caller sent neither the host token nor the token of the host's
+seat.
+"""
+ERROR_REASON_PLAYERS_NOT_READY: ErrorReason.ValueType  # 219
+"""FAILED_PRECONDITION. The game starts only when all players are ready (option start_by). Metadata: `ready`,
+`players`.
+"""
+ERROR_REASON_SEAT_TAKEN: ErrorReason.ValueType  # 220
+"""FAILED_PRECONDITION. The seat that the request names is taken, or the game has no such seat. Metadata: `seat`."""
+ERROR_REASON_SPECTATORS_NOT_ALLOWED: ErrorReason.ValueType  # 221
+"""PERMISSION_DENIED. The game has started and shows nothing to callers without a token of it (option spectators)."""
 ERROR_REASON_JOIN_CODE_UNKNOWN: ErrorReason.ValueType  # 222
 """NOT_FOUND. No game in the lobby has the join code. Codes of games that have started may be unknown too."""
+ERROR_REASON_PLAYER_NOT_IN_GAME: ErrorReason.ValueType  # 224
+"""FAILED_PRECONDITION. The seat that the request names has no player. Metadata: `seat`."""
+ERROR_REASON_GAME_NOT_ABORTABLE: ErrorReason.ValueType  # 225
+"""FAILED_PRECONDITION. A round has ended, so the host alone no longer aborts the game, and a host without a seat has
+no vote.
+"""
 ERROR_REASON_RECORD_INVALID: ErrorReason.ValueType  # 228
 """INVALID_ARGUMENT. The text is no record, or a move of the record breaks a rule. BadRequest names the line and
 column, or the move.
@@ -424,7 +466,9 @@ column, or the move.
 ERROR_REASON_RECORD_HIDDEN: ErrorReason.ValueType  # 229
 """FAILED_PRECONDITION. The racks of the game stay hidden (option racks_shown), so it has no record."""
 ERROR_REASON_GAME_NOT_OVER: ErrorReason.ValueType  # 250
-"""FAILED_PRECONDITION. The game has not ended. Its record would show hidden tiles."""
+"""FAILED_PRECONDITION. The game has not ended, so that its record would show hidden tiles and it has no rematch. An
+aborted game has a rematch and no record.
+"""
 ERROR_REASON_PLAYER_NOT_ABSENT: ErrorReason.ValueType  # 226
 """FAILED_PRECONDITION. The caller is not absent, so there is nothing to return from."""
 ERROR_REASON_NOT_YOUR_TURN: ErrorReason.ValueType  # 301

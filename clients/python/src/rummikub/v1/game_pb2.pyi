@@ -40,7 +40,9 @@ class _GameStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GameState.V
     GAME_STATE_ROUND_OVER: _GameState.ValueType  # 3
     """A round has been scored. The next one starts with StartNextRound, or by itself at Game.next_round_time."""
     GAME_STATE_FINISHED: _GameState.ValueType  # 4
-    """The game has ended. It no longer changes."""
+    """The game has ended. Only its rematch may still be announced."""
+    GAME_STATE_ABORTED: _GameState.ValueType  # 5
+    """The game was aborted (AbortGame), in the lobby or later. It has no winner. Only its rematch may still be announced."""
 
 class GameState(_GameState, metaclass=_GameStateEnumTypeWrapper):
     """The state of a game."""
@@ -54,7 +56,9 @@ GAME_STATE_PLAYING: GameState.ValueType  # 2
 GAME_STATE_ROUND_OVER: GameState.ValueType  # 3
 """A round has been scored. The next one starts with StartNextRound, or by itself at Game.next_round_time."""
 GAME_STATE_FINISHED: GameState.ValueType  # 4
-"""The game has ended. It no longer changes."""
+"""The game has ended. Only its rematch may still be announced."""
+GAME_STATE_ABORTED: GameState.ValueType  # 5
+"""The game was aborted (AbortGame), in the lobby or later. It has no winner. Only its rematch may still be announced."""
 Global___GameState: _TypeAlias = GameState  # noqa: Y015
 
 class _Visibility:
@@ -186,6 +190,9 @@ class Player(_message.Message):
     TOTAL_POINTS_FIELD_NUMBER: _builtins.int
     RESIGNED_FIELD_NUMBER: _builtins.int
     BOT_LEVEL_FIELD_NUMBER: _builtins.int
+    IS_READY_FIELD_NUMBER: _builtins.int
+    IS_HOST_FIELD_NUMBER: _builtins.int
+    WANTS_ABORT_FIELD_NUMBER: _builtins.int
     TIMEOUTS_IN_A_ROW_FIELD_NUMBER: _builtins.int
     IS_ABSENT_FIELD_NUMBER: _builtins.int
     TIME_LEFT_FIELD_NUMBER: _builtins.int
@@ -209,6 +216,12 @@ class Player(_message.Message):
     """The strength of the bot that plays the seat, as a player or in place of an absent one. Unspecified for a seat that
     the service does not play.
     """
+    is_ready: _builtins.bool
+    """Whether the player is ready to start (SetReady). It matters only in the lobby. Always true for a bot."""
+    is_host: _builtins.bool
+    """Whether the player is the host. At most one player is; a host may also have no seat."""
+    wants_abort: _builtins.bool
+    """Whether the player has voted in this round to abort the game (AbortGame)."""
     timeouts_in_a_row: _builtins.int
     """The number of the seat's turns in a row that have timed out, without an action in a turn since. At
     absent_after_timeouts the player becomes absent or resigns (absent_action).
@@ -244,6 +257,9 @@ class Player(_message.Message):
         total_points: _builtins.int = ...,
         resigned: _builtins.bool = ...,
         bot_level: Global___BotLevel.ValueType = ...,
+        is_ready: _builtins.bool = ...,
+        is_host: _builtins.bool = ...,
+        wants_abort: _builtins.bool = ...,
         timeouts_in_a_row: _builtins.int = ...,
         is_absent: _builtins.bool = ...,
         time_left: _duration_pb2.Duration | None = ...,
@@ -252,7 +268,7 @@ class Player(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_is_connected", b"_is_connected", "is_connected", b"is_connected", "last_seen_time", b"last_seen_time", "time_left", b"time_left"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_is_connected", b"_is_connected", "bot_level", b"bot_level", "has_melded", b"has_melded", "is_absent", b"is_absent", "is_connected", b"is_connected", "last_seen_time", b"last_seen_time", "name", b"name", "resigned", b"resigned", "seat", b"seat", "tile_count", b"tile_count", "time_left", b"time_left", "timeouts_in_a_row", b"timeouts_in_a_row", "total_points", b"total_points"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_is_connected", b"_is_connected", "bot_level", b"bot_level", "has_melded", b"has_melded", "is_absent", b"is_absent", "is_connected", b"is_connected", "is_host", b"is_host", "is_ready", b"is_ready", "last_seen_time", b"last_seen_time", "name", b"name", "resigned", b"resigned", "seat", b"seat", "tile_count", b"tile_count", "time_left", b"time_left", "timeouts_in_a_row", b"timeouts_in_a_row", "total_points", b"total_points", "wants_abort", b"wants_abort"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__is_connected: _TypeAlias = _typing.Literal["is_connected"]  # noqa: Y015
     _WhichOneofArgType__is_connected: _TypeAlias = _typing.Literal["_is_connected", b"_is_connected"]  # noqa: Y015
@@ -560,6 +576,7 @@ class Game(_message.Message):
     VISIBILITY_FIELD_NUMBER: _builtins.int
     JOIN_CODE_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
+    REMATCH_GAME_ID_FIELD_NUMBER: _builtins.int
     NEXT_ROUND_TIME_FIELD_NUMBER: _builtins.int
     ABANDONED_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
@@ -588,6 +605,8 @@ class Game(_message.Message):
     """The code that JoinGame takes in place of the game's id: 6 characters of 23456789CDFGHJKMNPQRTVWXY. Only in views of
     seats, and in the response to CreateGame; empty after the start. No two games in the lobby have the same code.
     """
+    rematch_game_id: _builtins.str
+    """The id of the rematch (CreateRematch). Empty if there is none."""
     abandoned: _builtins.bool
     """Whether the game ended because all people who had not resigned were absent (absent_after_timeouts). The round that
     was being played is not scored.
@@ -693,12 +712,13 @@ class Game(_message.Message):
         visibility: Global___Visibility.ValueType = ...,
         join_code: _builtins.str = ...,
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        rematch_game_id: _builtins.str = ...,
         next_round_time: _timestamp_pb2.Timestamp | None = ...,
         abandoned: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "next_round_time", b"next_round_time", "ruleset", b"ruleset", "server_time", b"server_time", "turn", b"turn", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abandoned", b"abandoned", "create_time", b"create_time", "etag", b"etag", "game_id", b"game_id", "join_code", b"join_code", "labels", b"labels", "last_chance_seats", b"last_chance_seats", "next_round_time", b"next_round_time", "passed_seats", b"passed_seats", "players", b"players", "pool_count", b"pool_count", "rack", b"rack", "revision", b"revision", "river", b"river", "round", b"round", "rounds", b"rounds", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "starter_seat", b"starter_seat", "state", b"state", "table", b"table", "turn", b"turn", "turn_order", b"turn_order", "update_time", b"update_time", "visibility", b"visibility", "winner_seats", b"winner_seats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abandoned", b"abandoned", "create_time", b"create_time", "etag", b"etag", "game_id", b"game_id", "join_code", b"join_code", "labels", b"labels", "last_chance_seats", b"last_chance_seats", "next_round_time", b"next_round_time", "passed_seats", b"passed_seats", "players", b"players", "pool_count", b"pool_count", "rack", b"rack", "rematch_game_id", b"rematch_game_id", "revision", b"revision", "river", b"river", "round", b"round", "rounds", b"rounds", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "starter_seat", b"starter_seat", "state", b"state", "table", b"table", "turn", b"turn", "turn_order", b"turn_order", "update_time", b"update_time", "visibility", b"visibility", "winner_seats", b"winner_seats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -813,22 +833,26 @@ class PlayerJoined(_message.Message):
     SEAT_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     BOT_LEVEL_FIELD_NUMBER: _builtins.int
+    IS_HOST_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """The seat."""
     name: _builtins.str
     """The player's name."""
     bot_level: Global___BotLevel.ValueType
     """The strength of the bot that plays the seat. Unspecified for a seat that the service does not play."""
+    is_host: _builtins.bool
+    """Whether the player is the host."""
     def __init__(
         self,
         *,
         seat: _builtins.int = ...,
         name: _builtins.str = ...,
         bot_level: Global___BotLevel.ValueType = ...,
+        is_host: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bot_level", b"bot_level", "name", b"name", "seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bot_level", b"bot_level", "is_host", b"is_host", "name", b"name", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -841,8 +865,86 @@ class PlayerLeft(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
+    HOST_SEAT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """The seat, which is free again."""
+    host_seat: _builtins.int
+    """The seat that became the host's because the host left; 0 if no seat did."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        host_seat: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["host_seat", b"host_seat", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlayerLeft: _TypeAlias = PlayerLeft  # noqa: Y015
+
+@_typing.final
+class PlayerKicked(_message.Message):
+    """The host removed a player from the lobby. The seat's token is void."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    HOST_SEAT_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat, which is free again."""
+    host_seat: _builtins.int
+    """The seat that became the host's because the host was removed; 0 if no seat did."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        host_seat: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["host_seat", b"host_seat", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlayerKicked: _TypeAlias = PlayerKicked  # noqa: Y015
+
+@_typing.final
+class PlayerReadied(_message.Message):
+    """A player in the lobby called SetReady."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    IS_READY_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat."""
+    is_ready: _builtins.bool
+    """Whether the player is ready to start."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        is_ready: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_ready", b"is_ready", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlayerReadied: _TypeAlias = PlayerReadied  # noqa: Y015
+
+@_typing.final
+class AbortRequested(_message.Message):
+    """A player voted to abort the game."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat that voted."""
     def __init__(
         self,
         *,
@@ -854,7 +956,73 @@ class PlayerLeft(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___PlayerLeft: _TypeAlias = PlayerLeft  # noqa: Y015
+Global___AbortRequested: _TypeAlias = AbortRequested  # noqa: Y015
+
+@_typing.final
+class GameAborted(_message.Message):
+    """The game was aborted."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BY_HOST_FIELD_NUMBER: _builtins.int
+    by_host: _builtins.bool
+    """Whether the host aborted the game; otherwise the votes of all players did."""
+    def __init__(
+        self,
+        *,
+        by_host: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by_host", b"by_host"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GameAborted: _TypeAlias = GameAborted  # noqa: Y015
+
+@_typing.final
+class SeatTokenRenewed(_message.Message):
+    """A token was replaced by a new one. Nothing else changed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat whose token was replaced; 0 for the host token."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SeatTokenRenewed: _TypeAlias = SeatTokenRenewed  # noqa: Y015
+
+@_typing.final
+class RematchCreated(_message.Message):
+    """A rematch of the game was created."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_ID_FIELD_NUMBER: _builtins.int
+    game_id: _builtins.str
+    """The id of the new game, in which the players have the same seats and tokens."""
+    def __init__(
+        self,
+        *,
+        game_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RematchCreated: _TypeAlias = RematchCreated  # noqa: Y015
 
 @_typing.final
 class StartDraw(_message.Message):
@@ -1507,6 +1675,12 @@ class GameEvent(_message.Message):
     TURN_PENALISED_FIELD_NUMBER: _builtins.int
     REDEAL_DEMANDED_FIELD_NUMBER: _builtins.int
     LAST_CHANCE_STARTED_FIELD_NUMBER: _builtins.int
+    PLAYER_READIED_FIELD_NUMBER: _builtins.int
+    PLAYER_KICKED_FIELD_NUMBER: _builtins.int
+    GAME_ABORTED_FIELD_NUMBER: _builtins.int
+    REMATCH_CREATED_FIELD_NUMBER: _builtins.int
+    ABORT_REQUESTED_FIELD_NUMBER: _builtins.int
+    SEAT_TOKEN_RENEWED_FIELD_NUMBER: _builtins.int
     PLAYER_ABSENT_FIELD_NUMBER: _builtins.int
     PLAYER_RETURNED_FIELD_NUMBER: _builtins.int
     CLOCK_STOPPED_FIELD_NUMBER: _builtins.int
@@ -1587,6 +1761,30 @@ class GameEvent(_message.Message):
         """The last turns began."""
 
     @_builtins.property
+    def player_readied(self) -> Global___PlayerReadied:
+        """A player in the lobby is ready to start, or no longer is."""
+
+    @_builtins.property
+    def player_kicked(self) -> Global___PlayerKicked:
+        """The host removed a player from the lobby."""
+
+    @_builtins.property
+    def game_aborted(self) -> Global___GameAborted:
+        """The game was aborted."""
+
+    @_builtins.property
+    def rematch_created(self) -> Global___RematchCreated:
+        """A rematch was created."""
+
+    @_builtins.property
+    def abort_requested(self) -> Global___AbortRequested:
+        """A player voted to abort the game."""
+
+    @_builtins.property
+    def seat_token_renewed(self) -> Global___SeatTokenRenewed:
+        """A token was replaced."""
+
+    @_builtins.property
     def player_absent(self) -> Global___PlayerAbsent:
         """A player counts as absent."""
 
@@ -1620,15 +1818,21 @@ class GameEvent(_message.Message):
         turn_penalised: Global___TurnPenalised | None = ...,
         redeal_demanded: Global___RedealDemanded | None = ...,
         last_chance_started: Global___LastChanceStarted | None = ...,
+        player_readied: Global___PlayerReadied | None = ...,
+        player_kicked: Global___PlayerKicked | None = ...,
+        game_aborted: Global___GameAborted | None = ...,
+        rematch_created: Global___RematchCreated | None = ...,
+        abort_requested: Global___AbortRequested | None = ...,
+        seat_token_renewed: Global___SeatTokenRenewed | None = ...,
         player_absent: Global___PlayerAbsent | None = ...,
         player_returned: Global___PlayerReturned | None = ...,
         clock_stopped: Global___ClockStopped | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["clock_stopped", b"clock_stopped", "error_claimed", b"error_claimed", "event", b"event", "game_created", b"game_created", "game_ended", b"game_ended", "illegal_play_shown", b"illegal_play_shown", "last_chance_started", b"last_chance_started", "player_absent", b"player_absent", "player_joined", b"player_joined", "player_left", b"player_left", "player_resigned", b"player_resigned", "player_returned", b"player_returned", "redeal_demanded", b"redeal_demanded", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["abort_requested", b"abort_requested", "clock_stopped", b"clock_stopped", "error_claimed", b"error_claimed", "event", b"event", "game_aborted", b"game_aborted", "game_created", b"game_created", "game_ended", b"game_ended", "illegal_play_shown", b"illegal_play_shown", "last_chance_started", b"last_chance_started", "player_absent", b"player_absent", "player_joined", b"player_joined", "player_kicked", b"player_kicked", "player_left", b"player_left", "player_readied", b"player_readied", "player_resigned", b"player_resigned", "player_returned", b"player_returned", "redeal_demanded", b"redeal_demanded", "rematch_created", b"rematch_created", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "seat_token_renewed", b"seat_token_renewed", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["clock_stopped", b"clock_stopped", "error_claimed", b"error_claimed", "event", b"event", "game_created", b"game_created", "game_ended", b"game_ended", "illegal_play_shown", b"illegal_play_shown", "last_chance_started", b"last_chance_started", "player_absent", b"player_absent", "player_joined", b"player_joined", "player_left", b"player_left", "player_resigned", b"player_resigned", "player_returned", b"player_returned", "redeal_demanded", b"redeal_demanded", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_requested", b"abort_requested", "clock_stopped", b"clock_stopped", "error_claimed", b"error_claimed", "event", b"event", "game_aborted", b"game_aborted", "game_created", b"game_created", "game_ended", b"game_ended", "illegal_play_shown", b"illegal_play_shown", "last_chance_started", b"last_chance_started", "player_absent", b"player_absent", "player_joined", b"player_joined", "player_kicked", b"player_kicked", "player_left", b"player_left", "player_readied", b"player_readied", "player_resigned", b"player_resigned", "player_returned", b"player_returned", "redeal_demanded", b"redeal_demanded", "rematch_created", b"rematch_created", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "seat_token_renewed", b"seat_token_renewed", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["game_created", "player_joined", "player_left", "round_started", "turn_started", "tiles_played", "tiles_drawn", "turn_passed", "turn_timed_out", "player_resigned", "round_ended", "game_ended", "river_tile_laid", "turn_ended", "illegal_play_shown", "error_claimed", "turn_penalised", "redeal_demanded", "last_chance_started", "player_absent", "player_returned", "clock_stopped"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["game_created", "player_joined", "player_left", "round_started", "turn_started", "tiles_played", "tiles_drawn", "turn_passed", "turn_timed_out", "player_resigned", "round_ended", "game_ended", "river_tile_laid", "turn_ended", "illegal_play_shown", "error_claimed", "turn_penalised", "redeal_demanded", "last_chance_started", "player_readied", "player_kicked", "game_aborted", "rematch_created", "abort_requested", "seat_token_renewed", "player_absent", "player_returned", "clock_stopped"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 

@@ -115,7 +115,9 @@ class CreateGameRequest(_message.Message):
     VISIBILITY_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """An idempotency key: a repeated request with it returns the first answer. Optional."""
+    """An idempotency key: a repeated request with it returns the first answer. Optional, but without it a lost response
+    means a game without a host. Keep it as secret as the host token: a repeated request with it returns the token.
+    """
     visibility: _game_pb2.Visibility.ValueType
     """Whether strangers find the game. Unset: UNLISTED."""
     @_builtins.property
@@ -152,6 +154,9 @@ class CreateGameResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     GAME_FIELD_NUMBER: _builtins.int
+    HOST_TOKEN_FIELD_NUMBER: _builtins.int
+    host_token: _builtins.str
+    """The host's token, of the form of a seat token. The server stores only its SHA-256."""
     @_builtins.property
     def game(self) -> _game_pb2.Game:
         """The game as a spectator sees it, with its join code."""
@@ -160,10 +165,11 @@ class CreateGameResponse(_message.Message):
         self,
         *,
         game: _game_pb2.Game | None = ...,
+        host_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "host_token", b"host_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -179,6 +185,7 @@ class JoinGameRequest(_message.Message):
     JOIN_CODE_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    SEAT_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
     join_code: _builtins.str
@@ -191,6 +198,8 @@ class JoinGameRequest(_message.Message):
     """An idempotency key. Optional, but without it a lost response means a lost seat. Keep it as secret as the token: a
     repeated request with it returns the token.
     """
+    seat: _builtins.int
+    """The seat to take. 0: the lowest free one."""
     def __init__(
         self,
         *,
@@ -198,10 +207,11 @@ class JoinGameRequest(_message.Message):
         join_code: _builtins.str = ...,
         name: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        seat: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "game_id", b"game_id", "join_code", b"join_code"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "game_id", b"game_id", "join_code", b"join_code", "name", b"name", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "game_id", b"game_id", "join_code", b"join_code", "name", b"name", "request_id", b"request_id", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_game: _TypeAlias = _typing.Literal["game_id", "join_code"]  # noqa: Y015
     _WhichOneofArgType_game: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
@@ -345,6 +355,7 @@ class AddBotRequest(_message.Message):
     LEVEL_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    SEAT_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
     level: _game_pb2.BotLevel.ValueType
@@ -353,6 +364,8 @@ class AddBotRequest(_message.Message):
     """The bot's name, with the same constraints as a player's. Unset: the first free name of `Bot 1`, `Bot 2` and so on."""
     request_id: _builtins.str
     """An idempotency key: a repeated request with it returns the first answer. Optional."""
+    seat: _builtins.int
+    """The seat to take. 0: the lowest free one."""
     def __init__(
         self,
         *,
@@ -360,10 +373,11 @@ class AddBotRequest(_message.Message):
         level: _game_pb2.BotLevel.ValueType = ...,
         name: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        seat: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "level", b"level", "name", b"name", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "level", b"level", "name", b"name", "request_id", b"request_id", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -381,7 +395,7 @@ class AddBotResponse(_message.Message):
     """The bot's seat, from 1."""
     @_builtins.property
     def game(self) -> _game_pb2.Game:
-        """The game as the caller's seat sees it."""
+        """The game as the caller sees it."""
 
     def __init__(
         self,
@@ -448,6 +462,170 @@ class LeaveGameResponse(_message.Message):
 Global___LeaveGameResponse: _TypeAlias = LeaveGameResponse  # noqa: Y015
 
 @_typing.final
+class KickPlayerRequest(_message.Message):
+    """A request to remove a player from the lobby."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_ID_FIELD_NUMBER: _builtins.int
+    SEAT_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    game_id: _builtins.str
+    """The id of the game."""
+    seat: _builtins.int
+    """The seat of the player. Required."""
+    request_id: _builtins.str
+    """An idempotency key: a repeated request with it returns the first answer. Optional."""
+    def __init__(
+        self,
+        *,
+        game_id: _builtins.str = ...,
+        seat: _builtins.int = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "request_id", b"request_id", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KickPlayerRequest: _TypeAlias = KickPlayerRequest  # noqa: Y015
+
+@_typing.final
+class KickPlayerResponse(_message.Message):
+    """The response to KickPlayer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def game(self) -> _game_pb2.Game:
+        """The game as the caller sees it."""
+
+    def __init__(
+        self,
+        *,
+        game: _game_pb2.Game | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KickPlayerResponse: _TypeAlias = KickPlayerResponse  # noqa: Y015
+
+@_typing.final
+class SetReadyRequest(_message.Message):
+    """A request to be ready to start, or no longer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_ID_FIELD_NUMBER: _builtins.int
+    IS_READY_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    game_id: _builtins.str
+    """The id of the game."""
+    is_ready: _builtins.bool
+    """Whether the caller is ready."""
+    request_id: _builtins.str
+    """An idempotency key: a repeated request with it returns the first answer. Optional."""
+    def __init__(
+        self,
+        *,
+        game_id: _builtins.str = ...,
+        is_ready: _builtins.bool = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "is_ready", b"is_ready", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetReadyRequest: _TypeAlias = SetReadyRequest  # noqa: Y015
+
+@_typing.final
+class SetReadyResponse(_message.Message):
+    """The response to SetReady."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def game(self) -> _game_pb2.Game:
+        """The game as the caller's seat sees it."""
+
+    def __init__(
+        self,
+        *,
+        game: _game_pb2.Game | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetReadyResponse: _TypeAlias = SetReadyResponse  # noqa: Y015
+
+@_typing.final
+class RenewSeatTokenRequest(_message.Message):
+    """A request for a new token in place of the one that is sent."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    game_id: _builtins.str
+    """The id of the game."""
+    request_id: _builtins.str
+    """An idempotency key of at least 22 characters. Optional, but without it a lost response means a lost seat. Keep it
+    as secret as the token: a repeated request with it and the old token returns the new one.
+    """
+    def __init__(
+        self,
+        *,
+        game_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RenewSeatTokenRequest: _TypeAlias = RenewSeatTokenRequest  # noqa: Y015
+
+@_typing.final
+class RenewSeatTokenResponse(_message.Message):
+    """The response to RenewSeatToken."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_FIELD_NUMBER: _builtins.int
+    SEAT_TOKEN_FIELD_NUMBER: _builtins.int
+    seat_token: _builtins.str
+    """The new token."""
+    @_builtins.property
+    def game(self) -> _game_pb2.Game:
+        """The game as the caller sees it."""
+
+    def __init__(
+        self,
+        *,
+        game: _game_pb2.Game | None = ...,
+        seat_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "seat_token", b"seat_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RenewSeatTokenResponse: _TypeAlias = RenewSeatTokenResponse  # noqa: Y015
+
+@_typing.final
 class StartGameRequest(_message.Message):
     """A request to start a game."""
 
@@ -482,7 +660,7 @@ class StartGameResponse(_message.Message):
     GAME_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def game(self) -> _game_pb2.Game:
-        """The game as the caller's seat sees it."""
+        """The game as the caller sees it."""
 
     def __init__(
         self,
@@ -496,6 +674,106 @@ class StartGameResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StartGameResponse: _TypeAlias = StartGameResponse  # noqa: Y015
+
+@_typing.final
+class AbortGameRequest(_message.Message):
+    """A request to abort a game, or to vote for that."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    game_id: _builtins.str
+    """The id of the game."""
+    request_id: _builtins.str
+    """An idempotency key: a repeated request with it returns the first answer. Optional."""
+    def __init__(
+        self,
+        *,
+        game_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AbortGameRequest: _TypeAlias = AbortGameRequest  # noqa: Y015
+
+@_typing.final
+class AbortGameResponse(_message.Message):
+    """The response to AbortGame."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def game(self) -> _game_pb2.Game:
+        """The game as the caller sees it. Its state is GAME_STATE_ABORTED, unless votes are missing."""
+
+    def __init__(
+        self,
+        *,
+        game: _game_pb2.Game | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AbortGameResponse: _TypeAlias = AbortGameResponse  # noqa: Y015
+
+@_typing.final
+class CreateRematchRequest(_message.Message):
+    """A request for a rematch."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    game_id: _builtins.str
+    """The id of the game that is over."""
+    request_id: _builtins.str
+    """An idempotency key: a repeated request with it returns the first answer. Optional."""
+    def __init__(
+        self,
+        *,
+        game_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreateRematchRequest: _TypeAlias = CreateRematchRequest  # noqa: Y015
+
+@_typing.final
+class CreateRematchResponse(_message.Message):
+    """The response to CreateRematch."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def game(self) -> _game_pb2.Game:
+        """The game that is over, as the caller sees it. Its rematch_game_id is the id of the new game."""
+
+    def __init__(
+        self,
+        *,
+        game: _game_pb2.Game | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreateRematchResponse: _TypeAlias = CreateRematchResponse  # noqa: Y015
 
 @_typing.final
 class GetGameRequest(_message.Message):
@@ -653,6 +931,7 @@ class WatchGameRequest(_message.Message):
     AFTER_REVISION_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     CONTENT_FIELD_NUMBER: _builtins.int
+    UNTIL_REMATCH_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
     after_revision: _builtins.int
@@ -665,6 +944,8 @@ class WatchGameRequest(_message.Message):
     """
     content: Global___WatchContent.ValueType
     """What the stream sends after each change. Unset: the change."""
+    until_rematch: _builtins.bool
+    """Keeps the stream open when the game is over, until its rematch is announced (CreateRematch)."""
     def __init__(
         self,
         *,
@@ -672,10 +953,11 @@ class WatchGameRequest(_message.Message):
         after_revision: _builtins.int = ...,
         etag: _builtins.str = ...,
         content: Global___WatchContent.ValueType = ...,
+        until_rematch: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_revision", b"after_revision", "content", b"content", "etag", b"etag", "game_id", b"game_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_revision", b"after_revision", "content", b"content", "etag", b"etag", "game_id", b"game_id", "until_rematch", b"until_rematch"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

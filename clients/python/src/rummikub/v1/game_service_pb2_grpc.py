@@ -31,6 +31,11 @@ class GameServiceStub:
     The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
     who may read a game but sees no rack. A token of another game gets the same answer as a game that does not exist.
 
+    CreateGame returns a host token. Its owner is the host, who starts the game, removes players from the lobby, and may
+    abort the game. The host sends it as a seat token is sent, sees what a spectator sees, and can take a seat with it:
+    then the token of that seat has the host's rights too. If the host leaves that seat in the lobby, the person in the
+    lowest seat becomes the host and the host token is void; if no person is left, the host token stays valid.
+
     Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
     repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
     refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
@@ -75,10 +80,35 @@ class GameServiceStub:
                 request_serializer=rummikub_dot_v1_dot_game__service__pb2.LeaveGameRequest.SerializeToString,
                 response_deserializer=rummikub_dot_v1_dot_game__service__pb2.LeaveGameResponse.FromString,
                 _registered_method=True)
+        self.KickPlayer = channel.unary_unary(
+                '/rummikub.v1.GameService/KickPlayer',
+                request_serializer=rummikub_dot_v1_dot_game__service__pb2.KickPlayerRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_game__service__pb2.KickPlayerResponse.FromString,
+                _registered_method=True)
+        self.SetReady = channel.unary_unary(
+                '/rummikub.v1.GameService/SetReady',
+                request_serializer=rummikub_dot_v1_dot_game__service__pb2.SetReadyRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_game__service__pb2.SetReadyResponse.FromString,
+                _registered_method=True)
+        self.RenewSeatToken = channel.unary_unary(
+                '/rummikub.v1.GameService/RenewSeatToken',
+                request_serializer=rummikub_dot_v1_dot_game__service__pb2.RenewSeatTokenRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_game__service__pb2.RenewSeatTokenResponse.FromString,
+                _registered_method=True)
         self.StartGame = channel.unary_unary(
                 '/rummikub.v1.GameService/StartGame',
                 request_serializer=rummikub_dot_v1_dot_game__service__pb2.StartGameRequest.SerializeToString,
                 response_deserializer=rummikub_dot_v1_dot_game__service__pb2.StartGameResponse.FromString,
+                _registered_method=True)
+        self.AbortGame = channel.unary_unary(
+                '/rummikub.v1.GameService/AbortGame',
+                request_serializer=rummikub_dot_v1_dot_game__service__pb2.AbortGameRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_game__service__pb2.AbortGameResponse.FromString,
+                _registered_method=True)
+        self.CreateRematch = channel.unary_unary(
+                '/rummikub.v1.GameService/CreateRematch',
+                request_serializer=rummikub_dot_v1_dot_game__service__pb2.CreateRematchRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_game__service__pb2.CreateRematchResponse.FromString,
                 _registered_method=True)
         self.GetGame = channel.unary_unary(
                 '/rummikub.v1.GameService/GetGame',
@@ -133,6 +163,11 @@ class GameServiceServicer:
     The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
     who may read a game but sees no rack. A token of another game gets the same answer as a game that does not exist.
 
+    CreateGame returns a host token. Its owner is the host, who starts the game, removes players from the lobby, and may
+    abort the game. The host sends it as a seat token is sent, sees what a spectator sees, and can take a seat with it:
+    then the token of that seat has the host's rights too. If the host leaves that seat in the lobby, the person in the
+    lowest seat becomes the host and the host token is void; if no person is left, the host token stays valid.
+
     Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
     repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
     refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
@@ -147,7 +182,7 @@ class GameServiceServicer:
     """
 
     def CreateGame(self, request, context):
-        """Creates a game in the lobby. No token is needed.
+        """Creates a game in the lobby. No token is needed. Only this response contains the host token.
         Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
         (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
         """
@@ -156,9 +191,10 @@ class GameServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def JoinGame(self, request, context):
-        """Takes the lowest free seat and returns its token, which only this response contains.
+        """Takes a free seat and returns its token, which only this response contains. The host sends the host token to become
+        the player who is the host.
         Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
-        GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
+        SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -166,9 +202,10 @@ class GameServiceServicer:
 
     def JoinOrCreateGame(self, request, context):
         """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
-        no player with a name like the caller's. Without one it creates a public game with the player in it. Callers who find
-        no game at the same time get seats in the same new one. A refused call leaves no game behind. A token is ignored. A
-        repeated request gets the first answer for at least RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
+        no player with a name like the caller's. Without one it creates a public game with the player in it, who is the
+        host. Callers who find no game at the same time get seats in the same new one. A refused call leaves no game behind.
+        A token is ignored. A repeated request gets the first answer for at least RUMMIKUB_LOBBY_TTL_SECONDS after the
+        first one.
         Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
         (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
         """
@@ -177,12 +214,13 @@ class GameServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def AddBot(self, request, context):
-        """Adds a bot, which the service plays, in the lowest free seat. Any seated player may call it while the game is in
-        the lobby. A bot plays by the same rules as every player, sees only its own rack, takes its turns by itself, and
+        """Adds a bot, which the service plays, in a free seat. Any seated player and the host may call it while the game is
+        in the lobby. A bot plays by the same rules as every player, sees only its own rack, takes its turns by itself, and
         agrees to claims of illegal plays. It never starts a round or demands a new deal. A bot has no token, stays for the
-        whole game, and plays on when others resign; when only bots are left, the game ends with the round.
+        whole game unless the host removes it from the lobby, and plays on when others resign; when only bots are left, the
+        game ends with the round.
         Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
-        FAILED_PRECONDITION (GAME_FULL, GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
+        FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -191,16 +229,70 @@ class GameServiceServicer:
     def LeaveGame(self, request, context):
         """Frees the caller's seat while the game is in the lobby, and invalidates the token. When the last person has left, the
         game is in no list any more, and a minute later it is gone; bots do not keep it. Whoever joins before keeps it.
-        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
+        (DUPLICATE_REQUEST).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def KickPlayer(self, request, context):
+        """Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once;
+        whoever watches with it goes on as a spectator. A host who removes the own seat leaves it, as with LeaveGame.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION
+        (PLAYER_NOT_IN_GAME, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetReady(self, request, context):
+        """Tells the others in the lobby whether the caller's seat is ready to start. With START_BY_ALL_READY the game starts
+        only when all are. It does not start by itself, because more players may be on their way.
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
+        (DUPLICATE_REQUEST).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RenewSeatToken(self, request, context):
+        """Replaces the token that the caller sent, a seat's or the host token, by a new one, which only this response
+        contains. The old token is void at once; whoever watches with it goes on as a spectator. A repeated request carries
+        the old token and gets the same new one. Other repeated requests of the old token must be sent before this one.
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER), ABORTED (DUPLICATE_REQUEST).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def StartGame(self, request, context):
-        """Starts the first round: start draw, deal, first turn. Any seated player may call it.
-        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (TOO_FEW_PLAYERS, GAME_ALREADY_STARTED), ABORTED
-        (DUPLICATE_REQUEST).
+        """Starts the first round: start draw, deal, first turn. The option start_by decides who may call it.
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION (TOO_FEW_PLAYERS, PLAYERS_NOT_READY,
+        GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AbortGame(self, request, context):
+        """Aborts the game for good; it then has no winner. Until a round has ended, the host's call does it. Otherwise a call
+        is the vote of the caller's seat: the game is aborted when all people who have not resigned have voted. A vote
+        counts until the end of the round. In the lobby only the host may call it.
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION (PLAYER_RESIGNED, GAME_NOT_ABORTABLE,
+        GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateRematch(self, request, context):
+        """Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
+        its host may call it. A game has one rematch: later calls return the same one. The players have the same names,
+        seats and tokens in it, and so has the host; who does not want to play calls LeaveGame there. The rematch is
+        announced as an event of the old game (RematchCreated).
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
+        RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -208,14 +300,15 @@ class GameServiceServicer:
 
     def GetGame(self, request, context):
         """Returns a game as the caller may see it, or as the caller could see it at an earlier revision.
-        Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE).
+        Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListGames(self, request, context):
-        """Lists public games, newest first. The list shows no rack and needs no token.
+        """Lists public games, newest first. The list shows no rack and needs no token. It omits started games that allow no
+        spectators.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -225,14 +318,16 @@ class GameServiceServicer:
         """Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
         there is no change to send. A caller that resumes gets every change since its revision; a reader that later falls
         more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
-        `closing` update when the server stops, and after the change that finished the game (at once if the caller has seen
-        it). With DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to
-        that turn; a slow reader gets only the latest one.
+        `closing` update when the server stops, and after the change that finished or aborted the game (at once if the
+        caller has seen it); with until_rematch, after the change that announced the rematch instead. If the caller's token
+        is revoked while the stream is open, the stream goes on as a spectator's, or ends with SPECTATORS_NOT_ALLOWED. With
+        DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to that
+        turn; a slow reader gets only the latest one.
 
         With `content`, the stream sends the game after each change instead of the change, or both. A client can also keep
         its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
         equal: a view to which a change is applied is the `game` that the stream sends after the change.
-        Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
+        Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -240,7 +335,7 @@ class GameServiceServicer:
 
     def ListChanges(self, request, context):
         """Lists a game's changes in order, as the caller may see them.
-        Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE).
+        Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -291,7 +386,8 @@ class GameServiceServicer:
     def ExportGame(self, request, context):
         """Returns the record of a game that has ended, with all hidden tiles. Everyone who may see the game may export it,
         unless the option racks_shown is HIDDEN.
-        Errors: FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
+        Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE
+        (HISTORY_UNAVAILABLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -325,10 +421,35 @@ def add_GameServiceServicer_to_server(servicer, server):
                     request_deserializer=rummikub_dot_v1_dot_game__service__pb2.LeaveGameRequest.FromString,
                     response_serializer=rummikub_dot_v1_dot_game__service__pb2.LeaveGameResponse.SerializeToString,
             ),
+            'KickPlayer': grpc.unary_unary_rpc_method_handler(
+                    servicer.KickPlayer,
+                    request_deserializer=rummikub_dot_v1_dot_game__service__pb2.KickPlayerRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_game__service__pb2.KickPlayerResponse.SerializeToString,
+            ),
+            'SetReady': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetReady,
+                    request_deserializer=rummikub_dot_v1_dot_game__service__pb2.SetReadyRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_game__service__pb2.SetReadyResponse.SerializeToString,
+            ),
+            'RenewSeatToken': grpc.unary_unary_rpc_method_handler(
+                    servicer.RenewSeatToken,
+                    request_deserializer=rummikub_dot_v1_dot_game__service__pb2.RenewSeatTokenRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_game__service__pb2.RenewSeatTokenResponse.SerializeToString,
+            ),
             'StartGame': grpc.unary_unary_rpc_method_handler(
                     servicer.StartGame,
                     request_deserializer=rummikub_dot_v1_dot_game__service__pb2.StartGameRequest.FromString,
                     response_serializer=rummikub_dot_v1_dot_game__service__pb2.StartGameResponse.SerializeToString,
+            ),
+            'AbortGame': grpc.unary_unary_rpc_method_handler(
+                    servicer.AbortGame,
+                    request_deserializer=rummikub_dot_v1_dot_game__service__pb2.AbortGameRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_game__service__pb2.AbortGameResponse.SerializeToString,
+            ),
+            'CreateRematch': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateRematch,
+                    request_deserializer=rummikub_dot_v1_dot_game__service__pb2.CreateRematchRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_game__service__pb2.CreateRematchResponse.SerializeToString,
             ),
             'GetGame': grpc.unary_unary_rpc_method_handler(
                     servicer.GetGame,
@@ -388,6 +509,11 @@ class GameService:
 
     The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
     who may read a game but sees no rack. A token of another game gets the same answer as a game that does not exist.
+
+    CreateGame returns a host token. Its owner is the host, who starts the game, removes players from the lobby, and may
+    abort the game. The host sends it as a seat token is sent, sees what a spectator sees, and can take a seat with it:
+    then the token of that seat has the host's rights too. If the host leaves that seat in the lobby, the person in the
+    lowest seat becomes the host and the host token is void; if no person is left, the host token stays valid.
 
     Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
     repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
@@ -538,6 +664,87 @@ class GameService:
             _registered_method=True)
 
     @staticmethod
+    def KickPlayer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.GameService/KickPlayer',
+            rummikub_dot_v1_dot_game__service__pb2.KickPlayerRequest.SerializeToString,
+            rummikub_dot_v1_dot_game__service__pb2.KickPlayerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetReady(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.GameService/SetReady',
+            rummikub_dot_v1_dot_game__service__pb2.SetReadyRequest.SerializeToString,
+            rummikub_dot_v1_dot_game__service__pb2.SetReadyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RenewSeatToken(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.GameService/RenewSeatToken',
+            rummikub_dot_v1_dot_game__service__pb2.RenewSeatTokenRequest.SerializeToString,
+            rummikub_dot_v1_dot_game__service__pb2.RenewSeatTokenResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def StartGame(request,
             target,
             options=(),
@@ -554,6 +761,60 @@ class GameService:
             '/rummikub.v1.GameService/StartGame',
             rummikub_dot_v1_dot_game__service__pb2.StartGameRequest.SerializeToString,
             rummikub_dot_v1_dot_game__service__pb2.StartGameResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AbortGame(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.GameService/AbortGame',
+            rummikub_dot_v1_dot_game__service__pb2.AbortGameRequest.SerializeToString,
+            rummikub_dot_v1_dot_game__service__pb2.AbortGameResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateRematch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.GameService/CreateRematch',
+            rummikub_dot_v1_dot_game__service__pb2.CreateRematchRequest.SerializeToString,
+            rummikub_dot_v1_dot_game__service__pb2.CreateRematchResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -32,6 +32,11 @@ class GameServiceStub:
     The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
     who may read a game but sees no rack. A token of another game gets the same answer as a game that does not exist.
 
+    CreateGame returns a host token. Its owner is the host, who starts the game, removes players from the lobby, and may
+    abort the game. The host sends it as a seat token is sent, sees what a spectator sees, and can take a seat with it:
+    then the token of that seat has the host's rights too. If the host leaves that seat in the lobby, the person in the
+    lowest seat becomes the host and the host token is void; if no person is left, the host token stays valid.
+
     Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
     repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
     refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
@@ -50,63 +55,104 @@ class GameServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> GameServiceAsyncStub: ...
     CreateGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.CreateGameRequest, _game_service_pb2.CreateGameResponse]
-    """Creates a game in the lobby. No token is needed.
+    """Creates a game in the lobby. No token is needed. Only this response contains the host token.
     Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
     (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
     """
     JoinGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.JoinGameRequest, _game_service_pb2.JoinGameResponse]
-    """Takes the lowest free seat and returns its token, which only this response contains.
+    """Takes a free seat and returns its token, which only this response contains. The host sends the host token to become
+    the player who is the host.
     Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
-    GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
+    SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
     """
     JoinOrCreateGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.JoinOrCreateGameRequest, _game_service_pb2.JoinOrCreateGameResponse]
     """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
-    no player with a name like the caller's. Without one it creates a public game with the player in it. Callers who find
-    no game at the same time get seats in the same new one. A refused call leaves no game behind. A token is ignored. A
-    repeated request gets the first answer for at least RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
+    no player with a name like the caller's. Without one it creates a public game with the player in it, who is the
+    host. Callers who find no game at the same time get seats in the same new one. A refused call leaves no game behind.
+    A token is ignored. A repeated request gets the first answer for at least RUMMIKUB_LOBBY_TTL_SECONDS after the
+    first one.
     Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
     (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
     """
     AddBot: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.AddBotRequest, _game_service_pb2.AddBotResponse]
-    """Adds a bot, which the service plays, in the lowest free seat. Any seated player may call it while the game is in
-    the lobby. A bot plays by the same rules as every player, sees only its own rack, takes its turns by itself, and
+    """Adds a bot, which the service plays, in a free seat. Any seated player and the host may call it while the game is
+    in the lobby. A bot plays by the same rules as every player, sees only its own rack, takes its turns by itself, and
     agrees to claims of illegal plays. It never starts a round or demands a new deal. A bot has no token, stays for the
-    whole game, and plays on when others resign; when only bots are left, the game ends with the round.
+    whole game unless the host removes it from the lobby, and plays on when others resign; when only bots are left, the
+    game ends with the round.
     Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
-    FAILED_PRECONDITION (GAME_FULL, GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
+    FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
     """
     LeaveGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.LeaveGameRequest, _game_service_pb2.LeaveGameResponse]
     """Frees the caller's seat while the game is in the lobby, and invalidates the token. When the last person has left, the
     game is in no list any more, and a minute later it is gone; bots do not keep it. Whoever joins before keeps it.
-    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
+    (DUPLICATE_REQUEST).
+    """
+    KickPlayer: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.KickPlayerRequest, _game_service_pb2.KickPlayerResponse]
+    """Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once;
+    whoever watches with it goes on as a spectator. A host who removes the own seat leaves it, as with LeaveGame.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION
+    (PLAYER_NOT_IN_GAME, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+    """
+    SetReady: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.SetReadyRequest, _game_service_pb2.SetReadyResponse]
+    """Tells the others in the lobby whether the caller's seat is ready to start. With START_BY_ALL_READY the game starts
+    only when all are. It does not start by itself, because more players may be on their way.
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
+    (DUPLICATE_REQUEST).
+    """
+    RenewSeatToken: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.RenewSeatTokenRequest, _game_service_pb2.RenewSeatTokenResponse]
+    """Replaces the token that the caller sent, a seat's or the host token, by a new one, which only this response
+    contains. The old token is void at once; whoever watches with it goes on as a spectator. A repeated request carries
+    the old token and gets the same new one. Other repeated requests of the old token must be sent before this one.
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER), ABORTED (DUPLICATE_REQUEST).
     """
     StartGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.StartGameRequest, _game_service_pb2.StartGameResponse]
-    """Starts the first round: start draw, deal, first turn. Any seated player may call it.
-    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (TOO_FEW_PLAYERS, GAME_ALREADY_STARTED), ABORTED
-    (DUPLICATE_REQUEST).
+    """Starts the first round: start draw, deal, first turn. The option start_by decides who may call it.
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION (TOO_FEW_PLAYERS, PLAYERS_NOT_READY,
+    GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+    """
+    AbortGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.AbortGameRequest, _game_service_pb2.AbortGameResponse]
+    """Aborts the game for good; it then has no winner. Until a round has ended, the host's call does it. Otherwise a call
+    is the vote of the caller's seat: the game is aborted when all people who have not resigned have voted. A vote
+    counts until the end of the round. In the lobby only the host may call it.
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION (PLAYER_RESIGNED, GAME_NOT_ABORTABLE,
+    GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+    """
+    CreateRematch: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.CreateRematchRequest, _game_service_pb2.CreateRematchResponse]
+    """Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
+    its host may call it. A game has one rematch: later calls return the same one. The players have the same names,
+    seats and tokens in it, and so has the host; who does not want to play calls LeaveGame there. The rematch is
+    announced as an event of the old game (RematchCreated).
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
+    RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
     """
     GetGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.GetGameRequest, _game_service_pb2.GetGameResponse]
     """Returns a game as the caller may see it, or as the caller could see it at an earlier revision.
-    Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE).
+    Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
     """
     ListGames: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ListGamesRequest, _game_service_pb2.ListGamesResponse]
-    """Lists public games, newest first. The list shows no rack and needs no token."""
+    """Lists public games, newest first. The list shows no rack and needs no token. It omits started games that allow no
+    spectators.
+    """
     WatchGame: _grpc.UnaryStreamMultiCallable[_game_service_pb2.WatchGameRequest, _game_service_pb2.WatchGameResponse]
     """Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
     there is no change to send. A caller that resumes gets every change since its revision; a reader that later falls
     more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
-    `closing` update when the server stops, and after the change that finished the game (at once if the caller has seen
-    it). With DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to
-    that turn; a slow reader gets only the latest one.
+    `closing` update when the server stops, and after the change that finished or aborted the game (at once if the
+    caller has seen it); with until_rematch, after the change that announced the rematch instead. If the caller's token
+    is revoked while the stream is open, the stream goes on as a spectator's, or ends with SPECTATORS_NOT_ALLOWED. With
+    DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to that
+    turn; a slow reader gets only the latest one.
 
     With `content`, the stream sends the game after each change instead of the change, or both. A client can also keep
     its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
     equal: a view to which a change is applied is the `game` that the stream sends after the change.
-    Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
+    Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
     """
     ListChanges: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ListChangesRequest, _game_service_pb2.ListChangesResponse]
     """Lists a game's changes in order, as the caller may see them.
-    Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE).
+    Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
     """
     ResignGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ResignGameRequest, _game_service_pb2.ResignGameResponse]
     """Resigns from the game. The tiles of the caller's rack stay out of play and count against the caller at the end of
@@ -137,7 +183,8 @@ class GameServiceStub:
     ExportGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ExportGameRequest, _game_service_pb2.ExportGameResponse]
     """Returns the record of a game that has ended, with all hidden tiles. Everyone who may see the game may export it,
     unless the option racks_shown is HIDDEN.
-    Errors: FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
+    Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE
+    (HISTORY_UNAVAILABLE).
     """
 
 @_typing.type_check_only
@@ -146,6 +193,11 @@ class GameServiceAsyncStub(GameServiceStub):
 
     The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
     who may read a game but sees no rack. A token of another game gets the same answer as a game that does not exist.
+
+    CreateGame returns a host token. Its owner is the host, who starts the game, removes players from the lobby, and may
+    abort the game. The host sends it as a seat token is sent, sees what a spectator sees, and can take a seat with it:
+    then the token of that seat has the host's rights too. If the host leaves that seat in the lobby, the person in the
+    lowest seat becomes the host and the host token is void; if no person is left, the host token stays valid.
 
     Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
     repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
@@ -162,63 +214,104 @@ class GameServiceAsyncStub(GameServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.CreateGameRequest, _game_service_pb2.CreateGameResponse]  # type: ignore[assignment]
-    """Creates a game in the lobby. No token is needed.
+    """Creates a game in the lobby. No token is needed. Only this response contains the host token.
     Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
     (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
     """
     JoinGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.JoinGameRequest, _game_service_pb2.JoinGameResponse]  # type: ignore[assignment]
-    """Takes the lowest free seat and returns its token, which only this response contains.
+    """Takes a free seat and returns its token, which only this response contains. The host sends the host token to become
+    the player who is the host.
     Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
-    GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
+    SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
     """
     JoinOrCreateGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.JoinOrCreateGameRequest, _game_service_pb2.JoinOrCreateGameResponse]  # type: ignore[assignment]
     """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
-    no player with a name like the caller's. Without one it creates a public game with the player in it. Callers who find
-    no game at the same time get seats in the same new one. A refused call leaves no game behind. A token is ignored. A
-    repeated request gets the first answer for at least RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
+    no player with a name like the caller's. Without one it creates a public game with the player in it, who is the
+    host. Callers who find no game at the same time get seats in the same new one. A refused call leaves no game behind.
+    A token is ignored. A repeated request gets the first answer for at least RUMMIKUB_LOBBY_TTL_SECONDS after the
+    first one.
     Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
     (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
     """
     AddBot: _aio.UnaryUnaryMultiCallable[_game_service_pb2.AddBotRequest, _game_service_pb2.AddBotResponse]  # type: ignore[assignment]
-    """Adds a bot, which the service plays, in the lowest free seat. Any seated player may call it while the game is in
-    the lobby. A bot plays by the same rules as every player, sees only its own rack, takes its turns by itself, and
+    """Adds a bot, which the service plays, in a free seat. Any seated player and the host may call it while the game is
+    in the lobby. A bot plays by the same rules as every player, sees only its own rack, takes its turns by itself, and
     agrees to claims of illegal plays. It never starts a round or demands a new deal. A bot has no token, stays for the
-    whole game, and plays on when others resign; when only bots are left, the game ends with the round.
+    whole game unless the host removes it from the lobby, and plays on when others resign; when only bots are left, the
+    game ends with the round.
     Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
-    FAILED_PRECONDITION (GAME_FULL, GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
+    FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
     """
     LeaveGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.LeaveGameRequest, _game_service_pb2.LeaveGameResponse]  # type: ignore[assignment]
     """Frees the caller's seat while the game is in the lobby, and invalidates the token. When the last person has left, the
     game is in no list any more, and a minute later it is gone; bots do not keep it. Whoever joins before keeps it.
-    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
+    (DUPLICATE_REQUEST).
+    """
+    KickPlayer: _aio.UnaryUnaryMultiCallable[_game_service_pb2.KickPlayerRequest, _game_service_pb2.KickPlayerResponse]  # type: ignore[assignment]
+    """Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once;
+    whoever watches with it goes on as a spectator. A host who removes the own seat leaves it, as with LeaveGame.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION
+    (PLAYER_NOT_IN_GAME, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+    """
+    SetReady: _aio.UnaryUnaryMultiCallable[_game_service_pb2.SetReadyRequest, _game_service_pb2.SetReadyResponse]  # type: ignore[assignment]
+    """Tells the others in the lobby whether the caller's seat is ready to start. With START_BY_ALL_READY the game starts
+    only when all are. It does not start by itself, because more players may be on their way.
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
+    (DUPLICATE_REQUEST).
+    """
+    RenewSeatToken: _aio.UnaryUnaryMultiCallable[_game_service_pb2.RenewSeatTokenRequest, _game_service_pb2.RenewSeatTokenResponse]  # type: ignore[assignment]
+    """Replaces the token that the caller sent, a seat's or the host token, by a new one, which only this response
+    contains. The old token is void at once; whoever watches with it goes on as a spectator. A repeated request carries
+    the old token and gets the same new one. Other repeated requests of the old token must be sent before this one.
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER), ABORTED (DUPLICATE_REQUEST).
     """
     StartGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.StartGameRequest, _game_service_pb2.StartGameResponse]  # type: ignore[assignment]
-    """Starts the first round: start draw, deal, first turn. Any seated player may call it.
-    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (TOO_FEW_PLAYERS, GAME_ALREADY_STARTED), ABORTED
-    (DUPLICATE_REQUEST).
+    """Starts the first round: start draw, deal, first turn. The option start_by decides who may call it.
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION (TOO_FEW_PLAYERS, PLAYERS_NOT_READY,
+    GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+    """
+    AbortGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.AbortGameRequest, _game_service_pb2.AbortGameResponse]  # type: ignore[assignment]
+    """Aborts the game for good; it then has no winner. Until a round has ended, the host's call does it. Otherwise a call
+    is the vote of the caller's seat: the game is aborted when all people who have not resigned have voted. A vote
+    counts until the end of the round. In the lobby only the host may call it.
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION (PLAYER_RESIGNED, GAME_NOT_ABORTABLE,
+    GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+    """
+    CreateRematch: _aio.UnaryUnaryMultiCallable[_game_service_pb2.CreateRematchRequest, _game_service_pb2.CreateRematchResponse]  # type: ignore[assignment]
+    """Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
+    its host may call it. A game has one rematch: later calls return the same one. The players have the same names,
+    seats and tokens in it, and so has the host; who does not want to play calls LeaveGame there. The rematch is
+    announced as an event of the old game (RematchCreated).
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
+    RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
     """
     GetGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.GetGameRequest, _game_service_pb2.GetGameResponse]  # type: ignore[assignment]
     """Returns a game as the caller may see it, or as the caller could see it at an earlier revision.
-    Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE).
+    Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
     """
     ListGames: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ListGamesRequest, _game_service_pb2.ListGamesResponse]  # type: ignore[assignment]
-    """Lists public games, newest first. The list shows no rack and needs no token."""
+    """Lists public games, newest first. The list shows no rack and needs no token. It omits started games that allow no
+    spectators.
+    """
     WatchGame: _aio.UnaryStreamMultiCallable[_game_service_pb2.WatchGameRequest, _game_service_pb2.WatchGameResponse]  # type: ignore[assignment]
     """Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
     there is no change to send. A caller that resumes gets every change since its revision; a reader that later falls
     more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
-    `closing` update when the server stops, and after the change that finished the game (at once if the caller has seen
-    it). With DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to
-    that turn; a slow reader gets only the latest one.
+    `closing` update when the server stops, and after the change that finished or aborted the game (at once if the
+    caller has seen it); with until_rematch, after the change that announced the rematch instead. If the caller's token
+    is revoked while the stream is open, the stream goes on as a spectator's, or ends with SPECTATORS_NOT_ALLOWED. With
+    DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to that
+    turn; a slow reader gets only the latest one.
 
     With `content`, the stream sends the game after each change instead of the change, or both. A client can also keep
     its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
     equal: a view to which a change is applied is the `game` that the stream sends after the change.
-    Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
+    Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
     """
     ListChanges: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ListChangesRequest, _game_service_pb2.ListChangesResponse]  # type: ignore[assignment]
     """Lists a game's changes in order, as the caller may see them.
-    Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE).
+    Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
     """
     ResignGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ResignGameRequest, _game_service_pb2.ResignGameResponse]  # type: ignore[assignment]
     """Resigns from the game. The tiles of the caller's rack stay out of play and count against the caller at the end of
@@ -249,7 +342,8 @@ class GameServiceAsyncStub(GameServiceStub):
     ExportGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ExportGameRequest, _game_service_pb2.ExportGameResponse]  # type: ignore[assignment]
     """Returns the record of a game that has ended, with all hidden tiles. Everyone who may see the game may export it,
     unless the option racks_shown is HIDDEN.
-    Errors: FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
+    Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE
+    (HISTORY_UNAVAILABLE).
     """
 
 class GameServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -257,6 +351,11 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
 
     The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
     who may read a game but sees no rack. A token of another game gets the same answer as a game that does not exist.
+
+    CreateGame returns a host token. Its owner is the host, who starts the game, removes players from the lobby, and may
+    abort the game. The host sends it as a seat token is sent, sees what a spectator sees, and can take a seat with it:
+    then the token of that seat has the host's rights too. If the host leaves that seat in the lobby, the person in the
+    lowest seat becomes the host and the host token is void; if no person is left, the host token stays valid.
 
     Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
     repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
@@ -277,7 +376,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _game_service_pb2.CreateGameRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.CreateGameResponse, _abc.Awaitable[_game_service_pb2.CreateGameResponse]]:
-        """Creates a game in the lobby. No token is needed.
+        """Creates a game in the lobby. No token is needed. Only this response contains the host token.
         Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
         (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
         """
@@ -288,9 +387,10 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _game_service_pb2.JoinGameRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.JoinGameResponse, _abc.Awaitable[_game_service_pb2.JoinGameResponse]]:
-        """Takes the lowest free seat and returns its token, which only this response contains.
+        """Takes a free seat and returns its token, which only this response contains. The host sends the host token to become
+        the player who is the host.
         Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
-        GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
+        SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
         """
 
     @_abc_1.abstractmethod
@@ -300,9 +400,10 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.JoinOrCreateGameResponse, _abc.Awaitable[_game_service_pb2.JoinOrCreateGameResponse]]:
         """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
-        no player with a name like the caller's. Without one it creates a public game with the player in it. Callers who find
-        no game at the same time get seats in the same new one. A refused call leaves no game behind. A token is ignored. A
-        repeated request gets the first answer for at least RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
+        no player with a name like the caller's. Without one it creates a public game with the player in it, who is the
+        host. Callers who find no game at the same time get seats in the same new one. A refused call leaves no game behind.
+        A token is ignored. A repeated request gets the first answer for at least RUMMIKUB_LOBBY_TTL_SECONDS after the
+        first one.
         Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
         (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
         """
@@ -313,12 +414,13 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _game_service_pb2.AddBotRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.AddBotResponse, _abc.Awaitable[_game_service_pb2.AddBotResponse]]:
-        """Adds a bot, which the service plays, in the lowest free seat. Any seated player may call it while the game is in
-        the lobby. A bot plays by the same rules as every player, sees only its own rack, takes its turns by itself, and
+        """Adds a bot, which the service plays, in a free seat. Any seated player and the host may call it while the game is
+        in the lobby. A bot plays by the same rules as every player, sees only its own rack, takes its turns by itself, and
         agrees to claims of illegal plays. It never starts a round or demands a new deal. A bot has no token, stays for the
-        whole game, and plays on when others resign; when only bots are left, the game ends with the round.
+        whole game unless the host removes it from the lobby, and plays on when others resign; when only bots are left, the
+        game ends with the round.
         Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
-        FAILED_PRECONDITION (GAME_FULL, GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
+        FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
         """
 
     @_abc_1.abstractmethod
@@ -329,7 +431,44 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_game_service_pb2.LeaveGameResponse, _abc.Awaitable[_game_service_pb2.LeaveGameResponse]]:
         """Frees the caller's seat while the game is in the lobby, and invalidates the token. When the last person has left, the
         game is in no list any more, and a minute later it is gone; bots do not keep it. Whoever joins before keeps it.
-        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
+        (DUPLICATE_REQUEST).
+        """
+
+    @_abc_1.abstractmethod
+    def KickPlayer(
+        self,
+        request: _game_service_pb2.KickPlayerRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_game_service_pb2.KickPlayerResponse, _abc.Awaitable[_game_service_pb2.KickPlayerResponse]]:
+        """Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once;
+        whoever watches with it goes on as a spectator. A host who removes the own seat leaves it, as with LeaveGame.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION
+        (PLAYER_NOT_IN_GAME, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+        """
+
+    @_abc_1.abstractmethod
+    def SetReady(
+        self,
+        request: _game_service_pb2.SetReadyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_game_service_pb2.SetReadyResponse, _abc.Awaitable[_game_service_pb2.SetReadyResponse]]:
+        """Tells the others in the lobby whether the caller's seat is ready to start. With START_BY_ALL_READY the game starts
+        only when all are. It does not start by itself, because more players may be on their way.
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
+        (DUPLICATE_REQUEST).
+        """
+
+    @_abc_1.abstractmethod
+    def RenewSeatToken(
+        self,
+        request: _game_service_pb2.RenewSeatTokenRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_game_service_pb2.RenewSeatTokenResponse, _abc.Awaitable[_game_service_pb2.RenewSeatTokenResponse]]:
+        """Replaces the token that the caller sent, a seat's or the host token, by a new one, which only this response
+        contains. The old token is void at once; whoever watches with it goes on as a spectator. A repeated request carries
+        the old token and gets the same new one. Other repeated requests of the old token must be sent before this one.
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER), ABORTED (DUPLICATE_REQUEST).
         """
 
     @_abc_1.abstractmethod
@@ -338,9 +477,36 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _game_service_pb2.StartGameRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.StartGameResponse, _abc.Awaitable[_game_service_pb2.StartGameResponse]]:
-        """Starts the first round: start draw, deal, first turn. Any seated player may call it.
-        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (TOO_FEW_PLAYERS, GAME_ALREADY_STARTED), ABORTED
-        (DUPLICATE_REQUEST).
+        """Starts the first round: start draw, deal, first turn. The option start_by decides who may call it.
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION (TOO_FEW_PLAYERS, PLAYERS_NOT_READY,
+        GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+        """
+
+    @_abc_1.abstractmethod
+    def AbortGame(
+        self,
+        request: _game_service_pb2.AbortGameRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_game_service_pb2.AbortGameResponse, _abc.Awaitable[_game_service_pb2.AbortGameResponse]]:
+        """Aborts the game for good; it then has no winner. Until a round has ended, the host's call does it. Otherwise a call
+        is the vote of the caller's seat: the game is aborted when all people who have not resigned have voted. A vote
+        counts until the end of the round. In the lobby only the host may call it.
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION (PLAYER_RESIGNED, GAME_NOT_ABORTABLE,
+        GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+        """
+
+    @_abc_1.abstractmethod
+    def CreateRematch(
+        self,
+        request: _game_service_pb2.CreateRematchRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_game_service_pb2.CreateRematchResponse, _abc.Awaitable[_game_service_pb2.CreateRematchResponse]]:
+        """Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
+        its host may call it. A game has one rematch: later calls return the same one. The players have the same names,
+        seats and tokens in it, and so has the host; who does not want to play calls LeaveGame there. The rematch is
+        announced as an event of the old game (RematchCreated).
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
+        RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
         """
 
     @_abc_1.abstractmethod
@@ -350,7 +516,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.GetGameResponse, _abc.Awaitable[_game_service_pb2.GetGameResponse]]:
         """Returns a game as the caller may see it, or as the caller could see it at an earlier revision.
-        Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE).
+        Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
         """
 
     @_abc_1.abstractmethod
@@ -359,7 +525,9 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _game_service_pb2.ListGamesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.ListGamesResponse, _abc.Awaitable[_game_service_pb2.ListGamesResponse]]:
-        """Lists public games, newest first. The list shows no rack and needs no token."""
+        """Lists public games, newest first. The list shows no rack and needs no token. It omits started games that allow no
+        spectators.
+        """
 
     @_abc_1.abstractmethod
     def WatchGame(
@@ -370,14 +538,16 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         """Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
         there is no change to send. A caller that resumes gets every change since its revision; a reader that later falls
         more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
-        `closing` update when the server stops, and after the change that finished the game (at once if the caller has seen
-        it). With DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to
-        that turn; a slow reader gets only the latest one.
+        `closing` update when the server stops, and after the change that finished or aborted the game (at once if the
+        caller has seen it); with until_rematch, after the change that announced the rematch instead. If the caller's token
+        is revoked while the stream is open, the stream goes on as a spectator's, or ends with SPECTATORS_NOT_ALLOWED. With
+        DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to that
+        turn; a slow reader gets only the latest one.
 
         With `content`, the stream sends the game after each change instead of the change, or both. A client can also keep
         its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
         equal: a view to which a change is applied is the `game` that the stream sends after the change.
-        Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
+        Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
         """
 
     @_abc_1.abstractmethod
@@ -387,7 +557,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.ListChangesResponse, _abc.Awaitable[_game_service_pb2.ListChangesResponse]]:
         """Lists a game's changes in order, as the caller may see them.
-        Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE).
+        Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
         """
 
     @_abc_1.abstractmethod
@@ -448,7 +618,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_game_service_pb2.ExportGameResponse, _abc.Awaitable[_game_service_pb2.ExportGameResponse]]:
         """Returns the record of a game that has ended, with all hidden tiles. Everyone who may see the game may export it,
         unless the option racks_shown is HIDDEN.
-        Errors: FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
+        Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE
+        (HISTORY_UNAVAILABLE).
         """
 
 def add_GameServiceServicer_to_server(servicer: GameServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,0 +1,43 @@
+"""Decisions that are possible in any phase or after the game: aborting, a new token, a rematch."""
+
+from engine.actions import AbortGame, AnnounceRematch, RenewSeatToken
+from engine.events import AbortRequested, GameAborted, RematchCreated, SeatTokenRenewed
+from engine.game import HOST, Aborted, Finished, Game, Lobby
+from engine.turns.decisions import Decision
+from engine.turns.lobby import is_host
+from engine.violations import Reason, refused
+
+
+def decide_ending(game: Game, action: AbortGame | RenewSeatToken | AnnounceRematch) -> Decision:
+    """Decides on `AbortGame`, `RenewSeatToken` or `AnnounceRematch`."""
+    is_over = isinstance(game.phase, Finished | Aborted)
+    match action:
+        case AnnounceRematch(game_id):
+            return _announce_rematch(game, game_id) if is_over else refused(Reason.GAME_NOT_OVER)
+        case _ if is_over:
+            return refused(Reason.GAME_OVER)
+        case AbortGame(seat):
+            return _abort(game, seat)
+        case RenewSeatToken(seat):
+            return (SeatTokenRenewed(seat),)
+
+
+def _announce_rematch(game: Game, game_id: str) -> Decision:
+    if game.rematch_game_id:
+        raise ValueError("the game has a rematch: announce only one")
+    return (RematchCreated(game_id),)
+
+
+def _abort(game: Game, seat: int) -> Decision:
+    """Until a round has ended, the host decides; otherwise the votes of all people present do."""
+    if seat != HOST and game.player(seat).resigned:
+        return refused(Reason.PLAYER_RESIGNED)
+    if is_host(game, seat) and not game.results:
+        return (GameAborted(by_host=True),)
+    if isinstance(game.phase, Lobby):
+        return refused(Reason.NOT_THE_HOST)
+    if seat == HOST:
+        return refused(Reason.GAME_NOT_ABORTABLE)
+    others = (player for player in game.players if player.seat != seat and not player.resigned)
+    is_unanimous = all(player.wants_abort or player.played_by for player in others)
+    return (AbortRequested(seat), GameAborted(by_host=False)) if is_unanimous else (AbortRequested(seat),)

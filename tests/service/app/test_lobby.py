@@ -1,0 +1,355 @@
+"""The lobby over gRPC: the host and the host token, kick, ready, abort, new tokens, spectators, rematches."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import grpc
+import grpc.aio
+import pytest
+
+from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from service.errors import StoreUnavailable
+from service.storage.base import Commit, GameState, GameStore, Outcome
+from support.delegating_store import DelegatingStore
+from support.harness import Client, FakeClock, GameAtHand, bearer, error_info, memory_store, new_id, running_server
+
+ALL_READY = ruleset_pb2.Ruleset(start_by=ruleset_pb2.START_BY_ALL_READY)
+PRIVATE = ruleset_pb2.Ruleset(spectators=ruleset_pb2.SPECTATORS_OFF)
+Metadata = tuple[tuple[str, str], ...]
+
+
+async def refusal(call: Awaitable[object]) -> tuple[str, str]:
+    """Returns the code and the reason of a refused call."""
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await call
+    return refused.value.code().name, error_info(refused.value).reason
+
+
+def kick(game: GameAtHand, kicked: int, metadata: Metadata) -> Awaitable[object]:
+    return game.client.games.KickPlayer(gs.KickPlayerRequest(game_id=game.game_id, seat=kicked), metadata=metadata)
+
+
+def abort(game: GameAtHand, metadata: Metadata) -> Awaitable[gs.AbortGameResponse]:
+    return game.client.games.AbortGame(gs.AbortGameRequest(game_id=game.game_id), metadata=metadata)
+
+
+def rematch(game: GameAtHand, metadata: Metadata) -> Awaitable[gs.CreateRematchResponse]:
+    request = gs.CreateRematchRequest(game_id=game.game_id, request_id=new_id())
+    return game.client.games.CreateRematch(request, metadata=metadata)
+
+
+class Watcher:
+    """An open watch of a game."""
+
+    def __init__(self, game: GameAtHand, metadata: Metadata, **fields: object) -> None:
+        request = gs.WatchGameRequest(game_id=game.game_id, **fields)  # type: ignore[arg-type]  # any field
+        self.call = game.client.games.WatchGame(request, metadata=metadata)
+
+    async def next(self) -> gs.WatchGameResponse:
+        """Returns the next update that is no heartbeat."""
+        async with asyncio.timeout(10):
+            while True:
+                update = await self.call.read()
+                assert isinstance(update, gs.WatchGameResponse), "the watch has ended"
+                if not update.HasField("heartbeat"):
+                    return update
+
+    async def end(self) -> str:
+        """Returns the code with which the watch ends."""
+        async with asyncio.timeout(10):
+            return (await self.call.code()).name
+
+
+# The host
+
+
+async def test_the_creator_is_the_host_with_the_host_token_or_the_seat(client: Client) -> None:
+    game = await client.new_game(players=2, start=False)
+    assert [player.is_host for player in (await game.see()).players] == [True, False]
+    assert (await client.games.GetGame(gs.GetGameRequest(game_id=game.game_id), metadata=game.as_host())).game.seat == 0
+    assert await refusal(kick(game, 1, game.as_seat(2))) == ("PERMISSION_DENIED", "NOT_THE_HOST")
+    await game.join("third")
+    await kick(game, 3, game.as_host())
+    await game.join("fourth")
+    await kick(game, 3, game.as_seat(1))
+    request = gs.StartGameRequest(game_id=game.game_id)
+    assert await refusal(client.games.StartGame(request, metadata=game.as_seat(2))) == (
+        *("PERMISSION_DENIED", "NOT_THE_HOST"),
+    )
+    started = (await client.games.StartGame(request, metadata=game.as_host())).game
+    assert (started.state, started.seat) == (game_pb2.GAME_STATE_PLAYING, 0)
+
+
+async def test_a_host_without_a_seat_adds_bots_and_starts_the_game(client: Client) -> None:
+    game = await client.new_game(players=0, start=False)
+    for seat in (2, 4):
+        adding = gs.AddBotRequest(game_id=game.game_id, level=game_pb2.BOT_LEVEL_EASY, seat=seat)
+        added = await client.games.AddBot(adding, metadata=game.as_host())
+        assert (added.seat, added.game.seat) == (seat, 0)
+    started = await client.games.StartGame(gs.StartGameRequest(game_id=game.game_id), metadata=game.as_host())
+    assert [player.is_ready for player in started.game.players] == [True, True]
+
+
+async def test_when_the_host_leaves_another_person_is_host_and_the_host_token_is_void(client: Client) -> None:
+    game = await client.new_game(players=2, start=False)
+    watcher = Watcher(game, game.as_host())
+    await watcher.next()
+    await client.games.LeaveGame(gs.LeaveGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
+    assert (await watcher.next()).change.events[0].player_left == game_pb2.PlayerLeft(seat=1, host_seat=2)
+    assert await refusal(kick(game, 2, game.as_host())) == ("NOT_FOUND", "GAME_NOT_FOUND")
+    assert [player.is_host for player in (await game.see()).players] == [True]
+    await game.join("third")
+    assert (await kick(game, 1, game.as_seat(2))) is not None
+    await abort(game, game.as_seat(2))
+    assert (await watcher.next()).change.events[0].player_joined.name == "third"
+    watcher.call.cancel()
+
+
+async def test_the_host_who_leaves_last_comes_back_with_the_host_token(client: Client) -> None:
+    game = await client.new_game(players=1, start=False)
+    await client.games.LeaveGame(gs.LeaveGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
+    joining = gs.JoinGameRequest(game_id=game.game_id, name="Ada", seat=3)
+    joined = await client.games.JoinGame(joining, metadata=game.as_host())
+    assert joined.seat == 3
+    assert joined.game.players[0].is_host
+
+
+async def test_a_retried_creation_returns_the_same_host_token(client: Client) -> None:
+    request = gs.CreateGameRequest(request_id=new_id())
+    first = await client.games.CreateGame(request)
+    assert len(first.host_token) == 43
+    assert await client.games.CreateGame(request) == first
+    assert (await client.games.CreateGame(gs.CreateGameRequest())).host_token != first.host_token
+
+
+async def test_a_kicked_players_token_is_void_and_the_watch_goes_on_as_a_spectators(client: Client) -> None:
+    game = await client.new_game(players=3, start=False)
+    watcher = Watcher(game, game.as_seat(3))
+    assert (await watcher.next()).snapshot.seat == 3
+    await kick(game, 3, game.as_seat(1))
+    assert (await watcher.next()).change.events[0].player_kicked == game_pb2.PlayerKicked(seat=3)
+    assert await refusal(client.games.GetGame(gs.GetGameRequest(game_id=game.game_id), metadata=game.as_seat(3))) == (
+        "NOT_FOUND",
+        "GAME_NOT_FOUND",
+    )
+    await game.join("another")
+    await game.start()
+    assert (await watcher.next()).change.events[0].HasField("player_joined")
+    assert not (await watcher.next()).change.events[0].round_started.rack
+    watcher.call.cancel()
+
+
+async def test_a_game_starts_when_all_are_ready(client: Client) -> None:
+    game = await client.new_game(players=2, start=False, ruleset=ALL_READY)
+    request = gs.StartGameRequest(game_id=game.game_id)
+    for seat in (1, 2):
+        assert await refusal(client.games.StartGame(request, metadata=game.as_seat(1))) == (
+            *("FAILED_PRECONDITION", "PLAYERS_NOT_READY"),
+        )
+        ready = gs.SetReadyRequest(game_id=game.game_id, is_ready=True)
+        seen = (await client.games.SetReady(ready, metadata=game.as_seat(seat))).game
+        assert seen.players[seat - 1].is_ready
+    assert (await client.games.StartGame(request, metadata=game.as_seat(2))).game.round == 1
+
+
+# Aborting
+
+
+async def test_an_aborted_game_is_listed_as_such_and_ends_its_watches(client: Client, store: GameStore) -> None:
+    game = await client.new_game(players=2)
+    watcher = Watcher(game, game.as_seat(2))
+    await watcher.next()
+    aborted = (await abort(game, game.as_seat(1))).game
+    assert aborted.state == game_pb2.GAME_STATE_ABORTED
+    assert not aborted.HasField("turn")
+    assert (await watcher.next()).change.events[0].game_aborted.by_host
+    assert await watcher.end() == "OK"
+    late = Watcher(game, ())
+    assert (await late.next()).snapshot == await game.see()
+    assert await late.end() == "OK"
+    listed = await client.games.ListGames(gs.ListGamesRequest(state=game_pb2.GAME_STATE_ABORTED))
+    assert game.game_id in [summary.game_id for summary in listed.games]
+    assert (await store.count())[GameState.ABORTED] >= 1
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await game.draw(1)
+    assert error_info(refused.value).reason == "GAME_OVER"
+
+
+async def test_an_aborted_game_is_never_timed_out(client: Client, store: GameStore, clock: FakeClock) -> None:
+    game = await client.new_game(players=2)
+    await abort(game, game.as_host())
+    seen = await game.see()
+    clock.advance(3000)
+    assert (await game.see()).revision == seen.revision
+    loaded = await store.load(game.game_id)
+    assert loaded.record
+    assert loaded.record.state is GameState.ABORTED
+
+
+# New tokens
+
+
+@pytest.mark.parametrize("seat", [0, 2])
+async def test_a_renewed_token_replaces_the_old_one_at_once(client: Client, seat: int) -> None:
+    game = await client.new_game(players=2, start=False)
+    old = game.as_seat(seat) if seat else game.as_host()
+    watcher = Watcher(game, old)
+    assert (await watcher.next()).snapshot.seat == seat
+    request = gs.RenewSeatTokenRequest(game_id=game.game_id, request_id=new_id())
+    renewed = await client.games.RenewSeatToken(request, metadata=old)
+    assert await client.games.RenewSeatToken(request, metadata=old) == renewed
+    assert (await watcher.next()).change.events[0].seat_token_renewed.seat == seat
+    seeing = gs.GetGameRequest(game_id=game.game_id)
+    assert await refusal(client.games.GetGame(seeing, metadata=old)) == ("NOT_FOUND", "GAME_NOT_FOUND")
+    new = bearer(renewed.seat_token)
+    assert (await client.games.GetGame(seeing, metadata=new)).game.seat == seat
+    renewing = Watcher(game, new, after_revision=renewed.game.revision - 1)
+    await renewing.next()
+    await game.start() if seat else await client.games.StartGame(
+        gs.StartGameRequest(game_id=game.game_id), metadata=new
+    )
+    assert not (await watcher.next()).change.events[0].round_started.rack
+    assert bool((await renewing.next()).change.events[0].round_started.rack) == bool(seat)
+    for watching in (watcher, renewing):
+        watching.call.cancel()
+
+
+async def test_the_old_token_needs_the_request_id_to_get_the_new_one(client: Client) -> None:
+    game = await client.new_game(players=1, start=False)
+    request = gs.RenewSeatTokenRequest(game_id=game.game_id, request_id=new_id())
+    await client.games.RenewSeatToken(request, metadata=game.as_seat(1))
+    other = gs.RenewSeatTokenRequest(game_id=game.game_id, request_id=new_id())
+    assert await refusal(client.games.RenewSeatToken(other, metadata=game.as_seat(1))) == (
+        *("NOT_FOUND", "GAME_NOT_FOUND"),
+    )
+
+
+# Spectators
+
+
+async def test_a_game_without_spectators_is_open_in_the_lobby_only(client: Client) -> None:
+    game = await client.new_game(players=2, start=False, ruleset=PRIVATE)
+    seen = await game.see()
+    resuming = {"after_revision": seen.revision, "etag": seen.etag}
+    stranger, host, player = Watcher(game, ()), Watcher(game, game.as_host()), Watcher(game, game.as_seat(2))
+    for watcher in (stranger, host, player):
+        await watcher.next()
+    await game.start()
+    assert await stranger.end() == "PERMISSION_DENIED"
+    assert (await player.next()).change.events[0].round_started.rack
+    assert not (await host.next()).change.events[0].round_started.rack
+    denied = ("PERMISSION_DENIED", "SPECTATORS_NOT_ALLOWED")
+    assert await refusal(client.games.GetGame(gs.GetGameRequest(game_id=game.game_id))) == denied
+    assert await refusal(client.games.ListChanges(gs.ListChangesRequest(game_id=game.game_id))) == denied
+    assert await Watcher(game, ()).end() == "PERMISSION_DENIED"
+    assert await Watcher(game, (), **resuming).end() == "PERMISSION_DENIED"
+    history = await client.games.ListChanges(gs.ListChangesRequest(game_id=game.game_id), metadata=game.as_host())
+    assert len(history.changes) == 4
+    listed = await client.games.ListGames(gs.ListGamesRequest(state=game_pb2.GAME_STATE_PLAYING, page_size=100))
+    assert game.game_id not in [summary.game_id for summary in listed.games]
+    renewing = gs.RenewSeatTokenRequest(game_id=game.game_id)
+    await client.games.RenewSeatToken(renewing, metadata=game.as_seat(2))
+    assert await player.end() == "PERMISSION_DENIED"
+    host.call.cancel()
+
+
+# Rematches
+
+
+async def test_a_rematch_seats_the_same_players_with_the_same_tokens(client: Client) -> None:
+    game = await client.new_game(players=2, ruleset=ALL_READY, start=False)
+    adding = gs.AddBotRequest(game_id=game.game_id, level=game_pb2.BOT_LEVEL_EASY)
+    await client.games.AddBot(adding, metadata=game.as_seat(1))
+    await abort(game, game.as_host())
+    before = await game.see()
+    watcher = Watcher(game, (), after_revision=before.revision, until_rematch=True)
+    answer = (await rematch(game, game.as_seat(2))).game
+    assert (answer.game_id, answer.seat, answer.revision) == (game.game_id, 2, before.revision + 1)
+    announced = (await watcher.next()).change
+    assert announced.events[0].rematch_created.game_id == answer.rematch_game_id
+    assert await watcher.end() == "OK"
+    again = GameAtHand(client, answer.rematch_game_id, game.tokens, game.host_token)
+    for seat in (1, 2):
+        seen = await again.see(seat)
+        assert (seen.seat, seen.state, seen.ruleset) == (seat, game_pb2.GAME_STATE_LOBBY, before.ruleset)
+        ready = gs.SetReadyRequest(game_id=again.game_id, is_ready=True)
+        await client.games.SetReady(ready, metadata=again.as_seat(seat))
+    players = (await again.see()).players
+    assert [(p.name, p.bot_level, p.is_host) for p in players] == [
+        (p.name, p.bot_level, p.is_host) for p in before.players
+    ]
+    await kick(again, 3, game.as_host())
+    await again.start()
+
+
+async def test_a_watch_of_a_game_that_is_over_ends_without_waiting_for_the_rematch(client: Client) -> None:
+    game = await client.new_game(players=2)
+    await abort(game, game.as_host())
+    waiting = Watcher(game, (), until_rematch=True)
+    await waiting.next()
+    ending = Watcher(game, (), after_revision=(await game.see()).revision)
+    assert await ending.end() == "OK"
+    await rematch(game, game.as_host())
+    assert (await waiting.next()).change.events[0].HasField("rematch_created")
+    assert await waiting.end() == "OK"
+    late = Watcher(game, (), until_rematch=True)
+    assert (await late.next()).snapshot.rematch_game_id
+    assert await late.end() == "OK"
+
+
+async def test_all_who_ask_for_a_rematch_get_the_same_one(client: Client) -> None:
+    game = await client.new_game(players=4)
+    await abort(game, game.as_host())
+    before = await game.see()
+    askers = [game.as_host(), *map(game.as_seat, (1, 2, 3, 4))]
+    answers = await asyncio.gather(*(rematch(game, asker) for asker in askers))
+    [game_id] = {answer.game.rematch_game_id for answer in answers}
+    assert (await game.see()).revision == before.revision + 1
+    later = await rematch(game, game.as_seat(1))
+    assert later.game.rematch_game_id == game_id
+
+
+async def test_only_players_and_the_host_of_a_game_that_is_over_get_a_rematch(client: Client) -> None:
+    game = await client.new_game(players=2)
+    assert await refusal(rematch(game, game.as_seat(1))) == ("FAILED_PRECONDITION", "GAME_NOT_OVER")
+    await abort(game, game.as_host())
+    other = await client.new_game(players=1, start=False)
+    assert await refusal(rematch(game, other.as_seat(1))) == ("NOT_FOUND", "GAME_NOT_FOUND")
+    assert await refusal(rematch(game, ())) == ("PERMISSION_DENIED", "NOT_A_PLAYER")
+
+
+class FailingStore(DelegatingStore):
+    """A store that fails before or after commits that a condition selects, as if the server died there."""
+
+    fails: Callable[[Commit], bool] = staticmethod(lambda _: False)
+    applies = False
+
+    async def commit(self, commit: Commit) -> Outcome:
+        if not self.fails(commit):
+            return await super().commit(commit)
+        if self.applies:
+            await super().commit(commit)
+        raise StoreUnavailable
+
+
+@pytest.mark.parametrize("step", ["create", "announce"])
+@pytest.mark.parametrize("applies", [False, True])
+async def test_a_rematch_that_stops_halfway_is_completed_by_the_next_call(step: str, applies: bool) -> None:
+    store = FailingStore(memory_store())
+    async with running_server(store) as (_, client):
+        game = await client.new_game(players=2)
+        await abort(game, game.as_host())
+        store.applies = applies
+        store.fails = lambda commit: (commit.record.game_id != game.game_id) == (step == "create")
+        request = gs.CreateRematchRequest(game_id=game.game_id)
+        call = client.games.CreateRematch(request, metadata=game.as_seat(1))
+        assert await refusal(call) == ("UNAVAILABLE", "STORE_UNAVAILABLE")
+        store.fails = lambda _: False
+        answer = (await rematch(game, game.as_seat(2))).game
+        again = GameAtHand(client, answer.rematch_game_id, game.tokens)
+        assert (await again.see(1)).seat == 1
+        assert (await again.see()).revision == 1
+        history = await client.games.ListChanges(gs.ListChangesRequest(game_id=game.game_id))
+        events = [event for change in history.changes for event in change.events]
+        assert sum(event.HasField("rematch_created") for event in events) == 1
