@@ -30,8 +30,8 @@ run: $(STAMP) ## Serve on 127.0.0.1:50051 with an embedded store in ./data
 demo: $(STAMP) ## Play a round with four players over gRPC, on the running service or a temporary one
 	@$(BIN)/python clients/python/examples/demo.py
 
-puzzle: $(STAMP) ## Print the best turn of a hard position, or of POSITION="[R3 R4 R5] + {R6}" (ARGS="--unmelded")
-	@$(BIN)/python -m service.cli.analyze $(if $(POSITION),'$(POSITION)') $(ARGS)
+puzzle: $(STAMP) ## Print the best turn of today's puzzle, of NUMBER=17, or of POSITION="[R3 R4 R5] + *{R6}" (ARGS="--json")
+	@$(BIN)/python -m service.cli.analyze $(if $(POSITION),'$(POSITION)') $(if $(NUMBER),--puzzle $(NUMBER)) $(ARGS)
 
 test: $(STAMP) ## Run all tests, or some: ARGS="tests/conformance -k RUN"
 ifeq ($(ARGS),)

@@ -6,6 +6,7 @@ meld      [R3 R4 R5]  run[J J R5]  with the kind where it is stated or needed
           group[R5 J=B5 J=K5]      with declared faces, of all jokers or of none
 rack      {R2 B5 J}
 table     [R3 R4 R5] | [B6 K6 O6]  or . for an empty table
+turn      table + *{R2 B5}         a table and the rack of the player to move (* has melded)
 play      table + rack -> table ; rack
 position  table / 1*{R2 B5} 2{K1 J} / {R7 O8} / 1    table, racks by seat (* has melded), pool, seat with the turn
 ```
@@ -14,7 +15,8 @@ Playing cards have other names (`Naming.CARDS`). A card is a rank A, 2 to 10, J,
 D (diamonds) for orange, C (clubs) for blue, S (spades) for black. The joker is `*`, because J is the jack. Green and
 purple have no cards. `[R10 J=R11 R12]` is `[10H *=JH QH]`.
 
-Parsing ignores a letter a to h after a tile or card (`R7a`), which identifies physical copies elsewhere.
+Parsing ignores the case of tiles and cards, and a letter a to h after one (`R7a`), which identifies physical copies
+elsewhere. Commas may separate tiles (`{R2,B5}`).
 """
 
 import re
@@ -95,8 +97,8 @@ class Piece:
         return tuple(self.part(start, end) for start, end in zip(starts, (*ends, len(self.text)), strict=True))
 
     def words(self) -> "tuple[Piece, ...]":
-        """Returns the parts between spaces."""
-        return tuple(self.part(*word.span()) for word in re.finditer(r"\S+", self.text))
+        """Returns the parts between spaces and commas."""
+        return tuple(self.part(*word.span()) for word in re.finditer(r"[^\s,]+", self.text))
 
     def part(self, start: int, end: int) -> "Piece":
         """Returns a part of the piece, between two places in it."""
@@ -137,7 +139,8 @@ def parse_tile(text: str, naming: Naming = Naming.TILES) -> Tile:
 
 
 def _tile(piece: Piece, naming: Naming) -> Tile:
-    found = _READ[naming].get(re.sub("[a-h]$", "", piece.text))
+    text, names = piece.text, _READ[naming]
+    found = names.get(text.upper()) or names.get(re.sub("[a-h]$", "", text).upper())
     if found is None:
         raise piece.error(f"is not {_EXPECTED[naming]}")
     return found
@@ -250,6 +253,22 @@ def _braced(piece: Piece, name: str, naming: Naming) -> tuple[Tile, ...]:
     if not match:
         raise piece.error(f"is not a {name}: expected {{tiles}}")
     return _tiles(piece.part(*match.span(1)), naming)
+
+
+def format_turn(table: Iterable[ProposedMeld | Meld], rack: Rack, naming: Naming = Naming.TILES) -> str:
+    """Returns `[R3 R4 R5] + *{R2 B5}`. Raises NotationError like format_meld."""
+    return f"{format_table(table, naming)} + {'*' * rack.has_melded}{format_rack(rack.tiles, naming)}"
+
+
+def parse_turn(text: str, naming: Naming = Naming.TILES) -> tuple[ProposedTable, Rack]:
+    """Parses `[R3 R4 R5] + *{R2 B5}`; the rack gets seat 1. Raises NotationError."""
+    parts = Piece(text).split("+")
+    if len(parts) != 2:
+        raise Piece(text).error("is not a position: expected table + *{rack}, or table / racks / pool / seat")
+    table, rack = parts[0], parts[1].strip()
+    has_melded = rack.text.startswith("*")
+    tiles = _braced(rack.part(has_melded, len(rack.text)), "rack", naming)
+    return _table(table, naming), Rack(1, in_order(tiles), has_melded)
 
 
 @dataclass(frozen=True, slots=True)

@@ -404,12 +404,13 @@ class ClockFlag(Enum):
 
 
 class Hints(Enum):
-    """The hints that a seat may get from AnalysisService in a running game, each value more than the one before."""
+    """The hints that a seat may get from AnalysisService in a running game."""
 
     OFF = auto()
     PLAY_EXISTS = auto()
     TILES = auto()
     TURN = auto()
+    AGAINST_BOTS = auto()
 
 
 class StartBy(Enum):
@@ -511,7 +512,7 @@ class Ruleset:
     match_winner: MatchWinner = MatchWinner.HIGHEST_TOTAL
     contract: Contract = Contract.OFF
     contract_points: int = 0
-    hints: Hints = Hints.TURN
+    hints: Hints = Hints.AGAINST_BOTS
     start_by: StartBy = StartBy.HOST
     spectators: Spectators = Spectators.ALLOWED
     racks_shown: RacksShown = RacksShown.AFTER_ROUND

@@ -79,7 +79,7 @@ class StaleState(Fault):
 
 
 class EtagMismatch(Fault):
-    """The caller saw a history that the store has lost."""
+    """The caller's etag is not that of its revision: it mixed up games, or saw changes that the store has lost."""
 
     def __init__(self, revision: int) -> None:
         super().__init__()

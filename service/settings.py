@@ -6,10 +6,11 @@ import ssl
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, get_args
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from redis.asyncio.connection import BlockingConnectionPool
 from redis.exceptions import RedisError
@@ -230,13 +231,27 @@ def _field(name: str) -> str:
 
 
 def _problem(problem: Mapping[str, object]) -> str:
+    """Returns the text of a validation error. Only errors that this module raises have a text of their own."""
     location = problem["loc"]
-    message = str(problem["msg"]).removeprefix("Value error, ")
+    own = str(problem["msg"]).removeprefix("Value error, ") if problem["type"] == "value_error" else ""
     if not isinstance(location, tuple) or not location:
-        return message
+        return own
     name = str(location[0])
     given = "" if name in SECRET else f"={problem['input']}"
-    return f"{PREFIX}{name.upper()}{given}: {message}"
+    return f"{PREFIX}{name.upper()}{given}: {own or _expected(Settings.model_fields[name])}"
+
+
+def _expected(field: FieldInfo) -> str:
+    """Returns the values that a number or a choice accepts, as text."""
+    choices = [str(choice) for choice in get_args(field.annotation)]
+    if choices:
+        return f"expected {', '.join(choices[:-1])} or {choices[-1]}"
+    kind = "a whole number" if field.annotation is int else "a number"
+    limits = {
+        name: getattr(limit, name) for limit in field.metadata for name in ("gt", "ge", "le") if hasattr(limit, name)
+    }
+    span = f"above {limits['gt']}, up to {limits['le']}" if "gt" in limits else f"from {limits['ge']} to {limits['le']}"
+    return f"expected {kind} {span}"
 
 
 def explain() -> str:

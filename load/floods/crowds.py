@@ -38,6 +38,7 @@ from support.harness import Client, GameAtHand, RedisServer
 
 RESULTS: Final = Path("build") / "crowds.json"
 UNLIMITED: Final = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
+WITH_HINTS: Final = ruleset_pb2.Ruleset(turn_time_limit_seconds=0, hints=ruleset_pb2.HINTS_TURN)
 LIST_RULESETS: Final = "/rummikub.v1.ValidationService/ListRulesets"
 STREAMS_A_CHANNEL: Final = 100
 SETTINGS: Final = {
@@ -341,7 +342,7 @@ async def memory(checkout: Path) -> dict[str, Any]:
     """A round of four players, played to its end with the service's own hints: its memory in Redis."""
     async with _servers(1, checkout) as (store, [server]), _channels(server.main, 1) as [channel]:
         client = Client(channel)
-        game = await client.new_game(4, ruleset=UNLIMITED)
+        game = await client.new_game(4, ruleset=WITH_HINTS)
         while (seen := await game.see()).state == game_pb2.GAME_STATE_PLAYING:
             await _take_a_turn(client, game, seen)
         with redis.Redis(unix_socket_path=str(store.socket)) as raw:

@@ -40,7 +40,7 @@ HIGHEST_TIERS: Final = {
     Hints.TILES: HintTier.TILES,
     Hints.TURN: HintTier.TURN,
 }
-"""The highest tier that a seat may request, by the game's option."""
+"""The highest tier that a seat may request, by the game's option without AGAINST_BOTS."""
 
 
 class Query(Protocol[_A_co]):
@@ -166,10 +166,15 @@ def own_situation(view: GameView) -> Situation:
     return Situation(view.table, playable, player.has_melded, view.ruleset, view.river)
 
 
-def check_tier(tier: HintTier, ruleset: Ruleset) -> None:
-    """Raises HintNotAllowed if a game's seats may not request a tier (hints)."""
-    if tier > HIGHEST_TIERS[ruleset.hints]:
-        raise HintNotAllowed(ruleset.hints)
+def check_tier(tier: HintTier, view: GameView) -> None:
+    """Raises HintNotAllowed if the seat of a view may not request a tier (hints)."""
+    option = view.ruleset.hints
+    allowed = option
+    if option is Hints.AGAINST_BOTS:
+        others = [player for player in view.players if player.seat != view.seat]
+        allowed = Hints.TURN if all(player.bot for player in others) else Hints.OFF
+    if tier > HIGHEST_TIERS[allowed]:
+        raise HintNotAllowed(option)
 
 
 def _refusal(view: GameView) -> Reason | None:

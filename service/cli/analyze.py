@@ -1,13 +1,15 @@
 """The command `rummikub-analyze`: prints the best turn of a position and the steps to play it. It needs no server."""
 
 import argparse
+import json
 import os
 import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
+from datetime import date
 from difflib import get_close_matches
 from enum import Enum
 from importlib.metadata import version
@@ -20,12 +22,12 @@ from engine.notation import (
     Naming,
     NotationError,
     format_meld,
+    format_tile,
     format_tiles,
     parse_position,
-    parse_rack,
-    parse_table,
     parse_tile,
     parse_tiles,
+    parse_turn,
 )
 from engine.presets import PRESETS
 from engine.ruleset import Preset, Ruleset, TurnDraw, with_options
@@ -36,23 +38,22 @@ from engine.solver.steps import describe_step
 from engine.tiles import JOKER, Color, Tile, color_of, in_order, without
 from engine.violation_texts import DESCRIPTIONS
 from engine.violations import Reason
+from service.cli.puzzles import PUZZLES
 from service.cli.review import RecordFileError, review_file
 
 NAME: Final = "rummikub-analyze"
-
-PUZZLE: Final = "[B6 O6 R6] | [K3 B3 O3] | [K1 O1 B1 R1] | [R5 O5 K5 B5] | [K1 B1 J O1] | [O7 B7 R7 K7] + {R4 K8}"
-"""Analyzed if no position is given: both tiles can be played, which wins the round."""
 
 MAX_BUDGET_MS: Final = 600_000
 
 _HELP: Final = f"""\
 a position is the table, +, and the rack of the player to move; or a full position as in engine/notation.py:
-  [R3 R4 R5] | [B6 K6 O6] | [R8 J R10] + {{R2 R9}}
+  [R3 R4 R5] | [B6 K6 O6] | [R8 J R10] + *{{R2 R9}}
   [R3 R4 R5] | [B6 K6 O6] / 1*{{R2 B5}} 2{{K1 J}} / {{R7 O8}} / 1
+a * before a rack: its player has made the initial meld; with +, the position has a * or --unmelded is needed
 a tile is a color, R(ed), B(lue), K (black), O(range), G(reen), P(urple), with a value; J is a joker
 
 example:
-  {NAME} "[R3 R4 R5 R6] | [B6 K6 O6] + {{R6 B3 K3}}"
+  {NAME} "[R3 R4 R5 R6] | [B6 K6 O6] + *{{R6 B3 K3}}"
 """
 
 
@@ -76,24 +77,33 @@ def _analyze() -> None:
     parser = _parser()
     arguments = parser.parse_args()
     naming = Naming.CARDS if arguments.cards else Naming.TILES
+    if arguments.record and arguments.json:
+        parser.exit(2, f"{NAME}: --json is for positions; for programs, the service reviews records (ReviewGame)\n")
     objective = Objective[arguments.objective.upper().replace("-", "_")]
     try:
         if arguments.record:
             for line in review_file(arguments.record, objective, lambda: _budget(arguments.budget_ms), naming):
-                _write(line, naming)
+                _write(_colored(line, naming))
             return
         ruleset = read_ruleset(arguments.preset, arguments.option)
-        situation = read_situation(arguments.position, ruleset, naming, arguments.river, unmelded=arguments.unmelded)
+        number = None if arguments.position else arguments.puzzle or _puzzle_of_the_day()
+        position = PUZZLES[number - 1] if number else arguments.position
+        situation = read_situation(position, ruleset, naming, arguments.river, unmelded=arguments.unmelded)
         found = best_turn(situation, objective, _budget(arguments.budget_ms))
-        text = "\n".join(_report(situation, objective, found, naming))
+        if arguments.json:
+            puzzle = {"puzzle": number} if number else {}
+            text = json.dumps({**puzzle, **_values_of(situation, objective, found, naming)}, indent=2)
+        else:
+            heading = [f"Puzzle {number} of {len(PUZZLES)}", ""] if number else []
+            text = _colored("\n".join([*heading, *_report(situation, objective, found, naming)]), naming)
     except (PositionError, NotationError, RecordFileError) as error:
         parser.exit(2, f"{NAME}: {error}\n")
-    _write(text, naming)
+    _write(text)
 
 
-def _write(text: str, naming: Naming) -> None:
+def _write(text: str) -> None:
     if sys.stdout:  # None if it is closed
-        sys.stdout.write(f"{_painted(text, naming) if _is_colored() else text}\n")
+        sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
 
 
@@ -105,12 +115,20 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('rummikub-service')}")
-    parser.add_argument("position", nargs="?", default=PUZZLE, help="the position in quotes; without one, a puzzle")
-    parser.add_argument(
+    subject = parser.add_mutually_exclusive_group()
+    subject.add_argument("position", nargs="?", help="the position in quotes; without one, the puzzle of the day")
+    subject.add_argument(
+        "--puzzle",
+        type=_puzzle_number,
+        metavar="NUMBER",
+        help=f"a puzzle, 1 to {len(PUZZLES)}: all tiles can be played",
+    )
+    subject.add_argument(
         "--record",
         metavar="FILE",
         help="review the record of a game (docs/record.md): each move beside the best turn; - for standard input",
     )
+    parser.add_argument("--json", action="store_true", help="print the answer as JSON, with the names of SuggestTurn")
     parser.add_argument(
         "--preset", default="SABRA", metavar="NAME", help="the rules; default SABRA (see docs/options.md)"
     )
@@ -131,7 +149,7 @@ def _parser() -> argparse.ArgumentParser:
         "--budget-ms", type=_milliseconds, default=10_000, metavar="MS", help="time limit of the search; default 10000"
     )
     parser.add_argument(
-        "--unmelded", action="store_true", help="the player has not made the initial meld (in a full position: no *)"
+        "--unmelded", action="store_true", help="the player has not made the initial meld (else: * before the rack)"
     )
     parser.add_argument(
         "--river", default="", metavar="TILES", help="the River, oldest tile first (turn_draw TWO_RIVER)"
@@ -146,6 +164,17 @@ def _milliseconds(text: str) -> int:
     if not re.fullmatch("[0-9]{1,6}", text) or not 1 <= int(text) <= MAX_BUDGET_MS:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of milliseconds from 1 to {MAX_BUDGET_MS}")
     return int(text)
+
+
+def _puzzle_number(text: str) -> int:
+    if not re.fullmatch("[0-9]{1,6}", text) or not 1 <= int(text) <= len(PUZZLES):
+        raise argparse.ArgumentTypeError(f"{text!r} is not the number of a puzzle: expected 1 to {len(PUZZLES)}")
+    return int(text)
+
+
+def _puzzle_of_the_day() -> int:
+    """Returns the number of a puzzle, which is another one each day."""
+    return date.today().toordinal() % len(PUZZLES) + 1
 
 
 def _budget(milliseconds: int) -> Budget:
@@ -211,14 +240,30 @@ def _suggestion(name: str, known: Sequence[str]) -> str:
 def read_situation(
     text: str, ruleset: Ruleset, naming: Naming = Naming.TILES, river: str = "", *, unmelded: bool = False
 ) -> Situation:
-    """Returns the situation of the player to move from a position's text. Raises PositionError or NotationError."""
-    proposed, rack, others = _full_position(text, naming) if "/" in text else _table_and_rack(text, naming)
+    """Returns the situation of the player to move from a position's text. Raises PositionError or NotationError.
+
+    Args:
+        text: The position. A * before the rack says that the player has made the initial meld.
+        ruleset: The rules.
+        naming: The names of the tiles.
+        river: The tiles of the River, oldest first.
+        unmelded: States that the player has not made the initial meld.
+    """
+    is_full = "/" in text
+    proposed, rack, others = _full_position(text, naming) if is_full else _table_and_rack(text, naming)
+    if rack.has_melded and unmelded:
+        raise PositionError("--unmelded contradicts the * of the rack: its player has made the initial meld")
+    if not (is_full or rack.has_melded or unmelded):
+        raise PositionError(
+            "the position does not say whether the player has made the initial meld: write * before the rack if so, "
+            "else add --unmelded"
+        )
     pulled = parse_tiles(river, naming)
     if pulled and ruleset.turn_draw is not TurnDraw.TWO_RIVER:
         raise PositionError("--river: these rules have no River; add --option turn_draw=TWO_RIVER")
     table = tuple(_meld(place, meld, ruleset, naming) for place, meld in enumerate(proposed, 1))
     _count((*(t for meld in table for t in meld.tiles), *rack.tiles, *pulled, *others), ruleset, naming)
-    return Situation(table, rack.tiles, rack.has_melded and not unmelded, ruleset, pulled)
+    return Situation(table, rack.tiles, rack.has_melded, ruleset, pulled)
 
 
 _Read: TypeAlias = tuple[tuple[ProposedMeld, ...], Rack, tuple[Tile, ...]]
@@ -237,10 +282,8 @@ def _full_position(text: str, naming: Naming) -> _Read:
 
 
 def _table_and_rack(text: str, naming: Naming) -> _Read:
-    table, plus, rack = text.partition("+")
-    if not plus:
-        raise PositionError(f"{text!r} is not a position: expected table + {{rack}}, or table / racks / pool / seat")
-    return parse_table(table, naming), Rack(1, parse_rack(rack, naming), has_melded=True), ()
+    table, rack = parse_turn(text, naming)
+    return table, rack, ()
 
 
 def _meld(place: int, proposed: ProposedMeld, ruleset: Ruleset, naming: Naming) -> Meld:
@@ -286,18 +329,66 @@ def _no_turn(found: BestTurn) -> Iterator[str]:
 def _described_turn(
     situation: Situation, objective: Objective, found: BestTurn, turn: LegalTurn, naming: Naming
 ) -> Iterator[str]:
-    pulled = () if turn.river_index is None else situation.river[turn.river_index :]
-    left = without((*situation.rack, *pulled[1:]), turn.tiles)
-    yield f"Best turn: play {format_tiles(in_order((*turn.tiles, *pulled[:1])), naming)}"
+    played, left = _played_and_left(situation, turn)
+    yield f"Best turn: play {format_tiles(played, naming)}"
     yield f"Rack then: {format_tiles(left, naming) or 'empty, the round is won'}"
     yield _proof(objective, found)
     yield ""
     yield "Steps"
-    steps = explain(situation.table, turn.table, situation.ruleset, pulled, turn.untouched)
-    yield from (f"{number:3}. {describe_step(step, naming)}" for number, step in enumerate(steps, 1))
+    yield from (f"{number:3}. {step}" for number, step in enumerate(_steps(situation, turn, naming), 1))
     yield ""
     yield "Table then"
     yield from (f"     {format_meld(meld, naming, situation.ruleset)}" for meld in turn.table)
+
+
+def _pulled(situation: Situation, turn: LegalTurn) -> tuple[Tile, ...]:
+    """Returns the tiles that a turn pulls from the River; the first of them is played."""
+    return () if turn.river_index is None else situation.river[turn.river_index :]
+
+
+def _played_and_left(situation: Situation, turn: LegalTurn) -> tuple[tuple[Tile, ...], tuple[Tile, ...]]:
+    """Returns the tiles that a turn plays, with the one from the River, and the rack after it."""
+    pulled = _pulled(situation, turn)
+    return in_order((*turn.tiles, *pulled[:1])), without((*situation.rack, *pulled[1:]), turn.tiles)
+
+
+def _steps(situation: Situation, turn: LegalTurn, naming: Naming) -> list[str]:
+    pulled = _pulled(situation, turn)
+    steps = explain(situation.table, turn.table, situation.ruleset, pulled, turn.untouched)
+    return [describe_step(step, naming) for step in steps]
+
+
+def _values_of(situation: Situation, objective: Objective, found: BestTurn, naming: Naming) -> dict[str, object]:
+    """Returns the position and the best turn for JSON. Names are those of Position and Suggestion in the contract."""
+
+    def names(tiles: Iterable[Tile]) -> list[str]:
+        return [format_tile(t, naming) for t in tiles]
+
+    def melds(table: Iterable[Meld]) -> list[str]:
+        return [format_meld(meld, naming, situation.ruleset) for meld in table]
+
+    position = {
+        "table": melds(situation.table),
+        "rack": names(situation.rack),
+        "has_melded": situation.has_melded,
+        "river": names(situation.river),
+    }
+    asked = {"position": position, "objective": objective.name}
+    turn = found.turn
+    if turn is None:
+        return {**asked, "play_exists": "NO" if found.is_proven else "UNKNOWN"}
+    played, left = _played_and_left(situation, turn)
+    return {
+        **asked,
+        "play_exists": "YES",
+        "is_best": found.is_proven,
+        "is_least_change": found.is_least_change,
+        "tiles_played": names(played),
+        "rack_left": names(left),
+        "goes_out": not left,
+        "table": melds(turn.table),
+        "steps": _steps(situation, turn, naming),
+    }
 
 
 def _proof(objective: Objective, found: BestTurn) -> str:
@@ -336,6 +427,10 @@ _PIECES: Final = {
 
 def _is_colored() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _colored(text: str, naming: Naming) -> str:
+    return _painted(text, naming) if _is_colored() else text
 
 
 def _painted(text: str, naming: Naming) -> str:

@@ -17,7 +17,7 @@ from service.analysis.queries import HintTier, PlayedTurn, Suggestion
 from service.codec.fields import duration, invalid
 from service.codec.rulesets import ruleset
 from service.codec.tiles import encode_meld, encode_proposed, rack, tile_numbers
-from service.codec.validation import check_possible, river_of, table_of
+from service.codec.validation import check_possible, has_melded, river_of, table_of
 
 POSITIONS_MAX: Final = 100
 """Most positions of a batch."""
@@ -84,7 +84,7 @@ def situation(message: analysis_service_pb2.Position, default: Ruleset, field: s
     tiles = rack(message.rack, f"{field}rack")
     river = river_of(message.river, rules, f"{field}river")
     check_possible((*tiles, *tiles_on(table), *river), rules, f"{field}rack")
-    return Situation(table, tiles, message.has_melded, rules, river)
+    return Situation(table, tiles, has_melded(message, field), rules, river)
 
 
 def positions(

@@ -27,6 +27,7 @@ class RawTurn(Protocol):
     table_after: Sequence[bytes]
     rack: Sequence[bytes]
     has_melded: bool
+    HasField: Callable[[str], bool]
     tile_drawn: int
     calls_rummikub: bool
 
@@ -74,6 +75,9 @@ def _derived(requests: Sequence[type[Message]], responses: Sequence[type[Message
         original = DescriptorProto()
         contract.DESCRIPTOR.CopyToProto(original)
         message.field.extend(_raw_field(field, label) for field in original.field if field.name not in LEFT_OUT)
+        for optional in (field for field in message.field if field.proto3_optional):
+            optional.oneof_index = len(message.oneof_decl)
+            message.oneof_decl.add(name=f"_{optional.name}")
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     names = (message.name for message in file.message_type)
@@ -93,7 +97,7 @@ def _raw_field(field: FieldDescriptorProto, tile_label: FieldDescriptorProto.Lab
     elif field.type == FieldDescriptorProto.TYPE_ENUM:
         field.type = FieldDescriptorProto.TYPE_INT32
     field.ClearField("type_name")
-    field.ClearField("oneof_index")  # a repeated field is in no oneof
+    field.ClearField("oneof_index")  # a repeated field is in no oneof; an optional one gets its own
     return field
 
 

@@ -10,18 +10,16 @@ from engine.notation import (
     NotationError,
     Position,
     format_position,
-    format_rack,
-    format_table,
+    format_turn,
     parse_position,
-    parse_rack,
-    parse_table,
+    parse_turn,
 )
 from engine.record import GameRecord
 from engine.record_review import MoveToReview
 from engine.solver import Objective
 from engine.solver.steps import Step
 from engine.table import tiles_on
-from engine.tiles import Tile, in_order, without
+from engine.tiles import in_order, without
 from rummikub.v1 import analysis_service_pb2 as pb
 from service.analysis.queries import HintTier, Suggestion
 from service.analysis.records import CheckedRecord, ExplanationQuery, Fault
@@ -31,7 +29,7 @@ from service.codec.games import encode_state
 from service.codec.records import POOL_MAX, encode_kind, encode_points, encode_record
 from service.codec.rulesets import ruleset
 from service.codec.tiles import encode_proposed, encode_violation, melds, rack, tile_numbers, tiles_of
-from service.codec.validation import check_possible, river_of, table_of
+from service.codec.validation import check_possible, has_melded, river_of, table_of
 from service.errors import InvalidRequest
 
 TEXT_MAX: Final = 16_384
@@ -141,23 +139,14 @@ def parse_text(message: pb.ParsePositionRequest) -> pb.ParsePositionResponse:
     try:
         if "/" in text:
             return _position_of_round(parse_position(text, naming))
-        table, plus, tiles = text.partition("+")
-        if not plus:
-            raise invalid("text", "column 1: expected table + {rack}, or table / racks / pool / seat")
-        offset = len(table) + 1
-        position = pb.Position(table=map(encode_proposed, parse_table(table, naming)), has_melded=True)
-        position.rack.extend(tile_numbers(_at(offset, tiles, naming)))
-        return pb.ParsePositionResponse(position=position)
+        table, own = parse_turn(text, naming)
+        return pb.ParsePositionResponse(
+            position=pb.Position(
+                table=map(encode_proposed, table), rack=tile_numbers(own.tiles), has_melded=own.has_melded
+            )
+        )
     except NotationError as error:
         raise invalid("text", f"column {error.column}: {error}") from None
-
-
-def _at(offset: int, text: str, naming: Naming) -> tuple[Tile, ...]:
-    """Parses a rack; its errors name the column in the whole text."""
-    try:
-        return parse_rack(text, naming)
-    except NotationError as error:
-        raise NotationError(str(error), offset + error.column) from None
 
 
 def _naming(*, cards: bool) -> Naming:
@@ -189,7 +178,7 @@ def format_message(message: pb.FormatPositionRequest) -> str:
             if message.pool or message.turn_seat:
                 raise invalid("pool" if message.pool else "turn_seat", "expected no value without racks")
             tiles = rack(message.position.rack, "position.rack")
-            return f"{format_table(table, naming)} + {format_rack(tiles, naming)}"
+            return format_turn(table, Rack(1, tiles, has_melded(message.position, "position.")), naming)
         pool = tiles_of(message.pool, "pool", POOL_MAX, "FIELD_INVALID")
         return format_position(Position(table, _racks(message), pool, message.turn_seat), naming)
     except NotationError as error:

@@ -13,7 +13,7 @@ from engine.ruleset import PAIRS_PLAYERS, Ruleset, Teams, TurnDraw
 from engine.scoring import Standing
 from engine.table import Table, tiles_on
 from engine.tiles import Tile
-from rummikub.v1 import meld_pb2, tile_pb2, validation_service_pb2
+from rummikub.v1 import analysis_service_pb2, meld_pb2, tile_pb2, validation_service_pb2
 from service.codec.fields import invalid
 from service.codec.games import encode_result
 from service.codec.tiles import (
@@ -51,13 +51,22 @@ def play(message: validation_service_pb2.ValidateTurnRequest, rules: Ruleset, fi
         table_before=table,
         table_after=melds(message.table_after, f"{field}table_after"),
         rack=tiles,
-        has_melded=message.has_melded,
+        has_melded=has_melded(message, field),
         ruleset=rules,
         river=river,
         river_index=message.river_index if message.HasField("river_index") else None,
         drawn=_drawn(message.tile_drawn, tiles, f"{field}tile_drawn"),
         calls_rummikub=message.calls_rummikub,
     )
+
+
+def has_melded(message: validation_service_pb2.ValidateTurnRequest | analysis_service_pb2.Position, field: str) -> bool:
+    """Returns whether the player has made the initial meld, which a caller must not leave open."""
+    if not message.HasField("has_melded"):
+        raise invalid(
+            f"{field}has_melded", "expected true or false: whether the player made the initial meld in an earlier turn"
+        )
+    return message.has_melded
 
 
 def table_of(messages: Sequence[meld_pb2.Meld], rules: Ruleset, field: str) -> Table:

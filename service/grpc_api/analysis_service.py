@@ -74,7 +74,7 @@ class AnalysisServicer:
             raise NotAPlayer
         view = (await self._games.get_game(game_id, sender)).view
         situation = own_situation(view)
-        check_tier(analysis.tier(request.tier), view.ruleset)
+        check_tier(analysis.tier(request.tier), view)
         return situation, view
 
     async def has_legal_turn(self, read: "_HasLegal", context: Context) -> bytes:

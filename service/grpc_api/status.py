@@ -246,16 +246,21 @@ def status_of(error: Exception) -> Status:
         case ActionRefused():
             return _refused(error.refused)
         case TurnTimedOut():
-            message = "the turn's deadline has passed, and the time-out was applied"
+            message = "the turn's deadline has passed, and the time-out was applied; read the game again"
             return Status(_FAILED_PRECONDITION, "TURN_TIMED_OUT", message, {"revision": error.revision})
         case StaleState():
             message = f"the game is at revision {error.revision}; read it again"
             return Status(grpc.StatusCode.ABORTED, "STALE_STATE", message, {"revision": error.revision})
         case EtagMismatch():
-            message = "the etag belongs to a history that the store has lost; read the game again"
+            message = (
+                "the etag is not the game's etag at this revision: it is of another game or revision, or the store has "
+                "lost changes; read the game again"
+            )
             return Status(grpc.StatusCode.ABORTED, "ETAG_MISMATCH", message, {"revision": error.revision})
         case HistoryUnavailable():
-            message = f"only the revisions {error.oldest} to {error.newest} are available; watch from 0"
+            message = (
+                f"only the revisions {error.oldest} to {error.newest} are stored; send after_revision 0 to start anew"
+            )
             bounds = {"oldest": error.oldest, "newest": error.newest}
             return Status(grpc.StatusCode.OUT_OF_RANGE, "HISTORY_UNAVAILABLE", message, bounds)
         case HintNotAllowed():

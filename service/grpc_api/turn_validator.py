@@ -342,6 +342,7 @@ def _decode_turn(turn: RawTurn, default: bytes) -> _Turn:
     drawn = turn.tile_drawn
     if (
         not raw_messages.is_complete(turn)
+        or not turn.HasField("has_melded")
         or len(stated) > 1  # each part must be a valid message, which the joined parts do not show
         or len(before) > tiles.MELDS_MAX
         or len(after) > tiles.MELDS_MAX

@@ -231,7 +231,9 @@ async def test_an_illegal_turn_in_a_game(case: TurnCase, service: Service) -> No
 @pytest.mark.asyncio(loop_scope="module")
 async def test_time_out(case: TimeOutCase, service: Service) -> None:
     rules = rulesets.ruleset(ruleset_of(case.ruleset))
-    table = validation_codec.play(vs.ValidateTurnRequest(table_before=table_of(case.table)), rules).table_before
+    table = validation_codec.play(
+        vs.ValidateTurnRequest(table_before=table_of(case.table), has_melded=True), rules
+    ).table_before
     racks = tuple(Rack(rack.seat, in_order(map(parse_tile, rack.rack)), rack.has_melded) for rack in case.racks)
     pool = tuple(map(parse_tile, case.pool))
     turn = Turn(case.turn_seat, service.clock() + TURN_MS)

@@ -128,7 +128,9 @@ class Command:
         before = self.calls_by_worker(VALIDATE)
         while set(self.calls_by_worker(VALIDATE) - before) != {1, 2}:
             new = [await self.client(stack) for _ in range(CONNECTIONS)]
-            await asyncio.gather(*(client.validation.ValidateTurn(vs.ValidateTurnRequest()) for client in new))
+            await asyncio.gather(
+                *(client.validation.ValidateTurn(vs.ValidateTurnRequest(has_melded=False)) for client in new)
+            )
             clients += new
         return clients
 
@@ -325,7 +327,7 @@ async def test_stopping_workers_end_streams_finish_calls_and_leave_no_process(
         watches = [aiter(client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id))) for client in clients]
         for watch in watches:
             assert (await anext(watch)).HasField("snapshot")
-        position = analysis_service_pb2.Position(rack=as_tiles(parse_tiles(HARD)))
+        position = analysis_service_pb2.Position(rack=as_tiles(parse_tiles(HARD)), has_melded=False)
         request = analysis_service_pb2.SuggestTurnRequest(
             position=position, time_limit=Duration(seconds=1, nanos=500_000_000)
         )

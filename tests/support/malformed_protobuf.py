@@ -87,13 +87,13 @@ class WireMeld:
 
 @dataclass(frozen=True)
 class WireTurn:
-    """A turn with the fields of its ruleset; None omits the ruleset."""
+    """A turn with the fields of its ruleset; None omits the ruleset, or has_melded."""
 
     ruleset: tuple[bytes, ...] | None = None
     before: tuple[WireMeld, ...] = ()
     after: tuple[WireMeld, ...] = ()
     rack: tuple[int, ...] = ()
-    has_melded: bool = False
+    has_melded: bool | None = False
     river: tuple[int, ...] = ()
     river_index: int | None = None
     drawn: int = 0
@@ -117,8 +117,8 @@ def _fields(sent: WireTurn, tiles: Tiles) -> Iterator[bytes]:
     yield from (part(2, meld(one, tiles)) for one in sent.before)
     yield from (part(3, meld(one, tiles)) for one in sent.after)
     yield from tiles(4, sent.rack)
-    if sent.has_melded:
-        yield number(5, 1)
+    if sent.has_melded is not None:
+        yield number(5, sent.has_melded)
     yield from tiles(6, sent.river)
     if sent.river_index is not None:
         yield number(7, sent.river_index)

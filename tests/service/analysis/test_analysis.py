@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,7 @@ import pytest_asyncio
 from google.protobuf.duration_pb2 import Duration
 
 from engine.analysis import Situation
-from engine.game import Drawn, Game, Playing
+from engine.game import BotLevel, Drawn, Game, Playing
 from engine.melds import Meld, MeldKind
 from engine.notation import format_tiles, parse_tiles
 from engine.rules import Judgement
@@ -59,7 +59,7 @@ SCRIPTED = (sys.executable, str(ROOT / "tests" / "support" / "scripted_worker.py
 LONG = Duration(seconds=10)
 SOON_SECONDS = 8.0
 """Less than LONG."""
-NO_LIMIT = replace(SABRA, turn_time_limit_seconds=0)
+NO_LIMIT = replace(SABRA, turn_time_limit_seconds=0, hints=Hints.TURN)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -288,15 +288,21 @@ async def test_a_pull_from_the_river_is_suggested(served: tuple[Client, MemorySt
 
 
 BAD_POSITIONS = {
-    "position.table[0].tiles[1]": (pb.Position(table=[meld_pb2.Meld(tiles=as_tiles([1, 80]))]), "TILE_UNKNOWN"),
+    "position.table[0].tiles[1]": (
+        pb.Position(table=[meld_pb2.Meld(tiles=as_tiles([1, 80]))], has_melded=True),
+        "TILE_UNKNOWN",
+    ),
     "position.table[0]": (position("R1", "R1 R2 R4"), "MALFORMED_TABLE"),
-    "position.table": (pb.Position(table=[meld_pb2.Meld()] * 129), "MALFORMED_TABLE"),
-    "position.table[0].tiles": (pb.Position(table=[meld_pb2.Meld(tiles=as_tiles([1] * 33))]), "MALFORMED_MELD"),
-    "position.rack[2]": (pb.Position(rack=as_tiles([1, 2, 0])), "TILE_UNKNOWN"),
+    "position.table": (pb.Position(table=[meld_pb2.Meld()] * 129, has_melded=True), "MALFORMED_TABLE"),
+    "position.table[0].tiles": (
+        pb.Position(table=[meld_pb2.Meld(tiles=as_tiles([1] * 33))], has_melded=True),
+        "MALFORMED_MELD",
+    ),
+    "position.rack[2]": (pb.Position(rack=as_tiles([1, 2, 0]), has_melded=True), "TILE_UNKNOWN"),
     "position.rack": (position("R1 R1", "R1 R2 R3"), "POSITION_IMPOSSIBLE"),
-    "position.river": (pb.Position(river=as_tiles([1])), "POSITION_IMPOSSIBLE"),
+    "position.river": (pb.Position(river=as_tiles([1]), has_melded=True), "POSITION_IMPOSSIBLE"),
     "position.ruleset.players_min": (
-        pb.Position(ruleset=ruleset_pb2.Ruleset(players_min=1)),
+        pb.Position(ruleset=ruleset_pb2.Ruleset(players_min=1), has_melded=True),
         "OPTION_VALUE_INVALID",
     ),
 }
@@ -307,7 +313,7 @@ BAD_POSITIONS = {
 async def test_an_impossible_position_is_refused_with_its_field(served: tuple[Client, MemoryStore], field: str) -> None:
     client, _ = served
     asked, reason = BAD_POSITIONS[field]
-    in_batch = pb.BatchSuggestTurnsRequest(positions=[pb.Position(), asked])
+    in_batch = pb.BatchSuggestTurnsRequest(positions=[pb.Position(has_melded=True), asked])
     for call, name in (
         (client.analysis.SuggestTurn(pb.SuggestTurnRequest(position=asked)), field),
         (client.analysis.HasLegalTurn(pb.HasLegalTurnRequest(position=asked)), field),
@@ -324,19 +330,25 @@ async def test_an_impossible_position_is_refused_with_its_field(served: tuple[Cl
     ("request_", "field"),
     [
         (pb.SuggestTurnRequest(), "subject"),
-        (pb.SuggestTurnRequest(position=pb.Position(), tier=4), "tier"),  # type: ignore[arg-type]
-        (pb.SuggestTurnRequest(position=pb.Position(), objective=-1), "objective"),  # type: ignore[arg-type]
-        (pb.SuggestTurnRequest(position=pb.Position(), time_limit=Duration(seconds=10, nanos=1)), "time_limit"),
+        (pb.SuggestTurnRequest(position=pb.Position(has_melded=True), tier=4), "tier"),  # type: ignore[arg-type]
+        (pb.SuggestTurnRequest(position=pb.Position(has_melded=True), objective=-1), "objective"),  # type: ignore[arg-type]
+        (
+            pb.SuggestTurnRequest(position=pb.Position(has_melded=True), time_limit=Duration(seconds=10, nanos=1)),
+            "time_limit",
+        ),
         (pb.SuggestTurnRequest(game_id=""), "game_id"),
         (pb.SuggestTurnRequest(game_id="0" * 31), "game_id"),
-        (pb.HasLegalTurnRequest(position=pb.Position(), time_limit=Duration(seconds=-1)), "time_limit"),
-        (pb.HasLegalTurnRequest(position=pb.Position(), time_limit=Duration()), "time_limit"),
-        (pb.HasLegalTurnRequest(position=pb.Position(), time_limit=Duration(nanos=10**9)), "time_limit"),
-        (pb.HasLegalTurnRequest(position=pb.Position(), time_limit=Duration(seconds=1, nanos=-1)), "time_limit"),
+        (pb.HasLegalTurnRequest(position=pb.Position(has_melded=True), time_limit=Duration(seconds=-1)), "time_limit"),
+        (pb.HasLegalTurnRequest(position=pb.Position(has_melded=True), time_limit=Duration()), "time_limit"),
+        (pb.HasLegalTurnRequest(position=pb.Position(has_melded=True), time_limit=Duration(nanos=10**9)), "time_limit"),
+        (
+            pb.HasLegalTurnRequest(position=pb.Position(has_melded=True), time_limit=Duration(seconds=1, nanos=-1)),
+            "time_limit",
+        ),
         (pb.ArrangeTilesRequest(tiles=as_tiles([1] * 129)), "tiles"),
         (pb.ArrangeTilesRequest(tiles=as_tiles([1] * 3)), "tiles"),
         (pb.ArrangeTilesRequest(time_limit=Duration(seconds=10, nanos=1)), "time_limit"),
-        (pb.BatchSuggestTurnsRequest(positions=[pb.Position()] * 101), "positions"),
+        (pb.BatchSuggestTurnsRequest(positions=[pb.Position(has_melded=True)] * 101), "positions"),
         (pb.BatchSuggestTurnsRequest(time_limit=Duration(seconds=61)), "time_limit"),
         (pb.BatchSuggestTurnsRequest(tier=4), "tier"),  # type: ignore[arg-type]
     ],
@@ -402,7 +414,9 @@ PLAYED = {
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_suggested_turn_can_be_played(served: tuple[Client, MemoryStore], rules: ruleset_pb2.Ruleset) -> None:
     client, _ = served
-    game = await client.new_game(3, ruleset=rules)
+    with_hints = ruleset_pb2.Ruleset(hints=ruleset_pb2.HINTS_TURN)
+    with_hints.MergeFrom(rules)
+    game = await client.new_game(3, ruleset=with_hints)
     plays = 0
     for _ in range(60):
         seen = await game.see()
@@ -480,7 +494,7 @@ async def test_a_game_limits_the_hints_that_its_seats_may_request(
 ) -> None:
     game = await put(served, game_at(TWO_SEATS, replace(NO_LIMIT, hints=allowed)))
     tiers = (pb.HINT_TIER_PLAY_EXISTS, pb.HINT_TIER_TILES, pb.HINT_TIER_TURN)
-    may = {Hints.OFF: 0, Hints.PLAY_EXISTS: 1, Hints.TILES: 2, Hints.TURN: 3}[allowed]
+    may = {Hints.OFF: 0, Hints.PLAY_EXISTS: 1, Hints.TILES: 2, Hints.TURN: 3, Hints.AGAINST_BOTS: 0}[allowed]
     for tier in tiers[:may]:
         assert (await hint(game, 1, tier)).suggestion.play_exists == pb.EXISTENCE_YES
     for tier in (*tiers[may:], *((pb.HINT_TIER_UNSPECIFIED,) if may < 3 else ())):
@@ -491,6 +505,32 @@ async def test_a_game_limits_the_hints_that_its_seats_may_request(
         assert (info.reason, dict(info.metadata)) == ("HINT_NOT_ALLOWED", {"hints": allowed.name})
     asked = position("R7 K1", "R4 R5 R6", ruleset=rulesets.encode_ruleset(replace(SABRA, hints=allowed)))
     assert (await suggested(game.client, asked)).table, "a position without a game is not limited by the game's hints"
+
+
+@pytest.mark.parametrize(
+    ("bots", "resigned", "is_allowed"),
+    [({}, False, False), ({2}, False, False), ({2, 3}, False, True), ({2}, True, False)],
+    ids=["people", "a bot and a person", "bots", "a bot and a person who resigned"],
+)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_by_default_only_a_person_among_bots_gets_hints(
+    served: tuple[Client, MemoryStore], bots: Collection[int], *, resigned: bool, is_allowed: bool
+) -> None:
+    start = game_at(
+        "[R4 R5 R6] / 1*{R7 K1} 2*{R3 O9} 3*{B1 B9} / {O1 O2} / 1", replace(SABRA, turn_time_limit_seconds=0)
+    )
+    players = tuple(
+        replace(player, bot=BotLevel.EASY if player.seat in bots else None, resigned=resigned and player.seat == 3)
+        for player in start.players
+    )
+    game = await put(served, replace(start, players=players))
+    if is_allowed:
+        assert text((await hint(game, 1)).suggestion.tiles_played) == "R7"
+    else:
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await hint(game, 1, pb.HINT_TIER_PLAY_EXISTS)
+        info = error_info(refusal.value)
+        assert (info.reason, dict(info.metadata)) == ("HINT_NOT_ALLOWED", {"hints": "AGAINST_BOTS"})
 
 
 @pytest.mark.parametrize(
@@ -542,7 +582,9 @@ Answering = grpc.aio.UnaryUnaryCall[pb.HasLegalTurnRequest, pb.HasLegalTurnRespo
 
 
 def ask(client: Client, script: Script, time_limit: Duration = LONG, timeout: float | None = None) -> Answering:
-    request = pb.HasLegalTurnRequest(position=pb.Position(rack=as_tiles([script])), time_limit=time_limit)
+    request = pb.HasLegalTurnRequest(
+        position=pb.Position(rack=as_tiles([script]), has_melded=True), time_limit=time_limit
+    )
     return client.analysis.HasLegalTurn(request, timeout=timeout)
 
 
@@ -576,7 +618,9 @@ async def test_a_search_ends_at_its_time_limit_without_a_claim() -> None:
         assert (
             await ask(client, Script.SEARCHES_TO_THE_END, Duration(nanos=20_000_000))
         ).exists == pb.EXISTENCE_UNKNOWN
-        request = pb.SuggestTurnRequest(position=pb.Position(rack=as_tiles([2])), time_limit=Duration(nanos=20_000_000))
+        request = pb.SuggestTurnRequest(
+            position=pb.Position(rack=as_tiles([2]), has_melded=True), time_limit=Duration(nanos=20_000_000)
+        )
         assert (await client.analysis.SuggestTurn(request)).suggestion == pb.Suggestion(
             play_exists=pb.EXISTENCE_UNKNOWN
         )
@@ -591,7 +635,7 @@ async def test_a_search_ends_early_enough_to_answer_before_the_calls_deadline() 
 
 async def test_a_batch_shares_its_time_limit() -> None:
     async with scripted() as (_, client), soon():
-        positions = [pb.Position(rack=as_tiles([number])) for number in (2, 1, 2, 1)]
+        positions = [pb.Position(rack=as_tiles([number]), has_melded=True) for number in (2, 1, 2, 1)]
         request = pb.BatchSuggestTurnsRequest(positions=positions, time_limit=Duration(nanos=100_000_000))
         answer = await client.analysis.BatchSuggestTurns(request)
         unknown, no = pb.EXISTENCE_UNKNOWN, pb.EXISTENCE_NO
@@ -602,7 +646,7 @@ async def test_a_batch_shares_the_time_until_the_deadline() -> None:
     async with scripted() as (_, client), soon():
         assert (await ask(client, Script.ANSWERS)).exists == pb.EXISTENCE_NO  # the worker has started
         scripts = (Script.SEARCHES_TO_THE_END, Script.TELLS_WHETHER_IT_HAS_TIME)
-        positions = [pb.Position(rack=as_tiles([script])) for script in scripts]
+        positions = [pb.Position(rack=as_tiles([script]), has_melded=True) for script in scripts]
         request = pb.BatchSuggestTurnsRequest(
             positions=positions, tier=pb.HINT_TIER_PLAY_EXISTS, time_limit=Duration(seconds=60)
         )
@@ -614,8 +658,8 @@ async def test_waiting_for_a_worker_does_not_reduce_a_batchs_time_limit() -> Non
     async with scripted() as (server, client), soon():
         searching = ask(client, Script.SEARCHES_TO_THE_END, Duration(seconds=2, nanos=500_000_000))
         while not calls_with_a_place(server):
-            await client.validation.ValidateTurn(vs.ValidateTurnRequest())
-        positions = [pb.Position(rack=as_tiles([Script.TELLS_WHETHER_IT_HAS_TIME]))] * 2
+            await client.validation.ValidateTurn(vs.ValidateTurnRequest(has_melded=True))
+        positions = [pb.Position(rack=as_tiles([Script.TELLS_WHETHER_IT_HAS_TIME]), has_melded=True)] * 2
         request = pb.BatchSuggestTurnsRequest(
             positions=positions, tier=pb.HINT_TIER_PLAY_EXISTS, time_limit=Duration(seconds=2)
         )
@@ -643,7 +687,7 @@ async def test_validation_is_answered_while_all_workers_search() -> None:
         searching = ask(client, Script.SEARCHES_TO_THE_END)
         async with soon():
             for _ in range(20):
-                await client.validation.ValidateTurn(vs.ValidateTurnRequest())
+                await client.validation.ValidateTurn(vs.ValidateTurnRequest(has_melded=True))
         assert not searching.done()
         searching.cancel()
 
@@ -735,11 +779,11 @@ async def test_metrics_count_the_admitted_calls() -> None:
     async with scripted() as (server, client):
         searching = ask(client, Script.SEARCHES_TO_THE_END)
         while (places := calls_with_a_place(server)) == 0:
-            await client.validation.ValidateTurn(vs.ValidateTurnRequest())
+            await client.validation.ValidateTurn(vs.ValidateTurnRequest(has_melded=True))
         assert places == 1
         searching.cancel()
         while calls_with_a_place(server):
-            await client.validation.ValidateTurn(vs.ValidateTurnRequest())
+            await client.validation.ValidateTurn(vs.ValidateTurnRequest(has_melded=True))
 
 
 def calls_with_a_place(server: Server) -> float | None:
@@ -751,7 +795,7 @@ async def test_a_server_that_stops_ends_its_searches() -> None:
         async with scripted() as (server, client):
             searching = ask(client, Script.SEARCHES_TO_THE_END)
             while not calls_with_a_place(server):
-                await client.validation.ValidateTurn(vs.ValidateTurnRequest())
+                await client.validation.ValidateTurn(vs.ValidateTurnRequest(has_melded=True))
         assert await searching.code() is not grpc.StatusCode.OK
     assert not server.analysis.processes
 

@@ -19,7 +19,7 @@ from engine.analysis import options_needing_analysis
 from engine.game import Game, Playing, round_of
 from engine.presets import PRESETS
 from engine.replay import replay
-from engine.ruleset import SABRA, MatchEnd, RacksShown, Ruleset, TurnDraw, TurnPlayAfterDraw
+from engine.ruleset import SABRA, Hints, MatchEnd, RacksShown, Ruleset, TurnDraw, TurnPlayAfterDraw
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_pb2, meld_pb2
 from rummikub.v1 import game_service_pb2 as gs
@@ -34,7 +34,7 @@ from support.random_play import players_of, random_changes, random_ruleset
 
 SEVERAL_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=3, players_min=3, deal_hand_size=7)
 RULESETS = {
-    **{preset.name: ruleset for preset, ruleset in PRESETS.items()},
+    **{preset.name: replace(ruleset, hints=Hints.TURN) for preset, ruleset in PRESETS.items()},
     **{f"random {seed}": random_ruleset(random.Random(seed)) for seed in range(5)},
     "River": replace(SABRA, turn_draw=TurnDraw.TWO_RIVER),
     "racks hidden": replace(SEVERAL_ROUNDS, racks_shown=RacksShown.HIDDEN),

@@ -333,7 +333,7 @@ async def test_a_turn_that_loses_a_tile_is_not_explained(client: Client) -> None
 @pytest.mark.parametrize(
     "text",
     [
-        "[R3 R4 R5] | group[R8 J=B8 K8] + {R2 R9}",
+        "[R3 R4 R5] | group[R8 J=B8 K8] + *{R2 R9}",
         ". + {}",
         "[R3 R4 R5] / 1*{R2 B5} 2{K1 J} / {R7 O8} / 1",
         ". / 1{} 9*{P13} / {} / 9",

@@ -457,7 +457,7 @@ async def test_games_with_six_colors_include_green_and_purple(client: Client, st
 
 async def test_playing_a_tile_outside_the_games_tile_set_is_a_violation(client: Client) -> None:
     melds = [meld_pb2.Meld(tiles=tiles_of("G1 G2 G3"))]
-    answer = await client.validation.ValidateTurn(vs.ValidateTurnRequest(table_after=melds))
+    answer = await client.validation.ValidateTurn(vs.ValidateTurnRequest(table_after=melds, has_melded=False))
     assert error_reason_pb2.ERROR_REASON_TILE_UNKNOWN in [violation.reason for violation in answer.violations]
 
 
@@ -502,7 +502,7 @@ async def test_every_preset_is_listed_and_its_games_are_created(client: Client) 
 async def test_validation_runs_no_search_for_rulesets_that_search_in_games(client: Client) -> None:
     rules = ruleset_pb2.Ruleset(preset=ruleset_pb2.PRESET_MSO_2019)
     rack = tiles_of("R11 R12 R13")
-    turn = vs.ValidateTurnRequest(ruleset=rules, rack=rack, table_after=[meld_pb2.Meld(tiles=rack)])
+    turn = vs.ValidateTurnRequest(ruleset=rules, rack=rack, table_after=[meld_pb2.Meld(tiles=rack)], has_melded=False)
     assert (await client.validation.ValidateTurn(turn)).goes_out
     racks = [vs.RackToScore(seat=1), vs.RackToScore(seat=2, rack=rack, never_melded=True, declined_to_meld=True)]
     declined = await client.validation.ScoreRound(vs.ScoreRoundRequest(ruleset=rules, racks=racks))

@@ -1,18 +1,26 @@
 """The command `rummikub-analyze`, run as a process."""
 
+import json
 import os
 import pty
 import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import combinations
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 import service.cli.analyze
 from engine.analysis import Situation
+from engine.ruleset import SABRA
 from engine.solver import BestTurn, Budget, Objective, best_turn
+from engine.tiles import in_order
+from service.cli.analyze import read_situation
+from service.cli.puzzles import PUZZLES
 
 ROOT = Path(__file__).parents[3]
 COMMAND = (sys.executable, "-m", "service.cli.analyze")
@@ -57,7 +65,7 @@ def on_a_terminal(*arguments: str, **environment: str) -> str:
 
 
 def test_the_output_has_the_position_the_best_turn_its_steps_and_the_table_after_it() -> None:
-    assert analyze("[R4 J R6] | [B9 K9 O9] + {R5 O11 O12 B1}") == Ran(
+    assert analyze("[R4 J R6] | [B9 K9 O9] + *{R5 O11 O12 B1}") == Ran(
         0,
         """\
 Table
@@ -83,21 +91,88 @@ Table then
     )
 
 
-def test_the_default_puzzle_rebuilds_melds_and_wins_the_round() -> None:
-    ran = analyze()
+@pytest.mark.parametrize("number", range(1, len(PUZZLES) + 1))
+def test_every_puzzle_rebuilds_melds_and_wins_the_round(number: int) -> None:
+    situation = read_situation(PUZZLES[number - 1], SABRA)
+    found = best_turn(situation)
+    assert found.turn
+    assert found.is_proven
+    assert found.is_least_change
+    assert in_order(found.turn.tiles) == situation.rack
+    assert len(situation.rack) >= 2
+    assert len(situation.table) - len(found.turn.untouched) >= 4, "melds of the table that change"
+
+
+def test_puzzles_are_unlike_each_other() -> None:
+    tables = [set(text.partition(" + ")[0].split(" | ")) for text in PUZZLES]
+    for one, other in combinations(tables, 2):
+        assert len(one & other) <= 0.6 * min(len(one), len(other))
+
+
+def test_a_puzzle_can_be_chosen_by_its_number() -> None:
+    ran = analyze("--puzzle", "2")
     assert ran.status == 0
+    assert ran.out.startswith(f"Puzzle 2 of {len(PUZZLES)}\n\nTable\n")
     assert "Rack then: empty, the round is won" in ran.out
-    assert "No turn plays more tiles, and no equally good turn leaves more melds unchanged." in ran.out
-    changed = set(re.findall(r"(?:to|from) meld (\d+)", ran.out))
-    assert len(changed) >= 4
-    assert re.search(r"Take J from meld \d", ran.out)
+    assert json.loads(analyze("--puzzle", "2", "--json").out)["puzzle"] == 2
+    refused = analyze("--puzzle", str(len(PUZZLES) + 1))
+    assert refused.status == 2
+    assert f"is not the number of a puzzle: expected 1 to {len(PUZZLES)}" in refused.error
+
+
+def test_each_day_has_another_puzzle(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["rummikub-analyze"])
+    monkeypatch.setattr(
+        "service.cli.analyze.best_turn", lambda *_: BestTurn(None, is_proven=True, is_least_change=True)
+    )
+    shown = []
+    for day in range(len(PUZZLES) + 1):
+        today = date(2027, 1, 1) + timedelta(days=day)
+        monkeypatch.setattr("service.cli.analyze.date", Mock(today=lambda today=today: today))
+        service.cli.analyze.main()
+        shown.append(capsys.readouterr().out.splitlines()[0])
+    assert len(set(shown)) == len(PUZZLES)
+    assert shown[0] == shown[-1]
+
+
+def test_tiles_may_be_in_lower_case_and_separated_by_commas() -> None:
+    plain = analyze("[R4 J R6] | [B9 K9 O9] + *{R5 O11 O12 B1}")
+    assert analyze("[r4,j,r6] | [b9, k9, o9] + *{R5,o11 , O12 b1}") == plain
+    assert analyze("[3h,4h,5h] + *{6h,*}", "--cards") == analyze("[3H 4H 5H] + *{6H *}", "--cards")
+
+
+def test_the_answer_is_printed_as_json() -> None:
+    position = {"table": ["[R3 R4 R5]"], "rack": ["R6", "B1"], "has_melded": True, "river": []}
+    ran = analyze("[R3 R4 R5] + *{R6 B1}", "--json")
+    assert ran.status == 0
+    assert json.loads(ran.out) == {
+        "position": position,
+        "objective": "MOST_TILES",
+        "play_exists": "YES",
+        "is_best": True,
+        "is_least_change": True,
+        "tiles_played": ["R6"],
+        "rack_left": ["B1"],
+        "goes_out": False,
+        "table": ["[R3 R4 R5 R6]"],
+        "steps": ["Put R6 from the rack to meld 1: [R3 R4 R5 R6]"],
+    }
+    none = json.loads(analyze("[R3 R4 R5] + *{B1}", "--json", "--objective", "highest-value").out)
+    assert none == {
+        "position": {**position, "rack": ["B1"]},
+        "objective": "HIGHEST_VALUE",
+        "play_exists": "NO",
+    }
+    river = analyze("[R3 R4 R5] + *{R7}", "--json", "--option", "turn_draw=TWO_RIVER", "--river", "B1 R6 K2")
+    assert (json.loads(river.out)["tiles_played"], json.loads(river.out)["rack_left"]) == (["R6", "R7"], ["K2"])
 
 
 def test_a_full_position_is_analyzed_for_the_player_to_move() -> None:
     position = "[R3 R4 R5] | [B6 K6 O6] / 1*{R2 B5} 2{K1 J} / {R7 O8} / "
     assert "Best turn: play R2\n" in analyze(f"{position}1").out
     assert "There is no legal turn: nothing can be played." in analyze(f"{position}2").out
-    assert "There is no legal turn" in analyze(f"{position}1", "--unmelded").out
+    unmelded = "[R3 R4 R5] | [B6 K6 O6] / 1{R2 B5} 2{K1 J} / {R7 O8} / 1"
+    assert "There is no legal turn" in analyze(unmelded).out == analyze(unmelded, "--unmelded").out
 
 
 def test_an_empty_table_and_an_initial_meld_are_printed() -> None:
@@ -105,15 +180,15 @@ def test_an_empty_table_and_an_initial_meld_are_printed() -> None:
     assert "Table\n     empty\n" in ran.out
     assert "  1. Lay R10 B10 K10 from the rack for the new meld [R10 B10 K10]\n" in ran.out
     assert "There is no legal turn" in analyze(". + {R9 B9 K9 R1}", "--unmelded").out
-    assert "Rack: empty" in analyze("[R3 R4 R5] + {}").out
+    assert "Rack: empty" in analyze("[R3 R4 R5] + *{}").out
 
 
 def test_the_rules_and_the_objective_can_be_chosen() -> None:
-    wraps = "[R11 R12 R13] + {R1}"
+    wraps = "[R11 R12 R13] + *{R1}"
     assert "There is no legal turn" in analyze(wraps).out
     assert "Best turn: play R1\n" in analyze(wraps, "--preset", "machiavelli").out
     assert "Best turn: play R1\n" in analyze(wraps, "--option", "run_wrap=CYCLIC").out
-    long_or_high = ". + {R1 R2 R4 R5 K12 K13 J}"
+    long_or_high = ". + *{R1 R2 R4 R5 K12 K13 J}"
     assert "Best turn: play R1 R2 R4 R5 J\n" in analyze(long_or_high).out
     high = analyze(long_or_high, "--objective", "highest-value").out
     assert "Best turn: play K12 K13 J\n" in high
@@ -121,14 +196,14 @@ def test_the_rules_and_the_objective_can_be_chosen() -> None:
 
 
 def test_the_pull_from_the_river_is_the_first_step() -> None:
-    ran = analyze("[R3 R4 R5] + {R7}", "--option", "turn_draw=TWO_RIVER", "--river", "B1 R6 K2")
+    ran = analyze("[R3 R4 R5] + *{R7}", "--option", "turn_draw=TWO_RIVER", "--river", "B1 R6 K2")
     assert "River: B1 R6 K2\n" in ran.out
     assert "Best turn: play R6 R7\nRack then: K2\n" in ran.out
     assert "  1. Pull R6 K2 from the River; R6 is to be played\n" in ran.out
 
 
 def test_cards_are_printed_with_their_own_names() -> None:
-    ran = analyze("[3H 4H 5H] + {6H *}", "--cards")
+    ran = analyze("[3H 4H 5H] + *{6H *}", "--cards")
     assert "Best turn: play 6H *\n" in ran.out
 
 
@@ -148,93 +223,111 @@ def test_unproven_results_are_marked(
         return BestTurn(found.turn if is_found else None, is_proven, is_least_change=False)
 
     monkeypatch.setattr("service.cli.analyze.best_turn", search)
-    monkeypatch.setattr("sys.argv", ["rummikub-analyze", "[R3 R4 R5] + {R6}"])
+    monkeypatch.setattr("sys.argv", ["rummikub-analyze", "[R3 R4 R5] + *{R6}"])
     service.cli.analyze.main()
     assert f"{says}\n" in capsys.readouterr().out
 
 
 def test_tiles_are_colored_only_on_terminals_with_colors() -> None:
-    position = "[R3 J R5] + {R6 B6}"
+    position = "[R3 J R5] + *{R6 B6}"
     shown = on_a_terminal(position, NO_COLOR="")
     assert "\x1b[31mR3\x1b[0m" in shown
     assert "\x1b[34mB6\x1b[0m" in shown
     plain = analyze(position).out
     assert "\x1b" not in plain
+    assert "\x1b" not in on_a_terminal(position, "--json", NO_COLOR="")
     assert re.sub(r"\x1b\[[0-9;]*m", "", shown) == plain
     assert on_a_terminal(position, NO_COLOR="1") == plain
     assert on_a_terminal(position, NO_COLOR="", TERM="dumb") == plain
 
 
 def test_cards_are_colored_too() -> None:
-    shown = on_a_terminal("[3H 4H 5H] + {6H *}", "--cards", NO_COLOR="")
+    shown = on_a_terminal("[3H 4H 5H] + *{6H *}", "--cards", NO_COLOR="")
     assert "\x1b[31m6H\x1b[0m" in shown
     assert "*\x1b[0m" in shown
 
 
 WRONG = {
-    "no position": (("hello",), "'hello' is not a position: expected table + {rack}, or table / racks / pool / seat"),
+    "no position": (("hello",), "'hello' is not a position: expected table + *{rack}, or table / racks / pool / seat"),
     "no meld": (
-        ("[R1 R2 R4] + {R5}",),
+        ("[R1 R2 R4] + *{R5}",),
         "meld 1 of the table, [R1 R2 R4], is not a meld: the values of a run must ascend by exactly one",
     ),
     "a meld in another order": (
-        ("[R3 R4 R5] | [R7 R6 R8] + {R5}",),
+        ("[R3 R4 R5] | [R7 R6 R8] + *{R5}",),
         "meld 2 of the table, [R7 R6 R8], is not a meld: "
         "the values of a run must ascend from left to right; as a meld: R6 R7 R8",
     ),
     "no tile": (
-        ("[R1 R2 R3] + {R14}",),
+        ("[R1 R2 R3] + *{R14}",),
         "'R14' is not a tile: expected a color R, B, K, O, G or P with a value 1 to 13, or J",
     ),
+    "neither melded nor unmelded": (
+        ("[R1 R2 R3] + {R4}",),
+        "the position does not say whether the player has made the initial meld: write * before the rack if so, "
+        "else add --unmelded",
+    ),
+    "melded and unmelded": (
+        ("[R1 R2 R3] + *{R4}", "--unmelded"),
+        "--unmelded contradicts the * of the rack: its player has made the initial meld",
+    ),
+    "melded and unmelded in a full position": (
+        ("[R1 R2 R3] / 1*{R4} / {} / 1", "--unmelded"),
+        "--unmelded contradicts the * of the rack: its player has made the initial meld",
+    ),
+    "a record as JSON": (
+        ("--record", "no.txt", "--json"),
+        "--json is for positions; for programs, the service reviews records (ReviewGame)",
+    ),
     "no rack": (("[R1 R2 R3] + R4",), "'R4' is not a rack: expected {tiles}"),
-    "tiles of other games": (("[R1 R2 R3] + {G4}",), "G4 occurs 1 times; the tile set has it 0 times"),
-    "tiles too often": (("[R1 R2 R3] + {R1 R1}",), "R1 occurs 3 times; the tile set has it 2 times"),
+    "tiles of other games": (("[R1 R2 R3] + *{G4}",), "G4 occurs 1 times; the tile set has it 0 times"),
+    "tiles too often": (("[R1 R2 R3] + *{R1 R1}",), "R1 occurs 3 times; the tile set has it 2 times"),
     "tiles too often elsewhere": ((". / 1*{R1} 2{R1} / {R1} / 1",), "R1 occurs 3 times; the tile set has it 2 times"),
     "nobody's turn": ((". / 1*{R1} / {} / 2",), "it is the turn of seat 2, which has no rack"),
     "a seat twice": ((". / 1*{R1} 1*{R2} / {} / 1",), "the position has two racks of one seat"),
-    "no preset": ((".+{}", "--preset", "sabr"), "--preset sabr: unknown preset; did you mean SABRA?"),
+    "no preset": ((".+*{}", "--preset", "sabr"), "--preset sabr: unknown preset; did you mean SABRA?"),
     "no option": (
-        (".+{}", "--option", "runwrap=OFF"),
+        (".+*{}", "--option", "runwrap=OFF"),
         "--option runwrap=OFF: unknown option 'runwrap'; did you mean run_wrap?",
     ),
     "no option at all": (
-        (".+{}", "--option", "zzz"),
+        (".+*{}", "--option", "zzz"),
         "--option zzz: unknown option 'zzz'; docs/options.md lists all options",
     ),
     "no value": (
-        (".+{}", "--option", "run_wrap=UP"),
+        (".+*{}", "--option", "run_wrap=UP"),
         "--option run_wrap=UP: invalid value 'UP' for run_wrap: expected OFF or ONE_HIGH or CYCLIC",
     ),
     "no truth": (
-        (".+{}", "--option", "jokers_may_lead=2"),
+        (".+*{}", "--option", "jokers_may_lead=2"),
         "--option jokers_may_lead=2: invalid value '2' for jokers_may_lead: expected FALSE or TRUE",
     ),
     "no number": (
-        (".+{}", "--option", "geometry_copies=two"),
+        (".+*{}", "--option", "geometry_copies=two"),
         "--option geometry_copies=two: invalid value 'two' for geometry_copies: expected a number",
     ),
     "a number out of range": (
-        (".+{}", "--option", "geometry_copies=9"),
+        (".+*{}", "--option", "geometry_copies=9"),
         "--option geometry_copies: the value of the option is out of range (9): expected 2 or 3",
     ),
     "a number out of a wide range": (
-        (".+{}", "--option", "score_joker_penalty=101"),
+        (".+*{}", "--option", "score_joker_penalty=101"),
         "--option score_joker_penalty: the value of the option is out of range (101): expected 0 to 100",
     ),
     "a number between those in range": (
-        (".+{}", "--option", "geometry_jokers=3"),
+        (".+*{}", "--option", "geometry_jokers=3"),
         "--option geometry_jokers: the value of the option is out of range (3): expected 0 or 2 or 4",
     ),
     "options that conflict": (
-        (".+{}", "--option", "match_rounds=3"),
+        (".+*{}", "--option", "match_rounds=3"),
         "--option match_rounds and match_end: the options conflict (3); docs/options.md lists the conflicts",
     ),
     "no River": (
-        ("[R1 R2 R3] + {R4}", "--river", "R5"),
+        ("[R1 R2 R3] + *{R4}", "--river", "R5"),
         "--river: these rules have no River; add --option turn_draw=TWO_RIVER",
     ),
     "cards of no color": (
-        ("[3H 4H 5H] + {G6}", "--cards"),
+        ("[3H 4H 5H] + *{G6}", "--cards"),
         "'G6' is not a card: expected a rank A, 2 to 10, J, Q or K with a suit H, D, C or S, or *",
     ),
 }
@@ -251,7 +344,7 @@ def test_a_closed_output_pipe_is_not_an_error() -> None:
     os.close(reader)
     with os.fdopen(writer, "wb") as gone:
         ran = subprocess.run(
-            [*COMMAND, "[R3 R4 R5] + {R6}"], cwd=ROOT, stdout=gone, stderr=subprocess.PIPE, check=False
+            [*COMMAND, "[R3 R4 R5] + *{R6}"], cwd=ROOT, stdout=gone, stderr=subprocess.PIPE, check=False
         )
     assert (ran.returncode, ran.stderr) == (0, b"")
 
@@ -266,7 +359,9 @@ def test_a_closed_output_pipe_is_not_an_error() -> None:
 )
 def test_a_write_error_on_the_output_prints_no_traceback(to: str, status: int, error: str) -> None:
     shell = ["/bin/sh", "-c", f'exec "$@" {to}', "sh"]
-    ran = subprocess.run([*shell, *COMMAND, "[R3 R4 R5] + {R6}"], cwd=ROOT, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        [*shell, *COMMAND, "[R3 R4 R5] + *{R6}"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert (ran.returncode, ran.stderr) == (status, error)
 
 
@@ -286,7 +381,7 @@ def test_ctrl_c_ends_a_search_without_a_traceback(
 
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "ten", "9999999"])
 def test_a_budget_must_be_a_number_of_milliseconds(text: str) -> None:
-    ran = analyze(".+{}", f"--budget-ms={text}")
+    ran = analyze(".+*{}", f"--budget-ms={text}")
     assert ran.status == 2
     assert f"argument --budget-ms: '{text}' is not a number of milliseconds from 1 to 600000" in ran.error
 

@@ -59,7 +59,9 @@ SCORE = f"/{SERVICE}/ScoreRound"
 RUN = meld_pb2.Meld(tiles=[tile_pb2.TILE_RED_11, tile_pb2.TILE_RED_12, tile_pb2.TILE_RED_13])
 SEARCHING = ruleset_of({"joker_retrieval_mode": "LOCKED"})
 """Rules that need a search."""
-TURN = vs.ValidateTurnRequest(ruleset=SEARCHING, table_after=[RUN], rack=RUN.tiles).SerializeToString()
+TURN = vs.ValidateTurnRequest(
+    ruleset=SEARCHING, table_after=[RUN], rack=RUN.tiles, has_melded=False
+).SerializeToString()
 """A legal turn that SlowCalls answers."""
 BATCH = f"/{SERVICE}/BatchValidateTurns"
 TURNS = vs.BatchValidateTurnsRequest(turns=[vs.ValidateTurnRequest.FromString(TURN)]).SerializeToString()
@@ -359,7 +361,7 @@ async def test_compressed_messages_are_accepted_and_large_ones_rejected(both: Bo
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_error_names_field_and_reason(both: Both) -> None:
-    turn = vs.ValidateTurnRequest(rack=[tile_pb2.TILE_UNSPECIFIED]).SerializeToString()
+    turn = vs.ValidateTurnRequest(rack=[tile_pb2.TILE_UNSPECIFIED], has_melded=True).SerializeToString()
     refused = await refusal(both.validation.call(VALIDATE, turn))
     assert (error_info(refused).reason, field_violations(refused)) == ("TILE_UNKNOWN", ["rack[0]"])
     stream = both.validation.stream()

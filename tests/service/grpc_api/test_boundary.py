@@ -560,7 +560,9 @@ async def request_ids(client: Client, sent: str | None) -> list[str]:
     await good
     with pytest.raises(grpc.aio.AioRpcError) as refusal:
         await client.games.GetGame(gs.GetGameRequest(game_id="0" * 32), metadata=metadata)
-    stream = client.validation.StreamValidateTurns(iter([vs.StreamValidateTurnsRequest()]), metadata=metadata)
+    stream = client.validation.StreamValidateTurns(
+        iter([vs.StreamValidateTurnsRequest(turn=vs.ValidateTurnRequest(has_melded=True))]), metadata=metadata
+    )
     assert len([answer async for answer in stream]) == 1
     return [
         request_id(grpc.aio.Metadata(*await good.trailing_metadata())),
@@ -702,7 +704,7 @@ async def test_a_server_that_is_asked_to_stop_ends_all_streams_and_itself_at_onc
         await reflection.write(reflection_pb2.ServerReflectionRequest(list_services=""))
         assert (await reflection.read()).list_services_response.service
         validation = client.validation.StreamValidateTurns()
-        await validation.write(vs.StreamValidateTurnsRequest())
+        await validation.write(vs.StreamValidateTurnsRequest(turn=vs.ValidateTurnRequest(has_melded=True)))
         assert isinstance(await validation.read(), vs.StreamValidateTurnsResponse)
         health = statuses(client, "")
         assert await anext(health) == SERVING

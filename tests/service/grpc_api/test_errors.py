@@ -456,7 +456,7 @@ async def workers_die(_redis_url: str) -> AsyncIterator[Stage]:
 
 def scripted(script: Script) -> an.HasLegalTurnRequest:
     """Asks a scripted worker."""
-    position = an.Position(rack=as_tiles([script]))
+    position = an.Position(rack=as_tiles([script]), has_melded=True)
     return an.HasLegalTurnRequest(position=position, time_limit=Duration(seconds=10))
 
 
@@ -680,9 +680,10 @@ def message(rpc: str, **fields: object) -> Message:
 
 
 POSITIONS: dict[str, dict[str, object]] = {
-    "HasLegalTurn": {"position": an.Position()},
-    "SuggestTurn": {"position": an.Position()},
-    "BatchSuggestTurns": {"positions": [an.Position()]},
+    "SuggestTurn": {"position": an.Position(has_melded=True)},
+    "HasLegalTurn": {"position": an.Position(has_melded=True)},
+    "BatchSuggestTurns": {"positions": [an.Position(has_melded=True)]},
+    "FormatPosition": {"position": an.Position(has_melded=True)},
     "ParsePosition": {"text": ". + {}"},
     **{key: {"record": record_pb2.GameRecord()} for key in WITH_RECORD},
 }
@@ -742,7 +743,7 @@ INVALID_FIELDS: dict[str, tuple[str, object]] = {
     "ListRulesets": ("page_token", "?"),
     "ListMessages": ("language", "?"),
     "ValidateTurn": ("rack", [1] * 129),
-    "BatchValidateTurns": ("turns", [vs.ValidateTurnRequest()] * 101),
+    "BatchValidateTurns": ("turns", [vs.ValidateTurnRequest(has_melded=True)] * 101),
     "StreamValidateTurns": ("correlation_id", "x" * 65),
     "ScoreRound": ("racks", [vs.RackToScore(seat=1)]),
     **dict.fromkeys(ANALYZING, ("time_limit", Duration(seconds=61))),
@@ -878,13 +879,13 @@ def with_ruleset(reason: str) -> Preparation:
 
     async def prepare(_stage: Stage, rpc: str) -> Ask:
         if rpc == "StreamValidateTurns":
-            turn = vs.ValidateTurnRequest(ruleset=rules)
+            turn = vs.ValidateTurnRequest(ruleset=rules, has_melded=True)
             return Ask(vs.StreamValidateTurnsRequest(turn=turn), fields=[f"turn.{field}" for field in fields])
         if rpc in WITH_RECORD:
             request = message(rpc, record=record_pb2.GameRecord(ruleset=rules))
             return Ask(request, fields=[f"record.{field}" for field in fields])
         if rpc in {"SuggestTurn", "HasLegalTurn"}:
-            request, prefix = position_message(rpc, an.Position(ruleset=rules))
+            request, prefix = position_message(rpc, an.Position(ruleset=rules, has_melded=True))
             return Ask(request, fields=[prefix + field for field in fields])
         named = {"name": "Cleo"} if rpc == "JoinOrCreateGame" else {}
         return Ask(message(rpc, ruleset=rules, **named), fields=fields)
@@ -910,7 +911,7 @@ def turn_message(rpc: str, turn: vs.ValidateTurnRequest) -> tuple[Message, str]:
         case "ValidateTurn":
             return turn, ""
         case "BatchValidateTurns":
-            return vs.BatchValidateTurnsRequest(turns=[vs.ValidateTurnRequest(), turn]), "turns[1]."
+            return vs.BatchValidateTurnsRequest(turns=[vs.ValidateTurnRequest(has_melded=True), turn]), "turns[1]."
         case _:
             return vs.StreamValidateTurnsRequest(turn=turn), "turn."
 
@@ -918,7 +919,7 @@ def turn_message(rpc: str, turn: vs.ValidateTurnRequest) -> tuple[Message, str]:
 def position_message(rpc: str, position: an.Position) -> tuple[Message, str]:
     """Returns a request with a position, and the path of the position's fields."""
     if rpc == "BatchSuggestTurns":
-        return an.BatchSuggestTurnsRequest(positions=[an.Position(), position]), "positions[1]."
+        return an.BatchSuggestTurnsRequest(positions=[an.Position(has_melded=True), position]), "positions[1]."
     return message(rpc, position=position), "position."
 
 
@@ -954,17 +955,17 @@ def with_table(place: str, table: list[meld_pb2.Meld]) -> Preparation:
             case "ExplainTurn":
                 return Ask(an.ExplainTurnRequest(table_after=table), fields=[place.format("table_after")])
             case "FormatPosition":
-                position = an.Position(table=table)
+                position = an.Position(table=table, has_melded=True)
                 return Ask(an.FormatPositionRequest(position=position), fields=[place.format("position.table")])
             case _ if rpc in WITH_RECORD:
                 move = record_pb2.RecordedMove(kind=record_pb2.MOVE_KIND_PLAY, table=table)
                 request = message(rpc, record=record_pb2.GameRecord(moves=[move]))
                 return Ask(request, fields=[place.format("record.moves[0].table")])
             case _ if rpc in ANALYZING:
-                request, prefix = position_message(rpc, an.Position(table=table))
+                request, prefix = position_message(rpc, an.Position(table=table, has_melded=True))
                 return Ask(request, fields=[prefix + place.format("table")])
             case _:
-                request, prefix = turn_message(rpc, vs.ValidateTurnRequest(table_after=table))
+                request, prefix = turn_message(rpc, vs.ValidateTurnRequest(table_after=table, has_melded=True))
                 return Ask(request, fields=[prefix + place.format("table_after")])
 
     prepare.__name__ = place.format("table")
@@ -987,10 +988,11 @@ def with_position(field: str, position: an.Position) -> Preparation:
 
 
 BAD_POSITIONS = [
-    ("MALFORMED_TABLE", "table[0]", an.Position(table=table_of([MeldText(("R1", "R2", "R4"))]))),
-    ("TILE_UNKNOWN", "rack[1]", an.Position(rack=as_tiles([1, 80]))),
-    ("POSITION_IMPOSSIBLE", "rack", an.Position(rack=as_tiles([1, 1, 1]))),
-    ("POSITION_IMPOSSIBLE", "river", an.Position(river=as_tiles([1]))),
+    ("MALFORMED_TABLE", "table[0]", an.Position(table=table_of([MeldText(("R1", "R2", "R4"))]), has_melded=True)),
+    ("TILE_UNKNOWN", "rack[1]", an.Position(rack=as_tiles([1, 80]), has_melded=True)),
+    ("POSITION_IMPOSSIBLE", "rack", an.Position(rack=as_tiles([1, 1, 1]), has_melded=True)),
+    ("POSITION_IMPOSSIBLE", "river", an.Position(river=as_tiles([1]), has_melded=True)),
+    ("FIELD_INVALID", "has_melded", an.Position(rack=as_tiles([1]))),
 ]
 for _reason, _field, _position in BAD_POSITIONS:
     case(_reason, *WITH_POSITION)(with_position(_field, _position))
@@ -1160,20 +1162,20 @@ RIVER_MESSAGE = ruleset_pb2.Ruleset(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER)
 
 @case("TILE_UNKNOWN", *JUDGING)
 async def _river(_stage: Stage, rpc: str) -> Ask:
-    turn = vs.ValidateTurnRequest(ruleset=RIVER_MESSAGE, river=as_tiles([1, 80]))
+    turn = vs.ValidateTurnRequest(ruleset=RIVER_MESSAGE, river=as_tiles([1, 80]), has_melded=True)
     request, prefix = turn_message(rpc, turn)
     return Ask(request, fields=[f"{prefix}river[1]"])
 
 
 @case("TILE_UNKNOWN", *JUDGING)
 async def _drawn(_stage: Stage, rpc: str) -> Ask:
-    request, prefix = turn_message(rpc, vs.ValidateTurnRequest(tile_drawn=as_tiles([80])[0]))
+    request, prefix = turn_message(rpc, vs.ValidateTurnRequest(tile_drawn=as_tiles([80])[0], has_melded=True))
     return Ask(request, fields=[f"{prefix}tile_drawn"])
 
 
 @case("FIELD_INVALID", *JUDGING)
 async def _long_river(_stage: Stage, rpc: str) -> Ask:
-    turn = vs.ValidateTurnRequest(ruleset=RIVER_MESSAGE, river=as_tiles([1] * 129))
+    turn = vs.ValidateTurnRequest(ruleset=RIVER_MESSAGE, river=as_tiles([1] * 129), has_melded=True)
     request, prefix = turn_message(rpc, turn)
     return Ask(request, fields=[f"{prefix}river"])
 
@@ -1186,7 +1188,7 @@ async def _no_revision(stage: Stage, rpc: str) -> Ask:
 @case("MALFORMED_TABLE", *JUDGING)
 async def _table_before(_stage: Stage, rpc: str) -> Ask:
     no_meld = table_of([MeldText(("R1", "R2", "R4"))])
-    request, prefix = turn_message(rpc, vs.ValidateTurnRequest(table_before=no_meld))
+    request, prefix = turn_message(rpc, vs.ValidateTurnRequest(table_before=no_meld, has_melded=True))
     return Ask(request, fields=[f"{prefix}table_before[0]"])
 
 
@@ -1196,7 +1198,7 @@ async def _rack(_stage: Stage, rpc: str) -> Ask:
     if rpc == "ScoreRound":
         racks = [vs.RackToScore(seat=1), vs.RackToScore(seat=2, rack=unknown)]
         return Ask(vs.ScoreRoundRequest(racks=racks), fields=["racks[1].rack[0]"])
-    turn = vs.ValidateTurnRequest(rack=unknown)
+    turn = vs.ValidateTurnRequest(rack=unknown, has_melded=True)
     request, prefix = turn_message(rpc, turn)
     return Ask(request, fields=[f"{prefix}rack[0]"])
 
@@ -1207,34 +1209,42 @@ async def _a_face_too_often(_stage: Stage, rpc: str) -> Ask:
         racks = [vs.RackToScore(seat=seat, rack=tiles_of(("R1", "R1"))) for seat in (1, 2)]
         return Ask(vs.ScoreRoundRequest(racks=racks), fields=["racks"])
     table = table_of([MeldText(("R1", "B1", "K1"))])
-    request, prefix = turn_message(rpc, vs.ValidateTurnRequest(table_before=table, rack=tiles_of(("R1", "R1"))))
+    request, prefix = turn_message(
+        rpc, vs.ValidateTurnRequest(table_before=table, rack=tiles_of(("R1", "R1")), has_melded=True)
+    )
     return Ask(request, fields=[f"{prefix}rack"])
 
 
 @case("POSITION_IMPOSSIBLE", *JUDGING)
 async def _a_color_of_another_game(_stage: Stage, rpc: str) -> Ask:
-    request, prefix = turn_message(rpc, vs.ValidateTurnRequest(rack=[tile_pb2.TILE_GREEN_1]))
+    request, prefix = turn_message(rpc, vs.ValidateTurnRequest(rack=[tile_pb2.TILE_GREEN_1], has_melded=True))
     return Ask(request, fields=[f"{prefix}rack"])
 
 
 @case("POSITION_IMPOSSIBLE", *JUDGING)
 async def _too_often_with_the_river(_stage: Stage, rpc: str) -> Ask:
-    turn = vs.ValidateTurnRequest(ruleset=RIVER_MESSAGE, river=as_tiles([1, 1]), rack=as_tiles([1]))
+    turn = vs.ValidateTurnRequest(ruleset=RIVER_MESSAGE, river=as_tiles([1, 1]), rack=as_tiles([1]), has_melded=True)
     request, prefix = turn_message(rpc, turn)
     return Ask(request, fields=[f"{prefix}rack"])
 
 
 @case("POSITION_IMPOSSIBLE", *JUDGING)
 async def _no_river(_stage: Stage, rpc: str) -> Ask:
-    request, prefix = turn_message(rpc, vs.ValidateTurnRequest(river=as_tiles([1])))
+    request, prefix = turn_message(rpc, vs.ValidateTurnRequest(river=as_tiles([1]), has_melded=True))
     return Ask(request, fields=[f"{prefix}river"])
 
 
 @case("POSITION_IMPOSSIBLE", *JUDGING)
 async def _drawn_and_gone(_stage: Stage, rpc: str) -> Ask:
-    turn = vs.ValidateTurnRequest(rack=as_tiles([1, 2]), tile_drawn=tile_pb2.TILE_RED_3)
+    turn = vs.ValidateTurnRequest(rack=as_tiles([1, 2]), tile_drawn=tile_pb2.TILE_RED_3, has_melded=True)
     request, prefix = turn_message(rpc, turn)
     return Ask(request, fields=[f"{prefix}tile_drawn"])
+
+
+@case("FIELD_INVALID", *JUDGING)
+async def _melded_or_not(_stage: Stage, rpc: str) -> Ask:
+    request, prefix = turn_message(rpc, vs.ValidateTurnRequest(rack=as_tiles([1])))
+    return Ask(request, fields=[f"{prefix}has_melded"])
 
 
 @case("POSITION_IMPOSSIBLE", "ScoreRound")
@@ -1817,7 +1827,10 @@ def size_of(refusal: grpc.aio.AioRpcError) -> int:
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_error_in_a_batch_names_the_turn_and_its_ruleset(stages: Stages) -> None:
     stage = await stages.at(usual)
-    turns = [vs.ValidateTurnRequest(), vs.ValidateTurnRequest(ruleset=ruleset_pb2.Ruleset(players_min=1))]
+    turns = [
+        vs.ValidateTurnRequest(has_melded=True),
+        vs.ValidateTurnRequest(ruleset=ruleset_pb2.Ruleset(players_min=1), has_melded=True),
+    ]
     request = vs.BatchValidateTurnsRequest(turns=turns)
     refusal = await refusal_of(stage.client, RPCS["BatchValidateTurns"], Ask(request))
     assert field_violations(refusal) == ["turns[1].ruleset.players_min"]

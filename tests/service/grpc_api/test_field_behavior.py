@@ -32,6 +32,7 @@ RPCS: list[MethodDescriptor] = [rpc for service in CONTRACT for rpc in service.m
 VALUES: dict[str, Callable[[GameAtHand], Any]] = {
     "expected_revision": lambda _: 4,
     "game_id": lambda game: game.game_id,
+    "has_melded": lambda _: True,
     "level": lambda _: game_pb2.BOT_LEVEL_EASY,
     "name": lambda _: "Eve",
     "play_revision": lambda _: 1,

@@ -126,7 +126,7 @@ class Scene:
 async def scene_on(
     client: Client, store: GameStore, clock: FakeClock, stored: Callable[[], Mapping[object, object]]
 ) -> Scene:
-    game = await client.new_game(PLAYERS)
+    game = await client.new_game(PLAYERS, ruleset=ruleset_pb2.Ruleset(hints=ruleset_pb2.HINTS_TURN))
     for _ in range(PLAYERS):
         await game.draw()
     late = (await game.see()).turn.seat
@@ -190,21 +190,23 @@ def usual_requests(scene: Scene) -> dict[str, Message]:
         "SaveDraft": ts.SaveDraftRequest(game_id=game_id, expected_revision=scene.revision),
         "ClaimError": ts.ClaimErrorRequest(game_id=game_id, play_revision=1),
         "ValidateMelds": vs.ValidateMeldsRequest(melds=[meld_pb2.Meld()]),
-        "ValidateTurn": vs.ValidateTurnRequest(),
-        "BatchValidateTurns": vs.BatchValidateTurnsRequest(turns=[vs.ValidateTurnRequest()]),
-        "StreamValidateTurns": vs.StreamValidateTurnsRequest(correlation_id="1"),
+        "ValidateTurn": vs.ValidateTurnRequest(has_melded=True),
+        "BatchValidateTurns": vs.BatchValidateTurnsRequest(turns=[vs.ValidateTurnRequest(has_melded=True)]),
+        "StreamValidateTurns": vs.StreamValidateTurnsRequest(
+            turn=vs.ValidateTurnRequest(has_melded=True), correlation_id="1"
+        ),
         "ScoreRound": vs.ScoreRoundRequest(racks=[vs.RackToScore(seat=1), vs.RackToScore(seat=2, rack=as_tiles([1]))]),
         "ListRulesets": vs.ListRulesetsRequest(page_size=1),
         "ListMessages": vs.ListMessagesRequest(language="de"),
-        "SuggestTurn": an.SuggestTurnRequest(position=an.Position()),
-        "HasLegalTurn": an.HasLegalTurnRequest(position=an.Position()),
+        "SuggestTurn": an.SuggestTurnRequest(position=an.Position(has_melded=True)),
+        "HasLegalTurn": an.HasLegalTurnRequest(position=an.Position(has_melded=True)),
         "ArrangeTiles": an.ArrangeTilesRequest(tiles=as_tiles([1, 2, 3])),
-        "BatchSuggestTurns": an.BatchSuggestTurnsRequest(positions=[an.Position()]),
+        "BatchSuggestTurns": an.BatchSuggestTurnsRequest(positions=[an.Position(has_melded=True)]),
         "ExplainTurn": an.ExplainTurnRequest(table_after=[meld_pb2.Meld(tiles=as_tiles([1, 2, 3]))]),
         "ImportRecord": an.ImportRecordRequest(record=record_pb2.GameRecord()),
         "ReviewGame": an.ReviewGameRequest(record=A_RECORD),
         "ParsePosition": an.ParsePositionRequest(text=". + {}"),
-        "FormatPosition": an.FormatPositionRequest(),
+        "FormatPosition": an.FormatPositionRequest(position=an.Position(has_melded=True)),
         "Check": health_pb2.HealthCheckRequest(),
         "List": health_pb2.HealthListRequest(),
         "Watch": health_pb2.HealthCheckRequest(),
@@ -522,7 +524,9 @@ async def test_text_that_is_not_utf8_is_an_invalid_argument(scene: Scene, rpc: s
 async def test_malformed_bytes_end_a_stream_after_the_answers_before_them(scene: Scene) -> None:
     path = "/rummikub.v1.ValidationService/StreamValidateTurns"
     streams: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = scene.client.channel.stream_stream(path)
-    good = vs.StreamValidateTurnsRequest(correlation_id="good").SerializeToString()
+    good = vs.StreamValidateTurnsRequest(
+        turn=vs.ValidateTurnRequest(has_melded=True), correlation_id="good"
+    ).SerializeToString()
     call = streams(iter([good, good, b"\xff", good]))
     answers = [await call.read(), await call.read()]
     with pytest.raises(grpc.aio.AioRpcError) as refusal:
@@ -593,11 +597,11 @@ def tile_lists(scene: Scene, numbers: list[int]) -> list[tuple[str, Message, str
     declared = [meld_pb2.Meld(declared_faces=tiles)]
     river = ruleset_pb2.Ruleset(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER)
     turns = {
-        "table_before[0].tiles": vs.ValidateTurnRequest(table_before=table),
-        "table_after[0].tiles": vs.ValidateTurnRequest(table_after=table),
-        "table_after[0].declared_faces": vs.ValidateTurnRequest(table_after=declared),
-        "rack": vs.ValidateTurnRequest(rack=tiles),
-        "river": vs.ValidateTurnRequest(ruleset=river, river=tiles),
+        "table_before[0].tiles": vs.ValidateTurnRequest(table_before=table, has_melded=True),
+        "table_after[0].tiles": vs.ValidateTurnRequest(table_after=table, has_melded=True),
+        "table_after[0].declared_faces": vs.ValidateTurnRequest(table_after=declared, has_melded=True),
+        "rack": vs.ValidateTurnRequest(rack=tiles, has_melded=True),
+        "river": vs.ValidateTurnRequest(ruleset=river, river=tiles, has_melded=True),
     }
     draft = ts.SaveDraftRequest(
         game_id=scene.game.game_id, expected_revision=scene.revision, draft=game_pb2.Draft(table=table)
@@ -615,10 +619,10 @@ def tile_lists(scene: Scene, numbers: list[int]) -> list[tuple[str, Message, str
         found.append(("BatchValidateTurns", vs.BatchValidateTurnsRequest(turns=[turn]), f"turns[0].{place}"))
         found.append(("StreamValidateTurns", vs.StreamValidateTurnsRequest(turn=turn), f"turn.{place}"))
     positions = {
-        "table[0].tiles": an.Position(table=table),
-        "table[0].declared_faces": an.Position(table=declared),
-        "rack": an.Position(rack=tiles),
-        "river": an.Position(ruleset=river, river=tiles),
+        "table[0].tiles": an.Position(table=table, has_melded=True),
+        "table[0].declared_faces": an.Position(table=declared, has_melded=True),
+        "rack": an.Position(rack=tiles, has_melded=True),
+        "river": an.Position(ruleset=river, river=tiles, has_melded=True),
     }
     for place, position in positions.items():
         found.append(("SuggestTurn", an.SuggestTurnRequest(position=position), f"position.{place}"))
@@ -660,10 +664,10 @@ async def test_more_melds_than_a_request_may_carry_are_refused(scene: Scene) -> 
             "draft.table",
         ),
         ("ValidateMelds", vs.ValidateMeldsRequest(melds=many), "melds"),
-        ("ValidateTurn", vs.ValidateTurnRequest(table_before=many), "table_before"),
-        ("ValidateTurn", vs.ValidateTurnRequest(table_after=many), "table_after"),
-        ("SuggestTurn", an.SuggestTurnRequest(position=an.Position(table=many)), "position.table"),
-        ("HasLegalTurn", an.HasLegalTurnRequest(position=an.Position(table=many)), "position.table"),
+        ("ValidateTurn", vs.ValidateTurnRequest(table_before=many, has_melded=True), "table_before"),
+        ("ValidateTurn", vs.ValidateTurnRequest(table_after=many, has_melded=True), "table_after"),
+        ("SuggestTurn", an.SuggestTurnRequest(position=an.Position(table=many, has_melded=True)), "position.table"),
+        ("HasLegalTurn", an.HasLegalTurnRequest(position=an.Position(table=many, has_melded=True)), "position.table"),
     ]
     for rpc, request, place in requests:
         refusal = await refused(scene, rpc, request, scene.game.as_seat(scene.seat), scene.seat)
@@ -719,7 +723,7 @@ async def test_an_option_that_the_contract_does_not_know_is_not_ignored(scene: S
         ("CreateGame", gs.CreateGameRequest(ruleset=rules)),
         ("ValidateMelds", vs.ValidateMeldsRequest(ruleset=rules)),
         ("ScoreRound", vs.ScoreRoundRequest(ruleset=rules)),
-        ("SuggestTurn", an.SuggestTurnRequest(position=an.Position(ruleset=rules))),
+        ("SuggestTurn", an.SuggestTurnRequest(position=an.Position(ruleset=rules, has_melded=True))),
         ("ArrangeTiles", an.ArrangeTilesRequest(ruleset=rules)),
         ("BatchSuggestTurns", an.BatchSuggestTurnsRequest(ruleset=rules)),
     ]

@@ -179,7 +179,7 @@ async def test_as_many_positions_as_documented_can_be_sent(client: Client) -> No
 async def test_clients_accept_the_answer_to_the_largest_batch_of_invalid_melds(client: Client) -> None:
     """The limit of a client is 4 MiB by default."""
     meld = meld_pb2.Meld(tiles=as_tiles([53, 1, 14, 27, 40, 13, 26, 5] * 2))
-    turn = vs.ValidateTurnRequest(table_after=[meld] * MELDS_MAX)
+    turn = vs.ValidateTurnRequest(table_after=[meld] * MELDS_MAX, has_melded=True)
     request = vs.BatchValidateTurnsRequest(turns=[turn] * BATCH_MAX)
     assert request.ByteSize() > 0.9 * Settings().max_message_bytes
     assert len((await client.validation.BatchValidateTurns(request)).turns) == BATCH_MAX

@@ -169,7 +169,7 @@ def disturbed(sent: WireTurn, rng: random.Random) -> WireTurn:
         "river": lambda: (rng.choice(NUMBERS), 1),
         "river_index": lambda: rng.choice((0, 1, 7)),
         "drawn": lambda: rng.choice((*sent.rack, *NUMBERS)),
-        "has_melded": lambda: not sent.has_melded,
+        "has_melded": lambda: rng.choice((None, not sent.has_melded)),
         "calls_rummikub": lambda: True,
         "ruleset": lambda: rng.choice(RULESETS),
     }
@@ -286,6 +286,7 @@ NEW_MELDS = tuple(WireMeld(tuple(range(first, end))) for first in (14, 27, 40) f
         pytest.param(turn(QUICK) + part(UNKNOWN, bytes(5_000)), id="bytes"),
         pytest.param(turn(QUICK) + part(UNKNOWN, b"1"), id="another contract"),
         pytest.param(turn(replace(QUICK, rack=(6, 127))), id="fault"),
+        pytest.param(turn(replace(QUICK, has_melded=None)), id="no choice"),
         pytest.param(turn(QUICK) + b"\x08", id="no message"),
     ],
 )
@@ -395,7 +396,7 @@ def test_what_no_contract_knows_is_not_remembered(validation: Validator) -> None
     try:
         for count in range(20):
             meld = wire.meld(WireMeld((3, 4, 5))) + part(UNKNOWN, bytes(MUCH + count))
-            assert isinstance(validation.validate_turn(part(2, meld) + part(3, meld)), bytes)
+            assert isinstance(validation.validate_turn(part(2, meld) + part(3, meld) + number(5, 1)), bytes)
             assert isinstance(validation.validate_melds(part(2, meld)), bytes)
         remembered, _ = tracemalloc.get_traced_memory()
     finally:

@@ -172,7 +172,9 @@ class Position(_message.Message):
     HAS_MELDED_FIELD_NUMBER: _builtins.int
     RIVER_FIELD_NUMBER: _builtins.int
     has_melded: _builtins.bool
-    """Whether the player has made the initial meld in an earlier turn."""
+    """Whether the player has made the initial meld in an earlier turn. Set it also if it is false; unset, it is refused
+    (INVALID_ARGUMENT, FIELD_INVALID).
+    """
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules. Unset: the preset SABRA; in a batch, the ruleset of the batch."""
@@ -195,14 +197,16 @@ class Position(_message.Message):
         ruleset: _ruleset_pb2.Ruleset | None = ...,
         table: _abc.Iterable[_meld_pb2.Meld] | None = ...,
         rack: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
-        has_melded: _builtins.bool = ...,
+        has_melded: _builtins.bool | None = ...,
         river: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_has_melded", b"_has_melded", "has_melded", b"has_melded", "ruleset", b"ruleset"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["has_melded", b"has_melded", "rack", b"rack", "river", b"river", "ruleset", b"ruleset", "table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_has_melded", b"_has_melded", "has_melded", b"has_melded", "rack", b"rack", "river", b"river", "ruleset", b"ruleset", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__has_melded: _TypeAlias = _typing.Literal["has_melded"]  # noqa: Y015
+    _WhichOneofArgType__has_melded: _TypeAlias = _typing.Literal["_has_melded", b"_has_melded"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__has_melded) -> _WhichOneofReturnType__has_melded | None: ...
 
 Global___Position: _TypeAlias = Position  # noqa: Y015
 
@@ -1085,8 +1089,9 @@ class ParsePositionRequest(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     CARDS_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """The position of a player, `[R3 R4 R5] + {R2 R9}`, who has melded; or of a round, `table / racks / pool / seat`, as in
-    `[R3 R4 R5] / 1*{R2 B5} 2{K1 J} / {R7 O8} / 1` (docs/record.md). At most 16384 characters.
+    """The position of a player, `[R3 R4 R5] + *{R2 R9}`, or of a round, `table / racks / pool / seat`, as in
+    `[R3 R4 R5] / 1*{R2 B5} 2{K1 J} / {R7 O8} / 1` (docs/record.md). A `*` before a rack: its player has melded. At most
+    16384 characters.
     """
     cards: _builtins.bool
     """Whether the tiles have the names of playing cards: `7H`, `*`."""
@@ -1161,9 +1166,7 @@ class FormatPositionRequest(_message.Message):
     """Whether to use the names of playing cards. Green and purple tiles have none (FIELD_INVALID)."""
     @_builtins.property
     def position(self) -> Global___Position:
-        """The position of the player to move. Its ruleset and River are not part of the text. Without racks, has_melded is not
-        either.
-        """
+        """The position of the player to move. Its ruleset and River are not part of the text."""
 
     @_builtins.property
     def racks(self) -> _containers.RepeatedCompositeFieldContainer[Global___PositionRack]:

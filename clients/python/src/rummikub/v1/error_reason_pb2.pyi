@@ -87,14 +87,15 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     other changes preceded each of its sixteen attempts. Metadata: `revision`, the current one.
     """
     ERROR_REASON_ETAG_MISMATCH: _ErrorReason.ValueType  # 214
-    """ABORTED. The etag is not the game's etag at this revision: the caller saw a history that the store has lost. Read
-    the game again. Metadata: `revision`.
+    """ABORTED. The etag is not the game's etag at this revision: the caller sent that of another game or revision, or saw
+    changes that the store has lost. Read the game again. Metadata: `revision`.
     """
     ERROR_REASON_DUPLICATE_REQUEST: _ErrorReason.ValueType  # 215
     """ABORTED. The request id was already used with different content."""
     ERROR_REASON_HISTORY_UNAVAILABLE: _ErrorReason.ValueType  # 216
-    """OUT_OF_RANGE. The event stream no longer contains, or does not yet contain, the revision to resume or list from.
-    Watch from 0, or list from `oldest`. Metadata: `oldest`, `newest`.
+    """OUT_OF_RANGE. The changes after this revision are no longer stored, or the game has not had the revision. Send
+    after_revision 0: WatchGame then starts with a snapshot, ListChanges with the oldest stored change. Metadata:
+    `oldest`, `newest`.
     """
     ERROR_REASON_REDEAL_NOT_ALLOWED: _ErrorReason.ValueType  # 217
     """FAILED_PRECONDITION. The player may not demand a new deal: the option is off, the player has no three pairs of
@@ -425,14 +426,15 @@ ERROR_REASON_STALE_STATE: ErrorReason.ValueType  # 213
 other changes preceded each of its sixteen attempts. Metadata: `revision`, the current one.
 """
 ERROR_REASON_ETAG_MISMATCH: ErrorReason.ValueType  # 214
-"""ABORTED. The etag is not the game's etag at this revision: the caller saw a history that the store has lost. Read
-the game again. Metadata: `revision`.
+"""ABORTED. The etag is not the game's etag at this revision: the caller sent that of another game or revision, or saw
+changes that the store has lost. Read the game again. Metadata: `revision`.
 """
 ERROR_REASON_DUPLICATE_REQUEST: ErrorReason.ValueType  # 215
 """ABORTED. The request id was already used with different content."""
 ERROR_REASON_HISTORY_UNAVAILABLE: ErrorReason.ValueType  # 216
-"""OUT_OF_RANGE. The event stream no longer contains, or does not yet contain, the revision to resume or list from.
-Watch from 0, or list from `oldest`. Metadata: `oldest`, `newest`.
+"""OUT_OF_RANGE. The changes after this revision are no longer stored, or the game has not had the revision. Send
+after_revision 0: WatchGame then starts with a snapshot, ListChanges with the oldest stored change. Metadata:
+`oldest`, `newest`.
 """
 ERROR_REASON_REDEAL_NOT_ALLOWED: ErrorReason.ValueType  # 217
 """FAILED_PRECONDITION. The player may not demand a new deal: the option is off, the player has no three pairs of

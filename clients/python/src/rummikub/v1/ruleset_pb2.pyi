@@ -1563,6 +1563,10 @@ class _HintsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Hints.ValueType
     """Also which tiles of the rack a best turn plays. Evidence: none; our own."""
     HINTS_TURN: _Hints.ValueType  # 4
     """Also the whole turn. Evidence: none; our own."""
+    HINTS_AGAINST_BOTS: _Hints.ValueType  # 5
+    """The whole turn for a player whose opponents and partners are all bots (AddBot); no hints in a game with another
+    person, resigned ones included. Evidence: none; our own.
+    """
 
 class Hints(_Hints, metaclass=_HintsEnumTypeWrapper):
     """Which hints a seat of a running game may get from AnalysisService about its own position (option hints). The option
@@ -1579,6 +1583,10 @@ HINTS_TILES: Hints.ValueType  # 3
 """Also which tiles of the rack a best turn plays. Evidence: none; our own."""
 HINTS_TURN: Hints.ValueType  # 4
 """Also the whole turn. Evidence: none; our own."""
+HINTS_AGAINST_BOTS: Hints.ValueType  # 5
+"""The whole turn for a player whose opponents and partners are all bots (AddBot); no hints in a game with another
+person, resigned ones included. Evidence: none; our own.
+"""
 Global___Hints: _TypeAlias = Hints  # noqa: Y015
 
 class _RacksShown:
@@ -1963,7 +1971,7 @@ class Ruleset(_message.Message):
     values require a contract (OPTIONS_CONFLICT). Evidence: the French article names no number.
     """
     hints: Global___Hints.ValueType
-    """Which hints a seat of a running game may get about its own position. Default TURN."""
+    """Which hints a seat of a running game may get about its own position. Default AGAINST_BOTS."""
     start_by: Global___StartBy.ValueType
     """Who may start the first round. Default HOST."""
     spectators: Global___Spectators.ValueType

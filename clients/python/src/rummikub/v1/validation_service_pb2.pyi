@@ -119,7 +119,9 @@ class ValidateTurnRequest(_message.Message):
     TILE_DRAWN_FIELD_NUMBER: _builtins.int
     CALLS_RUMMIKUB_FIELD_NUMBER: _builtins.int
     has_melded: _builtins.bool
-    """Whether the player has made the initial meld in an earlier turn."""
+    """Whether the player has made the initial meld in an earlier turn. Set it also if it is false; unset, it is refused
+    (INVALID_ARGUMENT, FIELD_INVALID).
+    """
     river_index: _builtins.int
     """The tile of the River that the turn pulls; see PlayTiles.river_index."""
     tile_drawn: _tile_pb2.Tile.ValueType
@@ -157,18 +159,23 @@ class ValidateTurnRequest(_message.Message):
         table_before: _abc.Iterable[_meld_pb2.Meld] | None = ...,
         table_after: _abc.Iterable[_meld_pb2.Meld] | None = ...,
         rack: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
-        has_melded: _builtins.bool = ...,
+        has_melded: _builtins.bool | None = ...,
         river: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
         river_index: _builtins.int | None = ...,
         tile_drawn: _tile_pb2.Tile.ValueType = ...,
         calls_rummikub: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "river_index", b"river_index", "ruleset", b"ruleset"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_has_melded", b"_has_melded", "_river_index", b"_river_index", "has_melded", b"has_melded", "river_index", b"river_index", "ruleset", b"ruleset"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "calls_rummikub", b"calls_rummikub", "has_melded", b"has_melded", "rack", b"rack", "river", b"river", "river_index", b"river_index", "ruleset", b"ruleset", "table_after", b"table_after", "table_before", b"table_before", "tile_drawn", b"tile_drawn"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_has_melded", b"_has_melded", "_river_index", b"_river_index", "calls_rummikub", b"calls_rummikub", "has_melded", b"has_melded", "rack", b"rack", "river", b"river", "river_index", b"river_index", "ruleset", b"ruleset", "table_after", b"table_after", "table_before", b"table_before", "tile_drawn", b"tile_drawn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__has_melded: _TypeAlias = _typing.Literal["has_melded"]  # noqa: Y015
+    _WhichOneofArgType__has_melded: _TypeAlias = _typing.Literal["_has_melded", b"_has_melded"]  # noqa: Y015
     _WhichOneofReturnType__river_index: _TypeAlias = _typing.Literal["river_index"]  # noqa: Y015
     _WhichOneofArgType__river_index: _TypeAlias = _typing.Literal["_river_index", b"_river_index"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__has_melded) -> _WhichOneofReturnType__has_melded | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__river_index) -> _WhichOneofReturnType__river_index | None: ...
 
 Global___ValidateTurnRequest: _TypeAlias = ValidateTurnRequest  # noqa: Y015
