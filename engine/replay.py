@@ -132,6 +132,8 @@ def _with_timeouts(game: Game, event: TurnEvent) -> Game:
     A turn that began with an empty bank is not counted: the player had no time to act.
     """
     match event:
+        case TurnStarted():
+            return game
         case TurnTimedOut(seat):
             player = game.player(seat)
             count = player.timeouts_in_a_row + (player.time_left_ms != 0)

@@ -352,7 +352,7 @@ def see_event(event: Event, seat: int | None) -> EventView:
             return TurnTimedOutView(drawer, len(tiles), tiles if drawer == seat else ())
         case TurnPenalised(drawer, tiles):
             return TurnPenalisedView(drawer, len(tiles), tiles if drawer == seat else ())
-        case RoundEnded(result):
-            return RoundEnded(_open_result(result))
+        case RoundEnded(result, next_round_ms):
+            return RoundEnded(_open_result(result), next_round_ms)
         case _:
             return event

@@ -39,8 +39,8 @@ def returning(game: Game, action: Action) -> tuple[PlayerReturned, ...]:
         case Join() | TimeOut() | StartDueRound() | StandIn() | Resign() | ReturnToSeat() | AnnounceRematch():
             return ()
         case _:
-            is_absent = any(player.stand_in and player.seat == action.seat for player in game.players)
-            return (PlayerReturned(action.seat),) if is_absent else ()
+            absent = [player.seat for player in game.players if player.stand_in]
+            return (PlayerReturned(action.seat),) if action.seat in absent else ()
 
 
 def return_to_seat(game: Game, seat: int) -> tuple[Event, ...] | Refused:

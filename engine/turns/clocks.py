@@ -7,34 +7,40 @@ what was left at its start, so the deadline of a turn also tells when it began.
 from typing import Final
 
 from engine.events import ClockStopped
-from engine.game import Game, Player, Round
-from engine.ruleset import ClockFlag, Ruleset
+from engine.game import Game, Round
+from engine.ruleset import ClockFlag
 from engine.turns.decisions import Context
 
 LONGEST_MS: Final = 14 * 86_400_000
 """Most time that a bank can hold: the longest limit of a turn."""
 
 
-def turn_length_ms(player: Player, ruleset: Ruleset) -> int | None:
+def turn_length_ms(game: Game, seat: int) -> int | None:
     """Returns how long a turn may take: the turn's limit or the player's bank, whichever is less; None without both."""
-    limit_ms = ruleset.turn_time_limit_seconds * 1000 or None
-    if limit_ms is None or player.time_left_ms is None:
-        return player.time_left_ms if limit_ms is None else limit_ms
-    return min(limit_ms, player.time_left_ms)
+    limit_ms = game.ruleset.turn_time_limit_seconds * 1000 or None
+    left_ms = _bank_ms(game, seat)
+    if limit_ms is None or left_ms is None:
+        return left_ms if limit_ms is None else limit_ms
+    return min(limit_ms, left_ms)
 
 
 def stopped_clock(game: Game, round_: Round, context: Context) -> tuple[ClockStopped, ...]:
     """Returns the time that the player has left whose turn ends now; nothing without a bank."""
-    player, ruleset = game.player(round_.turn.seat), game.ruleset
-    left_ms, length_ms, deadline_ms = player.time_left_ms, turn_length_ms(player, ruleset), round_.turn.deadline_ms
+    seat, deadline_ms = round_.turn.seat, round_.turn.deadline_ms
+    left_ms, length_ms = _bank_ms(game, seat), turn_length_ms(game, seat)
     if left_ms is None or length_ms is None or deadline_ms is None:
         return ()
     used_ms = min(max(0, context.now_ms - (deadline_ms - length_ms)), length_ms)
-    return (ClockStopped(player.seat, min(left_ms - used_ms + ruleset.clock_increment_seconds * 1000, LONGEST_MS)),)
+    return (ClockStopped(seat, min(left_ms - used_ms + game.ruleset.clock_increment_seconds * 1000, LONGEST_MS)),)
 
 
 def resigns_by_clock(game: Game, round_: Round) -> bool:
     """Returns whether a player whose turn is overdue has used up the bank and so resigns (clock_flag)."""
-    player, ruleset = game.player(round_.turn.seat), game.ruleset
-    is_empty = player.time_left_ms is not None and player.time_left_ms == turn_length_ms(player, ruleset)
-    return is_empty and ruleset.clock_flag is ClockFlag.RESIGN
+    left_ms = _bank_ms(game, round_.turn.seat)
+    is_empty = left_ms is not None and left_ms == turn_length_ms(game, round_.turn.seat)
+    return is_empty and game.ruleset.clock_flag is ClockFlag.RESIGN
+
+
+def _bank_ms(game: Game, seat: int) -> int | None:
+    """Returns the bank of a player. Most games have none, so it asks the ruleset before it looks for the player."""
+    return game.player(seat).time_left_ms if game.ruleset.clock_total_seconds else None

@@ -8,6 +8,7 @@ from engine.events import (
     Event,
     GameEnded,
     LastChanceStarted,
+    PlayerAbsent,
     PlayerResigned,
     RiverTileLaid,
     RoundEnded,
@@ -48,7 +49,7 @@ def _is_of_another(event: Event, round_: Round) -> bool:
 
 def start_turn(game: Game, seat: int, context: Context) -> TurnStarted:
     """Returns a turn that starts now, with its deadline (R54, turn_time_limit_seconds, clock_total_seconds)."""
-    length_ms = turn_length_ms(game.player(seat), game.ruleset)
+    length_ms = turn_length_ms(game, seat)
     deadline_ms = None if length_ms is None else context.now_ms + length_ms
     return TurnStarted(Turn(seat, deadline_ms, game.revision + 1))
 
@@ -84,7 +85,7 @@ def _consequences(game: Game, round_: Round, event: Event, context: Context) -> 
         return _end_round(game, round_, RoundEnd.WENT_OUT, context)
     if are_one_side(game.active_seats, game.ruleset):
         return _end_round(game, round_, RoundEnd.RESIGNED, context)
-    if game.is_abandoned:
+    if isinstance(event, PlayerAbsent | PlayerResigned) and game.is_abandoned:
         return (_game_ended(game, _winners(game), abandoned=True),)
     if _is_of_another(event, round_):
         return penalize_if_unanimous(game, context)

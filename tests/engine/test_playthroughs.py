@@ -108,7 +108,7 @@ SCENARIOS: Mapping[str, tuple[int, int, Ruleset]] = {
     "time_outs": (0, 2, replace(SABRA, turn_time_limit_seconds=30, score_blocked_points=ScoreBlockedPoints.NORMAL)),
     "several_rounds": (9, 4, replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)),
     "absent_players": (
-        88,
+        24,
         3,
         replace(
             SABRA,

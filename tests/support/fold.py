@@ -27,6 +27,8 @@ def fold(before: Game, change: GameChange) -> Game:
         name = event.WhichOneof("event")
         assert name, f"an event without content in {change}"
         FOLDS[name](game, getattr(event, name), change)
+        if name in ACTIONS:
+            _player(game, getattr(event, name).seat).timeouts_in_a_row = 0
     return game
 
 
@@ -80,7 +82,10 @@ def _round_started(game: Game, event: game_pb2.RoundStarted, _: GameChange) -> N
     game.rack[:] = event.rack
     for name in ("table", "river", "passed_seats", "last_chance_seats", "join_code"):
         game.ClearField(name)
+    game.ClearField("next_round_time")
     for player in game.players:
+        if game.ruleset.clock_total_seconds:
+            player.time_left.FromSeconds(game.ruleset.clock_total_seconds)
         player.tile_count = game.ruleset.deal_hand_size if player.seat in event.turn_order else 0
         player.has_melded = False
 
@@ -124,6 +129,13 @@ def _turn_passed(game: Game, event: game_pb2.TurnPassed, _: GameChange) -> None:
     _pass(game, event.seat)
 
 
+def _turn_timed_out(game: Game, event: game_pb2.TurnTimedOut, change: GameChange) -> None:
+    player = _player(game, event.seat)
+    had_time = not player.HasField("time_left") or player.time_left.ToMilliseconds() > 0
+    player.timeouts_in_a_row += had_time
+    _turn_cut_short(game, event, change)
+
+
 def _turn_cut_short(game: Game, event: game_pb2.TurnTimedOut | game_pb2.TurnPenalised, _: GameChange) -> None:
     if event.tile_count:
         _draw(game, event.seat, event.tile_count, event.tiles)
@@ -132,11 +144,34 @@ def _turn_cut_short(game: Game, event: game_pb2.TurnTimedOut | game_pb2.TurnPena
 
 
 def _player_resigned(game: Game, event: game_pb2.PlayerResigned, _: GameChange) -> None:
-    _player(game, event.seat).resigned = True
+    player = _player(game, event.seat)
+    player.resigned = True
+    if player.is_absent:
+        _leave_to_bot(player, game_pb2.BOT_LEVEL_UNSPECIFIED)
     game.last_chance_seats[:] = [seat for seat in game.last_chance_seats if seat != event.seat]
     if game.turn.seat == event.seat and game.turn.step == game_pb2.TURN_STEP_CHOOSING:
         _take(game, event.seat, 2, game.turn.tiles_drawn)
         _back_to_open(game)
+
+
+def _leave_to_bot(player: Player, level: game_pb2.BotLevel.ValueType) -> None:
+    """Lets a bot play for a player, or, if the level is unspecified, no longer."""
+    player.bot_level = level
+    player.is_absent = level != game_pb2.BOT_LEVEL_UNSPECIFIED
+
+
+def _player_absent(game: Game, event: game_pb2.PlayerAbsent, _: GameChange) -> None:
+    _leave_to_bot(_player(game, event.seat), event.bot_level)
+
+
+def _player_returned(game: Game, event: game_pb2.PlayerReturned, _: GameChange) -> None:
+    player = _player(game, event.seat)
+    _leave_to_bot(player, game_pb2.BOT_LEVEL_UNSPECIFIED)
+    player.timeouts_in_a_row = 0
+
+
+def _clock_stopped(game: Game, event: game_pb2.ClockStopped, _: GameChange) -> None:
+    _player(game, event.seat).time_left.CopyFrom(event.time_left)
 
 
 def _back_to_open(game: Game) -> None:
@@ -149,6 +184,8 @@ def _round_ended(game: Game, event: game_pb2.RoundEnded, _: GameChange) -> None:
     game.rounds.append(event.result)
     for seat in event.result.seats:
         _player(game, seat.seat).total_points += seat.points
+    if event.HasField("next_round_time"):
+        game.next_round_time.CopyFrom(event.next_round_time)
     for name in ("turn", "last_chance_seats"):
         game.ClearField(name)
 
@@ -156,6 +193,9 @@ def _round_ended(game: Game, event: game_pb2.RoundEnded, _: GameChange) -> None:
 def _game_ended(game: Game, event: game_pb2.GameEnded, _: GameChange) -> None:
     game.state = game_pb2.GAME_STATE_FINISHED
     game.winner_seats[:] = event.winner_seats
+    game.abandoned = event.abandoned
+    for name in ("turn", "last_chance_seats", "next_round_time"):
+        game.ClearField(name)
     if event.rounds:
         del game.rounds[:]
         game.rounds.extend(event.rounds)
@@ -204,7 +244,7 @@ FOLDS: Final[Mapping[str, Callable[[Game, Any, GameChange], None]]] = {
     "tiles_played": _tiles_played,
     "tiles_drawn": _tiles_drawn,
     "turn_passed": _turn_passed,
-    "turn_timed_out": _turn_cut_short,
+    "turn_timed_out": _turn_timed_out,
     "player_resigned": _player_resigned,
     "round_ended": _round_ended,
     "game_ended": _game_ended,
@@ -215,5 +255,13 @@ FOLDS: Final[Mapping[str, Callable[[Game, Any, GameChange], None]]] = {
     "turn_penalised": _turn_cut_short,
     "redeal_demanded": _nothing,
     "last_chance_started": _last_chance_started,
+    "player_absent": _player_absent,
+    "player_returned": _player_returned,
+    "clock_stopped": _clock_stopped,
 }
 """What each event of the contract changes."""
+
+ACTIONS: Final = frozenset(
+    {"tiles_played", "tiles_drawn", "turn_ended", "turn_passed", "turn_penalised", "illegal_play_shown"}
+)
+"""Events that show that a player is there: timeouts_in_a_row begins anew."""

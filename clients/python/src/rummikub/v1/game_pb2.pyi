@@ -1053,7 +1053,8 @@ Global___StartDraw: _TypeAlias = StartDraw  # noqa: Y015
 @_typing.final
 class RoundStarted(_message.Message):
     """A round was dealt. The seats in turn_order have deal_hand_size tiles each, and no player has melded. Table, River,
-    passed_seats and last_chance_seats are empty. TurnStarted follows.
+    passed_seats and last_chance_seats are empty, next_round_time and join_code are unset, and every player has
+    clock_total_seconds. TurnStarted follows.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1286,7 +1287,7 @@ Global___PlayerResigned: _TypeAlias = PlayerResigned  # noqa: Y015
 
 @_typing.final
 class PlayerAbsent(_message.Message):
-    """A player counts as absent, after absent_after_timeouts time-outs in a row."""
+    """A player counts as absent, after absent_after_timeouts time-outs in a row. If it has a bot_level, is_absent is true."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1312,7 +1313,9 @@ Global___PlayerAbsent: _TypeAlias = PlayerAbsent  # noqa: Y015
 
 @_typing.final
 class PlayerReturned(_message.Message):
-    """An absent player returned. The bot plays no more, not even the rest of a turn that it has begun."""
+    """An absent player returned. The bot plays no more, not even the rest of a turn that it has begun. is_absent is false,
+    there is no bot_level, and timeouts_in_a_row begins anew.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1396,7 +1399,7 @@ Global___RoundEnded: _TypeAlias = RoundEnded  # noqa: Y015
 
 @_typing.final
 class GameEnded(_message.Message):
-    """The game ended."""
+    """The game ended. There is no turn, no next_round_time and no last_chance_seats."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
