@@ -60,14 +60,17 @@ def _game_created(game: Game, event: game_pb2.GameCreated, change: GameChange) -
 
 
 def _player_joined(game: Game, event: game_pb2.PlayerJoined, _: GameChange) -> None:
-    joined = Player(seat=event.seat, name=event.name, bot_level=event.bot_level)
+    is_bot = event.bot_level != game_pb2.BOT_LEVEL_UNSPECIFIED
+    joined = Player(seat=event.seat, name=event.name, bot_level=event.bot_level, is_ready=is_bot, is_host=event.is_host)
     players = sorted([*game.players, joined], key=lambda player: player.seat)
     del game.players[:]
     game.players.extend(players)
 
 
-def _player_left(game: Game, event: game_pb2.PlayerLeft, _: GameChange) -> None:
+def _player_left(game: Game, event: game_pb2.PlayerLeft | game_pb2.PlayerKicked, _: GameChange) -> None:
     game.players.remove(_player(game, event.seat))
+    if event.host_seat:
+        _player(game, event.host_seat).is_host = True
     if event.seat == game.seat:
         game.seat = 0
         game.join_code = ""
@@ -154,6 +157,24 @@ def _player_resigned(game: Game, event: game_pb2.PlayerResigned, _: GameChange) 
         _back_to_open(game)
 
 
+def _player_readied(game: Game, event: game_pb2.PlayerReadied, _: GameChange) -> None:
+    _player(game, event.seat).is_ready = event.is_ready
+
+
+def _abort_requested(game: Game, event: game_pb2.AbortRequested, _: GameChange) -> None:
+    _player(game, event.seat).wants_abort = True
+
+
+def _game_aborted(game: Game, _: game_pb2.GameAborted, __: GameChange) -> None:
+    game.state = game_pb2.GAME_STATE_ABORTED
+    for name in ("turn", "last_chance_seats", "next_round_time", "join_code"):
+        game.ClearField(name)
+
+
+def _rematch_created(game: Game, event: game_pb2.RematchCreated, _: GameChange) -> None:
+    game.rematch_game_id = event.game_id
+
+
 def _leave_to_bot(player: Player, level: game_pb2.BotLevel.ValueType) -> None:
     """Lets a bot play for a player, or, if the level is unspecified, no longer."""
     player.bot_level = level
@@ -184,6 +205,8 @@ def _round_ended(game: Game, event: game_pb2.RoundEnded, _: GameChange) -> None:
     game.rounds.append(event.result)
     for seat in event.result.seats:
         _player(game, seat.seat).total_points += seat.points
+    for player in game.players:
+        player.wants_abort = False
     if event.HasField("next_round_time"):
         game.next_round_time.CopyFrom(event.next_round_time)
     for name in ("turn", "last_chance_seats"):
@@ -232,7 +255,7 @@ def _last_chance_started(game: Game, event: game_pb2.LastChanceStarted, _: GameC
 
 
 def _nothing(_: Game, __: object, ___: GameChange) -> None:
-    """Changes no field: the events after it in the same change do."""
+    """Changes no field: other events of the same change do, or nothing that a view shows."""
 
 
 FOLDS: Final[Mapping[str, Callable[[Game, Any, GameChange], None]]] = {
@@ -258,6 +281,12 @@ FOLDS: Final[Mapping[str, Callable[[Game, Any, GameChange], None]]] = {
     "player_absent": _player_absent,
     "player_returned": _player_returned,
     "clock_stopped": _clock_stopped,
+    "player_readied": _player_readied,
+    "player_kicked": _player_left,
+    "game_aborted": _game_aborted,
+    "abort_requested": _abort_requested,
+    "rematch_created": _rematch_created,
+    "seat_token_renewed": _nothing,
 }
 """What each event of the contract changes."""
 
