@@ -9,6 +9,7 @@ import pytest
 
 from engine.actions import (
     Action,
+    AnnounceRematch,
     ClaimError,
     DrawTile,
     Join,
@@ -18,12 +19,13 @@ from engine.actions import (
     PlayTiles,
     RequestRedeal,
     Resign,
+    SetReady,
     StartGame,
     StartNextRound,
     TimeOut,
 )
-from engine.events import PlayerLeft
-from engine.game import Choosing, Finished, Game, Playing
+from engine.events import PlayerKicked, PlayerLeft
+from engine.game import HOST, Aborted, Choosing, Finished, Game, Playing
 from engine.melds import ProposedMeld
 from engine.presets import PRESETS
 from engine.ruleset import (
@@ -86,7 +88,7 @@ class Views:
         etag = f"{game.revision:032x}"
         record = Record(GAME_ID, game, etag, (), self.created_ms, now_ms, LISTING)
         entry = Entry(game.revision, etag, now_ms, bytes(16), events)
-        left = {event.seat for event in events if isinstance(event, PlayerLeft)}
+        left = {event.seat for event in events if isinstance(event, PlayerLeft | PlayerKicked)}
         for viewer, view in self.views.items():
             change = encode_change(change_view(entry, view.seat or None))
             expected = encode_game(committed_view(record, None if view.seat in left else view.seat or None))
@@ -99,17 +101,26 @@ def folded_game(seed: int, ruleset: Ruleset) -> Counter[str]:
     """Plays a random game, compares all views after each change, and returns how often each event happened."""
     players = players_of(ruleset, seed)
     views = Views(players)
-    for change in random_changes(seed, players, ruleset):
+    changes = tuple(random_changes(seed, players, ruleset))
+    for change in changes:
         views.follow(change.applied, change.now_ms)
+    last = changes[-1]
+    rematch = apply(last.applied.game, AnnounceRematch("b" * 32), last.now_ms + 1)
+    assert isinstance(rematch, Applied)
+    views.follow(rematch, last.now_ms + 1)
     return views.met
 
 
 def careless_action(game: Game, rng: random.Random) -> Action:
     """Returns a random action, which may be refused, of players who often resign and never play a legal meld."""
+    join = Join(rng.choice(("Xia", "Yan", "Zoe")))
+    if not game.players:
+        return join
     anyone = rng.choice([player.seat for player in game.players])
     if not isinstance(game.phase, Playing):
         shuffle = random_shuffle(game.ruleset, rng, len(game.active_seats))
-        return rng.choice((Leave(anyone), Join("Zoe"), StartGame(anyone, shuffle), StartNextRound(anyone, shuffle)))
+        starts = (StartGame(HOST, shuffle), StartNextRound(anyone, shuffle))
+        return rng.choice((Leave(anyone), join, SetReady(anyone, rng.random() < 0.5), *starts))
     round_ = game.phase.round
     seat = round_.turn.seat
     match rng.randrange(60):
@@ -134,7 +145,7 @@ def careless_game(seed: int, ruleset: Ruleset) -> None:
     applied = create(ruleset)
     views.follow(applied, now_ms)
     joins: list[Action] = [Join(name) for name in ("Ada", "Ben", "Cleo", "Dan")]
-    while not isinstance(applied.game.phase, Finished):
+    while not isinstance(applied.game.phase, Finished | Aborted):
         action = joins.pop() if joins else careless_action(applied.game, rng)
         now_ms = time_of(applied.game, action, now_ms)
         outcome = apply(applied.game, action, now_ms, ANALYSIS)
@@ -149,6 +160,8 @@ def rulesets() -> Iterator[Ruleset]:
         yield random_ruleset(random.Random(seed), with_analysis=True)
     for _ in range(3):
         yield from VARIANTS
+    for _ in range(10):
+        yield LARGE_HANDS
 
 
 @pytest.mark.parametrize("preset", Preset)
