@@ -28,7 +28,7 @@ from engine.solver.search import Meter, OutOfBudget
 from engine.solver.solution import Solution, can_play_rack_tile, solve
 from engine.solver.turn_problem import Candidate, TurnSearch
 from engine.table import identity
-from engine.tiles import JOKER, in_order
+from engine.tiles import JOKER, Tile, in_order
 
 
 def find_best(situation: Situation, objective: Objective, meter: Meter) -> BestTurn:
@@ -256,17 +256,28 @@ def _as_turn(search: TurnSearch, candidate: Candidate) -> LegalTurn:
 
 
 def _split_untouched(table: Melds, candidate: Candidate) -> tuple[tuple[int, ...], Melds]:
-    """Returns the places of the untouched melds, and the other melds; a changed meld may turn out untouched."""
+    """Returns the places of the untouched melds, and the other melds; a changed meld may turn out untouched.
+
+    A new group with a joker of several faces is played without faces; the rules read it as an old group of its tiles.
+    """
     untouched = []
     new: dict[object, list[int]] = {}
+    without_faces: dict[tuple[Tile, ...], list[int]] = {}
     for number, meld in enumerate(candidate.melds):
         new.setdefault(_comparison_key(meld), []).append(number)
-    same = set()
+        if meld.kind is MeldKind.GROUP and any(len(faces) > 1 for faces in meld.joker_faces):
+            without_faces.setdefault(in_order(meld.tiles), []).append(number)
+    same = set[int]()
     for place, old in enumerate(table):
         if place not in candidate.changed:
             untouched.append(place)
-        elif numbers := new.get(_comparison_key(old)):
-            same.add(numbers.pop(0))
+            continue
+        alike = list(new.get(_comparison_key(old), ()))
+        if old.kind is MeldKind.GROUP:
+            alike += without_faces.get(in_order(old.tiles), ())
+        taken = next((number for number in alike if number not in same), None)
+        if taken is not None:
+            same.add(taken)
             untouched.append(place)
     return tuple(untouched), tuple([meld for number, meld in enumerate(candidate.melds) if number not in same])
 

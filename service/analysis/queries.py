@@ -172,7 +172,8 @@ def check_tier(tier: HintTier, view: GameView) -> None:
     allowed = option
     if option is Hints.AGAINST_BOTS:
         others = [player for player in view.players if player.seat != view.seat]
-        allowed = Hints.TURN if all(player.bot for player in others) else Hints.OFF
+        are_bots = all(player.bot and not player.is_absent for player in others)
+        allowed = Hints.TURN if are_bots else Hints.OFF
     if tier > HIGHEST_TIERS[allowed]:
         raise HintNotAllowed(option)
 

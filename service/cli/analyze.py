@@ -426,7 +426,9 @@ _PIECES: Final = {
 
 
 def _is_colored() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return (
+        bool(sys.stdout) and sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    )
 
 
 def _colored(text: str, naming: Naming) -> str:

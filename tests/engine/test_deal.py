@@ -512,6 +512,7 @@ def test_shuffles_that_settle_nothing_still_deal() -> None:
         dealt = deal_round(a_game(ruleset, 1, 2), Shuffle(tiles, tiles))
         assert dealt.order == (1, 2)
         assert all_tiles(dealt) == tiles
+        assert deal_round(a_game(ruleset, 1, 2), dealt) == dealt
 
 
 def test_the_start_is_drawn_for_from_the_pool() -> None:

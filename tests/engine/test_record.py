@@ -9,21 +9,28 @@ from pathlib import Path
 
 import pytest
 
-from engine.actions import PlayTiles
+from engine.actions import PlayTiles, TimeOut
 from engine.events import RoundStarted
 from engine.game import Finished, Game, Playing, RoundOver, round_of
 from engine.melds import ProposedMeld
 from engine.presets import PRESETS
 from engine.record import GameRecord, MoveKind, RecordError, record_of, replayed
+from engine.record_review import to_review
 from engine.record_text import RecordTextError, format_record, parse_record
-from engine.ruleset import SABRA, TurnDraw, TurnInvalidSubmission
+from engine.ruleset import (
+    SABRA,
+    DealThreePairsReshuffle,
+    TurnDraw,
+    TurnInvalidSubmission,
+    TurnPlayAfterDraw,
+    TurnTimeoutDirty,
+)
+from engine.solver import Budget, Objective, best_turn
 from engine.tiles import Tile
 from engine.turns import Applied, apply
 from support.random_play import ANALYSIS, Change, players_of, random_changes, random_ruleset
 
-RULESETS = {
-    **{preset.name: ruleset for preset, ruleset in PRESETS.items()},
-    **{f"random {seed}": random_ruleset(random.Random(seed)) for seed in range(30)},
+VARIANTS = {
     "River": replace(SABRA, turn_draw=TurnDraw.TWO_RIVER),
     "claims": replace(SABRA, turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM),
     "River and claims": replace(
@@ -32,12 +39,26 @@ RULESETS = {
         turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM,
     ),
     "penalties": replace(SABRA, turn_invalid_submission=TurnInvalidSubmission.PENALISE),
+    "redeals": replace(
+        SABRA, players_max=3, deal_hand_size=21, deal_three_pairs_reshuffle=DealThreePairsReshuffle.ON_REQUEST
+    ),
+    "committed drafts": replace(SABRA, turn_timeout_dirty=TurnTimeoutDirty.COMMIT_IF_VALID_ELSE_REVERT),
+    "play after a draw": replace(SABRA, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES),
+}
+"""Rules under which all kinds of moves occur."""
+SEEDS = {"River": 0, "claims": 3, "penalties": 7, "redeals": 0}
+"""Games with the moves that these rules are about."""
+RULESETS = {
+    **{preset.name: ruleset for preset, ruleset in PRESETS.items()},
+    **{f"random {seed}": random_ruleset(random.Random(seed)) for seed in range(30)},
+    **VARIANTS,
 }
 
 
 @cache
 def played(name: str) -> tuple[Change, ...]:
-    return tuple(random_changes(random.Random(name).randrange(1000), players_of(RULESETS[name], 1), RULESETS[name]))
+    seed = SEEDS[name] if name in SEEDS else random.Random(name).randrange(1000)
+    return tuple(random_changes(seed, players_of(RULESETS[name], 1), RULESETS[name]))
 
 
 def recorded(changes: tuple[Change, ...]) -> GameRecord:
@@ -66,6 +87,58 @@ def test_a_record_played_again_gives_the_game_after_every_move(name: str) -> Non
     assert comparable(last) == comparable(changes[-1].applied.game)
 
 
+def test_records_have_moves_of_every_kind() -> None:
+    moves = [move for name in VARIANTS for move in recorded(played(name)).moves]
+    assert {move.kind for move in moves} >= set(MoveKind) - {MoveKind.RETURN_TO_SEAT}
+    assert any(move.river_index is not None for move in moves)
+
+
+def test_a_time_out_may_commit_a_draft() -> None:
+    changes, before = [], None
+    for change in random_changes(1, 2, RULESETS["committed drafts"]):
+        action = change.action
+        if before and isinstance(action, PlayTiles):
+            deadline_ms = round_of(before).turn.deadline_ms
+            assert deadline_ms
+            committed = apply(before, TimeOut(action.table), deadline_ms + 1)
+            assert isinstance(committed, Applied)
+            changes.append(Change(None, deadline_ms + 1, committed))
+            break
+        changes.append(change)
+        before = change.applied.game
+    record = parse_record(format_record(recorded(tuple(changes))))
+    assert record.moves[-1].kind is MoveKind.TIME_OUT
+    assert record.moves[-1].table
+    *_, last = replayed(record)
+    assert comparable(last.after) == comparable(changes[-1].applied.game)
+
+
+# Review
+
+
+@pytest.mark.parametrize("name", ["SABRA", "River", "play after a draw"])
+def test_a_move_missed_what_the_best_turn_gains_beyond_it(name: str) -> None:
+    kinds = set()
+    for index, step in enumerate(islice(replayed(recorded(played(name)), ANALYSIS), 40)):
+        move = to_review(index, step)
+        if move is None:
+            continue
+        kinds.add(move.kind)
+        assert (move.move, move.revision, move.seat) == (index, step.move.revision, step.move.seat)
+        assert move.kind is MoveKind.PLAY or move.gained(Objective.MOST_TILES) == 0
+        for objective in Objective:
+            best = best_turn(move.situation, objective, Budget(nodes=2_000))
+            if best.turn is None:
+                assert move.kind is not MoveKind.PLAY
+                continue
+            index_pulled = best.turn.river_index
+            pulled = 0 if index_pulled is None else len(move.situation.river) - index_pulled - 1
+            if objective is Objective.MOST_TILES:
+                net = len(best.turn.tiles) - pulled
+                assert move.missed(best.turn, objective) == max(0, net - move.gained(objective))
+    assert {MoveKind.PLAY, MoveKind.DRAW} <= kinds
+
+
 # Text
 
 
@@ -79,6 +152,13 @@ def test_the_text_of_a_record_is_read_as_the_same_record(name: str) -> None:
         comparable(step.after) for step in replayed(record, ANALYSIS)
     ]
     assert replace(read, moves=()) == replace(record, moves=())
+
+
+def beginning(record: GameRecord) -> GameRecord:
+    """Returns the first moves of the first round."""
+    deals = [place for place, move in enumerate(record.moves) if move.kind is MoveKind.DEAL]
+    end = min(50, *(place - 1 for place in (*deals[1:], len(record.moves))))
+    return replace(record, moves=record.moves[:end], rounds=(), winners=())
 
 
 def mutilations(text: str, rng: random.Random) -> Iterator[str]:
@@ -116,7 +196,7 @@ def mutilations(text: str, rng: random.Random) -> Iterator[str]:
 @pytest.mark.parametrize("name", ["SABRA", "River and claims", "penalties", "GUIDE_B", "INTL_OFFICIAL", "random 3"])
 def test_a_mutilated_record_is_refused_with_a_place_or_is_a_legal_game(name: str) -> None:
     rng, refused = random.Random(name), 0
-    record = recorded(played(name))
+    record = beginning(recorded(played(name)))
     for text in mutilations(format_record(record), rng):
         place = refusal(text)
         refused += place is not None

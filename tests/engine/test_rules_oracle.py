@@ -99,7 +99,7 @@ class Oracle:
 
 @pytest.mark.parametrize(
     ("options", "seeds"),
-    [(MUST_PLAY, range(10)), (MAY_DECLINE, (0, 1, 3, 4, 6, 7, 9))],  # the program is slow for others
+    [(MUST_PLAY, range(10)), (MAY_DECLINE, (2, 5, 8, *range(10, 16)))],  # the program is slow for others
     ids=["must play", "may decline"],
 )
 def test_analysis_agrees_with_the_integer_program(

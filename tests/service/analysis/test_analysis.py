@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -508,19 +509,25 @@ async def test_a_game_limits_the_hints_that_its_seats_may_request(
 
 
 @pytest.mark.parametrize(
-    ("bots", "resigned", "is_allowed"),
-    [({}, False, False), ({2}, False, False), ({2, 3}, False, True), ({2}, True, False)],
-    ids=["people", "a bot and a person", "bots", "a bot and a person who resigned"],
+    ("bots", "third", "is_allowed"),
+    [
+        ({}, {}, False),
+        ({2}, {}, False),
+        ({2, 3}, {}, True),
+        ({2}, {"resigned": True}, False),
+        ({2}, {"stand_in": BotLevel.EASY}, False),
+    ],
+    ids=["people", "a bot and a person", "bots", "a bot and a person who resigned", "a bot and an absent person"],
 )
 @pytest.mark.asyncio(loop_scope="module")
 async def test_by_default_only_a_person_among_bots_gets_hints(
-    served: tuple[Client, MemoryStore], bots: Collection[int], *, resigned: bool, is_allowed: bool
+    served: tuple[Client, MemoryStore], bots: Collection[int], third: dict[str, Any], *, is_allowed: bool
 ) -> None:
     start = game_at(
         "[R4 R5 R6] / 1*{R7 K1} 2*{R3 O9} 3*{B1 B9} / {O1 O2} / 1", replace(SABRA, turn_time_limit_seconds=0)
     )
     players = tuple(
-        replace(player, bot=BotLevel.EASY if player.seat in bots else None, resigned=resigned and player.seat == 3)
+        replace(player, bot=BotLevel.EASY if player.seat in bots else None, **(third if player.seat == 3 else {}))
         for player in start.players
     )
     game = await put(served, replace(start, players=players))
