@@ -50,7 +50,7 @@ Corruption = Callable[[Game, tuple[Event, ...]], tuple[Event, ...]]
 
 SEVERAL = 3
 """The number of changes to corrupt in each way."""
-MOST_GAMES = 20
+MOST_GAMES = 60
 """The number of games to search for them."""
 
 TIMED = replace(SABRA, turn_time_limit_seconds=30)

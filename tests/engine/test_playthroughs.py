@@ -108,7 +108,7 @@ SCENARIOS: Mapping[str, tuple[int, int, Ruleset]] = {
     "time_outs": (0, 2, replace(SABRA, turn_time_limit_seconds=30, score_blocked_points=ScoreBlockedPoints.NORMAL)),
     "several_rounds": (9, 4, replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)),
     "absent_players": (
-        24,
+        421,
         3,
         replace(
             SABRA,
@@ -324,8 +324,8 @@ def format_new_host(seat: int | None) -> str:
 
 def format_action(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 - one case an action, each a line
     match action:
-        case Join(name, is_host=is_host):
-            return f"{'host' if is_host else 'join'} {name}"
+        case Join(name, seat=seat, is_host=is_host):
+            return f"{'host' if is_host else 'join'} {name}{f' at {seat}' if seat else ''}"
         case KickPlayer(seat, kicked):
             return f"kick {seat} {kicked}"
         case SetReady(seat, is_ready):
@@ -393,7 +393,8 @@ def actions_of(text: str) -> Iterator[tuple[int, Action]]:
 def parse_action(text: str) -> Action:  # noqa: C901 - one case a verb
     verb, _, rest = text.partition(" ")
     if verb in {"join", "host"}:
-        return Join(rest, is_host=verb == "host")
+        name, _, seat_text = rest.partition(" at ")
+        return Join(name, seat=int(seat_text or 0), is_host=verb == "host")
     if verb == "rematch":
         return AnnounceRematch(rest)
     if verb == "time-out":

@@ -41,8 +41,16 @@ TIMED = ruleset_pb2.Ruleset(
     turn_time_limit_seconds=LIMIT, turn_timeout_clean=ruleset_pb2.TURN_TIMEOUT_CLEAN_DRAW_PENALTY
 )
 """A time-out costs three tiles, so that it differs from a draw."""
-TIMED = ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT)
-ENDLESS = ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT, absent_after_timeouts=0, round_pause_seconds=0)
+TIMED = ruleset_pb2.Ruleset(
+    turn_time_limit_seconds=LIMIT, turn_timeout_clean=ruleset_pb2.TURN_TIMEOUT_CLEAN_DRAW_PENALTY
+)
+"""Rules under which each time-out draws three tiles, although no draft is saved."""
+ENDLESS = ruleset_pb2.Ruleset(
+    turn_time_limit_seconds=LIMIT,
+    turn_timeout_clean=ruleset_pb2.TURN_TIMEOUT_CLEAN_DRAW_PENALTY,
+    absent_after_timeouts=0,
+    round_pause_seconds=0,
+)
 """Rules under which a game that nobody plays goes on until a round ends."""
 NO_SWEEPS = server_settings(sweep_seconds=3600)
 """Sweep interval of a server whose sweeper runs only when the test calls it."""

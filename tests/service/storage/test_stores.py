@@ -968,7 +968,8 @@ async def test_the_time_to_live_of_a_games_keys_depends_on_its_state(
     records = await started_game(redis_backed)
     keys = [f"rummikub:{{{GAME}}}:{part}" for part in ("game", "requests", "events")]
     seconds = [round((await raw.pttl(key)) / 1000) for key in keys if await raw.exists(key)]
-    assert all(LIFETIMES.started - 60 < one <= LIFETIMES.started for one in seconds)
+    kept = LIFETIMES.started + records[-1].game.ruleset.turn_time_limit_seconds  # from the deadline on
+    assert all(kept - 60 < one <= kept for one in seconds)
     await stored(redis_backed, replace(resigning(records[-1]), request_key="request-9", memo=MEMO))
     seconds = [round((await raw.pttl(key)) / 1000) for key in keys]
     assert all(
