@@ -33,6 +33,7 @@ from engine.events import (
     GameCreated,
     IllegalPlayShown,
     PlayerJoined,
+    PlayerReadied,
     PlayerResigned,
     PlayerReturned,
     RedealDemanded,
@@ -47,7 +48,7 @@ from engine.events import (
     TurnPenalised,
     TurnTimedOut,
 )
-from engine.game import BotLevel, Finished, Game, Lobby, Playing, RoundEnd, RoundResult
+from engine.game import HOST, BotLevel, Finished, Game, Lobby, Playing, RoundEnd, RoundResult
 from engine.melds import Meld, ProposedMeld, as_proposed
 from engine.replay import advance, evolve
 from engine.ruleset import Ruleset
@@ -319,8 +320,9 @@ def _start(record: GameRecord) -> Game:
         raise RecordError(f"expected seats from 1 to {rules.players_max}, each once and ascending")
     if len(names) < len(players):
         raise RecordError("two players have one name")
-    joined = [PlayerJoined(player.seat, player.name, player.bot) for player in players]
-    return reduce(evolve, joined, evolve(Game(rules), GameCreated(rules)))
+    events: list[Event] = [PlayerJoined(player.seat, player.name, player.bot) for player in players]
+    events += [PlayerReadied(player.seat, is_ready=True) for player in players]
+    return reduce(evolve, events, evolve(Game(rules), GameCreated(rules)))
 
 
 def _played(before: Game, move: Move, index: int, analysis: Analysis) -> Game:
@@ -412,7 +414,7 @@ def _deals(game: Game, move: Move) -> Iterator[tuple[Game, Action]]:
     if move.kind is MoveKind.REDEAL:
         yield game, RequestRedeal(move.seat, move.dealt)
     elif isinstance(game.phase, Lobby):
-        yield game, StartGame(game.active_seats[0], move.dealt)
+        yield game, StartGame(HOST, move.dealt)
     elif not move.seat and is_due(game, move.time_ms):
         yield game, StartDueRound(move.dealt)
     else:

@@ -277,6 +277,9 @@ def test_faces_of_jokers_in_a_run_are_formatted_under_canonical_order() -> None:
 METADATA = {
     Reason.GAME_FULL: {"players_max"},
     Reason.TOO_FEW_PLAYERS: {"players", "players_min"},
+    Reason.PLAYERS_NOT_READY: {"players", "ready"},
+    Reason.SEAT_TAKEN: {"seat"},
+    Reason.PLAYER_NOT_IN_GAME: {"seat"},
     Reason.NOT_YOUR_TURN: {"seat"},
     Reason.INITIAL_MELD_NO_MELD_REACHES_THRESHOLD: {"best", "threshold"},
     Reason.INITIAL_MELD_BELOW_THRESHOLD: {"total", "threshold"},

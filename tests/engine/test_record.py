@@ -66,7 +66,9 @@ def recorded(changes: tuple[Change, ...]) -> GameRecord:
 
 
 def comparable(game: Game) -> Game:
-    """Returns a game without what a record does not have: the reasons of shown plays."""
+    """Returns a game without what a record does not have: the lobby's marks, and the reasons of shown plays."""
+    players = tuple(replace(p, is_ready=False, is_host=False, wants_abort=False) for p in game.players)
+    game = replace(game, players=players)
     if not isinstance(game.phase, Playing | RoundOver | Finished):
         return game
     shown = game.phase.round.shown_play
