@@ -211,10 +211,10 @@ class _Position:
                 self.record, self.presence, self.draft_number = after.record, after.presence, after.draft_number
                 yield GameAfter(after.view_for(self.seat))
 
-    def see_presence(self, presence: Presences | None) -> Iterator[PresenceChange]:
-        """Yields what is new to the watcher in the presence of the players."""
+    def see_presence(self, presence: Presences | None) -> list[PresenceChange]:
+        """Returns what is new to the watcher in the presence of the players."""
         before, self.presence = self.presence, presence
-        yield from map(PresenceChange, changed_presence(before, presence))
+        return [PresenceChange(seat) for seat in changed_presence(before, presence)]
 
     def _after(self, change: SharedChange, presence: Presences | None) -> SharedGame | None:
         """Returns the game after the next change; None if it is unknown because it is older than the loaded one."""
@@ -290,14 +290,16 @@ class Watch:
                 if is_over:
                     return
                 if is_resuming and not is_live and not changes:
+                    is_live = True
                     yield Heartbeat(position.revision)  # confirms to a resuming watcher that the stream works
                     continue  # a change during the yield has woken nobody
                 is_live = True
                 if position.seat is None:
                     await connection.aclose()  # a seat that was given up is no longer watched by its former owner
-                for news in position.see_presence(feed.presence):
-                    yield news
-                if changes:
+                news = position.see_presence(feed.presence)
+                for update in news:
+                    yield update
+                if changes or news:
                     continue
                 if self._stopping.is_set():
                     yield Closing(position.revision, position.etag, self._next_delay_ms())

@@ -135,7 +135,7 @@ class _Deal:
 
         def write() -> Event:
             racks = tuple(replace(rack, tiles=in_order(self._shown(held[rack.seat]))) for rack in event.result.racks)
-            return RoundEnded(replace(event.result, racks=racks, pool=self._shown(pool)))
+            return replace(event, result=replace(event.result, racks=racks, pool=self._shown(pool)))
 
         return write
 

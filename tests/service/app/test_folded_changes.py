@@ -56,7 +56,7 @@ VARIANTS = (
     LARGE_HANDS,
     replace(SABRA, turn_draw=TurnDraw.TWO_RIVER),
     replace(SABRA, turn_draw=TurnDraw.TWO_RIVER, turn_invalid_submission=TurnInvalidSubmission.PENALISE),
-    replace(SABRA, turn_draw=TurnDraw.UNTIL_PLAYABLE),
+    replace(SABRA, turn_draw=TurnDraw.UNTIL_PLAYABLE, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES),
     replace(SABRA, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES),
     replace(SABRA, turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM),
     replace(SABRA, turn_invalid_submission=TurnInvalidSubmission.PENALISE, penalty_tiles=3),
@@ -123,8 +123,12 @@ def careless_action(game: Game, rng: random.Random) -> Action:
         return rng.choice((Leave(anyone), join, SetReady(anyone, rng.random() < 0.5), *starts))
     round_ = game.phase.round
     seat = round_.turn.seat
+    if round_.last_chance and rng.random() < 0.2:
+        return Resign(anyone)
+    if isinstance(round_.step, Choosing) and rng.random() < 0.03:
+        return Resign(seat)
     match rng.randrange(60):
-        case 0 | 1:
+        case 0 if rng.random() < 0.3:
             return Resign(anyone)
         case 2:
             return RequestRedeal(anyone, random_shuffle(game.ruleset, rng, len(game.active_seats)))

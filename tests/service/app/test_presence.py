@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import TypeVar
 
 import grpc.aio
@@ -22,9 +22,15 @@ UNLIMITED = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
 _T = TypeVar("_T")
 
 
+HELD: list[object] = []
+"""Streams of the test: grpc cancels a call that nothing refers to."""
+
+
 @pytest.fixture(autouse=True)
-def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+def _often(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("service.server.FLUSH_SECONDS", 0.02)
+    yield
+    HELD.clear()
 
 
 class Counting(DelegatingStore):
@@ -50,6 +56,7 @@ class Watching:
         request = request or gs.WatchGameRequest(game_id=game.game_id)
         self.call = game.client.games.WatchGame(request, metadata=game.as_seat(seat))
         self._updates = aiter(self.call)
+        HELD.append(self)
 
     async def next(self, kind: str) -> gs.WatchGameResponse:
         """Returns the next update of a kind, which only heartbeats may precede."""
@@ -242,8 +249,10 @@ async def test_a_watcher_who_resumes_gets_the_presence_of_each_player(client: Cl
     await until_connected(game, [True, False, False])
     assert [player.HasField("is_connected") for player in await players(game)] == [True, True, False], "bots have none"
     resumed = Watching(game, 2, gs.WatchGameRequest(game_id=game.game_id, after_revision=seen.revision, etag=seen.etag))
-    assert [await resumed.presence(), await resumed.presence()] == [(1, True), (2, False)]
-    assert await resumed.presence() == (2, True)
+    told = [await resumed.presence(), await resumed.presence()]
+    assert told in ([(1, True), (2, False)], [(1, True), (2, True)])
+    if told[1] == (2, False):
+        assert await resumed.presence() == (2, True)
 
 
 async def test_the_games_of_a_watcher_of_games_have_the_presence_of_players(client: Client) -> None:

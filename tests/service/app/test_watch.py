@@ -21,7 +21,17 @@ from rummikub.v1 import game_service_pb2 as gs
 from service.app.games import Games
 from service.app.identity import SPECTATOR, Caller, digest, new_shuffle
 from service.app.views import ChangeView, GameSnapshotView
-from service.app.watch import Change, Closing, Content, GameAfter, Snapshot, Update, Watch
+from service.app.watch import (
+    Change,
+    Closing,
+    Content,
+    GameAfter,
+    Heartbeat,
+    PresenceChange,
+    Snapshot,
+    Update,
+    Watch,
+)
 from service.app.watch_feed import LAG, RECENT
 from service.codec import games as codec
 from service.errors import StoreUnavailable
@@ -536,6 +546,16 @@ def revisions(updates: Sequence[Update]) -> list[int]:
     """Asserts that all updates are changes; returns their revisions."""
     assert all(isinstance(update, Change) for update in updates)
     return [update.shared.view.revision for update in updates if isinstance(update, Change)]
+
+
+async def test_a_change_while_a_reader_takes_an_update_is_not_missed(played: Played) -> None:
+    async with aclosing(played.watched(after_revision=4)) as updates:
+        assert isinstance(await anext(updates), Heartbeat)
+        await played.act()
+        told = [await anext(updates) for _ in range(3)]
+        assert revisions([update for update in told if not isinstance(update, PresenceChange)]) == [5]
+        await played.act()
+        assert revisions([await asyncio.wait_for(anext(updates), 10)]) == [6]
 
 
 async def test_a_reader_slightly_behind_gets_every_change(played: Played) -> None:
