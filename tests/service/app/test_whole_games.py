@@ -84,7 +84,7 @@ async def check_stream(store: GameStore, game_id: str) -> None:
 @pytest.mark.parametrize("variant", VARIANTS)
 async def test_games_of_each_variant_end_and_show_players_only_their_own_tiles(redis_url: str, variant: str) -> None:
     store = redis_store(redis_url, FakeClock())
-    kinds = set()
+    kinds: set[str | None] = set()
     async with running_server(store) as (_, client):
         for number in range(GAMES_MOST):
             if number >= GAMES_LEAST and SEEN.get(variant, set()) <= kinds:
