@@ -6,7 +6,6 @@ import socket
 import socketserver
 import threading
 from collections.abc import Iterator
-from functools import partial
 from typing import Any, Final
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
@@ -49,47 +48,41 @@ def _listen(host: str, port: int) -> "_Server":
 
 
 class _Server(socketserver.ThreadingMixIn, WSGIServer):
-    """An HTTP server with a thread for each connection."""
+    """An HTTP server with a thread for each connection.
+
+    Beyond MOST_CONNECTIONS the oldest connection is shut down; a scrape takes only a moment.
+    """
 
     daemon_threads = True
 
     def __init__(self, family: socket.AddressFamily, address: tuple[str, int]) -> None:
         self.address_family = family
-        super().__init__(address, partial(_ScrapeHandler, _Connections()))
-
-
-class _Connections:
-    """The open connections. Beyond MOST_CONNECTIONS the oldest is shut down; a scrape takes only a moment."""
-
-    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._open: list[socket.socket] = []
+        super().__init__(address, _ScrapeHandler)
 
-    @contextlib.contextmanager
-    def tracked(self, connection: socket.socket) -> Iterator[None]:
-        """Counts a connection within the context."""
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as in the base class
+        """Counts a connection in the order of acceptance, which the threads of the connections do not keep."""
         with self._lock:
-            self._open.append(connection)
+            self._open.append(request)
             for oldest in self._open[:-MOST_CONNECTIONS]:
                 with contextlib.suppress(OSError):  # its client has closed it
                     oldest.shutdown(socket.SHUT_RDWR)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._open.remove(connection)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:  # noqa: ANN401 - as in the base class
+        """Closes a connection whose handler is done."""
+        with self._lock:
+            self._open.remove(request)
+        super().shutdown_request(request)
 
 
 class _ScrapeHandler(WSGIRequestHandler):
     """A connection. It writes nothing to standard error, even if the connection breaks."""
 
-    def __init__(self, connections: _Connections, *given: Any) -> None:  # noqa: ANN401 - the server's arguments
-        self._connections = connections
-        super().__init__(*given)
-
     def handle(self) -> None:
         self.connection.settimeout(SILENCE_SECONDS)
-        with self._connections.tracked(self.connection), contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):
             super().handle()
 
     def get_environ(self) -> dict[str, Any]:
