@@ -186,7 +186,7 @@ class _Position:
         self.revision, self.etag = revision, etag
         self.draft_number, self.presence = 0, None
 
-    def advance(self, change: SharedChange, presence: Presences | None) -> Iterator["Change | GameAfter"]:
+    def advance(self, change: SharedChange, presence: Presences | None) -> Iterator[Update]:
         """Moves past a change and yields its updates. A watcher whose token is revoked becomes a spectator.
 
         Raises SpectatorsNotAllowed.
