@@ -7,7 +7,7 @@ STAMP := .venv/.set-up
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run demo puzzle test quick check canary fmt bench figures profile speed load load-ci floods crowds soak solver-soak mutants goldens compiled house proto docs wire lock image clean
+.PHONY: help setup run demo walkthrough puzzle test quick check canary fmt bench figures profile speed load load-ci floods crowds soak solver-soak mutants goldens compiled house proto docs wire lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ run: $(STAMP) ## Serve on 127.0.0.1:50051 with an embedded store in ./data
 
 demo: $(STAMP) ## Play a round with four players over gRPC, on the running service or a temporary one
 	@$(BIN)/python clients/python/examples/demo.py
+
+walkthrough: $(STAMP) ## Do all that a front end does, from the lobby to the record, on the same service as the demo
+	@$(BIN)/python clients/python/examples/walkthrough.py
 
 puzzle: $(STAMP) ## Print the best turn of today's puzzle, of NUMBER=17, or of POSITION="[R3 R4 R5] + *{R6}" (ARGS="--json")
 	@$(BIN)/python -m service.cli.analyze $(if $(POSITION),'$(POSITION)') $(if $(NUMBER),--puzzle $(NUMBER)) $(ARGS)

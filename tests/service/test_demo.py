@@ -1,4 +1,4 @@
-"""The demo plays a whole round, against a running server or its own."""
+"""The examples of the Python client: a whole round, and all that a front end does."""
 
 import asyncio
 import os
@@ -12,12 +12,12 @@ from support.harness import ROOT, self_signed, server_process
 LONG_SECONDS = 60
 
 
-async def printed_by_demo(**environment: str) -> str:
-    """Runs the demo and returns its output."""
+async def printed_by(example: str, **environment: str) -> str:
+    """Runs an example and returns its output."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        "clients/python/examples/demo.py",
+        f"clients/python/examples/{example}.py",
         cwd=ROOT,
         env={**clean, **environment},
         stdout=asyncio.subprocess.PIPE,
@@ -30,7 +30,7 @@ async def printed_by_demo(**environment: str) -> str:
 @pytest.mark.timeout(2 * LONG_SECONDS)
 async def test_the_demo_plays_against_a_running_server() -> None:
     async with server_process({"RUMMIKUB_REDIS_URL": "memory://"}) as process:
-        printed = await printed_by_demo(RUMMIKUB_LISTEN=process.target)
+        printed = await printed_by("demo", RUMMIKUB_LISTEN=process.target)
     assert printed.startswith(f"Playing against the service at {process.target}\n")
     assert "\nFinal score\n" in printed
 
@@ -44,6 +44,27 @@ async def test_the_demo_starts_its_own_server_if_the_running_one_uses_tls(tmp_pa
         "RUMMIKUB_DATA_DIR": str(tmp_path / "data"),
     }
     async with server_process(settings) as process:
-        printed = await printed_by_demo(**settings, RUMMIKUB_LISTEN=process.target)
+        printed = await printed_by("demo", **settings, RUMMIKUB_LISTEN=process.target)
     assert printed.startswith(f"No service answers at {process.target} without TLS; starting one for this demo\n")
     assert "\nFinal score\n" in printed
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2 * LONG_SECONDS)
+async def test_the_walkthrough_does_all_that_a_front_end_does() -> None:
+    async with server_process({"RUMMIKUB_REDIS_URL": "memory://"}) as process:
+        printed = await printed_by("walkthrough", RUMMIKUB_LISTEN=process.target)
+    told = (
+        "Ann kicks Mallory",
+        "chooses seat 2; ready: Bob",
+        "Bob sees Ann try",
+        "touches nothing until his time is up, and draws 1 tile",
+        "BOT_LEVEL_EASY plays for him",
+        "Bob returns to his seat",
+        "round 2 starts by itself",
+        "his token is valid in it",
+        "moves is by the rules",
+        "seated at 1 table",
+        "is used up",
+    )
+    assert [text for text in told if text not in printed] == []

@@ -206,12 +206,18 @@ def started_at(process: "subprocess.Popen[str]") -> str:
     sys.exit("demo: the service did not start; see its message above")
 
 
-def main() -> None:
-    """Plays a round."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def target_argument(description: str | None) -> str:
+    """Returns the address in the command line's arguments."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = os.environ.get("RUMMIKUB_LISTEN", "127.0.0.1:50051")
     parser.add_argument("--target", default=default, help="host:port of the service (default %(default)s)")
-    target = parser.parse_args().target
+    target: str = parser.parse_args().target
+    return target
+
+
+def main() -> None:
+    """Plays a round."""
+    target = target_argument(__doc__)
     try:
         with service_at(target) as address, Rummikub(address) as service:
             play(service)
