@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from engine.record import GameRecord, record_of
@@ -14,13 +15,17 @@ PAGE: Final = 100
 
 
 async def earlier_record(store: GameStore, record: Record, revision: int) -> Record:
-    """Returns a game as it was stored at a revision, with today's tokens. Raises HistoryUnavailable."""
+    """Returns a game as it was stored at a revision, with today's tokens. Raises HistoryUnavailable.
+
+    It has no join code, which after the start may be that of another game.
+    """
     entries = await _changes(store, record, revision)
     game = await asyncio.to_thread(replay, [entry.events for entry in entries])
     last = entries[-1]
     seats = {player.seat for player in game.players}
     tokens = tuple(token for token in record.tokens if token.seat in seats)
-    return Record(record.game_id, game, last.etag, tokens, record.created_ms, last.time_ms)
+    listing = replace(record.listing, join_code="")
+    return Record(record.game_id, game, last.etag, tokens, record.created_ms, last.time_ms, listing)
 
 
 async def exported(store: GameStore, record: Record) -> GameRecord:

@@ -100,6 +100,17 @@ async def test_a_game_at_a_revision_is_as_its_callers_saw_it_then(store: MemoryS
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_a_game_at_a_revision_has_its_visibility_and_labels_and_no_join_code(client: Client) -> None:
+    creating = gs.CreateGameRequest(visibility=game_pb2.VISIBILITY_PUBLIC, labels={"region": "eu"})
+    created = (await client.games.CreateGame(creating)).game
+    game = GameAtHand(client, created.game_id)
+    await game.join("Ada")
+    request = gs.GetGameRequest(game_id=created.game_id, revision=created.revision)
+    then = (await client.games.GetGame(request, metadata=game.as_seat(1))).game
+    assert (then.visibility, dict(then.labels), then.join_code) == (game_pb2.VISIBILITY_PUBLIC, {"region": "eu"}, "")
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_a_revision_that_does_not_exist_yet_is_refused(store: MemoryStore, client: Client) -> None:
     game = await put_history(store, client, until=20)
     request = gs.GetGameRequest(game_id=game.game_id, revision=21)
