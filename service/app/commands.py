@@ -226,7 +226,8 @@ class JoinOrCreateGame(Command):
 
     def join(self, basis: Basis, chance: Chance) -> Decision:
         """Returns the decision to join a game. Raises ActionRefused."""
-        return _seated(basis.record, _joined(basis, Join(self.name)), self.request, chance)
+        join = Join(self.name, is_host=not _has_host(basis.record))
+        return _seated(basis.record, _joined(basis, join), self.request, chance)
 
     def create(self, basis: Basis, chance: Chance) -> Decision:
         """Returns the decision to create a game with the player in it, in one change."""
@@ -275,7 +276,7 @@ class JoinGame(GameCommand):
         is_host = token_in(record, self.request.caller) == HOST
         if self.request.caller.digest is not None and (not is_host or record.game.host_seat):
             raise AlreadySeated
-        join = Join(self.name, seat=self.seat, is_host=is_host)
+        join = Join(self.name, seat=self.seat, is_host=is_host or not _has_host(record))
         return _seated(record, _joined(basis, join), self.request, self.chance)
 
     def encode(self, decision: Decision, after: Record) -> bytes:
@@ -538,6 +539,11 @@ class _RackOnlyAnalysis:
     def can_play(self, situation: Situation) -> Existence:
         """See Analysis. Returns UNKNOWN for any other rack."""
         return EXACT.can_play(situation) if situation.rack == self.rack else Existence.UNKNOWN
+
+
+def _has_host(record: Record) -> bool:
+    """Returns whether a game has a host. It has none after a host without a host token has left last."""
+    return record.game.host_seat is not None or any(token.seat == HOST for token in record.tokens)
 
 
 def _joined(basis: Basis, join: Join) -> Applied:

@@ -391,6 +391,20 @@ async def test_quick_play_passes_over_full_started_and_emptied_games_and_games_w
     assert fifth.game.game_id == fourth.game_id, "who comes within the minute finds the lobby"
 
 
+@pytest.mark.parametrize("by_code", [False, True])
+async def test_who_joins_a_game_that_has_no_host_any_more_is_the_host(client: Client, by_code: bool) -> None:
+    first = await quick(client, "Ada")
+    game = seated(client, first)
+    await leave(game, 1)
+    request = gs.JoinGameRequest(join_code=first.game.join_code, name="Ben")
+    second = await client.games.JoinGame(request) if by_code else await quick(client, "Ben")
+    assert second.game.game_id == game.game_id
+    assert second.game.players[0].is_host
+    game.tokens[second.seat] = second.seat_token
+    await game.join("Cleo")
+    await client.games.StartGame(gs.StartGameRequest(game_id=game.game_id), metadata=game.as_seat(second.seat))
+
+
 @pytest.mark.parametrize("players_max", [2, 4])
 async def test_concurrent_callers_meet_in_as_few_games_as_can_be(
     clients: tuple[Client, Client], store: GameStore, players_max: int
