@@ -16,9 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Protocol, TypeVar
 
 from engine.analysis import options_needing_analysis
+from engine.events import PlayerKicked
 from engine.game import Game, Lobby, Playing, bots_to_act
 from engine.timers import due_ms, earliest_due_ms, is_due
-from engine.turns import create_rematch, may_have_searched_all_racks
+from engine.turns import Applied, create_rematch, may_have_searched_all_racks
 from service.app.commands import (
     Basis,
     Command,
@@ -329,7 +330,7 @@ class ChangeLoop:
         nonce = self._chance.token_bytes(NONCE_BYTES)
         change = encode_change(game.revision, basis.now_ms, nonce, decision.applied.events)
         etag = lineage(before.etag, change)
-        listed = before.listing, _is_emptied(before, game)
+        listed = before.listing, _is_emptied(before, decision.applied)
         return Record(before.game_id, game, etag, decision.tokens, before.created_ms, basis.now_ms, *listed), change
 
     async def _commit(self, command: Command, basis: Basis, decision: Decision) -> bytes:
@@ -417,11 +418,13 @@ def _stays_in_lobby(before: Record, after: Record) -> bool:
     return after.state is GameState.LOBBY and before.etag != NO_ETAG
 
 
-def _is_emptied(before: Record, after: Game) -> bool:
-    """Returns whether all people have left the lobby; not before the first one has come."""
+def _is_emptied(before: Record, applied: Applied) -> bool:
+    """Returns whether all people have left the lobby: not before the first has come, nor if the host stays seatless."""
+    after = applied.game
     if not isinstance(after.phase, Lobby) or _has_people(after):
         return False
-    return before.is_emptied or _has_people(before.game)
+    was_cleared = before.game.host_seat is None and isinstance(applied.events[0], PlayerKicked)
+    return before.is_emptied or (_has_people(before.game) and not was_cleared)
 
 
 def _has_people(game: Game) -> bool:

@@ -405,6 +405,18 @@ async def test_who_joins_a_game_that_has_no_host_any_more_is_the_host(client: Cl
     await client.games.StartGame(gs.StartGameRequest(game_id=game.game_id), metadata=game.as_seat(second.seat))
 
 
+async def test_a_lobby_that_its_host_empties_stays(client: Client) -> None:
+    created = await client.games.CreateGame(gs.CreateGameRequest(visibility=PUBLIC))
+    host = bearer(created.host_token)
+    game = GameAtHand(client, created.game.game_id)
+    await game.join("Ada")
+    await client.games.KickPlayer(gs.KickPlayerRequest(game_id=game.game_id, seat=1), metadata=host)
+    assert await listed(client) == [game.game_id]
+    await client.games.JoinGame(gs.JoinGameRequest(game_id=game.game_id, name="Host"), metadata=host)
+    await client.games.KickPlayer(gs.KickPlayerRequest(game_id=game.game_id, seat=1), metadata=host)
+    assert await listed(client) == []
+
+
 @pytest.mark.parametrize("players_max", [2, 4])
 async def test_concurrent_callers_meet_in_as_few_games_as_can_be(
     clients: tuple[Client, Client], store: GameStore, players_max: int
