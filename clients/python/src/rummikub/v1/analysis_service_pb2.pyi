@@ -68,7 +68,7 @@ class _ObjectiveEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Objective.V
     """The highest value leaves the rack; a joker counts its penalty (score_joker_penalty)."""
 
 class Objective(_Objective, metaclass=_ObjectiveEnumTypeWrapper):
-    """What makes one turn better than another. Among equally good turns, the suggestion leaves the most melds of the table
+    """The quantity by which turns are compared. Among equally good turns, the suggestion leaves the most melds of the table
     unchanged. Tiles that a pull from the River adds to the rack and that the turn does not play are subtracted.
     """
 
@@ -371,7 +371,7 @@ class StepMeld(_message.Message):
     table_before: _builtins.int
     """A meld that was on the table when the turn began: its position there, from 0."""
     table_after: _builtins.int
-    """A meld that the turn creates: its position in Suggestion.table, from 0."""
+    """A meld that the turn creates: its position in Suggestion.table or ExplainTurnRequest.table_after, from 0."""
     def __init__(
         self,
         *,
@@ -701,7 +701,7 @@ class ExplainTurnRequest(_message.Message):
 
     @_builtins.property
     def time_limit(self) -> _duration_pb2.Duration:
-        """Time limit: more than 0, at most 10 s. Unset: 1 s. The explanation ends in time without it."""
+        """Time limit: more than 0, at most 10 s. Unset: 1 s. An explanation is always complete."""
 
     def __init__(
         self,

@@ -111,10 +111,10 @@ class AnalysisServiceServicer:
 
         For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
         seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
-        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
-        PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER,
-        GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE,
-        STORED_FORMAT_UNKNOWN).
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
+        (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION
+        (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE
+        (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -154,7 +154,7 @@ class AnalysisServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ImportRecord(self, request, context):
-        """Plays a record again by the rules, and tells at which move it breaks one. It stores nothing.
+        """Plays a record again by the rules, and reports the first move that breaks one. It stores nothing.
         Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -164,7 +164,8 @@ class AnalysisServiceServicer:
     def ReviewGame(self, request, context):
         """Compares each move of a record, or of a game that has ended, with the best turn of that player at that moment.
 
-        A game needs no token, as in ExportGame. The search uses only what the player could see.
+        A game needs a token only if it shows nothing to spectators, as in ExportGame. The search uses only what the player
+        could see.
         Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
         (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
         FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE

@@ -49,10 +49,10 @@ class AnalysisServiceStub:
 
     For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
     seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
-    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
-    PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER,
-    GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE,
-    STORED_FORMAT_UNKNOWN).
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
+    (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION
+    (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE
+    (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
     """
     HasLegalTurn: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.HasLegalTurnRequest, _analysis_service_pb2.HasLegalTurnResponse]
     """Determines whether a legal turn exists that plays tiles.
@@ -72,13 +72,14 @@ class AnalysisServiceStub:
     Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
     """
     ImportRecord: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.ImportRecordRequest, _analysis_service_pb2.ImportRecordResponse]
-    """Plays a record again by the rules, and tells at which move it breaks one. It stores nothing.
+    """Plays a record again by the rules, and reports the first move that breaks one. It stores nothing.
     Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
     """
     ReviewGame: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.ReviewGameRequest, _analysis_service_pb2.ReviewGameResponse]
     """Compares each move of a record, or of a game that has ended, with the best turn of that player at that moment.
 
-    A game needs no token, as in ExportGame. The search uses only what the player could see.
+    A game needs a token only if it shows nothing to spectators, as in ExportGame. The search uses only what the player
+    could see.
     Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
     (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
     FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
@@ -112,10 +113,10 @@ class AnalysisServiceAsyncStub(AnalysisServiceStub):
 
     For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
     seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
-    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
-    PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER,
-    GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE,
-    STORED_FORMAT_UNKNOWN).
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
+    (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION
+    (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE
+    (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
     """
     HasLegalTurn: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.HasLegalTurnRequest, _analysis_service_pb2.HasLegalTurnResponse]  # type: ignore[assignment]
     """Determines whether a legal turn exists that plays tiles.
@@ -135,13 +136,14 @@ class AnalysisServiceAsyncStub(AnalysisServiceStub):
     Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
     """
     ImportRecord: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.ImportRecordRequest, _analysis_service_pb2.ImportRecordResponse]  # type: ignore[assignment]
-    """Plays a record again by the rules, and tells at which move it breaks one. It stores nothing.
+    """Plays a record again by the rules, and reports the first move that breaks one. It stores nothing.
     Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
     """
     ReviewGame: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.ReviewGameRequest, _analysis_service_pb2.ReviewGameResponse]  # type: ignore[assignment]
     """Compares each move of a record, or of a game that has ended, with the best turn of that player at that moment.
 
-    A game needs no token, as in ExportGame. The search uses only what the player could see.
+    A game needs a token only if it shows nothing to spectators, as in ExportGame. The search uses only what the player
+    could see.
     Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
     (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
     FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
@@ -178,10 +180,10 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
 
         For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
         seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
-        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
-        PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER,
-        GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE,
-        STORED_FORMAT_UNKNOWN).
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
+        (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION
+        (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE
+        (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
         """
 
     @_abc_1.abstractmethod
@@ -231,7 +233,7 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _analysis_service_pb2.ImportRecordRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_analysis_service_pb2.ImportRecordResponse, _abc.Awaitable[_analysis_service_pb2.ImportRecordResponse]]:
-        """Plays a record again by the rules, and tells at which move it breaks one. It stores nothing.
+        """Plays a record again by the rules, and reports the first move that breaks one. It stores nothing.
         Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
         """
 
@@ -243,7 +245,8 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_analysis_service_pb2.ReviewGameResponse, _abc.Awaitable[_analysis_service_pb2.ReviewGameResponse]]:
         """Compares each move of a record, or of a game that has ended, with the best turn of that player at that moment.
 
-        A game needs no token, as in ExportGame. The search uses only what the player could see.
+        A game needs a token only if it shows nothing to spectators, as in ExportGame. The search uses only what the player
+        could see.
         Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
         (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
         FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE

@@ -54,8 +54,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_GAME_NOT_FOUND: _ErrorReason.ValueType  # 201
     """NOT_FOUND. The game does not exist, or the token does not belong to it. The answer does not reveal which."""
     ERROR_REASON_NOT_A_PLAYER: _ErrorReason.ValueType  # 202
-    """PERMISSION_DENIED. The RPC needs a seat token, and none was sent (this is checked before the game is looked up) or
-    only the host token.
+    """PERMISSION_DENIED. The RPC needs a token, and none was sent (this is checked before the game is looked up); or it
+    needs a seat token, and the host token was sent.
     """
     ERROR_REASON_AUTHORIZATION_MALFORMED: _ErrorReason.ValueType  # 203
     """UNAUTHENTICATED. The authorization metadata is not `Bearer` followed by a token."""
@@ -93,9 +93,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_DUPLICATE_REQUEST: _ErrorReason.ValueType  # 215
     """ABORTED. The request id was already used with different content."""
     ERROR_REASON_HISTORY_UNAVAILABLE: _ErrorReason.ValueType  # 216
-    """OUT_OF_RANGE. The changes after this revision are no longer stored, or the game has not had the revision. Send
-    after_revision 0: WatchGame then starts with a snapshot, ListChanges with the oldest stored change. Metadata:
-    `oldest`, `newest`.
+    """OUT_OF_RANGE. The changes that the answer needs are no longer stored, or the game has not had the revision. Send
+    after_revision 0: WatchGame then starts with a snapshot, ListChanges with the oldest stored change. GetGame returns
+    the current game for revision 0; ExportGame and ReviewGame need the whole history (RUMMIKUB_HISTORY). Metadata:
+    `oldest`, `newest`, the revisions that are stored.
     """
     ERROR_REASON_REDEAL_NOT_ALLOWED: _ErrorReason.ValueType  # 217
     """FAILED_PRECONDITION. The player may not demand a new deal: the option is off, the player has no three pairs of
@@ -115,12 +116,14 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_SPECTATORS_NOT_ALLOWED: _ErrorReason.ValueType  # 221
     """PERMISSION_DENIED. The game has started and shows nothing to callers without a token of it (option spectators)."""
     ERROR_REASON_JOIN_CODE_UNKNOWN: _ErrorReason.ValueType  # 222
-    """NOT_FOUND. No game in the lobby has the join code. Codes of games that have started may be unknown too."""
+    """NOT_FOUND. No game in the lobby has the join code. The code of a game that has started may be unknown, or lead to
+    GAME_ALREADY_STARTED.
+    """
     ERROR_REASON_PLAYER_NOT_IN_GAME: _ErrorReason.ValueType  # 224
     """FAILED_PRECONDITION. The seat that the request names has no player. Metadata: `seat`."""
     ERROR_REASON_GAME_NOT_ABORTABLE: _ErrorReason.ValueType  # 225
-    """FAILED_PRECONDITION. A round has ended, so the host alone no longer aborts the game, and a host without a seat has
-    no vote.
+    """FAILED_PRECONDITION. A round has ended, so the game is aborted by votes only, and the host token has no vote. Send
+    the token of a seat.
     """
     ERROR_REASON_RECORD_INVALID: _ErrorReason.ValueType  # 228
     """INVALID_ARGUMENT. The text is no record, or a move of the record breaks a rule. BadRequest names the line and
@@ -129,8 +132,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_RECORD_HIDDEN: _ErrorReason.ValueType  # 229
     """FAILED_PRECONDITION. The racks of the game stay hidden (option racks_shown), so it has no record."""
     ERROR_REASON_GAME_NOT_OVER: _ErrorReason.ValueType  # 250
-    """FAILED_PRECONDITION. The game has not ended, so that its record would show hidden tiles and it has no rematch. An
-    aborted game has a rematch and no record.
+    """FAILED_PRECONDITION. The game has not ended: its record would show hidden tiles, and it has no rematch yet. For a
+    record, the game must be finished; an aborted game may have a rematch, but has no record.
     """
     ERROR_REASON_PLAYER_NOT_ABSENT: _ErrorReason.ValueType  # 226
     """FAILED_PRECONDITION. The caller is not absent, so there is nothing to return from."""
@@ -393,8 +396,8 @@ ERROR_REASON_INSUFFICIENT_TILES: ErrorReason.ValueType  # 104
 ERROR_REASON_GAME_NOT_FOUND: ErrorReason.ValueType  # 201
 """NOT_FOUND. The game does not exist, or the token does not belong to it. The answer does not reveal which."""
 ERROR_REASON_NOT_A_PLAYER: ErrorReason.ValueType  # 202
-"""PERMISSION_DENIED. The RPC needs a seat token, and none was sent (this is checked before the game is looked up) or
-only the host token.
+"""PERMISSION_DENIED. The RPC needs a token, and none was sent (this is checked before the game is looked up); or it
+needs a seat token, and the host token was sent.
 """
 ERROR_REASON_AUTHORIZATION_MALFORMED: ErrorReason.ValueType  # 203
 """UNAUTHENTICATED. The authorization metadata is not `Bearer` followed by a token."""
@@ -432,9 +435,10 @@ changes that the store has lost. Read the game again. Metadata: `revision`.
 ERROR_REASON_DUPLICATE_REQUEST: ErrorReason.ValueType  # 215
 """ABORTED. The request id was already used with different content."""
 ERROR_REASON_HISTORY_UNAVAILABLE: ErrorReason.ValueType  # 216
-"""OUT_OF_RANGE. The changes after this revision are no longer stored, or the game has not had the revision. Send
-after_revision 0: WatchGame then starts with a snapshot, ListChanges with the oldest stored change. Metadata:
-`oldest`, `newest`.
+"""OUT_OF_RANGE. The changes that the answer needs are no longer stored, or the game has not had the revision. Send
+after_revision 0: WatchGame then starts with a snapshot, ListChanges with the oldest stored change. GetGame returns
+the current game for revision 0; ExportGame and ReviewGame need the whole history (RUMMIKUB_HISTORY). Metadata:
+`oldest`, `newest`, the revisions that are stored.
 """
 ERROR_REASON_REDEAL_NOT_ALLOWED: ErrorReason.ValueType  # 217
 """FAILED_PRECONDITION. The player may not demand a new deal: the option is off, the player has no three pairs of
@@ -454,12 +458,14 @@ ERROR_REASON_SEAT_TAKEN: ErrorReason.ValueType  # 220
 ERROR_REASON_SPECTATORS_NOT_ALLOWED: ErrorReason.ValueType  # 221
 """PERMISSION_DENIED. The game has started and shows nothing to callers without a token of it (option spectators)."""
 ERROR_REASON_JOIN_CODE_UNKNOWN: ErrorReason.ValueType  # 222
-"""NOT_FOUND. No game in the lobby has the join code. Codes of games that have started may be unknown too."""
+"""NOT_FOUND. No game in the lobby has the join code. The code of a game that has started may be unknown, or lead to
+GAME_ALREADY_STARTED.
+"""
 ERROR_REASON_PLAYER_NOT_IN_GAME: ErrorReason.ValueType  # 224
 """FAILED_PRECONDITION. The seat that the request names has no player. Metadata: `seat`."""
 ERROR_REASON_GAME_NOT_ABORTABLE: ErrorReason.ValueType  # 225
-"""FAILED_PRECONDITION. A round has ended, so the host alone no longer aborts the game, and a host without a seat has
-no vote.
+"""FAILED_PRECONDITION. A round has ended, so the game is aborted by votes only, and the host token has no vote. Send
+the token of a seat.
 """
 ERROR_REASON_RECORD_INVALID: ErrorReason.ValueType  # 228
 """INVALID_ARGUMENT. The text is no record, or a move of the record breaks a rule. BadRequest names the line and
@@ -468,8 +474,8 @@ column, or the move.
 ERROR_REASON_RECORD_HIDDEN: ErrorReason.ValueType  # 229
 """FAILED_PRECONDITION. The racks of the game stay hidden (option racks_shown), so it has no record."""
 ERROR_REASON_GAME_NOT_OVER: ErrorReason.ValueType  # 250
-"""FAILED_PRECONDITION. The game has not ended, so that its record would show hidden tiles and it has no rematch. An
-aborted game has a rematch and no record.
+"""FAILED_PRECONDITION. The game has not ended: its record would show hidden tiles, and it has no rematch yet. For a
+record, the game must be finished; an aborted game may have a rematch, but has no record.
 """
 ERROR_REASON_PLAYER_NOT_ABSENT: ErrorReason.ValueType  # 226
 """FAILED_PRECONDITION. The caller is not absent, so there is nothing to return from."""

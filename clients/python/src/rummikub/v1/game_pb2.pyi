@@ -213,13 +213,13 @@ class Player(_message.Message):
     resigned: _builtins.bool
     """Whether the player has resigned from the game."""
     bot_level: Global___BotLevel.ValueType
-    """The strength of the bot that plays the seat, as a player or in place of an absent one. Unspecified for a seat that
-    the service does not play.
+    """The strength of the bot that plays the seat. With is_absent, it plays in place of an absent person, who may return;
+    otherwise the player is a bot. Unspecified for a seat that the service does not play.
     """
     is_ready: _builtins.bool
     """Whether the player is ready to start (SetReady). It matters only in the lobby. Always true for a bot."""
     is_host: _builtins.bool
-    """Whether the player is the host. At most one player is; a host may also have no seat."""
+    """Whether the player is the host. At most one player is. If none is, the host has no seat, or everyone has left."""
     wants_abort: _builtins.bool
     """Whether the player has voted in this round to abort the game (AbortGame)."""
     timeouts_in_a_row: _builtins.int
@@ -227,13 +227,13 @@ class Player(_message.Message):
     absent_after_timeouts the player becomes absent or resigns (absent_action).
     """
     is_absent: _builtins.bool
-    """Whether the player is absent: a bot plays until the player returns with ReturnToSeat, or by any action except
-    ResignGame.
+    """Whether the player is absent: a bot plays until the player returns with ReturnToSeat, or by any change of the game
+    except ResignGame.
     """
     is_connected: _builtins.bool
     """Whether the seat's owner watches the game: whether a WatchGame stream with the seat's token is open at any server. A
-    stream that ends with its server counts for up to 40 seconds more. Set in responses of GetGame and WatchGame; unset
-    in others, for bots, and while the store does not answer.
+    stream that ends with its server counts for up to 40 seconds more. Set in responses of WatchGame, and of GetGame for
+    the current revision; unset in others, for players who are bots, and while the store does not answer.
     """
     @_builtins.property
     def time_left(self) -> _duration_pb2.Duration:
@@ -602,8 +602,9 @@ class Game(_message.Message):
     visibility: Global___Visibility.ValueType
     """Whether strangers find the game. Never changes; set where the ruleset is."""
     join_code: _builtins.str
-    """The code that JoinGame takes in place of the game's id: 6 characters of 23456789CDFGHJKMNPQRTVWXY. Only in views of
-    seats, and in the response to CreateGame; empty after the start. No two games in the lobby have the same code.
+    """The code that JoinGame takes in place of the game's id: 6 characters of 23456789CDFGHJKMNPQRTVWXY. Set in views of
+    seats, and for the host token in the responses of CreateGame and GetGame; empty after the start. No two games in the
+    lobby have the same code.
     """
     rematch_game_id: _builtins.str
     """The id of the rematch (CreateRematch). Empty if there is none."""
@@ -776,7 +777,7 @@ class GameSummary(_message.Message):
     seats_free: _builtins.int
     """The number of free seats. 0 after the start."""
     bots: _builtins.int
-    """The number of seats that the service plays."""
+    """The number of seats that the service plays, those of absent players included."""
     round: _builtins.int
     """The number of the round being played or last played, from 1; 0 in the lobby."""
     @_builtins.property

@@ -68,7 +68,7 @@ class _WatchContentEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WatchCon
     """
 
 class WatchContent(_WatchContent, metaclass=_WatchContentEnumTypeWrapper):
-    """What a watcher gets after each change of a game."""
+    """The updates that WatchGame sends for each change of a game."""
 
 WATCH_CONTENT_UNSPECIFIED: WatchContent.ValueType  # 0
 """The change (WATCH_CONTENT_CHANGES)."""
@@ -189,7 +189,9 @@ class JoinGameRequest(_message.Message):
     game_id: _builtins.str
     """The id of the game."""
     join_code: _builtins.str
-    """The game's join code, in capitals or not. Unknown codes are limited for each address."""
+    """The game's join code, in capitals or not; see Game.join_code. Unknown codes are limited for each address
+    (RUMMIKUB_JOIN_GUESSES_PER_MINUTE).
+    """
     name: _builtins.str
     """The player's name: 1 to 40 printable characters without leading or trailing spaces, unlike the other players'
     names (PLAYER_ALREADY_JOINED). Zero-width joiners and non-joiners may be inside. The game shows the name in NFC.
@@ -787,7 +789,7 @@ class GetGameRequest(_message.Message):
     """The id of the game."""
     revision: _builtins.int
     """The revision to read. 0: the current one. Earlier ones can be read while the store has the whole history of the
-    game; what was hidden at that revision is hidden in the answer.
+    game. What was hidden at that revision is hidden in the answer, which has no draft, no presence and no join code.
     """
     def __init__(
         self,
@@ -943,7 +945,7 @@ class WatchGameRequest(_message.Message):
     changes of a different history; with it, the call is refused (ETAG_MISMATCH).
     """
     content: Global___WatchContent.ValueType
-    """What the stream sends after each change. Unset: the change."""
+    """The updates for each change. Unset: WATCH_CONTENT_CHANGES."""
     until_rematch: _builtins.bool
     """Keeps the stream open when the game is over, until its rematch is announced (CreateRematch)."""
     def __init__(
@@ -998,8 +1000,9 @@ class WatchGameResponse(_message.Message):
 
     @_builtins.property
     def presence(self) -> Global___Presence:
-        """A seat's owner has connected or gone away. It is no change of the game: it has no revision and is not stored, and a
-        slow reader gets only the latest of each seat. A caller that resumes gets one for each seat that is not a bot's.
+        """The owner of a seat has opened a first watch or closed the last one. It is no change of the game: it has no
+        revision and is not stored, and a slow reader gets only the latest of each seat. A caller that resumes gets one
+        for each seat that a person has taken.
         """
 
     @_builtins.property

@@ -35,15 +35,17 @@ class GameServiceStub:
     CreateGame returns a host token. Its owner is the host, who starts the game, removes players from the lobby, and may
     abort the game. The host sends it as a seat token is sent, sees what a spectator sees, and can take a seat with it:
     then the token of that seat has the host's rights too. If the host leaves that seat in the lobby, the person in the
-    lowest seat becomes the host and the host token is void; if no person is left, the host token stays valid.
+    lowest seat becomes the host and the host token is void; if no person is left, the host token stays valid. A game of
+    JoinOrCreateGame has no host token. The first person who joins a game that has neither a host token nor a host is the
+    host. No one replaces a host who has no seat or does not act: players of such a lobby leave it.
 
     Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
     repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
     refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
-    id. Without a token (CreateGame, JoinGame, JoinOrCreateGame), an id needs at least 22 characters, because it is the only thing that
-    identifies the caller. A refused request changes nothing and is not remembered. The server remembers the last eight
-    accepted requests of each seat, and the last eight of a game from callers without a token; it forgets them one hour
-    after the game expires.
+    id. Without a token (CreateGame, JoinGame, JoinOrCreateGame), an id needs at least 22 characters, because it is the
+    only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
+    the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
+    them one hour after the game expires.
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
     DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
@@ -60,17 +62,17 @@ class GameServiceStub:
     (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
     """
     JoinGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.JoinGameRequest, _game_service_pb2.JoinGameResponse]
-    """Takes a free seat and returns its token, which only this response contains. The host sends the host token to become
-    the player who is the host.
+    """Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
+    is needed. The host sends the host token to become the player who is the host.
     Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
     SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
     """
     JoinOrCreateGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.JoinOrCreateGameRequest, _game_service_pb2.JoinOrCreateGameResponse]
     """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
     no player with a name like the caller's. Without one it creates a public game with the player in it, who is the
-    host. Callers who find no game at the same time get seats in the same new one. A refused call leaves no game behind.
-    A token is ignored. A repeated request gets the first answer for at least RUMMIKUB_LOBBY_TTL_SECONDS after the
-    first one.
+    host. Callers who find no game at the same time get seats in the same new one. It never joins an unlisted game. A
+    refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
+    RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
     Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
     (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
     """
@@ -84,27 +86,29 @@ class GameServiceStub:
     FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
     """
     LeaveGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.LeaveGameRequest, _game_service_pb2.LeaveGameResponse]
-    """Frees the caller's seat while the game is in the lobby, and invalidates the token. When the last person has left, the
-    game is in no list any more, and a minute later it is gone; bots do not keep it. Whoever joins before keeps it.
+    """Frees the caller's seat while the game is in the lobby, and invalidates its token. A game whose last person has left
+    is in no list, and is deleted a minute later unless a person joins before; bots do not keep it.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
     (DUPLICATE_REQUEST).
     """
     KickPlayer: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.KickPlayerRequest, _game_service_pb2.KickPlayerResponse]
-    """Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once;
-    whoever watches with it goes on as a spectator. A host who removes the own seat leaves it, as with LeaveGame.
+    """Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once,
+    also for an open WatchGame. A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
+    host without a seat has removed the last person stays.
     Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION
     (PLAYER_NOT_IN_GAME, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
     """
     SetReady: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.SetReadyRequest, _game_service_pb2.SetReadyResponse]
-    """Tells the others in the lobby whether the caller's seat is ready to start. With START_BY_ALL_READY the game starts
-    only when all are. It does not start by itself, because more players may be on their way.
+    """Sets whether the caller's seat is ready to start. Any seated player may call it while the game is in the lobby.
+    With START_BY_ALL_READY, StartGame is refused until all players are ready. The game does not start by itself,
+    because more players may join.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
     (DUPLICATE_REQUEST).
     """
     RenewSeatToken: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.RenewSeatTokenRequest, _game_service_pb2.RenewSeatTokenResponse]
     """Replaces the token that the caller sent, a seat's or the host token, by a new one, which only this response
-    contains. The old token is void at once; whoever watches with it goes on as a spectator. A repeated request carries
-    the old token and gets the same new one. Other repeated requests of the old token must be sent before this one.
+    contains. The old token is void at once, also for an open WatchGame. A repeated request sends the old token and gets
+    the same new one. Request ids belong to a token: repeat every other unanswered request before this one.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER), ABORTED (DUPLICATE_REQUEST).
     """
     StartGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.StartGameRequest, _game_service_pb2.StartGameResponse]
@@ -114,21 +118,22 @@ class GameServiceStub:
     """
     AbortGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.AbortGameRequest, _game_service_pb2.AbortGameResponse]
     """Aborts the game for good; it then has no winner. Until a round has ended, the host's call does it. Otherwise a call
-    is the vote of the caller's seat: the game is aborted when all people who have not resigned have voted. A vote
-    counts until the end of the round. In the lobby only the host may call it.
+    is the vote of the caller's seat: the game is aborted when all people have voted, except those who have resigned and
+    those who are absent. A vote counts until the end of the round. In the lobby only the host may call it.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION (PLAYER_RESIGNED, GAME_NOT_ABORTABLE,
     GAME_OVER), ABORTED (DUPLICATE_REQUEST).
     """
     CreateRematch: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.CreateRematchRequest, _game_service_pb2.CreateRematchResponse]
     """Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
-    its host may call it. A game has one rematch: later calls return the same one. The players have the same names,
-    seats and tokens in it, and so has the host; who does not want to play calls LeaveGame there. The rematch is
-    announced as an event of the old game (RematchCreated).
+    its host may call it. A game has one rematch: later calls return the same one. It has a join code of its own. The
+    players and the host have the same names, seats and tokens in it, so nobody joins again; a player who does not want
+    to play calls LeaveGame there. The rematch is announced as an event of the old game (RematchCreated).
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
     RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
     """
     GetGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.GetGameRequest, _game_service_pb2.GetGameResponse]
-    """Returns a game as the caller may see it, or as the caller could see it at an earlier revision.
+    """Returns a game as the caller may see it, or as the caller could see it at an earlier revision. Without a token, the
+    caller is a spectator.
     Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
     """
     ListGames: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ListGamesRequest, _game_service_pb2.ListGamesResponse]
@@ -141,9 +146,9 @@ class GameServiceStub:
     more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
     `closing` update when the server stops, and after the change that finished or aborted the game (at once if the
     caller has seen it); with until_rematch, after the change that announced the rematch instead. If the caller's token
-    is revoked while the stream is open, the stream goes on as a spectator's, or ends with SPECTATORS_NOT_ALLOWED. With
-    DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to that
-    turn; a slow reader gets only the latest one.
+    becomes void while the stream is open, the stream continues as a spectator's, or ends with SPECTATORS_NOT_ALLOWED.
+    With DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to
+    that turn; a slow reader gets only the latest one.
 
     With `content`, the stream sends the game after each change instead of the change, or both. A client can also keep
     its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
@@ -151,13 +156,13 @@ class GameServiceStub:
     Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
     """
     ListChanges: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ListChangesRequest, _game_service_pb2.ListChangesResponse]
-    """Lists a game's changes in order, as the caller may see them.
+    """Lists a game's changes in order, as the caller may see them. Without a token, the caller is a spectator.
     Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
     """
     ResignGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ResignGameRequest, _game_service_pb2.ResignGameResponse]
-    """Resigns from the game. The tiles of the caller's rack stay out of play and count against the caller at the end of
-    the round. The last player who has not resigned (with TEAMS_PAIRS, the last team) wins the round and the game. When
-    only bots are left, the game ends with the round, or at once between rounds.
+    """Resigns from a started game. The tiles of the caller's rack stay out of play and count against the caller at the
+    end of the round. The last player who has not resigned (with TEAMS_PAIRS, the last team) wins the round and the
+    game. When only bots are left, the game ends with the round, or at once between rounds.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED),
     ABORTED (DUPLICATE_REQUEST).
     """
@@ -174,17 +179,17 @@ class GameServiceStub:
     PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
     """
     ReturnToSeat: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ReturnToSeatRequest, _game_service_pb2.ReturnToSeatResponse]
-    """Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest of
-    a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except ResignGame,
-    does the same.
+    """Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest
+    of a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except
+    ResignGame, does the same.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED,
     PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
     """
     ExportGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ExportGameRequest, _game_service_pb2.ExportGameResponse]
-    """Returns the record of a game that has ended, with all hidden tiles. Everyone who may see the game may export it,
-    unless the option racks_shown is HIDDEN.
-    Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE
-    (HISTORY_UNAVAILABLE).
+    """Returns the record of a finished game, with all hidden tiles. Everyone who may see the game may export it, unless
+    the option racks_shown is HIDDEN. An aborted game has no record (GAME_NOT_OVER).
+    Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN),
+    OUT_OF_RANGE (HISTORY_UNAVAILABLE).
     """
 
 @_typing.type_check_only
@@ -197,15 +202,17 @@ class GameServiceAsyncStub(GameServiceStub):
     CreateGame returns a host token. Its owner is the host, who starts the game, removes players from the lobby, and may
     abort the game. The host sends it as a seat token is sent, sees what a spectator sees, and can take a seat with it:
     then the token of that seat has the host's rights too. If the host leaves that seat in the lobby, the person in the
-    lowest seat becomes the host and the host token is void; if no person is left, the host token stays valid.
+    lowest seat becomes the host and the host token is void; if no person is left, the host token stays valid. A game of
+    JoinOrCreateGame has no host token. The first person who joins a game that has neither a host token nor a host is the
+    host. No one replaces a host who has no seat or does not act: players of such a lobby leave it.
 
     Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
     repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
     refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
-    id. Without a token (CreateGame, JoinGame, JoinOrCreateGame), an id needs at least 22 characters, because it is the only thing that
-    identifies the caller. A refused request changes nothing and is not remembered. The server remembers the last eight
-    accepted requests of each seat, and the last eight of a game from callers without a token; it forgets them one hour
-    after the game expires.
+    id. Without a token (CreateGame, JoinGame, JoinOrCreateGame), an id needs at least 22 characters, because it is the
+    only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
+    the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
+    them one hour after the game expires.
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
     DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
@@ -219,17 +226,17 @@ class GameServiceAsyncStub(GameServiceStub):
     (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
     """
     JoinGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.JoinGameRequest, _game_service_pb2.JoinGameResponse]  # type: ignore[assignment]
-    """Takes a free seat and returns its token, which only this response contains. The host sends the host token to become
-    the player who is the host.
+    """Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
+    is needed. The host sends the host token to become the player who is the host.
     Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
     SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
     """
     JoinOrCreateGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.JoinOrCreateGameRequest, _game_service_pb2.JoinOrCreateGameResponse]  # type: ignore[assignment]
     """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
     no player with a name like the caller's. Without one it creates a public game with the player in it, who is the
-    host. Callers who find no game at the same time get seats in the same new one. A refused call leaves no game behind.
-    A token is ignored. A repeated request gets the first answer for at least RUMMIKUB_LOBBY_TTL_SECONDS after the
-    first one.
+    host. Callers who find no game at the same time get seats in the same new one. It never joins an unlisted game. A
+    refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
+    RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
     Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
     (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
     """
@@ -243,27 +250,29 @@ class GameServiceAsyncStub(GameServiceStub):
     FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
     """
     LeaveGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.LeaveGameRequest, _game_service_pb2.LeaveGameResponse]  # type: ignore[assignment]
-    """Frees the caller's seat while the game is in the lobby, and invalidates the token. When the last person has left, the
-    game is in no list any more, and a minute later it is gone; bots do not keep it. Whoever joins before keeps it.
+    """Frees the caller's seat while the game is in the lobby, and invalidates its token. A game whose last person has left
+    is in no list, and is deleted a minute later unless a person joins before; bots do not keep it.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
     (DUPLICATE_REQUEST).
     """
     KickPlayer: _aio.UnaryUnaryMultiCallable[_game_service_pb2.KickPlayerRequest, _game_service_pb2.KickPlayerResponse]  # type: ignore[assignment]
-    """Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once;
-    whoever watches with it goes on as a spectator. A host who removes the own seat leaves it, as with LeaveGame.
+    """Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once,
+    also for an open WatchGame. A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
+    host without a seat has removed the last person stays.
     Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION
     (PLAYER_NOT_IN_GAME, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
     """
     SetReady: _aio.UnaryUnaryMultiCallable[_game_service_pb2.SetReadyRequest, _game_service_pb2.SetReadyResponse]  # type: ignore[assignment]
-    """Tells the others in the lobby whether the caller's seat is ready to start. With START_BY_ALL_READY the game starts
-    only when all are. It does not start by itself, because more players may be on their way.
+    """Sets whether the caller's seat is ready to start. Any seated player may call it while the game is in the lobby.
+    With START_BY_ALL_READY, StartGame is refused until all players are ready. The game does not start by itself,
+    because more players may join.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
     (DUPLICATE_REQUEST).
     """
     RenewSeatToken: _aio.UnaryUnaryMultiCallable[_game_service_pb2.RenewSeatTokenRequest, _game_service_pb2.RenewSeatTokenResponse]  # type: ignore[assignment]
     """Replaces the token that the caller sent, a seat's or the host token, by a new one, which only this response
-    contains. The old token is void at once; whoever watches with it goes on as a spectator. A repeated request carries
-    the old token and gets the same new one. Other repeated requests of the old token must be sent before this one.
+    contains. The old token is void at once, also for an open WatchGame. A repeated request sends the old token and gets
+    the same new one. Request ids belong to a token: repeat every other unanswered request before this one.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER), ABORTED (DUPLICATE_REQUEST).
     """
     StartGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.StartGameRequest, _game_service_pb2.StartGameResponse]  # type: ignore[assignment]
@@ -273,21 +282,22 @@ class GameServiceAsyncStub(GameServiceStub):
     """
     AbortGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.AbortGameRequest, _game_service_pb2.AbortGameResponse]  # type: ignore[assignment]
     """Aborts the game for good; it then has no winner. Until a round has ended, the host's call does it. Otherwise a call
-    is the vote of the caller's seat: the game is aborted when all people who have not resigned have voted. A vote
-    counts until the end of the round. In the lobby only the host may call it.
+    is the vote of the caller's seat: the game is aborted when all people have voted, except those who have resigned and
+    those who are absent. A vote counts until the end of the round. In the lobby only the host may call it.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION (PLAYER_RESIGNED, GAME_NOT_ABORTABLE,
     GAME_OVER), ABORTED (DUPLICATE_REQUEST).
     """
     CreateRematch: _aio.UnaryUnaryMultiCallable[_game_service_pb2.CreateRematchRequest, _game_service_pb2.CreateRematchResponse]  # type: ignore[assignment]
     """Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
-    its host may call it. A game has one rematch: later calls return the same one. The players have the same names,
-    seats and tokens in it, and so has the host; who does not want to play calls LeaveGame there. The rematch is
-    announced as an event of the old game (RematchCreated).
+    its host may call it. A game has one rematch: later calls return the same one. It has a join code of its own. The
+    players and the host have the same names, seats and tokens in it, so nobody joins again; a player who does not want
+    to play calls LeaveGame there. The rematch is announced as an event of the old game (RematchCreated).
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
     RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
     """
     GetGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.GetGameRequest, _game_service_pb2.GetGameResponse]  # type: ignore[assignment]
-    """Returns a game as the caller may see it, or as the caller could see it at an earlier revision.
+    """Returns a game as the caller may see it, or as the caller could see it at an earlier revision. Without a token, the
+    caller is a spectator.
     Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
     """
     ListGames: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ListGamesRequest, _game_service_pb2.ListGamesResponse]  # type: ignore[assignment]
@@ -300,9 +310,9 @@ class GameServiceAsyncStub(GameServiceStub):
     more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
     `closing` update when the server stops, and after the change that finished or aborted the game (at once if the
     caller has seen it); with until_rematch, after the change that announced the rematch instead. If the caller's token
-    is revoked while the stream is open, the stream goes on as a spectator's, or ends with SPECTATORS_NOT_ALLOWED. With
-    DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to that
-    turn; a slow reader gets only the latest one.
+    becomes void while the stream is open, the stream continues as a spectator's, or ends with SPECTATORS_NOT_ALLOWED.
+    With DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to
+    that turn; a slow reader gets only the latest one.
 
     With `content`, the stream sends the game after each change instead of the change, or both. A client can also keep
     its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
@@ -310,13 +320,13 @@ class GameServiceAsyncStub(GameServiceStub):
     Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
     """
     ListChanges: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ListChangesRequest, _game_service_pb2.ListChangesResponse]  # type: ignore[assignment]
-    """Lists a game's changes in order, as the caller may see them.
+    """Lists a game's changes in order, as the caller may see them. Without a token, the caller is a spectator.
     Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
     """
     ResignGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ResignGameRequest, _game_service_pb2.ResignGameResponse]  # type: ignore[assignment]
-    """Resigns from the game. The tiles of the caller's rack stay out of play and count against the caller at the end of
-    the round. The last player who has not resigned (with TEAMS_PAIRS, the last team) wins the round and the game. When
-    only bots are left, the game ends with the round, or at once between rounds.
+    """Resigns from a started game. The tiles of the caller's rack stay out of play and count against the caller at the
+    end of the round. The last player who has not resigned (with TEAMS_PAIRS, the last team) wins the round and the
+    game. When only bots are left, the game ends with the round, or at once between rounds.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED),
     ABORTED (DUPLICATE_REQUEST).
     """
@@ -333,17 +343,17 @@ class GameServiceAsyncStub(GameServiceStub):
     PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
     """
     ReturnToSeat: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ReturnToSeatRequest, _game_service_pb2.ReturnToSeatResponse]  # type: ignore[assignment]
-    """Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest of
-    a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except ResignGame,
-    does the same.
+    """Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest
+    of a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except
+    ResignGame, does the same.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED,
     PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
     """
     ExportGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ExportGameRequest, _game_service_pb2.ExportGameResponse]  # type: ignore[assignment]
-    """Returns the record of a game that has ended, with all hidden tiles. Everyone who may see the game may export it,
-    unless the option racks_shown is HIDDEN.
-    Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE
-    (HISTORY_UNAVAILABLE).
+    """Returns the record of a finished game, with all hidden tiles. Everyone who may see the game may export it, unless
+    the option racks_shown is HIDDEN. An aborted game has no record (GAME_NOT_OVER).
+    Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN),
+    OUT_OF_RANGE (HISTORY_UNAVAILABLE).
     """
 
 class GameServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -355,15 +365,17 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     CreateGame returns a host token. Its owner is the host, who starts the game, removes players from the lobby, and may
     abort the game. The host sends it as a seat token is sent, sees what a spectator sees, and can take a seat with it:
     then the token of that seat has the host's rights too. If the host leaves that seat in the lobby, the person in the
-    lowest seat becomes the host and the host token is void; if no person is left, the host token stays valid.
+    lowest seat becomes the host and the host token is void; if no person is left, the host token stays valid. A game of
+    JoinOrCreateGame has no host token. The first person who joins a game that has neither a host token nor a host is the
+    host. No one replaces a host who has no seat or does not act: players of such a lobby leave it.
 
     Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
     repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
     refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
-    id. Without a token (CreateGame, JoinGame, JoinOrCreateGame), an id needs at least 22 characters, because it is the only thing that
-    identifies the caller. A refused request changes nothing and is not remembered. The server remembers the last eight
-    accepted requests of each seat, and the last eight of a game from callers without a token; it forgets them one hour
-    after the game expires.
+    id. Without a token (CreateGame, JoinGame, JoinOrCreateGame), an id needs at least 22 characters, because it is the
+    only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
+    the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
+    them one hour after the game expires.
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
     DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
@@ -387,8 +399,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _game_service_pb2.JoinGameRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.JoinGameResponse, _abc.Awaitable[_game_service_pb2.JoinGameResponse]]:
-        """Takes a free seat and returns its token, which only this response contains. The host sends the host token to become
-        the player who is the host.
+        """Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
+        is needed. The host sends the host token to become the player who is the host.
         Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
         SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
         """
@@ -401,9 +413,9 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_game_service_pb2.JoinOrCreateGameResponse, _abc.Awaitable[_game_service_pb2.JoinOrCreateGameResponse]]:
         """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
         no player with a name like the caller's. Without one it creates a public game with the player in it, who is the
-        host. Callers who find no game at the same time get seats in the same new one. A refused call leaves no game behind.
-        A token is ignored. A repeated request gets the first answer for at least RUMMIKUB_LOBBY_TTL_SECONDS after the
-        first one.
+        host. Callers who find no game at the same time get seats in the same new one. It never joins an unlisted game. A
+        refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
+        RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
         Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
         (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
         """
@@ -429,8 +441,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _game_service_pb2.LeaveGameRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.LeaveGameResponse, _abc.Awaitable[_game_service_pb2.LeaveGameResponse]]:
-        """Frees the caller's seat while the game is in the lobby, and invalidates the token. When the last person has left, the
-        game is in no list any more, and a minute later it is gone; bots do not keep it. Whoever joins before keeps it.
+        """Frees the caller's seat while the game is in the lobby, and invalidates its token. A game whose last person has left
+        is in no list, and is deleted a minute later unless a person joins before; bots do not keep it.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
         (DUPLICATE_REQUEST).
         """
@@ -441,8 +453,9 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _game_service_pb2.KickPlayerRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.KickPlayerResponse, _abc.Awaitable[_game_service_pb2.KickPlayerResponse]]:
-        """Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once;
-        whoever watches with it goes on as a spectator. A host who removes the own seat leaves it, as with LeaveGame.
+        """Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once,
+        also for an open WatchGame. A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
+        host without a seat has removed the last person stays.
         Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION
         (PLAYER_NOT_IN_GAME, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
         """
@@ -453,8 +466,9 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _game_service_pb2.SetReadyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.SetReadyResponse, _abc.Awaitable[_game_service_pb2.SetReadyResponse]]:
-        """Tells the others in the lobby whether the caller's seat is ready to start. With START_BY_ALL_READY the game starts
-        only when all are. It does not start by itself, because more players may be on their way.
+        """Sets whether the caller's seat is ready to start. Any seated player may call it while the game is in the lobby.
+        With START_BY_ALL_READY, StartGame is refused until all players are ready. The game does not start by itself,
+        because more players may join.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
         (DUPLICATE_REQUEST).
         """
@@ -466,8 +480,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.RenewSeatTokenResponse, _abc.Awaitable[_game_service_pb2.RenewSeatTokenResponse]]:
         """Replaces the token that the caller sent, a seat's or the host token, by a new one, which only this response
-        contains. The old token is void at once; whoever watches with it goes on as a spectator. A repeated request carries
-        the old token and gets the same new one. Other repeated requests of the old token must be sent before this one.
+        contains. The old token is void at once, also for an open WatchGame. A repeated request sends the old token and gets
+        the same new one. Request ids belong to a token: repeat every other unanswered request before this one.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER), ABORTED (DUPLICATE_REQUEST).
         """
 
@@ -489,8 +503,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.AbortGameResponse, _abc.Awaitable[_game_service_pb2.AbortGameResponse]]:
         """Aborts the game for good; it then has no winner. Until a round has ended, the host's call does it. Otherwise a call
-        is the vote of the caller's seat: the game is aborted when all people who have not resigned have voted. A vote
-        counts until the end of the round. In the lobby only the host may call it.
+        is the vote of the caller's seat: the game is aborted when all people have voted, except those who have resigned and
+        those who are absent. A vote counts until the end of the round. In the lobby only the host may call it.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION (PLAYER_RESIGNED, GAME_NOT_ABORTABLE,
         GAME_OVER), ABORTED (DUPLICATE_REQUEST).
         """
@@ -502,9 +516,9 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.CreateRematchResponse, _abc.Awaitable[_game_service_pb2.CreateRematchResponse]]:
         """Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
-        its host may call it. A game has one rematch: later calls return the same one. The players have the same names,
-        seats and tokens in it, and so has the host; who does not want to play calls LeaveGame there. The rematch is
-        announced as an event of the old game (RematchCreated).
+        its host may call it. A game has one rematch: later calls return the same one. It has a join code of its own. The
+        players and the host have the same names, seats and tokens in it, so nobody joins again; a player who does not want
+        to play calls LeaveGame there. The rematch is announced as an event of the old game (RematchCreated).
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
         RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
         """
@@ -515,7 +529,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _game_service_pb2.GetGameRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.GetGameResponse, _abc.Awaitable[_game_service_pb2.GetGameResponse]]:
-        """Returns a game as the caller may see it, or as the caller could see it at an earlier revision.
+        """Returns a game as the caller may see it, or as the caller could see it at an earlier revision. Without a token, the
+        caller is a spectator.
         Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
         """
 
@@ -540,9 +555,9 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
         `closing` update when the server stops, and after the change that finished or aborted the game (at once if the
         caller has seen it); with until_rematch, after the change that announced the rematch instead. If the caller's token
-        is revoked while the stream is open, the stream goes on as a spectator's, or ends with SPECTATORS_NOT_ALLOWED. With
-        DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to that
-        turn; a slow reader gets only the latest one.
+        becomes void while the stream is open, the stream continues as a spectator's, or ends with SPECTATORS_NOT_ALLOWED.
+        With DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to
+        that turn; a slow reader gets only the latest one.
 
         With `content`, the stream sends the game after each change instead of the change, or both. A client can also keep
         its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
@@ -556,7 +571,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _game_service_pb2.ListChangesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.ListChangesResponse, _abc.Awaitable[_game_service_pb2.ListChangesResponse]]:
-        """Lists a game's changes in order, as the caller may see them.
+        """Lists a game's changes in order, as the caller may see them. Without a token, the caller is a spectator.
         Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
         """
 
@@ -566,9 +581,9 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _game_service_pb2.ResignGameRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.ResignGameResponse, _abc.Awaitable[_game_service_pb2.ResignGameResponse]]:
-        """Resigns from the game. The tiles of the caller's rack stay out of play and count against the caller at the end of
-        the round. The last player who has not resigned (with TEAMS_PAIRS, the last team) wins the round and the game. When
-        only bots are left, the game ends with the round, or at once between rounds.
+        """Resigns from a started game. The tiles of the caller's rack stay out of play and count against the caller at the
+        end of the round. The last player who has not resigned (with TEAMS_PAIRS, the last team) wins the round and the
+        game. When only bots are left, the game ends with the round, or at once between rounds.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED),
         ABORTED (DUPLICATE_REQUEST).
         """
@@ -603,9 +618,9 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _game_service_pb2.ReturnToSeatRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.ReturnToSeatResponse, _abc.Awaitable[_game_service_pb2.ReturnToSeatResponse]]:
-        """Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest of
-        a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except ResignGame,
-        does the same.
+        """Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest
+        of a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except
+        ResignGame, does the same.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED,
         PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
         """
@@ -616,10 +631,10 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _game_service_pb2.ExportGameRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.ExportGameResponse, _abc.Awaitable[_game_service_pb2.ExportGameResponse]]:
-        """Returns the record of a game that has ended, with all hidden tiles. Everyone who may see the game may export it,
-        unless the option racks_shown is HIDDEN.
-        Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE
-        (HISTORY_UNAVAILABLE).
+        """Returns the record of a finished game, with all hidden tiles. Everyone who may see the game may export it, unless
+        the option racks_shown is HIDDEN. An aborted game has no record (GAME_NOT_OVER).
+        Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN),
+        OUT_OF_RANGE (HISTORY_UNAVAILABLE).
         """
 
 def add_GameServiceServicer_to_server(servicer: GameServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1528,7 +1528,7 @@ class _SpectatorsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Spectators
     SPECTATORS_ALLOWED: _Spectators.ValueType  # 1
     """Everyone who knows the game's id may watch it; ListGames lists it. Evidence: none; our own."""
     SPECTATORS_OFF: _Spectators.ValueType  # 2
-    """Once the game has started, GetGame, WatchGame and ListChanges need a token of the game
+    """Once the game has started, GetGame, WatchGame, ListChanges, ExportGame and ReviewGame need a token of the game
     (SPECTATORS_NOT_ALLOWED), and ListGames omits the game. Evidence: none; our own.
     """
 
@@ -1542,7 +1542,7 @@ SPECTATORS_UNSPECIFIED: Spectators.ValueType  # 0
 SPECTATORS_ALLOWED: Spectators.ValueType  # 1
 """Everyone who knows the game's id may watch it; ListGames lists it. Evidence: none; our own."""
 SPECTATORS_OFF: Spectators.ValueType  # 2
-"""Once the game has started, GetGame, WatchGame and ListChanges need a token of the game
+"""Once the game has started, GetGame, WatchGame, ListChanges, ExportGame and ReviewGame need a token of the game
 (SPECTATORS_NOT_ALLOWED), and ListGames omits the game. Evidence: none; our own.
 """
 Global___Spectators: _TypeAlias = Spectators  # noqa: Y015
@@ -1996,8 +1996,8 @@ class Ruleset(_message.Message):
     days). Default 0. Evidence: a tournament with chess clocks of ten minutes.
     """
     clock_increment_seconds: _builtins.int
-    """Seconds that are added to a player's time after each of the player's turns: 0 to 86400. Default 0. A player never has
-    more than 14 days. Other values require clock_total_seconds (OPTIONS_CONFLICT). Evidence: ten seconds in a
+    """Seconds that are added to a player's time after each of the player's turns: 0 to 86400. Default 0. A player never
+    has more than 14 days. Other values require clock_total_seconds (OPTIONS_CONFLICT). Evidence: ten seconds in a
     tournament.
     """
     clock_flag: Global___ClockFlag.ValueType

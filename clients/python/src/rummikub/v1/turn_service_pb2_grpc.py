@@ -76,18 +76,18 @@ class TurnServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SaveDraft(self, request, context):
-        """Saves the table as the caller, whose turn it is, has arranged it. A draft changes no game: it has no revision and no
-        event, and a turn may be played at the same revision afterwards. The last draft of a turn replaces all before it and
-        ends with the turn. It determines what a time-out does (turn_timeout_dirty, turn_timeout_clean), a front end can
-        restore it after a restart, and others see it with DRAFT_VISIBILITY_EVERYONE. Melds may be incomplete, but a tile
-        that is not on the table, the caller's rack or the River is refused.
+        """Saves the table as the caller, whose turn it is, has arranged it. A draft changes no game: it has no revision and
+        no event, and a turn may be played at the same revision afterwards. The last draft of a turn replaces all before it
+        and ends with the turn. It determines what a time-out does (turn_timeout_dirty, turn_timeout_clean), a front end
+        can restore it after a restart, and others see it with DRAFT_VISIBILITY_EVERYONE. Melds may be incomplete, but a
+        tile that is not on the table, the caller's rack or the River is refused.
 
-        A seat may save 10 drafts per second, and 20 at once after a pause. More are refused with OVERLOADED; save the newest
-        draft again after the delay in RetryInfo.
+        A seat may save 10 drafts per second, and 20 at once after a pause. More are refused with OVERLOADED; save the
+        newest draft again after the delay in RetryInfo.
         Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
         (STALE_STATE, ETAG_MISMATCH), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
-        NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING; and with the subject `draft.table` the violations TILE_UNKNOWN,
-        TILE_DUPLICATED, TILE_NOT_IN_RACK).
+        NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING; and with the subject `draft.table` the violations
+        TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -49,18 +49,18 @@ class TurnServiceStub:
     every violation, with the subject `play.table` or, for a single meld, `play.table[i]`).
     """
     SaveDraft: _grpc.UnaryUnaryMultiCallable[_turn_service_pb2.SaveDraftRequest, _turn_service_pb2.SaveDraftResponse]
-    """Saves the table as the caller, whose turn it is, has arranged it. A draft changes no game: it has no revision and no
-    event, and a turn may be played at the same revision afterwards. The last draft of a turn replaces all before it and
-    ends with the turn. It determines what a time-out does (turn_timeout_dirty, turn_timeout_clean), a front end can
-    restore it after a restart, and others see it with DRAFT_VISIBILITY_EVERYONE. Melds may be incomplete, but a tile
-    that is not on the table, the caller's rack or the River is refused.
+    """Saves the table as the caller, whose turn it is, has arranged it. A draft changes no game: it has no revision and
+    no event, and a turn may be played at the same revision afterwards. The last draft of a turn replaces all before it
+    and ends with the turn. It determines what a time-out does (turn_timeout_dirty, turn_timeout_clean), a front end
+    can restore it after a restart, and others see it with DRAFT_VISIBILITY_EVERYONE. Melds may be incomplete, but a
+    tile that is not on the table, the caller's rack or the River is refused.
 
-    A seat may save 10 drafts per second, and 20 at once after a pause. More are refused with OVERLOADED; save the newest
-    draft again after the delay in RetryInfo.
+    A seat may save 10 drafts per second, and 20 at once after a pause. More are refused with OVERLOADED; save the
+    newest draft again after the delay in RetryInfo.
     Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
     (STALE_STATE, ETAG_MISMATCH), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
-    NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING; and with the subject `draft.table` the violations TILE_UNKNOWN,
-    TILE_DUPLICATED, TILE_NOT_IN_RACK).
+    NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING; and with the subject `draft.table` the violations
+    TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
     """
     ClaimError: _grpc.UnaryUnaryMultiCallable[_turn_service_pb2.ClaimErrorRequest, _turn_service_pb2.ClaimErrorResponse]
     """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM). When all other
@@ -92,18 +92,18 @@ class TurnServiceAsyncStub(TurnServiceStub):
     every violation, with the subject `play.table` or, for a single meld, `play.table[i]`).
     """
     SaveDraft: _aio.UnaryUnaryMultiCallable[_turn_service_pb2.SaveDraftRequest, _turn_service_pb2.SaveDraftResponse]  # type: ignore[assignment]
-    """Saves the table as the caller, whose turn it is, has arranged it. A draft changes no game: it has no revision and no
-    event, and a turn may be played at the same revision afterwards. The last draft of a turn replaces all before it and
-    ends with the turn. It determines what a time-out does (turn_timeout_dirty, turn_timeout_clean), a front end can
-    restore it after a restart, and others see it with DRAFT_VISIBILITY_EVERYONE. Melds may be incomplete, but a tile
-    that is not on the table, the caller's rack or the River is refused.
+    """Saves the table as the caller, whose turn it is, has arranged it. A draft changes no game: it has no revision and
+    no event, and a turn may be played at the same revision afterwards. The last draft of a turn replaces all before it
+    and ends with the turn. It determines what a time-out does (turn_timeout_dirty, turn_timeout_clean), a front end
+    can restore it after a restart, and others see it with DRAFT_VISIBILITY_EVERYONE. Melds may be incomplete, but a
+    tile that is not on the table, the caller's rack or the River is refused.
 
-    A seat may save 10 drafts per second, and 20 at once after a pause. More are refused with OVERLOADED; save the newest
-    draft again after the delay in RetryInfo.
+    A seat may save 10 drafts per second, and 20 at once after a pause. More are refused with OVERLOADED; save the
+    newest draft again after the delay in RetryInfo.
     Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
     (STALE_STATE, ETAG_MISMATCH), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
-    NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING; and with the subject `draft.table` the violations TILE_UNKNOWN,
-    TILE_DUPLICATED, TILE_NOT_IN_RACK).
+    NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING; and with the subject `draft.table` the violations
+    TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
     """
     ClaimError: _aio.UnaryUnaryMultiCallable[_turn_service_pb2.ClaimErrorRequest, _turn_service_pb2.ClaimErrorResponse]  # type: ignore[assignment]
     """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM). When all other
@@ -144,18 +144,18 @@ class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _turn_service_pb2.SaveDraftRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_turn_service_pb2.SaveDraftResponse, _abc.Awaitable[_turn_service_pb2.SaveDraftResponse]]:
-        """Saves the table as the caller, whose turn it is, has arranged it. A draft changes no game: it has no revision and no
-        event, and a turn may be played at the same revision afterwards. The last draft of a turn replaces all before it and
-        ends with the turn. It determines what a time-out does (turn_timeout_dirty, turn_timeout_clean), a front end can
-        restore it after a restart, and others see it with DRAFT_VISIBILITY_EVERYONE. Melds may be incomplete, but a tile
-        that is not on the table, the caller's rack or the River is refused.
+        """Saves the table as the caller, whose turn it is, has arranged it. A draft changes no game: it has no revision and
+        no event, and a turn may be played at the same revision afterwards. The last draft of a turn replaces all before it
+        and ends with the turn. It determines what a time-out does (turn_timeout_dirty, turn_timeout_clean), a front end
+        can restore it after a restart, and others see it with DRAFT_VISIBILITY_EVERYONE. Melds may be incomplete, but a
+        tile that is not on the table, the caller's rack or the River is refused.
 
-        A seat may save 10 drafts per second, and 20 at once after a pause. More are refused with OVERLOADED; save the newest
-        draft again after the delay in RetryInfo.
+        A seat may save 10 drafts per second, and 20 at once after a pause. More are refused with OVERLOADED; save the
+        newest draft again after the delay in RetryInfo.
         Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
         (STALE_STATE, ETAG_MISMATCH), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
-        NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING; and with the subject `draft.table` the violations TILE_UNKNOWN,
-        TILE_DUPLICATED, TILE_NOT_IN_RACK).
+        NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING; and with the subject `draft.table` the violations
+        TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
         """
 
     @_abc_1.abstractmethod

@@ -547,8 +547,8 @@ class ListMessagesRequest(_message.Message):
     LANGUAGE_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     language: _builtins.str
-    """The language as a BCP 47 tag, such as `de` or `pt-BR`. The response has the texts of this language, else those of its
-    base language (`pt`), else English. Unset: English. There are English, German, French, Spanish, Polish, Hebrew,
+    """The language as a BCP 47 tag, such as `de` or `pt-BR`. The response has the texts of this language, else those of
+    its base language (`pt`), else English. Unset: English. There are English, German, French, Spanish, Polish, Hebrew,
     Turkish, Dutch, Portuguese (of Brazil) and Japanese.
     """
     etag: _builtins.str
