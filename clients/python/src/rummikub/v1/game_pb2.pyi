@@ -223,7 +223,8 @@ class Player(_message.Message):
     wants_abort: _builtins.bool
     """Whether the player has voted in this round to abort the game (AbortGame)."""
     timeouts_in_a_row: _builtins.int
-    """The number of the seat's turns in a row that have timed out, without an action in a turn since. At
+    """The number of the seat's turns in a row that have timed out, without an action in a turn since: a play, a draw, a
+    pass, an illegal play that is shown or penalized. A turn that began with time_left 0 is not counted. At
     absent_after_timeouts the player becomes absent or resigns (absent_action).
     """
     is_absent: _builtins.bool
@@ -862,7 +863,9 @@ Global___PlayerJoined: _TypeAlias = PlayerJoined  # noqa: Y015
 
 @_typing.final
 class PlayerLeft(_message.Message):
-    """A player left the lobby."""
+    """A player left the lobby, and is no longer one of the players. If it was the viewer, the view is a spectator's from
+    now on: Game.seat is 0 and join_code is empty.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -888,7 +891,7 @@ Global___PlayerLeft: _TypeAlias = PlayerLeft  # noqa: Y015
 
 @_typing.final
 class PlayerKicked(_message.Message):
-    """The host removed a player from the lobby. The seat's token is void."""
+    """The host removed a player from the lobby, with the effects of PlayerLeft. The seat's token is void."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -914,7 +917,7 @@ Global___PlayerKicked: _TypeAlias = PlayerKicked  # noqa: Y015
 
 @_typing.final
 class PlayerReadied(_message.Message):
-    """A player in the lobby called SetReady."""
+    """A player in the lobby called SetReady, which sets is_ready."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -940,7 +943,7 @@ Global___PlayerReadied: _TypeAlias = PlayerReadied  # noqa: Y015
 
 @_typing.final
 class AbortRequested(_message.Message):
-    """A player voted to abort the game."""
+    """A player voted to abort the game: wants_abort is true."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -962,7 +965,9 @@ Global___AbortRequested: _TypeAlias = AbortRequested  # noqa: Y015
 
 @_typing.final
 class GameAborted(_message.Message):
-    """The game was aborted."""
+    """The game was aborted. There is no turn, no next_round_time, no join_code and no last_chance_seats; table and racks
+    stay.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1006,7 +1011,7 @@ Global___SeatTokenRenewed: _TypeAlias = SeatTokenRenewed  # noqa: Y015
 
 @_typing.final
 class RematchCreated(_message.Message):
-    """A rematch of the game was created."""
+    """A rematch of the game was created, which is rematch_game_id."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1267,7 +1272,9 @@ Global___TurnTimedOut: _TypeAlias = TurnTimedOut  # noqa: Y015
 
 @_typing.final
 class PlayerResigned(_message.Message):
-    """A player resigned. In TURN_STEP_CHOOSING the two tiles go to the rack, and the turn is in TURN_STEP_OPEN."""
+    """A player resigned, and is not absent any more. In TURN_STEP_CHOOSING the two tiles go to the rack, and the turn is in
+    TURN_STEP_OPEN.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1369,8 +1376,8 @@ Global___ClockStopped: _TypeAlias = ClockStopped  # noqa: Y015
 
 @_typing.final
 class RoundEnded(_message.Message):
-    """A round was scored: the points of its result are added to total_points. There is no turn and no last_chance_seats;
-    table, racks and passed_seats stay.
+    """A round was scored: the points of its result are added to total_points, and no player wants_abort. There is no turn
+    and no last_chance_seats; table, racks and passed_seats stay.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
