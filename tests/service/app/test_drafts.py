@@ -76,7 +76,7 @@ async def watching(game: GameAtHand, seat: int = 0, after_revision: int = 0) -> 
 
 
 class Watcher:
-    """A watch without its heartbeats."""
+    """A watch without heartbeats and presence, which come by themselves."""
 
     def __init__(self, call: "grpc.aio.UnaryStreamCall[gs.WatchGameRequest, gs.WatchGameResponse]") -> None:
         self._updates = aiter(call)
@@ -89,7 +89,7 @@ class Watcher:
                 self._next = asyncio.ensure_future(anext(self._updates))
             update = await asyncio.wait_for(asyncio.shield(self._next), 30)
             self._next = None
-            if update.WhichOneof("update") != "heartbeat":
+            if update.WhichOneof("update") not in {"heartbeat", "presence"}:
                 return update
 
     async def assert_quiet(self) -> None:
