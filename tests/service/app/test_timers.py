@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ from service.app.sweeper import Sweeper
 from service.errors import StoreUnavailable
 from service.server import Server
 from service.storage.base import CLAIM_MS, Commit, GameState, GameStore, Outcome
-from support.delegating_store import DelegatingStore
+from support.delegating_store import DelegatingStore, MortalStore
 from support.harness import (
     Client,
     FakeClock,
@@ -270,43 +270,6 @@ async def test_two_servers_apply_a_timer_once(stores: Sequence[GameStore], clock
 # Killed servers
 
 
-class Mortal(DelegatingStore):
-    """A store of a server that dies at one of its operations: before the store gets it, or before its reply comes.
-
-    Args:
-        store: The store.
-        step: The number of the operation.
-        is_sent: Whether the store gets it.
-    """
-
-    def __init__(self, store: GameStore, step: int, *, is_sent: bool) -> None:
-        super().__init__(store)
-        self._is_sent = is_sent
-        self.dies_at(step)
-
-    def dies_at(self, step: int) -> None:
-        """Lives on, up to an operation from now on."""
-        self._left = step
-
-    @property
-    def is_dead(self) -> bool:
-        return self._left <= 0
-
-    async def _forward(self, _operation: str, reply: Awaitable[_T]) -> _T:
-        self._left -= 1
-        if not self.is_dead:
-            return await reply
-        if self._left == 0 and self._is_sent:
-            await reply
-        elif isinstance(reply, Coroutine):
-            reply.close()
-        raise StoreUnavailable
-
-    def sweeper(self) -> Sweeper:
-        """Returns the sweeper of the server."""
-        return Sweeper(Games(self, SeededChance(self._left)), self, 0, asyncio.Event())
-
-
 @EVERY_TIMER
 @pytest.mark.parametrize("is_sent", [False, True], ids=["before", "after"])
 async def test_a_timer_is_applied_once_if_a_server_dies_between_any_two_steps(
@@ -318,9 +281,11 @@ async def test_a_timer_is_applied_once_if_a_server_dies_between_any_two_steps(
             game = await timer.start(place.clients[1], clock)
             revision = (await game.see()).revision
             clock.advance(LIMIT + 0.001)
-            mortal = Mortal(stores[0], step, is_sent=is_sent)
+            mortal = MortalStore(stores[0], is_sent=is_sent)
+            mortal.die_at(step)
+            dying = Sweeper(Games(mortal, SeededChance(step)), mortal, 0, asyncio.Event())
             with suppress(StoreUnavailable, ExceptionGroup):
-                await mortal.sweeper().sweep()
+                await dying.sweep()
             clock.advance(CLAIM_MS / 1000 + 0.001)
             await place.servers[1].sweeper.sweep()
             await check_applied_once(place, timer, game, revision)
