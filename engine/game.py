@@ -311,7 +311,7 @@ class Game:
     @property
     def rematch_game_id(self) -> str:
         """The id of the rematch; empty if there is none."""
-        return self.phase.rematch_game_id if isinstance(self.phase, Finished | Aborted) else ""
+        return self.phase.rematch_game_id if isinstance(self.phase, (Finished, Aborted)) else ""
 
     @property
     def is_left_to_bots(self) -> bool:

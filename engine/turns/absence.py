@@ -35,11 +35,13 @@ def absence_after(game: Game, events: tuple[Event, ...]) -> tuple[Event, ...]:
 
 def returning(game: Game, action: Action) -> tuple[PlayerReturned, ...]:
     """Returns the event of an absent player's return if an action other than ReturnToSeat implies it."""
+    absent = [player.seat for player in game.players if player.stand_in]
+    if not absent:
+        return ()
     match action:
         case Join() | TimeOut() | StartDueRound() | StandIn() | Resign() | ReturnToSeat() | AnnounceRematch():
             return ()
         case _:
-            absent = [player.seat for player in game.players if player.stand_in]
             return (PlayerReturned(action.seat),) if action.seat in absent else ()
 
 

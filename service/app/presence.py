@@ -25,8 +25,8 @@ FLUSH_SECONDS: Final = 0.5
 GAMES_AT_ONCE: Final = 64
 """Games that are reported concurrently."""
 
-_Key = tuple[str, str]
-"""A game and the tag of a seat's token."""
+_Key = tuple[str, bytes]
+"""A game and the digest of a seat's token."""
 
 
 class Presence:
@@ -50,7 +50,7 @@ class Presence:
     def seen(self, game_id: str, caller: Caller) -> None:
         """Marks the owner of a seat as seen, after a call with its valid token."""
         if caller.digest is not None:
-            key = (game_id, presence_tag(caller.digest))
+            key = (game_id, caller.digest)
             if time.monotonic() - self._reported.get(key, -REPORT_SECONDS) >= REPORT_SECONDS:
                 self._report(key, Sighting.CALL)
 
@@ -65,7 +65,7 @@ class Presence:
         if caller.digest is None:
             yield
             return
-        key = (game_id, presence_tag(caller.digest))
+        key = (game_id, caller.digest)
         self._open[key] += 1
         if self._open[key] == 1:
             self._report(key, Sighting.OPEN)
@@ -88,8 +88,8 @@ class Presence:
             self._renew()
         pending, self._pending = self._pending, {}
         games: defaultdict[str, dict[str, Sighting]] = defaultdict(dict)
-        for (game_id, tag), sighting in pending.items():
-            games[game_id][tag] = sighting
+        for (game_id, digest), sighting in pending.items():
+            games[game_id][presence_tag(digest)] = sighting
         items = iter(games.items())
         with contextlib.suppress(StoreUnavailable):
             while some := list(islice(items, GAMES_AT_ONCE)):

@@ -60,7 +60,7 @@ class GameState(Enum):
     @property
     def is_over(self) -> bool:
         """Whether the game can no longer be played."""
-        return self in {GameState.FINISHED, GameState.ABORTED}
+        return self is GameState.FINISHED or self is GameState.ABORTED
 
 
 STATE_OF_PHASE: Final[dict[type[Phase], GameState]] = {

@@ -586,8 +586,13 @@ class Creating:
     clock: FakeClock
 
     async def create(self, request_id: str) -> game_pb2.Game:
+        return (await self.hosted(request_id))[1]
+
+    async def hosted(self, request_id: str) -> tuple[GameAtHand, game_pb2.Game]:
+        """Creates a game; returns it with the host token, and as the response shows it."""
         request = gs.CreateGameRequest(request_id=request_id, visibility=game_pb2.VISIBILITY_PUBLIC)
-        return (await self.client.games.CreateGame(request)).game
+        created = await self.client.games.CreateGame(request)
+        return GameAtHand(self.client, created.game.game_id, host_token=created.host_token), created.game
 
     async def listed_once(self, *game_ids: str) -> None:
         """Asserts that exactly these games are listed and counted, in their state only."""
@@ -705,7 +710,7 @@ async def test_a_retried_creation_without_its_memo_is_aborted_and_changes_no_lis
     creating: Creating, hands: Hands, is_started: bool
 ) -> None:
     request_id = new_id()
-    game = GameAtHand(creating.client, (await creating.create(request_id)).game_id)
+    game, _ = await creating.hosted(request_id)
     if is_started:
         for name in ("Ada", "Ben"):
             await game.join(name)

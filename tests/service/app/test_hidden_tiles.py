@@ -5,7 +5,7 @@ Such games give byte-identical responses.
 """
 
 import random
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import grpc
@@ -25,7 +25,7 @@ from rummikub.v1 import game_pb2, meld_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.app.identity import digest
-from service.storage.base import NO_ETAG, Commit, Record, SeatToken
+from service.storage.base import NO_ETAG, Commit, Record, SeatToken, Sighting
 from service.storage.memory import MemoryStore
 from service.storage.stored_events import encode_change
 from support.harness import HISTORY, Client, FakeClock, as_tiles, bearer, running_server, server_settings
@@ -95,6 +95,9 @@ class Shelf(MemoryStore):
         await self.commit(Commit(NO_ETAG, Record(GAME, game, etag, tokens, course.times[0], course.times[-1]), change))
         self._games[GAME].stream = stream
         return game
+
+    async def report_presence(self, game_id: str, server: str, sightings: Mapping[str, Sighting]) -> None:
+        """Stores nothing: presence depends on the moments of calls, which differ from game to game."""
 
 
 def token_of(seat: int) -> str:

@@ -63,8 +63,14 @@ async def own(empty_redis_url: str) -> AsyncIterator[tuple[Client, redis.Redis]]
 
 
 async def create(client: Client, **fields: Any) -> game_pb2.Game:  # noqa: ANN401 - any field
+    return (await hosted(client, **fields))[1]
+
+
+async def hosted(client: Client, **fields: Any) -> tuple[GameAtHand, game_pb2.Game]:  # noqa: ANN401 - any field
+    """Creates a game; returns it with the host token, and as the response shows it."""
     request = gs.CreateGameRequest(**{"visibility": PUBLIC, **fields})
-    return (await client.games.CreateGame(request)).game
+    created = await client.games.CreateGame(request)
+    return GameAtHand(client, created.game.game_id, host_token=created.host_token), created.game
 
 
 async def listed(client: Client, **filters: Any) -> list[str]:  # noqa: ANN401 - any field
@@ -112,7 +118,7 @@ async def test_a_game_is_unlisted_unless_its_creator_asks(client: Client, store:
 
 
 async def test_an_unlisted_game_appears_in_no_list_in_any_state(client: Client) -> None:
-    game = GameAtHand(client, (await create(client, visibility=UNLISTED)).game_id)
+    game, _ = await hosted(client, visibility=UNLISTED)
     for name in ("Ada", "Ben"):
         await game.join(name)
     await game.start()
@@ -125,8 +131,7 @@ async def test_an_unlisted_game_appears_in_no_list_in_any_state(client: Client) 
 async def test_a_summary_has_what_a_list_shows(client: Client, clock: FakeClock) -> None:
     rules = ruleset_pb2.Ruleset(preset=ruleset_pb2.PRESET_INTL_OFFICIAL, players_max=3, turn_time_limit_seconds=90)
     labels = {"region": "eu", "league": ""}
-    created = await create(client, ruleset=rules, labels=labels)
-    game = GameAtHand(client, created.game_id)
+    game, created = await hosted(client, ruleset=rules, labels=labels)
     await game.join("Ada")
     bot = gs.AddBotRequest(game_id=game.game_id, level=game_pb2.BOT_LEVEL_EASY, name="Robo")
     await client.games.AddBot(bot, metadata=game.as_seat(1))
@@ -238,8 +243,7 @@ async def test_a_retried_join_by_code_gets_its_first_answer_after_the_start(clie
 
 
 async def test_only_seats_and_the_creator_see_the_code_and_only_in_the_lobby(client: Client) -> None:
-    created = await create(client)
-    game = GameAtHand(client, created.game_id)
+    game, created = await hosted(client)
     seat = await game.join("Ada")
     await game.join("Ben")
     assert (await game.see(seat)).join_code == created.join_code
