@@ -19,7 +19,13 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.app.games import Games
 from service.app.identity import SPECTATOR
-from service.app.watch import Change, LiveDraft, Snapshot, Update, Watch
+from service.app.watch import Watch
+from service.app.watch_updates import (
+    Change,
+    LiveDraft,
+    Snapshot,
+    Update,
+)
 from service.server import Server
 from service.storage.base import DRAFT_MS, DRAFTS_AT_ONCE, GameStore
 from service.storage.redis import RedisStore
