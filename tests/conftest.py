@@ -23,6 +23,7 @@ SLOW: Final = (
     "load/test_compile_solver.py",
     "load/test_run.py",
     "service/app/test_hidden_tiles.py",
+    "service/app/test_timers.py",
     "service/app/test_whole_games.py",
     "service/grpc_api/test_pages.py",
     "service/storage/test_embedded.py",

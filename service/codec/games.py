@@ -46,7 +46,9 @@ from engine.views import (
 )
 from rummikub.v1 import game_pb2, game_service_pb2
 from service.app.views import ChangeView, GameSnapshotView, SeatPresence
-from service.app.watch import Content
+from service.app.watch_updates import (
+    Content,
+)
 from service.codec.fields import invalid
 from service.codec.rulesets import encode_difference, encode_ruleset
 from service.codec.tiles import encode_meld, encode_proposed, reason_number, tile_number, tile_numbers

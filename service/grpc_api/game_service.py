@@ -14,7 +14,9 @@ from rummikub.v1 import game_service_pb2 as pb
 from service.app.commands import GamePlan, JoinOrCreateGame
 from service.app.game_lists import GameFilter
 from service.app.games import Games
-from service.app.watch import (
+from service.app.watch import Watch
+from service.app.watch_feed import SharedView
+from service.app.watch_updates import (
     Change,
     Closing,
     GameAfter,
@@ -23,9 +25,7 @@ from service.app.watch import (
     PresenceChange,
     Snapshot,
     Update,
-    Watch,
 )
-from service.app.watch_feed import SharedView
 from service.codec import fields, rulesets
 from service.codec import games as game_codec
 from service.codec.records import encode_record

@@ -1,10 +1,11 @@
 """A store that forwards every operation to another one. Tests override single operations, or `_forward` for all."""
 
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
 from engine.drafts import Draft
+from service.errors import StoreUnavailable
 from service.storage.base import (
     Commit,
     Due,
@@ -116,3 +117,37 @@ class DelegatingStore:
 
     async def close(self) -> None:
         await self._store.close()
+
+
+class MortalStore(DelegatingStore):
+    """A store of a server that dies at one of its operations: before the store gets it, or before its reply comes.
+
+    Args:
+        store: The store.
+        is_sent: Whether the store gets that operation.
+    """
+
+    def __init__(self, store: GameStore, *, is_sent: bool) -> None:
+        super().__init__(store)
+        self._is_sent = is_sent
+        self._left: int | None = None
+
+    def die_at(self, step: int | None) -> None:
+        """Dies at an operation from now on, counted from 1; None: lives again."""
+        self._left = step
+
+    @property
+    def is_dead(self) -> bool:
+        return self._left is not None and self._left <= 0
+
+    async def _forward(self, _operation: str, reply: Awaitable[_T]) -> _T:
+        if self._left is None:
+            return await reply
+        self._left -= 1
+        if not self.is_dead:
+            return await reply
+        if self._left == 0 and self._is_sent:
+            await reply
+        elif isinstance(reply, Coroutine):
+            reply.close()
+        raise StoreUnavailable

@@ -10,19 +10,15 @@ import pytest
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
-from service.errors import StoreUnavailable
 from service.server import Server
-from service.storage.base import Commit, GameStore, Outcome, Record
-from support.delegating_store import DelegatingStore
+from service.storage.base import GameStore, Record
 from support.harness import (
     LIFETIMES,
     Client,
     FakeClock,
     GameAtHand,
-    RedisServer,
     due,
     error_info,
-    memory_store,
     new_id,
     redis_store,
     running_server,
@@ -292,99 +288,6 @@ async def test_without_a_pause_only_a_player_starts_the_next_round(
     clock.advance(1_000_000)
     await server.sweeper.sweep()
     assert await rounds_started(game) == 1
-
-
-async def test_two_servers_and_concurrent_calls_start_the_next_round_once(store: GameStore, clock: FakeClock) -> None:
-    async with AsyncExitStack() as stack:
-        servers = [await stack.enter_async_context(running_server(store, NO_SWEEPS, seed)) for seed in (1, 2)]
-        game = await servers[0][1].new_game(3, ruleset=ROUNDS)
-        copies = [GameAtHand(client, game.game_id, game.tokens) for _, client in servers]
-        for number in (2, 3):
-            over = await to_round_end(game, clock)
-            clock.advance(PAUSE + 0.001)
-            await asyncio.gather(
-                *(server.sweeper.sweep() for server, _ in servers),
-                *(copy.see(seat) for copy in copies for seat in range(4)),
-                *(starts_the_round(copy) for copy in copies),
-                return_exceptions=True,
-            )
-            seen = await game.see()
-            assert (seen.round, seen.revision) == (number, over.revision + 1)
-            assert await rounds_started(game) == number
-
-
-class LosesReplies(DelegatingStore):
-    """A store whose next commit of a started round is lost, or stored without a reply."""
-
-    def __init__(self, clock: FakeClock) -> None:
-        super().__init__(memory_store(clock))
-        self.lose = ""
-
-    async def commit(self, commit: Commit) -> Outcome:
-        lost, self.lose = self.lose, ""
-        if lost == "before":
-            raise StoreUnavailable
-        outcome = await super().commit(commit)
-        if lost == "after":
-            raise StoreUnavailable
-        return outcome
-
-
-@pytest.mark.parametrize("lost", ["before", "after"])
-async def test_a_lost_commit_or_reply_starts_the_next_round_once(clock: FakeClock, lost: str) -> None:
-    store = LosesReplies(clock)
-    async with running_server(store, NO_SWEEPS) as (server, client):
-        game = await client.new_game(2, ruleset=ROUNDS)
-        over = await to_round_end(game, clock)
-        clock.advance(PAUSE + 1)
-        store.lose = lost
-        assert await server.sweeper.sweep() == 1
-        await server.sweeper.sweep()
-        assert (await game.see()).revision == over.revision + 1
-        assert await rounds_started(game) == 2
-
-
-async def test_the_pause_survives_a_stopped_store(clock: FakeClock) -> None:
-    redis = RedisServer()
-    redis.start()
-    store = redis_store(redis.url, clock)
-    try:
-        async with running_server(store, server_settings(sweep_seconds=0.05)) as (server, client):
-            game = await client.new_game(2, ruleset=ROUNDS)
-            over = await to_round_end(game, clock)
-            redis.stop()
-            clock.advance(PAUSE + 1)
-            with pytest.raises(StoreUnavailable):
-                await server.sweeper.sweep()
-            redis.start()
-            async with asyncio.timeout(LONG_SECONDS):
-                async with store.changes(game.game_id) as subscription:
-                    while (await store.bounds(game.game_id))[1] == over.revision:
-                        await subscription.wait()
-            assert await store.bounds(game.game_id) == (1, over.revision + 1)
-    finally:
-        await store.close()
-        redis.close()
-
-
-async def test_a_killed_server_leaves_the_pause_to_another(redis_url: str) -> None:
-    rules = ruleset_pb2.Ruleset()
-    rules.MergeFrom(ROUNDS)
-    rules.MergeFrom(ruleset_pb2.Ruleset(turn_time_limit_seconds=0, round_pause_seconds=2, deal_hand_size=21))
-    environment = {"RUMMIKUB_REDIS_URL": redis_url, "RUMMIKUB_SWEEP_SECONDS": "0.1"}
-    async with AsyncExitStack() as stack:
-        first = await stack.enter_async_context(server_process(environment))
-        second = await stack.enter_async_context(server_process(environment))
-        channels = [
-            await stack.enter_async_context(grpc.aio.insecure_channel(process.target)) for process in (first, second)
-        ]
-        game = await Client(channels[0]).new_game(4, ruleset=rules)
-        while (seen := await game.see()).state == game_pb2.GAME_STATE_PLAYING:
-            await (game.draw() if seen.pool_count else game.pass_on())
-        await first.kill()
-        at_second = GameAtHand(Client(channels[1]), game.game_id, game.tokens)
-        assert (await until(at_second, lambda now: now.round == 2)).revision == seen.revision + 1
-        assert await rounds_started(at_second) == 2
 
 
 # Lifetimes

@@ -40,10 +40,6 @@ LIMIT = 30
 TIMED = ruleset_pb2.Ruleset(
     turn_time_limit_seconds=LIMIT, turn_timeout_clean=ruleset_pb2.TURN_TIMEOUT_CLEAN_DRAW_PENALTY
 )
-"""A time-out costs three tiles, so that it differs from a draw."""
-TIMED = ruleset_pb2.Ruleset(
-    turn_time_limit_seconds=LIMIT, turn_timeout_clean=ruleset_pb2.TURN_TIMEOUT_CLEAN_DRAW_PENALTY
-)
 """Rules under which each time-out draws three tiles, although no draft is saved."""
 ENDLESS = ruleset_pb2.Ruleset(
     turn_time_limit_seconds=LIMIT,
@@ -647,25 +643,6 @@ async def test_the_sweeper_finds_a_bank_that_is_empty_before_the_turn_before_wou
     await server.sweeper.sweep()
     assert await store.bounds(game.game_id) == (1, revision + 1)
     assert (await game.see()).players[short - 1].resigned
-
-
-async def test_two_servers_and_concurrent_calls_flag_a_player_once(store: GameStore, clock: FakeClock) -> None:
-    async with AsyncExitStack() as stack:
-        servers = [await stack.enter_async_context(running_server(store, NO_SWEEPS, seed)) for seed in (1, 2)]
-        game = await servers[0][1].new_game(players=4, ruleset=CLOCKS)
-        for resigned in (1, 2):
-            seen = await game.see()
-            clock.advance(BANK + 0.001)
-            copies = [GameAtHand(client, game.game_id, game.tokens) for _, client in servers]
-            await asyncio.gather(
-                *(server.sweeper.sweep() for server, _ in servers),
-                *(copy.see(seat) for copy in copies for seat in range(5)),
-                *(draw_on(copy, seen, seat) for copy in copies for seat in range(1, 5)),
-                return_exceptions=True,
-            )
-            after = await game.see()
-            assert after.revision == seen.revision + 1
-            assert sum(player.resigned for player in after.players) == resigned
 
 
 async def test_a_turn_may_last_14_days(client: Client, server: Server, store: GameStore, clock: FakeClock) -> None:

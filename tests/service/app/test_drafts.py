@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import replace
@@ -10,11 +11,21 @@ from typing import TypeVar
 import grpc.aio
 import pytest
 
+from engine.drafts import Draft
 from engine.game import Game, Playing, Turn
 from engine.ruleset import SABRA, DraftVisibility, Ruleset, TurnTimeoutDirty
 from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
+from service.app.games import Games
+from service.app.identity import SPECTATOR
+from service.app.watch import Watch
+from service.app.watch_updates import (
+    Change,
+    LiveDraft,
+    Snapshot,
+    Update,
+)
 from service.server import Server
 from service.storage.base import DRAFT_MS, DRAFTS_AT_ONCE, GameStore
 from service.storage.redis import RedisStore
@@ -23,6 +34,7 @@ from support.harness import (
     Client,
     FakeClock,
     GameAtHand,
+    SeededChance,
     as_tiles,
     error_info,
     put_game,
@@ -76,7 +88,7 @@ async def watching(game: GameAtHand, seat: int = 0, after_revision: int = 0) -> 
 
 
 class Watcher:
-    """A watch without its heartbeats and presence."""
+    """A watch without heartbeats and presence, which come by themselves."""
 
     def __init__(self, call: "grpc.aio.UnaryStreamCall[gs.WatchGameRequest, gs.WatchGameResponse]") -> None:
         self._updates = aiter(call)
@@ -357,6 +369,69 @@ async def test_watchers_do_not_see_the_drafts_of_others_unless_the_rules_show_th
             await game.save_draft(await own_draft(game))
             await watcher.assert_quiet()
     assert (await game.see(seat)).turn.HasField("draft")
+
+
+MANY = 300
+
+
+async def test_a_slow_watcher_gets_the_latest_draft_and_none_of_an_earlier_turn(
+    client: Client, store: GameStore, clock: FakeClock
+) -> None:
+    everyone = ruleset_pb2.DRAFT_VISIBILITY_EVERYONE
+    rules = ruleset_pb2.Ruleset(turn_time_limit_seconds=0, draft_visibility=everyone)
+    game = await client.new_game(2, ruleset=rules)
+    watch = Watch(Games(store, SeededChance(1)), store, 60.0, asyncio.Event())
+    async with (
+        contextlib.aclosing(watch.watch(game.game_id, SPECTATOR, 0, "")) as slow,
+        contextlib.aclosing(watch.watch(game.game_id, SPECTATOR, 0, "")) as quick,
+    ):
+        for updates in (slow, quick):
+            assert isinstance(await anext(updates), Snapshot)
+        draft = await own_draft(game, 3)
+        await save_at_the_permitted_rate(game, clock, draft, 1)
+        assert (await next_draft(quick)).number == 1  # the feed follows the game's drafts
+        before = drafts_in_memory()
+        assert before > 0
+        await save_at_the_permitted_rate(game, clock, draft, MANY)
+        while (await next_draft(quick)).number <= MANY:
+            pass
+        assert drafts_in_memory() <= before + 1
+        assert (await next_draft(slow)).number == 1 + MANY
+        await save_at_the_permitted_rate(game, clock, draft, MANY)
+        await game.draw()
+        await save_at_the_permitted_rate(game, clock, await own_draft(game, 3), MANY)
+        revision = (await game.see()).turn.revision
+        while (seen := await next_draft(quick)).number <= 3 * MANY:
+            assert seen.turn_revision in {revision - 1, revision}
+        update = await anext(slow)
+        assert isinstance(update, Change)
+        assert update.shared.view.revision == revision
+        last = await next_draft(slow)
+        assert (last.turn_revision, last.number) == (revision, 1 + 3 * MANY)
+        assert drafts_in_memory() <= before + 1
+
+
+async def save_at_the_permitted_rate(game: GameAtHand, clock: FakeClock, draft: game_pb2.Draft, count: int) -> None:
+    """Saves a draft several times for the seat to move."""
+    seen = await game.see()
+    request = ts.SaveDraftRequest(game_id=game.game_id, expected_revision=seen.revision, draft=draft)
+    for _ in range(count):
+        clock.advance(DRAFT_MS / 1000)
+        await game.client.turns.SaveDraft(request, metadata=game.as_seat(seen.turn.seat))
+
+
+async def next_draft(updates: AsyncIterator[Update]) -> Draft:
+    """Returns the next draft of a watch."""
+    while True:
+        update = await asyncio.wait_for(anext(updates), 30)
+        if isinstance(update, LiveDraft):
+            return update.shared.view
+
+
+def drafts_in_memory() -> int:
+    """Returns how many drafts this process holds."""
+    gc.collect()
+    return sum(isinstance(one, Draft) for one in gc.get_objects())
 
 
 # Abuse

@@ -21,7 +21,9 @@ from rummikub.v1 import game_service_pb2 as gs
 from service.app.games import Games
 from service.app.identity import SPECTATOR, Caller, digest, new_shuffle
 from service.app.views import ChangeView, GameSnapshotView
-from service.app.watch import (
+from service.app.watch import Watch
+from service.app.watch_feed import LAG, RECENT
+from service.app.watch_updates import (
     Change,
     Closing,
     Content,
@@ -30,9 +32,7 @@ from service.app.watch import (
     PresenceChange,
     Snapshot,
     Update,
-    Watch,
 )
-from service.app.watch_feed import LAG, RECENT
 from service.codec import games as codec
 from service.errors import StoreUnavailable
 from service.server import Server

@@ -98,8 +98,8 @@ async def test_games_survive_every_kind_of_server_exit(tmp_path: Path) -> None:
         for end in ("terminate", "kill", "kill the store"):
             async with client_of(process) as client:
                 game = GameAtHand(client, game.game_id, game.tokens)
-                join = gs.CreateGameRequest(request_id=new_id())
-                created = await client.games.CreateGame(join)
+                creation = gs.CreateGameRequest(request_id=new_id(), visibility=game_pb2.VISIBILITY_PUBLIC)
+                created = await client.games.CreateGame(creation)
                 for _ in range(5):
                     await game.draw()
                 before = await seen_by_all(game)
@@ -114,7 +114,7 @@ async def test_games_survive_every_kind_of_server_exit(tmp_path: Path) -> None:
             await process.start_again()
             async with client_of(process) as client:
                 assert await seen_by_all(GameAtHand(client, game.game_id, game.tokens)) == before
-                assert await client.games.CreateGame(join) == created
+                assert await client.games.CreateGame(creation) == created
                 listed = await client.games.ListGames(gs.ListGamesRequest())
                 assert created.game.game_id in {summary.game_id for summary in listed.games}
 

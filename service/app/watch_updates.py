@@ -1,0 +1,70 @@
+"""What a watch of a game yields."""
+
+from dataclasses import dataclass
+from enum import Flag
+
+from engine.drafts import Draft
+from service.app.views import ChangeView, GameSnapshotView, SeatPresence
+from service.app.watch_feed import SharedView
+
+
+class Content(Flag):
+    """What a watcher gets after each change."""
+
+    CHANGES = 1
+    GAMES = 2
+    BOTH = CHANGES | GAMES
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The current game, in place of all earlier changes."""
+
+    shared: SharedView[GameSnapshotView]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The next change."""
+
+    shared: SharedView[ChangeView]
+
+
+@dataclass(frozen=True, slots=True)
+class GameAfter:
+    """The game after the next change."""
+
+    shared: SharedView[GameSnapshotView]
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """Nothing has changed since this revision."""
+
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """The server stops: the revision to resume from, and how long to wait before."""
+
+    revision: int
+    etag: str
+    delay_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class LiveDraft:
+    """The latest draft of the turn in progress. Others before it may be missing."""
+
+    shared: SharedView[Draft]
+
+
+@dataclass(frozen=True, slots=True)
+class PresenceChange:
+    """The owner of a seat has connected or gone away."""
+
+    seat: SeatPresence
+
+
+Update = Snapshot | Change | GameAfter | LiveDraft | PresenceChange | Heartbeat | Closing
