@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.actions import PlayTiles, TimeOut
+from engine.actions import AbortGame, PlayTiles, RenewSeatToken, TimeOut
 from engine.events import RoundStarted
-from engine.game import Finished, Game, Playing, RoundOver, round_of
+from engine.game import Aborted, Finished, Game, Playing, RoundOver, round_of
 from engine.melds import ProposedMeld
 from engine.presets import PRESETS
 from engine.record import GameRecord, MoveKind, RecordError, record_of, replayed
@@ -20,6 +20,7 @@ from engine.record_text import RecordTextError, format_record, parse_record
 from engine.ruleset import (
     SABRA,
     DealThreePairsReshuffle,
+    MatchEnd,
     TurnDraw,
     TurnInvalidSubmission,
     TurnPlayAfterDraw,
@@ -44,10 +45,17 @@ VARIANTS = {
     ),
     "committed drafts": replace(SABRA, turn_timeout_dirty=TurnTimeoutDirty.COMMIT_IF_VALID_ELSE_REVERT),
     "play after a draw": replace(SABRA, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES),
+    "absences": replace(SABRA, absent_after_timeouts=1, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=4),
 }
 """Rules under which all kinds of moves occur."""
-SEEDS = {"River": 0, "claims": 3, "penalties": 7, "redeals": 0}
-"""Games with the moves that these rules are about."""
+ABOUT = {
+    "River": {MoveKind.LAY_ON_RIVER},
+    "claims": {MoveKind.SHOW, MoveKind.CLAIM, MoveKind.OBJECT},
+    "penalties": {MoveKind.PENALTY},
+    "redeals": {MoveKind.REDEAL},
+    "absences": {MoveKind.TIME_OUT, MoveKind.RETURN_TO_SEAT, MoveKind.RESIGN},
+}
+"""The moves that games under these rules must have."""
 RULESETS = {
     **{preset.name: ruleset for preset, ruleset in PRESETS.items()},
     **{f"random {seed}": random_ruleset(random.Random(seed)) for seed in range(30)},
@@ -57,8 +65,13 @@ RULESETS = {
 
 @cache
 def played(name: str) -> tuple[Change, ...]:
-    seed = SEEDS[name] if name in SEEDS else random.Random(name).randrange(1000)
-    return tuple(random_changes(seed, players_of(RULESETS[name], 1), RULESETS[name]))
+    """Returns the first game of a sequence that has the moves that its rules are about."""
+    first, ruleset, kinds = random.Random(name).randrange(1000), RULESETS[name], ABOUT.get(name, set())
+    for seed in range(first, first + 500):
+        changes = tuple(random_changes(seed, players_of(ruleset, 1), ruleset))
+        if kinds <= {move.kind for move in recorded(changes).moves}:
+            return changes
+    raise AssertionError(f"no game has moves of all of {kinds}")
 
 
 def recorded(changes: tuple[Change, ...]) -> GameRecord:
@@ -86,13 +99,35 @@ def test_a_record_played_again_gives_the_game_after_every_move(name: str) -> Non
         assert comparable(step.after) == comparable(games[step.move.revision])
         count += 1
     assert count == len(record.moves)
-    assert comparable(last) == comparable(changes[-1].applied.game)
+    *_, ended = (game for game in games.values() if not isinstance(game.phase, Aborted))  # an abort is no move
+    assert comparable(last) == comparable(ended)
 
 
 def test_records_have_moves_of_every_kind() -> None:
     moves = [move for name in VARIANTS for move in recorded(played(name)).moves]
-    assert {move.kind for move in moves} >= set(MoveKind) - {MoveKind.RETURN_TO_SEAT}
+    assert {move.kind for move in moves} == set(MoveKind)
     assert any(move.river_index is not None for move in moves)
+    assert any(move.by_bot for move in moves)
+
+
+@pytest.mark.parametrize("action", [RenewSeatToken, AbortGame])
+def test_an_absent_player_may_return_by_an_action_that_is_no_move(action: type[RenewSeatToken | AbortGame]) -> None:
+    """The seat plays on with the marks of a present player."""
+    changes = []
+    for change in played("absences"):
+        changes.append(change)
+        game = change.applied.game
+        absent = [player.seat for player in game.players if player.stand_in and not player.is_host]
+        if absent:
+            break
+    returned = apply(game, action(absent[0]), change.now_ms)
+    assert isinstance(returned, Applied)
+    assert len(returned.events) == 2
+    changes.append(Change(None, change.now_ms, returned))
+    record = parse_record(format_record(recorded(tuple(changes))))
+    assert (record.moves[-1].kind, record.moves[-1].seat) == (MoveKind.RETURN_TO_SEAT, absent[0])
+    *_, last = replayed(record)
+    assert comparable(last.after) == comparable(returned.game)
 
 
 def test_a_time_out_may_commit_a_draft() -> None:
