@@ -220,12 +220,11 @@ def _winners(game: Game) -> tuple[int, ...]:
 def _move(game: Game, revision: int, time_ms: int, events: tuple[Event, ...]) -> Move | None:
     """Returns the move that led to the events of a change; None for changes that are not part of a record."""
     match events:
-        case (PlayerReturned(seat),):
-            return Move(revision, time_ms, MoveKind.RETURN_TO_SEAT, seat)
         case (PlayerReturned(seat), RoundStarted() as dealt, *_):
             return Move(revision, time_ms, MoveKind.DEAL, seat, dealt=dealt)
-        case (PlayerReturned(), *rest):
-            return _own_move(game, revision, time_ms, tuple(rest))
+        case (PlayerReturned(seat), *rest):
+            own = _own_move(game, revision, time_ms, tuple(rest)) if rest else None
+            return own or Move(revision, time_ms, MoveKind.RETURN_TO_SEAT, seat)
         case _:
             move = _own_move(game, revision, time_ms, events)
             return replace(move, by_bot=True) if move and _is_by_bot(game, move) else move
