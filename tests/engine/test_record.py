@@ -310,6 +310,9 @@ def test_a_record_may_end_before_the_game_and_have_comments() -> None:
         ("1:40", "1:x", "'1:x' is not a seat's points"),
         ("winners 1", "winners", "'winners' names nobody"),
         ("winners 1", "losers 1", "'losers' begins no line of a record"),
+        ("winners 1", f"winners {'1 ' * 10_000}", "line 24, column 16385: the line has 20008 characters"),
+        ("player 1 person Ada", "player 1 person A\x07", "is not a name: expected at most 40"),
+        ("5 4.000", "5 1000000000.000", "'1000000000.000' is not a time"),
     ],
 )
 def test_a_text_that_is_no_record_names_line_and_column(old: str, new: str, error: str) -> None:
@@ -356,6 +359,26 @@ def test_a_record_that_breaks_a_rule_names_the_move(old: str, new: str, move: in
         list(replayed(parse_record(EXAMPLE.replace(old, new, 1))))
     assert error in str(refused.value)
     assert refused.value.move == move
+
+
+def test_a_round_after_an_abandoned_game_is_refused() -> None:
+    """All players are absent then, so no player could have started it."""
+    beginning, _, _ = EXAMPLE.partition("5 4.000")
+    timed = beginning.replace("created", "option absent_after_timeouts 1\ncreated")
+    record = parse_record(f"{timed}5 100.000 2 timeout B6\n6 200.000 1 timeout R9\n")
+    *_, last = replayed(record)
+    assert isinstance(last.after.phase, Finished)
+    again = replace(record.moves[0], revision=7, time_ms=record.moves[-1].time_ms + 1)
+    with pytest.raises(RecordError, match="the game is over") as refused:
+        list(replayed(replace(record, moves=(*record.moves, again))))
+    assert refused.value.move == 3
+
+
+@pytest.mark.parametrize("name", [",Ann, Lee", "\u0645\u06cc\u200c\u0634\u0648\u062f", "a  b", "#1"])
+def test_a_name_is_the_rest_of_its_line(name: str) -> None:
+    record = parse_record(EXAMPLE.replace("person Ada", f"person {name}"))
+    assert record.players[0].name == name
+    assert f"player 1 person {name}\n" in format_record(record)
 
 
 def test_an_illegal_play_with_other_declarations_than_jokers_stays_illegal() -> None:
