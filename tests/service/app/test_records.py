@@ -31,6 +31,7 @@ from support.harness import (
     as_tiles,
     error_info,
     memory_store,
+    new_id,
     running_server,
     server_settings,
     status_details,
@@ -82,7 +83,17 @@ async def refusal(call: Awaitable[object]) -> tuple[str, str]:
     return refused.value.code().name, error_info(refused.value).reason
 
 
+async def history_unavailable(call: Awaitable[object]) -> str:
+    """Returns the message of a call that is refused with HISTORY_UNAVAILABLE."""
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await call
+    assert (refused.value.code().name, error_info(refused.value).reason) == ("OUT_OF_RANGE", "HISTORY_UNAVAILABLE")
+    return refused.value.details() or ""
+
+
 # A game at an earlier revision
+
+TO_READ = "an earlier revision needs all changes up to it; send revision 0 for the game as it is now"
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -102,17 +113,51 @@ async def test_a_game_at_a_revision_is_as_its_callers_saw_it_then(store: MemoryS
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_revision_that_does_not_exist_yet_is_refused(store: MemoryStore, client: Client) -> None:
     game = await put_history(store, client, until=20)
-    request = gs.GetGameRequest(game_id=game.game_id, revision=21)
-    assert await refusal(client.games.GetGame(request)) == ("OUT_OF_RANGE", "HISTORY_UNAVAILABLE")
+    for revision in (21, 2**32 - 1):
+        request = gs.GetGameRequest(game_id=game.game_id, revision=revision)
+        assert await history_unavailable(client.games.GetGame(request)) == (
+            f"only the changes 1 to 20 are stored; {TO_READ}"
+        )
 
 
-async def test_a_revision_is_refused_when_the_history_has_lost_its_start() -> None:
+async def test_a_revision_and_a_record_are_refused_when_the_history_has_lost_its_start() -> None:
     async with running_server(memory_store(FakeClock(), history=3)) as (_, client):
         game = await client.new_game()
         await game.draw()
         request = gs.GetGameRequest(game_id=game.game_id, revision=4)
-        assert await refusal(client.games.GetGame(request)) == ("OUT_OF_RANGE", "HISTORY_UNAVAILABLE")
+        assert await history_unavailable(client.games.GetGame(request)) == (
+            f"only the changes 3 to 5 are stored; {TO_READ}"
+        )
         assert (await client.games.GetGame(gs.GetGameRequest(game_id=game.game_id, revision=5))).game.revision == 5
+        await client.games.ResignGame(
+            gs.ResignGameRequest(game_id=game.game_id, request_id=new_id()), metadata=game.as_seat(1)
+        )
+        for call in (
+            client.games.ExportGame(gs.ExportGameRequest(game_id=game.game_id)),
+            client.analysis.ReviewGame(an.ReviewGameRequest(game_id=game.game_id)),
+        ):
+            assert await history_unavailable(call) == (
+                "only the changes 4 to 6 are stored; a record needs all of them, so the game has no record any more"
+            )
+
+
+async def test_a_game_at_a_revision_has_its_visibility_and_labels_and_nothing_of_now() -> None:
+    async with running_server(memory_store()) as (_, client):
+        request = gs.CreateGameRequest(
+            request_id="c" * 22, visibility=game_pb2.VISIBILITY_PUBLIC, labels={"mode": "blitz"}
+        )
+        created = await client.games.CreateGame(request)
+        game = GameAtHand(client, created.game.game_id, host_token=created.host_token)
+        await game.join("Ada")
+        for revision in (1, 2):
+            answer = await client.games.GetGame(
+                gs.GetGameRequest(game_id=game.game_id, revision=revision), metadata=game.as_seat(1)
+            )
+            assert answer.game.revision == revision
+            assert answer.game.visibility == game_pb2.VISIBILITY_PUBLIC
+            assert dict(answer.game.labels) == {"mode": "blitz"}
+            assert not answer.game.join_code
+            assert not any(player.HasField("is_connected") for player in answer.game.players)
 
 
 # Export

@@ -93,9 +93,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_DUPLICATE_REQUEST: _ErrorReason.ValueType  # 215
     """ABORTED. The request id was already used with different content."""
     ERROR_REASON_HISTORY_UNAVAILABLE: _ErrorReason.ValueType  # 216
-    """OUT_OF_RANGE. The changes after this revision are no longer stored, or the game has not had the revision. Send
-    after_revision 0: WatchGame then starts with a snapshot, ListChanges with the oldest stored change. Metadata:
-    `oldest`, `newest`.
+    """OUT_OF_RANGE. Changes that the call needs are no longer stored, or the game has not had the revision. WatchGame and
+    ListChanges: send after_revision 0, and WatchGame starts with a snapshot, ListChanges with the oldest stored change.
+    GetGame: send revision 0 for the game as it is now. ExportGame and ReviewGame: the game has no record any more.
+    Metadata: `oldest`, `newest`.
     """
     ERROR_REASON_REDEAL_NOT_ALLOWED: _ErrorReason.ValueType  # 217
     """FAILED_PRECONDITION. The player may not demand a new deal: the option is off, the player has no three pairs of
@@ -129,8 +130,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_RECORD_HIDDEN: _ErrorReason.ValueType  # 229
     """FAILED_PRECONDITION. The racks of the game stay hidden (option racks_shown), so it has no record."""
     ERROR_REASON_GAME_NOT_OVER: _ErrorReason.ValueType  # 250
-    """FAILED_PRECONDITION. The game has not ended, so that its record would show hidden tiles and it has no rematch. An
-    aborted game has a rematch and no record.
+    """FAILED_PRECONDITION. The game has not been played to its end: its record would show hidden tiles, and it has no
+    rematch. An aborted game has a rematch, and no record.
     """
     ERROR_REASON_PLAYER_NOT_ABSENT: _ErrorReason.ValueType  # 226
     """FAILED_PRECONDITION. The caller is not absent, so there is nothing to return from."""
@@ -432,9 +433,10 @@ changes that the store has lost. Read the game again. Metadata: `revision`.
 ERROR_REASON_DUPLICATE_REQUEST: ErrorReason.ValueType  # 215
 """ABORTED. The request id was already used with different content."""
 ERROR_REASON_HISTORY_UNAVAILABLE: ErrorReason.ValueType  # 216
-"""OUT_OF_RANGE. The changes after this revision are no longer stored, or the game has not had the revision. Send
-after_revision 0: WatchGame then starts with a snapshot, ListChanges with the oldest stored change. Metadata:
-`oldest`, `newest`.
+"""OUT_OF_RANGE. Changes that the call needs are no longer stored, or the game has not had the revision. WatchGame and
+ListChanges: send after_revision 0, and WatchGame starts with a snapshot, ListChanges with the oldest stored change.
+GetGame: send revision 0 for the game as it is now. ExportGame and ReviewGame: the game has no record any more.
+Metadata: `oldest`, `newest`.
 """
 ERROR_REASON_REDEAL_NOT_ALLOWED: ErrorReason.ValueType  # 217
 """FAILED_PRECONDITION. The player may not demand a new deal: the option is off, the player has no three pairs of
@@ -468,8 +470,8 @@ column, or the move.
 ERROR_REASON_RECORD_HIDDEN: ErrorReason.ValueType  # 229
 """FAILED_PRECONDITION. The racks of the game stay hidden (option racks_shown), so it has no record."""
 ERROR_REASON_GAME_NOT_OVER: ErrorReason.ValueType  # 250
-"""FAILED_PRECONDITION. The game has not ended, so that its record would show hidden tiles and it has no rematch. An
-aborted game has a rematch and no record.
+"""FAILED_PRECONDITION. The game has not been played to its end: its record would show hidden tiles, and it has no
+rematch. An aborted game has a rematch, and no record.
 """
 ERROR_REASON_PLAYER_NOT_ABSENT: ErrorReason.ValueType  # 226
 """FAILED_PRECONDITION. The caller is not absent, so there is nothing to return from."""

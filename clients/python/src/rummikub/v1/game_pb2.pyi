@@ -232,8 +232,8 @@ class Player(_message.Message):
     """
     is_connected: _builtins.bool
     """Whether the seat's owner watches the game: whether a WatchGame stream with the seat's token is open at any server. A
-    stream that ends with its server counts for up to 40 seconds more. Set in responses of GetGame and WatchGame; unset
-    in others, for bots, and while the store does not answer.
+    stream that ends with its server counts for up to 40 seconds more. Set in responses of GetGame (without a revision)
+    and WatchGame; unset in others, for bots, and while the store does not answer.
     """
     @_builtins.property
     def time_left(self) -> _duration_pb2.Duration:

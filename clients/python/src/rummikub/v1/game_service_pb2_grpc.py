@@ -384,8 +384,8 @@ class GameServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ExportGame(self, request, context):
-        """Returns the record of a game that has ended, with all hidden tiles. Everyone who may see the game may export it,
-        unless the option racks_shown is HIDDEN.
+        """Returns the record of a finished game, with all hidden tiles. Everyone who may see the game may export it, unless the
+        option racks_shown is HIDDEN. An aborted game has no record: its tiles stay hidden.
         Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE
         (HISTORY_UNAVAILABLE).
         """

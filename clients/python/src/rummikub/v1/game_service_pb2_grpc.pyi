@@ -181,8 +181,8 @@ class GameServiceStub:
     PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
     """
     ExportGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ExportGameRequest, _game_service_pb2.ExportGameResponse]
-    """Returns the record of a game that has ended, with all hidden tiles. Everyone who may see the game may export it,
-    unless the option racks_shown is HIDDEN.
+    """Returns the record of a finished game, with all hidden tiles. Everyone who may see the game may export it, unless the
+    option racks_shown is HIDDEN. An aborted game has no record: its tiles stay hidden.
     Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE
     (HISTORY_UNAVAILABLE).
     """
@@ -340,8 +340,8 @@ class GameServiceAsyncStub(GameServiceStub):
     PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
     """
     ExportGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ExportGameRequest, _game_service_pb2.ExportGameResponse]  # type: ignore[assignment]
-    """Returns the record of a game that has ended, with all hidden tiles. Everyone who may see the game may export it,
-    unless the option racks_shown is HIDDEN.
+    """Returns the record of a finished game, with all hidden tiles. Everyone who may see the game may export it, unless the
+    option racks_shown is HIDDEN. An aborted game has no record: its tiles stay hidden.
     Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE
     (HISTORY_UNAVAILABLE).
     """
@@ -616,8 +616,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _game_service_pb2.ExportGameRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.ExportGameResponse, _abc.Awaitable[_game_service_pb2.ExportGameResponse]]:
-        """Returns the record of a game that has ended, with all hidden tiles. Everyone who may see the game may export it,
-        unless the option racks_shown is HIDDEN.
+        """Returns the record of a finished game, with all hidden tiles. Everyone who may see the game may export it, unless the
+        option racks_shown is HIDDEN. An aborted game has no record: its tiles stay hidden.
         Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE
         (HISTORY_UNAVAILABLE).
         """
