@@ -1,5 +1,6 @@
 """Records over gRPC: games at earlier revisions, export, import and review of games."""
 
+import contextlib
 import random
 from collections.abc import AsyncIterator, Awaitable
 from dataclasses import replace
@@ -9,14 +10,17 @@ import grpc.aio
 import pytest
 import pytest_asyncio
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2
 
 from engine.record import record_of
 from engine.record_text import format_record
 from engine.ruleset import SABRA, MatchEnd, RacksShown, Ruleset
 from rummikub.v1 import analysis_service_pb2 as an
-from rummikub.v1 import game_pb2, meld_pb2, record_pb2
+from rummikub.v1 import game_pb2, meld_pb2, record_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
+from rummikub.v1 import validation_service_pb2 as vs
 from service.app.identity import digest
 from service.storage.base import NO_ETAG, Commit, Record, SeatToken, lineage
 from service.storage.memory import MemoryStore
@@ -293,29 +297,69 @@ async def test_a_text_that_is_no_record_names_line_and_column(client: Client) ->
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_no_mutilated_message_is_an_internal_error(store: MemoryStore, client: Client) -> None:
-    data, rng = (await exported(store, client)).SerializeToString(), random.Random(1)
-    answers = set()
-    for _ in range(60):
-        place, end = rng.randrange(len(data)), rng.randrange(len(data))
+async def test_no_mutilated_record_is_an_internal_error(store: MemoryStore, client: Client) -> None:
+    record = await exported(store, client)
+    text = (await client.analysis.ImportRecord(an.ImportRecordRequest(record=record))).text
+    data, rng, answers = record.SerializeToString(), random.Random(1), set()
+    for number in range(40):
+        source = text.encode() if number % 2 else data
+        place, end = sorted((rng.randrange(len(source)), rng.randrange(len(source))))
         changed = rng.choice(
             [
-                data[:place] + bytes([rng.randrange(256)]) + data[place + 1 :],
-                data[:place],
-                data[: min(place, end)] + data[max(place, end) :],
+                source[:place] + bytes([rng.randrange(256)]) + source[place + 1 :],
+                source[:place],
+                source[:place] + source[end:],
             ]
         )
-        try:
-            record = record_pb2.GameRecord.FromString(changed)
-        except Exception:  # noqa: BLE001, S112 - not a message any more
-            continue
-        try:
-            checked = await client.analysis.ImportRecord(an.ImportRecordRequest(record=record))
-            answers.add("fault" if checked.HasField("fault") else "legal")
-        except grpc.aio.AioRpcError as error:
-            answers.add(error.code().name)
-    assert answers <= {"fault", "legal", "INVALID_ARGUMENT"}
-    assert "fault" in answers
+        request = (
+            {"text": changed.decode(errors="ignore")} if number % 2 else {"record": without_unreadable_end(changed)}
+        )
+        for call in (
+            client.analysis.ImportRecord(an.ImportRecordRequest(**request)),
+            client.analysis.ReviewGame(an.ReviewGameRequest(**request, time_limit=Duration(nanos=50_000_000))),
+        ):
+            answers.add(await answer_of(call))
+    assert answers <= {"fault", "legal", "FIELD_INVALID", "RECORD_INVALID", "MALFORMED_MELD", "TILE_UNKNOWN"}
+    assert {"fault", "RECORD_INVALID"} <= answers
+
+
+def without_unreadable_end(data: bytes) -> record_pb2.GameRecord:
+    """Returns the longest beginning of some bytes that is a message."""
+    for end in range(len(data), 0, -1):
+        with contextlib.suppress(DecodeError):
+            return record_pb2.GameRecord.FromString(data[:end])
+    return record_pb2.GameRecord()
+
+
+async def answer_of(call: Awaitable[an.ImportRecordResponse] | Awaitable[an.ReviewGameResponse]) -> str:
+    """Returns the reason of a refusal, "fault" or "legal"."""
+    try:
+        answer = await call
+    except grpc.aio.AioRpcError as error:
+        return str(error_info(error).reason)
+    return "fault" if isinstance(answer, an.ImportRecordResponse) and answer.HasField("fault") else "legal"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_place_on_the_river_beyond_the_limit_is_refused_by_its_field(
+    store: MemoryStore, client: Client
+) -> None:
+    far, river = 2**31, ruleset_pb2.Ruleset(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER)
+    game = await put_history(store, client, until=30)
+    record = await exported(store, client)
+    record.moves[3].river_index = far
+    turn = ts.PlayTurnRequest(
+        game_id=game.game_id, expected_revision=30, request_id=new_id(), play=ts.PlayTiles(river_index=far)
+    )
+    judged = vs.ValidateTurnRequest(ruleset=river, river=as_tiles([1, 2]), river_index=far, has_melded=True)
+    for call, field in (
+        (client.analysis.ImportRecord(an.ImportRecordRequest(record=record)), "record.moves[3].river_index"),
+        (client.validation.ValidateTurn(judged), "river_index"),
+        (client.turns.PlayTurn(turn, metadata=game.as_seat(1)), "play.river_index"),
+    ):
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await call
+        assert bad_fields(refused.value) == [(field, "expected at most 999")]
 
 
 # Review
