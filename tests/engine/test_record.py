@@ -11,7 +11,7 @@ import pytest
 
 from engine.actions import AbortGame, PlayTiles, RenewSeatToken, TimeOut
 from engine.events import RoundStarted
-from engine.game import Aborted, Finished, Game, Playing, RoundOver, round_of
+from engine.game import HOST, Aborted, Finished, Game, Playing, RoundOver, round_of
 from engine.melds import ProposedMeld
 from engine.presets import PRESETS
 from engine.record import GameRecord, MoveKind, RecordError, record_of, replayed
@@ -113,21 +113,47 @@ def test_records_have_moves_of_every_kind() -> None:
 @pytest.mark.parametrize("action", [RenewSeatToken, AbortGame])
 def test_an_absent_player_may_return_by_an_action_that_is_no_move(action: type[RenewSeatToken | AbortGame]) -> None:
     """The seat plays on with the marks of a present player."""
-    changes = []
-    for change in played("absences"):
-        changes.append(change)
-        game = change.applied.game
-        absent = [player.seat for player in game.players if player.stand_in and not player.is_host]
-        if absent:
-            break
-    returned = apply(game, action(absent[0]), change.now_ms)
+    games = [change.applied.game for change in played("absences")]
+    absences = ((i, p.seat) for i, game in enumerate(games) for p in game.players if p.stand_in and not p.is_host)
+    place, absent = next(absences)
+    changes = list(played("absences")[: place + 1])
+    returned = apply(games[place], action(absent), changes[-1].now_ms)
     assert isinstance(returned, Applied)
     assert len(returned.events) == 2
-    changes.append(Change(None, change.now_ms, returned))
+    changes.append(Change(None, changes[-1].now_ms, returned))
     record = parse_record(format_record(recorded(tuple(changes))))
-    assert (record.moves[-1].kind, record.moves[-1].seat) == (MoveKind.RETURN_TO_SEAT, absent[0])
+    assert (record.moves[-1].kind, record.moves[-1].seat) == (MoveKind.RETURN_TO_SEAT, absent)
     *_, last = replayed(record)
     assert comparable(last.after) == comparable(returned.game)
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_votes_and_an_abort_are_no_moves(rounds: int) -> None:
+    """The host aborts the first round alone; later it takes the votes of all. A record ends before that."""
+    rules = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
+    changes = list(random_changes(4, 3, rules))
+    games = [change.applied.game for change in changes]
+    last_turn = max(
+        i for i, game in enumerate(games) if isinstance(game.phase, Playing) and len(game.results) == rounds
+    )
+    del changes[last_turn + 1 :]
+    before, now_ms = games[last_turn], changes[-1].now_ms
+    silent = [player.seat for player in before.players if not player.resigned and not player.wants_abort]
+    voters = silent if rounds else [HOST]
+    for seat in voters:
+        voted = apply(changes[-1].applied.game, AbortGame(seat), now_ms)
+        assert isinstance(voted, Applied)
+        changes.append(Change(AbortGame(seat), now_ms, voted))
+    aborted = changes[-1].applied.game
+    assert isinstance(aborted.phase, Aborted)
+    record = parse_record(format_record(recorded(tuple(changes))))
+    *_, last = replayed(record)
+    assert comparable(last.after) == comparable(before)
+    for place, move in enumerate(record.moves):
+        broken = replace(move, revision=record.moves[place - 1].revision if place else 0)
+        with pytest.raises(RecordError, match="does not follow") as refused:
+            list(replayed(replace(record, moves=(*record.moves[:place], broken, *record.moves[place + 1 :]))))
+        assert refused.value.move == place
 
 
 def test_a_time_out_may_commit_a_draft() -> None:

@@ -237,6 +237,21 @@ async def test_racks_are_seen_when_the_option_says(store: MemoryStore, client: C
             assert not any(r.pool for r in seen.rounds)
 
 
+@pytest.mark.parametrize("is_started", [False, True])
+async def test_an_aborted_game_has_no_record(is_started: bool) -> None:
+    async with running_server(memory_store()) as (_, client):
+        game = await client.new_game(start=is_started)
+        request = gs.AbortGameRequest(game_id=game.game_id, request_id=new_id())
+        aborted = (await client.games.AbortGame(request, metadata=game.as_seat(1))).game
+        assert aborted.state == game_pb2.GAME_STATE_ABORTED
+        assert bool(aborted.rack) == is_started
+        for call in (
+            client.games.ExportGame(gs.ExportGameRequest(game_id=game.game_id), metadata=game.as_seat(1)),
+            client.analysis.ReviewGame(an.ReviewGameRequest(game_id=game.game_id), metadata=game.as_seat(1)),
+        ):
+            assert await refusal(call) == ("FAILED_PRECONDITION", "GAME_NOT_OVER")
+
+
 async def test_games_played_by_calls_and_bots_are_exported_and_reviewed() -> None:
     async with running_server(memory_store()) as (_, client):
         rng = random.Random(5)
