@@ -381,8 +381,9 @@ def _outcome(move: Move) -> tuple[MoveKind, int, tuple[Tile, ...]]:
 
 
 def _difference(move: Move, other: Move | None) -> str:
-    if other is None or (other.kind, other.seat) != (move.kind, move.seat):
-        return "the move does not fit the turn in progress"
+    """Returns why a move is not the one that the rules make of its action."""
+    if other and (other.kind, other.seat) != (move.kind, move.seat):
+        return f"by the rules this move is {other.kind.name} of seat {other.seat}"
     return "the tiles are not the next ones of the pool"
 
 

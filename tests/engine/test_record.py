@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.actions import AbortGame, PlayTiles, RenewSeatToken, TimeOut
+from engine.actions import AbortGame, PlayTiles, RenewSeatToken, StartNextRound, TimeOut
 from engine.events import RoundStarted
 from engine.game import HOST, Aborted, Finished, Game, Playing, RoundOver, round_of
 from engine.melds import ProposedMeld
@@ -29,7 +29,7 @@ from engine.ruleset import (
 from engine.solver import Budget, Objective, best_turn
 from engine.tiles import Tile
 from engine.turns import Applied, apply
-from support.random_play import ANALYSIS, Change, players_of, random_changes, random_ruleset
+from support.random_play import ANALYSIS, Change, players_of, random_changes, random_ruleset, random_shuffle
 
 VARIANTS = {
     "River": replace(SABRA, turn_draw=TurnDraw.TWO_RIVER),
@@ -125,6 +125,33 @@ def test_an_absent_player_may_return_by_an_action_that_is_no_move(action: type[R
     assert (record.moves[-1].kind, record.moves[-1].seat) == (MoveKind.RETURN_TO_SEAT, absent)
     *_, last = replayed(record)
     assert comparable(last.after) == comparable(returned.game)
+
+
+def test_an_absent_player_may_return_by_starting_a_round() -> None:
+    seeds = (random_changes(seed, 3, RULESETS["absences"]) for seed in range(100))
+    changes, absent = next(found for game in seeds if (found := with_absent_player_between_rounds(game)))
+    before, now_ms = changes[-1].applied.game, changes[-1].now_ms
+    shuffle = random_shuffle(before.ruleset, random.Random(1), len(before.active_seats))
+    started = apply(before, StartNextRound(absent, shuffle), now_ms)
+    assert isinstance(started, Applied)
+    record = parse_record(format_record(recorded((*changes, Change(None, now_ms, started)))))
+    assert (record.moves[-1].kind, record.moves[-1].seat) == (MoveKind.DEAL, absent)
+    *_, last = replayed(record)
+    assert comparable(last.after) == comparable(started.game)
+    assert not last.after.player(absent).stand_in
+
+
+def with_absent_player_between_rounds(changes: Iterator[Change]) -> tuple[tuple[Change, ...], int] | None:
+    """Returns a game up to a pause between rounds with an absent player, and their seat; None if it has none."""
+    so_far: list[Change] = []
+    for change in changes:
+        so_far.append(change)
+        game = change.applied.game
+        if isinstance(game.phase, RoundOver):
+            for player in game.players:
+                if player.stand_in:
+                    return tuple(so_far), player.seat
+    return None
 
 
 @pytest.mark.parametrize("rounds", [0, 1])
@@ -363,6 +390,8 @@ def test_a_text_that_is_no_record_names_line_and_column(old: str, new: str, erro
         ("5 4.000 2 draw B6", "5 4.000 2 draw B7", 1, "the tiles are not the next ones of the pool"),
         ("5 4.000 2 draw B6", "5 4.000 4 draw B6", 1, "there is no player in seat 4"),
         ("5 4.000 2 draw B6", "5 4.000 2 timeout B6", 1, "no turn has passed its deadline"),
+        ("5 4.000 2 draw B6", "5 100.000 1 timeout B6", 1, "by the rules this move is TIME_OUT of seat 2"),
+        ("5 4.000 2 draw B6", "5 100.000 2 timeout B7", 1, "the tiles are not the next ones of the pool"),
         ("5 4.000 2 draw B6", "5 4.000 2 show [B2]", 1, ""),
         ("5 4.000 2 draw B6", "5 4.000 2 penalty", 1, ""),
         ("5 4.000 2 draw B6", "5 4.000 1 claim", 1, ""),
