@@ -151,8 +151,8 @@ def _move(message: record_pb2.RecordedMove, field: str, created_ms: int, round_n
 
 
 def _revision(number: int, field: str) -> int:
-    if not 1 <= number <= _REVISION_MAX:
-        raise invalid(field, f"expected 1 to {_REVISION_MAX}")
+    if number > _REVISION_MAX:
+        raise invalid(field, f"expected at most {_REVISION_MAX}")
     return number
 
 
