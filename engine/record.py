@@ -25,6 +25,7 @@ from engine.actions import (
     StartGame,
     StartNextRound,
     TimeOut,
+    TurnAction,
 )
 from engine.analysis import Analysis
 from engine.events import (
@@ -48,7 +49,7 @@ from engine.events import (
     TurnPenalised,
     TurnTimedOut,
 )
-from engine.game import HOST, BotLevel, Finished, Game, Lobby, Playing, RoundEnd, RoundResult
+from engine.game import HOST, BotLevel, Finished, Game, Lobby, RoundEnd, RoundResult, is_expired
 from engine.melds import Meld, ProposedMeld, as_proposed
 from engine.replay import advance, evolve
 from engine.ruleset import Ruleset
@@ -220,12 +221,11 @@ def _winners(game: Game) -> tuple[int, ...]:
 def _move(game: Game, revision: int, time_ms: int, events: tuple[Event, ...]) -> Move | None:
     """Returns the move that led to the events of a change; None for changes that are not part of a record."""
     match events:
-        case (PlayerReturned(seat),):
-            return Move(revision, time_ms, MoveKind.RETURN_TO_SEAT, seat)
         case (PlayerReturned(seat), RoundStarted() as dealt, *_):
             return Move(revision, time_ms, MoveKind.DEAL, seat, dealt=dealt)
-        case (PlayerReturned(), *rest):
-            return _own_move(game, revision, time_ms, tuple(rest))
+        case (PlayerReturned(seat), *rest):
+            own = _own_move(game, revision, time_ms, tuple(rest)) if rest else None
+            return own or Move(revision, time_ms, MoveKind.RETURN_TO_SEAT, seat)
         case _:
             move = _own_move(game, revision, time_ms, events)
             return replace(move, by_bot=True) if move and _is_by_bot(game, move) else move
@@ -327,17 +327,14 @@ def _start(record: GameRecord) -> Game:
 
 def _played(before: Game, move: Move, index: int, analysis: Analysis) -> Game:
     """Returns the game after a move. Raises RecordError."""
-    if not _is_complete(move):
-        raise RecordError("the move is incomplete, or has parts that do not belong to it", index)
-    if move.seat and move.seat not in {player.seat for player in before.players}:
-        raise RecordError(f"there is no player in seat {move.seat}", index)
-    if move.kind is MoveKind.DEAL and move.seat and before.player(move.seat).stand_in is None:
-        raise RecordError("a deal has the seat of an absent player who returned by it, else 0", index)
+    problem = _problem(before, move)
+    if problem:
+        raise RecordError(problem, index)
     refusal, other = None, None
-    for game, action in _candidates(before, move):
+    for action in _candidates(before, move):
         try:
-            outcome = apply(game, _by_bot(action) if move.by_bot else action, move.time_ms, analysis)
-        except ValueError as error:  # an impossible deal, or a time-out before the deadline
+            outcome = apply(before, _as_taken(action, move), move.time_ms, analysis)
+        except ValueError as error:  # an impossible deal
             raise RecordError(str(error), index) from None
         if isinstance(outcome, Refused):
             refusal = refusal or outcome
@@ -349,6 +346,19 @@ def _played(before: Game, move: Move, index: int, analysis: Analysis) -> Game:
     if refusal:
         raise RecordError(describe_violation(refusal.violations[0]), index, refusal.violations)
     raise RecordError(_difference(move, other), index)
+
+
+def _problem(before: Game, move: Move) -> str:
+    """Returns why a move cannot be applied at all; empty if it can."""
+    if not _is_complete(move):
+        return "the move is incomplete, or has parts that do not belong to it"
+    if move.seat and move.seat not in {player.seat for player in before.players}:
+        return f"there is no player in seat {move.seat}"
+    if move.kind is MoveKind.DEAL and move.seat and before.player(move.seat).stand_in is None:
+        return "a deal has the seat of an absent player who returned by it, else 0"
+    if move.kind is MoveKind.TIME_OUT and not is_expired(before, move.time_ms):
+        return "no turn has passed its deadline"
+    return ""
 
 
 def _is_complete(move: Move) -> bool:
@@ -371,61 +381,54 @@ def _outcome(move: Move) -> tuple[MoveKind, int, tuple[Tile, ...]]:
 
 
 def _difference(move: Move, other: Move | None) -> str:
-    if other is None or (other.kind, other.seat) != (move.kind, move.seat):
-        return "the move does not fit the turn in progress"
+    """Returns why a move is not the one that the rules make of its action."""
+    if other and (other.kind, other.seat) != (move.kind, move.seat):
+        return f"by the rules this move is {other.kind.name} of seat {other.seat}"
     return "the tiles are not the next ones of the pool"
 
 
-def _candidates(game: Game, move: Move) -> Iterator[tuple[Game, Action]]:
+def _candidates(game: Game, move: Move) -> Iterator[Action]:
     """Yields actions that may have been the move; an event does not say everything that led to it."""
     table, seat = move.table or (), move.seat
-    match move.kind:
-        case MoveKind.TIME_OUT:
-            yield from ((game, action) for action in _time_outs(game, move))
-        case MoveKind.SHOW:  # the River tiles of an illegal play are not shown
+    match move:
+        case Move(dealt=RoundStarted() as dealt):
+            yield _deal(game, move, dealt)
+        case Move(kind=MoveKind.TIME_OUT):  # without a draft, with an unfinished one, or with the played one
+            yield from map(TimeOut, (None, _UNFINISHED) if move.table is None else (move.table,))
+        case Move(
+            kind=MoveKind.SHOW
+        ):  # which River tile an illegal play pulled is not shown; the last one is not there
             river = game.round.river if game.round else ()
-            for index in (None, *range(len(river) + 1)):
-                yield game, PlayTiles(seat, table, index)
-        case MoveKind.PENALTY:  # an illegal play with a penalty is not shown; none leaves the rack as it is
-            yield game, PlayTiles(seat, ())
-        case MoveKind.CLAIM | MoveKind.OBJECT:
+            yield from (PlayTiles(seat, table, index) for index in (None, *range(len(river) + 1)))
+        case Move(kind=MoveKind.PENALTY):  # an illegal play with a penalty is not shown; none leaves the rack as it is
+            yield PlayTiles(seat, ())
+        case Move(kind=MoveKind.CLAIM | MoveKind.OBJECT):
             shown = game.round.shown_play if game.round else None
-            revision = shown.revision if shown else game.revision
-            yield game, ClaimError(seat, revision, move.kind is MoveKind.CLAIM)
-        case MoveKind.DEAL | MoveKind.REDEAL:
-            yield from _deals(game, move)
+            yield ClaimError(seat, shown.revision if shown else game.revision, move.kind is MoveKind.CLAIM)
         case _:
-            yield game, _plain_action(move)
+            yield _plain_action(move)
 
 
-def _time_outs(game: Game, move: Move) -> Iterator[Action]:
-    """Yields time-outs without a draft, with the played one, and with an unfinished one."""
-    if not isinstance(game.phase, Playing):
-        yield Pass(move.seat)  # refused, because no turn is in progress
-        return
-    for draft in (None, _UNFINISHED) if move.table is None else (move.table,):
-        yield TimeOut(draft)
-
-
-def _deals(game: Game, move: Move) -> Iterator[tuple[Game, Action]]:
-    if move.dealt is None:
-        raise ValueError("a deal has its tiles")
-    present = [player.seat for player in game.players if not player.resigned and player.stand_in is None]
+def _deal(game: Game, move: Move, dealt: RoundStarted) -> Action:
+    """Returns the action that led to a deal."""
     if move.kind is MoveKind.REDEAL:
-        yield game, RequestRedeal(move.seat, move.dealt)
-    elif isinstance(game.phase, Lobby):
-        yield game, StartGame(HOST, move.dealt)
-    elif not move.seat and is_due(game, move.time_ms):
-        yield game, StartDueRound(move.dealt)
-    else:
-        yield game, StartNextRound(move.seat or present[0], move.dealt)
+        return RequestRedeal(move.seat, dealt)
+    if isinstance(game.phase, Lobby):
+        return StartGame(HOST, dealt)
+    if not move.seat and is_due(game, move.time_ms):
+        return StartDueRound(dealt)
+    return StartNextRound(move.seat or _any_starter(game), dealt)
 
 
-def _by_bot(action: Action) -> Action:
-    """Returns the action as a bot takes it for an absent player."""
-    if isinstance(action, PlayTiles | DrawTile | LayOnRiver | Pass | ClaimError):
-        return StandIn(action)
-    raise ValueError("a bot only takes turns and votes")
+def _any_starter(game: Game) -> int:
+    """Returns a player who may start the next round; of all who are absent or have resigned, the first."""
+    present = (player.seat for player in game.players if not player.resigned and player.stand_in is None)
+    return next(present, game.players[0].seat)
+
+
+def _as_taken(action: Action, move: Move) -> Action:
+    """Returns the action, as a bot takes it for an absent player if it did."""
+    return StandIn(action) if move.by_bot and isinstance(action, TurnAction | ClaimError) else action
 
 
 def _plain_action(move: Move) -> Action:

@@ -17,7 +17,7 @@ winners 2
 
 import re
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from enum import Enum
 from typing import Final, TypeVar
 
@@ -45,13 +45,14 @@ from engine.presets import PRESETS
 from engine.record import GameRecord, Move, MoveKind, RecordedPlayer, RoundScore
 from engine.ruleset import Preset, Ruleset, with_options
 from engine.ruleset_checks import problems
-from engine.tiles import Tile
 
 _T = TypeVar("_T")
 
 TITLE: Final = "rummikub-record 1"
 NAME_MAX: Final = 40
 """Most characters of a player's name."""
+LINE_MAX: Final = 16_384
+"""Most characters of a line. A table or a deal of the largest tile set has fewer."""
 
 _VERBS: Final = {
     MoveKind.DEAL: "deal",
@@ -80,7 +81,10 @@ _BOT: Final = "bot"
 """The word before the verb of a move that a bot made for an absent player."""
 _PERSON: Final = "person"
 _LEVELS: Final = {_PERSON: None, **{level.name.lower(): level for level in BotLevel}}
-_SECONDS: Final = re.compile(r"[0-9]{1,12}\.[0-9]{3}")
+_CREATED: Final = re.compile(r"[0-9]{1,12}\.[0-9]{3}")
+_SINCE: Final = re.compile(r"[0-9]{1,9}\.[0-9]{3}")
+_JOINERS: Final = dict.fromkeys(map(ord, "\u200c\u200d"))
+"""Zero-width joiners, which names may have inside, are not printable alone."""
 
 
 class RecordTextError(ValueError):
@@ -186,89 +190,124 @@ def parse_record(text: str) -> GameRecord:
 
 def parse_in_steps(text: str) -> Generator[None, None, GameRecord]:
     """Parses the text of a record, and yields after each line. Raises RecordTextError."""
-    parts = _Parts()
-    number = 0
+    reader, number = _Reader(), 0
     for number, line in enumerate(text.splitlines(), 1):
-        piece = Piece(line).strip()
-        if piece.text and not piece.text.startswith("#"):
-            try:
-                _read_line(parts, piece)
-            except NotationError as error:
-                raise RecordTextError(str(error), number, error.column) from None
+        try:
+            reader.read(line)
+        except NotationError as error:
+            raise RecordTextError(str(error), number, error.column) from None
         yield
-    if parts.stage == 0:
-        raise RecordTextError(f"the text is empty: expected {TITLE!r}", 1, 1)
-    if parts.created_ms is None:
-        raise RecordTextError("the record ends without its time: expected created", number, 1)
-    ruleset = parts.ruleset()
-    for problem in problems(ruleset):
-        names = " and ".join(problem.options)
-        raise RecordTextError(f"the options {names} have no such value together ({problem.value})", 1, 1)
-    return GameRecord(
-        ruleset, parts.created_ms, tuple(parts.players), tuple(parts.moves), tuple(parts.rounds), parts.winners
-    )
-
-
-@dataclass
-class _Parts:
-    """The parts of a record that is being read. `stage` is the place in _ORDER of the line that was read last."""
-
-    stage: int = 0
-    preset: Preset = Preset.SABRA
-    options: dict[str, object] = field(default_factory=dict)
-    created_ms: int | None = None
-    players: list[RecordedPlayer] = field(default_factory=list)
-    moves: list[Move] = field(default_factory=list)
-    rounds: list[RoundScore] = field(default_factory=list)
-    winners: tuple[int, ...] = ()
-
-    def ruleset(self) -> Ruleset:
-        """Returns the rules."""
-        return with_options(PRESETS[self.preset], {"preset": self.preset, **self.options})
+    return reader.record(number)
 
 
 _ORDER: Final = ("", "rummikub-record", "preset", "option", "created", "player", "move", "end", "winners")
 """The first words of lines in the order of a record; moves and ends alternate."""
 _ONCE: Final = {"rummikub-record", "preset", "created", "winners"}
-
-
-def _read_line(parts: _Parts, line: Piece) -> None:
-    """Reads a line. Raises NotationError."""
-    words = line.words()
-    word = "move" if words[0].text[0].isdecimal() else words[0].text
-    if parts.stage == 0 and line.text != TITLE:
-        raise line.error(f"is not the title of a record: expected {TITLE!r}")
-    if word not in _ORDER[1:]:
-        raise words[0].error(f"begins no line of a record: expected a revision or one of {', '.join(_ORDER[2:])}")
-    stage = _ORDER.index(word)
-    after_end = word == "move" and _ORDER[parts.stage] == "end"
-    if not after_end and (stage < parts.stage or (stage == parts.stage and word in _ONCE)):
-        raise words[0].error(f"does not follow {_ORDER[parts.stage]}")
-    if stage > _ORDER.index("created") and parts.created_ms is None:
-        raise words[0].error("comes before the record's time: expected created")
-    parts.stage = stage
-    if word in _READERS:
-        _READERS[word](parts, line, words)
-
-
-def _read_preset(parts: _Parts, line: Piece, words: tuple[Piece, ...]) -> None:
-    _count(line, words, 2, "preset NAME")
-    if words[1].text not in Preset.__members__:
-        raise words[1].error("is not a preset")
-    parts.preset = Preset[words[1].text]
-
-
 _DEFAULTS: Final = {option.name: option.default for option in fields(Ruleset) if option.name != "preset"}
 
 
-def _read_option(parts: _Parts, line: Piece, words: tuple[Piece, ...]) -> None:
-    _count(line, words, 3, "option NAME VALUE")
-    name, value = words[1:]
-    if name.text not in _DEFAULTS:
-        raise name.error("is not an option")
-    if name.text in parts.options:
-        raise name.error("is given twice")
-    parts.options[name.text] = _option_value(_DEFAULTS[name.text], value)
+class _Reader:
+    """Collects the parts of a record from its lines."""
+
+    def __init__(self) -> None:
+        self._last = ""
+        """The first word of the last line; `move` for a move."""
+        self._preset = Preset.SABRA
+        self._options: dict[str, object] = {}
+        self._created_ms: int | None = None
+        self._players: list[RecordedPlayer] = []
+        self._moves: list[Move] = []
+        self._deals = 0
+        self._rounds: list[RoundScore] = []
+        self._winners: tuple[int, ...] = ()
+
+    def record(self, lines: int) -> GameRecord:
+        """Returns the record after its last line, which has the number `lines`. Raises RecordTextError."""
+        if not self._last:
+            raise RecordTextError(f"the text is empty: expected {TITLE!r}", 1, 1)
+        if self._created_ms is None:
+            raise RecordTextError("the record ends without its time: expected created", lines, 1)
+        ruleset = with_options(PRESETS[self._preset], {"preset": self._preset, **self._options})
+        for problem in problems(ruleset):
+            names = " and ".join(problem.options)
+            raise RecordTextError(f"the options {names} have no such value together ({problem.value})", 1, 1)
+        players, moves, rounds = tuple(self._players), tuple(self._moves), tuple(self._rounds)
+        return GameRecord(ruleset, self._created_ms, players, moves, rounds, self._winners)
+
+    def read(self, text: str) -> None:
+        """Reads a line. Raises NotationError."""
+        if len(text) > LINE_MAX:
+            raise NotationError(f"the line has {len(text)} characters: expected at most {LINE_MAX}", LINE_MAX + 1)
+        line = Piece(text).strip()
+        words = line.words()
+        if not words or line.text.startswith("#"):
+            return
+        word = "move" if words[0].text[0].isdecimal() else words[0].text
+        self._check_place(line, words[0], word)
+        self._last = word
+        self._read(word, line, words)
+
+    def _check_place(self, line: Piece, first: Piece, word: str) -> None:
+        """Raises NotationError unless a line that begins with a word may follow the lines before it."""
+        if not self._last and line.text != TITLE:
+            raise line.error(f"is not the title of a record: expected {TITLE!r}")
+        if word not in _ORDER[1:]:
+            raise first.error(f"begins no line of a record: expected a revision or one of {', '.join(_ORDER[2:])}")
+        place, last = _ORDER.index(word), _ORDER.index(self._last)
+        is_next_round = (self._last, word) == ("end", "move")
+        if not is_next_round and (place < last or (place == last and word in _ONCE)):
+            raise first.error(f"does not follow {self._last}")
+        if place > _ORDER.index("created") and self._created_ms is None:
+            raise first.error("comes before the record's time: expected created")
+
+    def _read(self, word: str, line: Piece, words: tuple[Piece, ...]) -> None:
+        match word:
+            case "preset":
+                self._preset = _preset(line, words)
+            case "option":
+                self._read_option(line, words)
+            case "created":
+                _check_count(line, words, 2, "created SECONDS")
+                self._created_ms = _time(words[1], _CREATED)
+            case "player":
+                self._players.append(_player(line, words))
+            case "move":
+                self._read_move(line, words)
+            case "end":
+                self._rounds.append(_score(line, words))
+            case "winners":
+                self._winners = _winners(line, words)
+            case _:  # the title
+                pass
+
+    def _read_option(self, line: Piece, words: tuple[Piece, ...]) -> None:
+        _check_count(line, words, 3, "option NAME VALUE")
+        name, value = words[1:]
+        if name.text not in _DEFAULTS:
+            raise name.error("is not an option")
+        if name.text in self._options:
+            raise name.error("is given twice")
+        self._options[name.text] = _option_value(_DEFAULTS[name.text], value)
+
+    def _read_move(self, line: Piece, words: tuple[Piece, ...]) -> None:
+        verb = _verb(line, words)
+        kind = _KINDS[verb.text]
+        self._deals += kind is MoveKind.DEAL
+        move = Move(
+            _revision(words[0]),
+            (self._created_ms or 0) + _time(words[1], _SINCE),
+            kind,
+            0 if words[2].text == "0" else parse_seat(words[2]),
+            by_bot=verb is not words[3],
+        )
+        self._moves.append(_with_words(move, _rest(line, verb), self._deals))
+
+
+def _preset(line: Piece, words: tuple[Piece, ...]) -> Preset:
+    _check_count(line, words, 2, "preset NAME")
+    if words[1].text not in Preset.__members__:
+        raise words[1].error("is not a preset")
+    return Preset[words[1].text]
 
 
 def _option_value(default: object, value: Piece) -> object:
@@ -284,79 +323,64 @@ def _option_value(default: object, value: Piece) -> object:
             raise value.error("is not a value of this option")
 
 
-def _read_created(parts: _Parts, line: Piece, words: tuple[Piece, ...]) -> None:
-    _count(line, words, 2, "created SECONDS")
-    parts.created_ms = _time(words[1])
-
-
-def _time(word: Piece) -> int:
+def _time(word: Piece, form: re.Pattern[str]) -> int:
     """Returns seconds as milliseconds."""
-    if not _SECONDS.fullmatch(word.text):
+    if not form.fullmatch(word.text):
         raise word.error("is not a time: expected seconds like 12.345")
     return int(word.text.replace(".", ""))
 
 
-def _read_player(parts: _Parts, line: Piece, words: tuple[Piece, ...]) -> None:
-    if len(words) < 4:
+def _player(line: Piece, words: tuple[Piece, ...]) -> RecordedPlayer:
+    if len(words) < 3 or not (name := _rest(line, words[2])).text:
         raise line.error("is not a player: expected player SEAT person NAME, or the level of a bot")
     seat, level = parse_seat(words[1]), words[2]
     if level.text not in _LEVELS:
         raise level.error(f"is not a player's kind: expected {' or '.join(_LEVELS)}")
-    name = line.part(words[3].start - line.start, len(line.text))
-    if len(name.text) > NAME_MAX or not name.text.isprintable():
+    if len(name.text) > NAME_MAX or not name.text.translate(_JOINERS).isprintable():
         raise name.error(f"is not a name: expected at most {NAME_MAX} printable characters")
-    parts.players.append(RecordedPlayer(seat, name.text, _LEVELS[level.text]))
+    return RecordedPlayer(seat, name.text, _LEVELS[level.text])
 
 
-def _read_move(parts: _Parts, line: Piece, words: tuple[Piece, ...]) -> None:
+def _verb(line: Piece, words: tuple[Piece, ...]) -> Piece:
+    """Returns the verb of a move."""
     if len(words) < 4:
         raise line.error("is not a move: expected REVISION SECONDS SEAT VERB")
-    revision, seconds, seat, verb = words[:4]
-    by_bot = verb.text == _BOT and len(words) > 4
-    if by_bot:
-        verb = words[4]
-    if not re.fullmatch("[1-9][0-9]{0,8}", revision.text):
-        raise revision.error("is not a revision: expected a number from 1 on")
+    verb = words[4] if words[3].text == _BOT and len(words) > 4 else words[3]
     if verb.text not in _KINDS:
         raise verb.error(f"is not a move: expected one of {', '.join(_KINDS)}")
-    rest = line.part(verb.start + len(verb.text) - line.start, len(line.text))
-    parts.moves.append(
-        _move(
-            Move(
-                int(revision.text),
-                (parts.created_ms or 0) + _time(seconds),
-                _KINDS[verb.text],
-                0 if seat.text == "0" else parse_seat(seat),
-                by_bot=by_bot,
-            ),
-            rest.strip(),
-            len(parts.rounds) + 1,
-        )
-    )
+    return verb
 
 
-def _move(move: Move, rest: Piece, round_number: int) -> Move:
+def _revision(word: Piece) -> int:
+    if not re.fullmatch("[1-9][0-9]{0,8}", word.text):
+        raise word.error("is not a revision: expected a number from 1 on")
+    return int(word.text)
+
+
+def _rest(piece: Piece, word: Piece) -> Piece:
+    """Returns what follows a word of a piece."""
+    return piece.part(word.start + len(word.text) - piece.start, len(piece.text)).strip()
+
+
+def _with_words(move: Move, rest: Piece, round_number: int) -> Move:
     """Returns a move with what follows its verb."""
-    tiles: tuple[Tile, ...] = ()
-    table, river_index, dealt = None, None, None
     words = rest.words()
     match move.kind:
         case MoveKind.DEAL | MoveKind.REDEAL:
-            dealt = _deal(rest, round_number)
+            return replace(move, dealt=_deal(rest, round_number))
         case MoveKind.PLAY if words and words[0].text == "pull":
             if len(words) < 2 or not re.fullmatch("[0-9]{1,3}", words[1].text):
                 raise rest.error("pulls nothing: expected pull and a place on the River, from 0")
-            river_index = int(words[1].text)
-            table = _within(rest.part(words[1].start + len(words[1].text) - rest.start, len(rest.text)), parse_table)
+            table = _within(_rest(rest, words[1]), parse_table)
+            return replace(move, table=table, river_index=int(words[1].text))
         case MoveKind.PLAY | MoveKind.SHOW:
-            table = _within(rest, parse_table)
+            return replace(move, table=_within(rest, parse_table))
         case MoveKind.TIME_OUT if words and words[0].text == "play":
-            table = _within(rest.part(len("play"), len(rest.text)), parse_table)
+            return replace(move, table=_within(_rest(rest, words[0]), parse_table))
         case _ if move.kind in _WITHOUT_WORDS and words:
             raise rest.error(f"follows {_VERBS[move.kind]}: expected nothing")
         case _:
-            tiles = _within(rest, parse_tiles)
-    return replace(move, tiles=tiles, table=table, river_index=river_index, dealt=dealt)
+            return replace(move, tiles=_within(rest, parse_tiles))
 
 
 def _deal(rest: Piece, round_number: int) -> RoundStarted:
@@ -376,25 +400,28 @@ def _draw(word: Piece) -> StartDraw:
     return StartDraw(parse_seat(word.part(0, len(seat))), _within(word.part(len(seat) + 1, len(word.text)), parse_tile))
 
 
-def _read_end(parts: _Parts, line: Piece, words: tuple[Piece, ...]) -> None:
+def _score(line: Piece, words: tuple[Piece, ...]) -> RoundScore:
     if len(words) < 2 or words[1].text not in RoundEnd.__members__:
         raise line.error(f"is not a round's end: expected one of {', '.join(RoundEnd.__members__)}, and points")
-    points = []
-    for word in words[2:]:
-        match = re.fullmatch("([1-9]):(-?[0-9]{1,9})", word.text)
-        if not match:
-            raise word.error("is not a seat's points: expected SEAT:POINTS")
-        points.append((int(match[1]), int(match[2])))
-    parts.rounds.append(RoundScore(RoundEnd[words[1].text], tuple(points)))
+    return RoundScore(RoundEnd[words[1].text], tuple(map(_points, words[2:])))
 
 
-def _read_winners(parts: _Parts, line: Piece, words: tuple[Piece, ...]) -> None:
+def _points(word: Piece) -> tuple[int, int]:
+    """Returns a seat and its points."""
+    match = re.fullmatch("([1-9]):(-?[0-9]{1,9})", word.text)
+    if not match:
+        raise word.error("is not a seat's points: expected SEAT:POINTS")
+    return int(match[1]), int(match[2])
+
+
+def _winners(line: Piece, words: tuple[Piece, ...]) -> tuple[int, ...]:
     if len(words) < 2:
         raise line.error("names nobody: expected the winners' seats")
-    parts.winners = tuple(parse_seat(word) for word in words[1:])
+    return tuple(map(parse_seat, words[1:]))
 
 
-def _count(line: Piece, words: tuple[Piece, ...], count: int, form: str) -> None:
+def _check_count(line: Piece, words: tuple[Piece, ...], count: int, form: str) -> None:
+    """Raises NotationError unless a line has as many words as its form."""
     if len(words) != count:
         raise line.error(f"has {len(words)} words: expected {form}")
 
@@ -405,14 +432,3 @@ def _within(piece: Piece, parse: Callable[[str], _T]) -> _T:
         return parse(piece.text)
     except NotationError as error:
         raise NotationError(str(error), piece.start + error.column) from None
-
-
-_READERS: Final[dict[str, Callable[[_Parts, Piece, tuple[Piece, ...]], None]]] = {
-    "preset": _read_preset,
-    "option": _read_option,
-    "created": _read_created,
-    "player": _read_player,
-    "move": _read_move,
-    "end": _read_end,
-    "winners": _read_winners,
-}

@@ -91,12 +91,13 @@ class DuplicateRequest(Fault):
 
 
 class HistoryUnavailable(Fault):
-    """The event stream does not have the revision to resume from."""
+    """Changes that the call needs are not stored, or the game has not had the revision; the advice says what to do."""
 
-    def __init__(self, oldest: int, newest: int) -> None:
+    def __init__(self, oldest: int, newest: int, advice: str = "send after_revision 0 to start anew") -> None:
         super().__init__()
         self.oldest = oldest
         self.newest = newest
+        self.advice = advice
 
 
 class GameNotOver(Fault):

@@ -1,6 +1,6 @@
 """Queries about records of games and about single turns, which workers answer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.game import Game, Lobby, Phase
 from engine.melds import Meld
@@ -12,6 +12,7 @@ from engine.solver import Budget
 from engine.solver.explanation import explain
 from engine.solver.steps import Step
 from engine.tiles import Tile
+from engine.turns import RULES_BUDGET, Exact
 from engine.violations import Violation
 
 
@@ -72,26 +73,31 @@ class RecordQuery:
     is_text: bool = False
 
     def answer(self, budget: Budget) -> CheckedRecord:
-        """Returns what became of the record."""
+        """Returns what became of the record.
+
+        The end of the budget's time also ends the searches of the rules, so whatever they found last does not count.
+        """
+        is_over = budget.is_over or _never
         played, fault, is_complete = 0, None, False
         game: Game | None = None
         reviewed: list[MoveToReview] = []
         try:
-            for step in replayed(self.record):
+            for step in replayed(self.record, Exact(replace(RULES_BUDGET, is_over=is_over))):
+                if is_over():
+                    break
                 game = step.after
                 move = to_review(played, step) if self.is_review else None
                 reviewed += [move] if move else []
                 played += 1
-                if budget.is_over and budget.is_over():
-                    break
             else:
                 is_complete = True
         except RecordError as error:
-            fault, is_complete = self._fault(error), True
+            if not is_over():
+                fault, is_complete = self._fault(error), True
         return CheckedRecord(
             fault=fault,
             moves_played=played,
-            is_complete=is_complete or played == len(self.record.moves),
+            is_complete=is_complete,
             phase=type(game.phase) if game else Lobby,
             totals=tuple((player.seat, player.total_points) for player in game.players) if game else (),
             to_review=tuple(reviewed),
@@ -104,3 +110,7 @@ class RecordQuery:
         moves = self.record.moves[: error.move + 1]
         number = sum(move.kind is MoveKind.DEAL for move in moves)
         return Fault(str(error), error.move, moves[-1].revision, number, error.violations)
+
+
+def _never() -> bool:
+    return False

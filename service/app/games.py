@@ -38,7 +38,7 @@ from service.app.commands import (
 )
 from service.app.drafts import DraftRequest, Drafts
 from service.app.game_lists import GameFilter, list_games
-from service.app.history import earlier_record, exported
+from service.app.history import exported, record_at
 from service.app.identity import Caller, Chance, is_private, player_seat_in, seat_in, token_in
 from service.app.lobby_commands import (
     AbortTheGame,
@@ -241,17 +241,22 @@ class Games:
         return command.encode_turn(replace(turn_result(view, applied), tiles_drawn=()))
 
     async def get_game(self, game_id: str, caller: Caller, revision: int = 0) -> GameSnapshotView:
-        """Returns the caller's view of a game, with the presence of its players, or the one at an earlier revision.
+        """Returns the caller's view of a game with draft and presence; given a revision, as it was then, without them.
 
         Raises HistoryUnavailable.
         """
+        if revision:
+            return await self._game_at(revision, game_id, caller)
         loaded, presence = await self.load_with_presence(game_id)
         record, seat = self._record_for(loaded, caller)
-        if revision not in {0, record.game.revision}:
-            return snapshot_view(await earlier_record(self._store, record, revision), seat, loaded.now_ms)
         draft = await self._store.draft(game_id) if sees_drafts(record.game, seat) else None
         is_creator = seat is None and token_in(record, caller) == HOST
         return snapshot_view(record, seat, loaded.now_ms, draft, presence, is_creator=is_creator)
+
+    async def _game_at(self, revision: int, game_id: str, caller: Caller) -> GameSnapshotView:
+        loaded = await self._changes.load(game_id)
+        record, seat = self._record_for(loaded, caller)
+        return snapshot_view(await record_at(self._store, record, revision), seat, loaded.now_ms)
 
     async def export_game(self, game_id: str, caller: Caller) -> GameRecord:
         """Returns the record of a game that has ended. Raises GameNotOver, RecordHidden, HistoryUnavailable."""

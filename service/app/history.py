@@ -14,33 +14,36 @@ PAGE: Final = 100
 """How many changes are read at once: about 5 ms on the event loop."""
 
 
-async def earlier_record(store: GameStore, record: Record, revision: int) -> Record:
-    """Returns a game as it was stored at a revision, with today's tokens. Raises HistoryUnavailable.
+_TO_READ: Final = "an earlier revision needs all changes up to it; send revision 0 for the game as it is now"
+_TO_EXPORT: Final = "a record needs all of them, so the game has no record any more"
 
-    It has no join code, which after the start may be that of another game.
-    """
-    entries = await _changes(store, record, revision)
+
+async def record_at(store: GameStore, record: Record, revision: int) -> Record:
+    """Returns a game as it was at a revision, for views, without its join code. Raises HistoryUnavailable."""
+    listing = replace(record.listing, join_code="")
+    if revision == record.game.revision:
+        return replace(record, listing=listing)
+    if revision > record.game.revision:
+        raise HistoryUnavailable(*await store.bounds(record.game_id), _TO_READ)
+    entries = await _changes(store, record, revision, _TO_READ)
     game = await asyncio.to_thread(replay, [entry.events for entry in entries])
     last = entries[-1]
-    seats = {player.seat for player in game.players}
-    tokens = tuple(token for token in record.tokens if token.seat in seats)
-    listing = replace(record.listing, join_code="")
-    return Record(record.game_id, game, last.etag, tokens, record.created_ms, last.time_ms, listing)
+    return replace(record, game=game, etag=last.etag, updated_ms=last.time_ms, listing=listing)
 
 
 async def exported(store: GameStore, record: Record) -> GameRecord:
     """Returns the record of a game. Raises HistoryUnavailable."""
-    entries = await _changes(store, record, record.game.revision)
+    entries = await _changes(store, record, record.game.revision, _TO_EXPORT)
     return await asyncio.to_thread(record_of, [(entry.revision, entry.time_ms, entry.events) for entry in entries])
 
 
-async def _changes(store: GameStore, record: Record, last_revision: int) -> Sequence[Entry]:
+async def _changes(store: GameStore, record: Record, last_revision: int, advice: str) -> Sequence[Entry]:
     """Returns all changes of a game up to a revision, read in pages. Raises HistoryUnavailable if one is missing."""
     entries: list[Entry] = []
     while len(entries) < last_revision:
         page = await store.events(record.game_id, len(entries) + 1, min(PAGE, last_revision - len(entries)))
         if not page or page[0].revision != len(entries) + 1:
-            raise HistoryUnavailable(*await store.bounds(record.game_id))
+            raise HistoryUnavailable(*await store.bounds(record.game_id), advice)
         entries += page
         await asyncio.sleep(0)  # other calls go on between pages
     return entries

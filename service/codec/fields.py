@@ -6,7 +6,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Mapping
-from typing import Final, Protocol, TypeVar
+from typing import Final, Literal, Protocol, TypeVar
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError, Message
@@ -27,6 +27,8 @@ REQUEST_ID_MAX: Final = 64
 """Most characters of a request id."""
 CORRELATION_MAX: Final = 64
 """Most bytes of a correlation id."""
+RIVER_INDEX_MAX: Final = 999
+"""The greatest place of a tile in the River in a request. No River is as long."""
 _GAME_ID: Final = re.compile(r"[0-9a-f]{32}")
 _REQUEST_ID: Final = re.compile(rf"[!-~]{{1,{REQUEST_ID_MAX}}}")
 _JOIN_CODE: Final = re.compile(rf"[{CODE_ALPHABET}]{{{CODE_LENGTH}}}")
@@ -134,6 +136,26 @@ def revision(field: str, value: int) -> int:
     if value == 0:
         raise invalid(field, "expected at least 1")
     return value
+
+
+class WithRiverIndex(Protocol):
+    """A message with the place of a tile in the River."""
+
+    @property
+    def river_index(self) -> int:
+        """The place."""
+
+    def HasField(self, field_name: Literal["river_index"]) -> bool:  # noqa: N802 - protobuf's name
+        """Returns whether it is set."""
+
+
+def river_index(message: WithRiverIndex, field: str) -> int | None:
+    """Returns the place of a tile in the River; None if the message has none."""
+    if not message.HasField("river_index"):
+        return None
+    if message.river_index > RIVER_INDEX_MAX:
+        raise invalid(field, f"expected at most {RIVER_INDEX_MAX}")
+    return message.river_index
 
 
 def duration(field: str, value: Duration, most: int) -> float:

@@ -10,9 +10,9 @@ from engine.game import BotLevel, Rack, RoundEnd
 from engine.record import GameRecord, Move, MoveKind, RecordedPlayer, RoundScore
 from engine.record_text import RecordTextError, parse_in_steps
 from engine.table import ProposedTable
-from engine.tiles import in_order
+from engine.tiles import JOKER, in_order
 from rummikub.v1 import game_pb2, record_pb2
-from service.codec.fields import invalid, player_name
+from service.codec.fields import invalid, player_name, river_index
 from service.codec.rulesets import encode_ruleset, ruleset
 from service.codec.tiles import encode_proposed, melds, tile_number, tile_numbers, tile_of, tiles_of
 from service.errors import FieldFault, InvalidRequest
@@ -22,6 +22,8 @@ MOVES_MAX: Final = 20_000
 POOL_MAX: Final = 256
 """Most tiles of a pool in a request; the largest tile set has fewer."""
 _SEATS_MAX: Final = 9
+_REVISION_MAX: Final = 999_999_999
+"""The greatest revision for which the text of a record has room."""
 _LONGEST_MS: Final = 10**12
 """The longest game, about 31 years; the text of a record has room for no longer one."""
 _LATEST_S: Final = 253_402_300_799
@@ -51,20 +53,29 @@ def record_in_steps(request: RecordSource) -> Generator[None, None, GameRecord]:
     """Returns the record of a request, and yields between its moves. Raises InvalidRequest."""
     if request.HasField("record"):
         return (yield from _record(request.record))
+    return (yield from _parsed(request.text))
+
+
+def _parsed(text: str) -> Generator[None, None, GameRecord]:
+    """Returns the record of a text, within the limits of the message."""
     try:
-        record: GameRecord = yield from parse_in_steps(request.text)
+        record: GameRecord = yield from parse_in_steps(text)
     except RecordTextError as error:
         raise InvalidRequest(FieldFault("text", str(error), "RECORD_INVALID")) from None
-    if max(record.created_ms, *(move.time_ms for move in record.moves[-1:])) > _LATEST_S * 1000:
+    if max((record.created_ms, *(move.time_ms for move in record.moves))) >= (_LATEST_S + 1) * 1000:
         raise invalid("text", "expected times until the year 9999")
     if len(record.moves) > MOVES_MAX:
         raise invalid("text", f"expected at most {MOVES_MAX} moves")
+    for player in record.players:
+        player_name(player.name, "text")
     return record
 
 
 def _record(message: record_pb2.GameRecord) -> Generator[None, None, GameRecord]:
-    if len(message.moves) > MOVES_MAX:
-        raise invalid("record.moves", f"expected at most {MOVES_MAX} moves")
+    limits = (("moves", message.moves, MOVES_MAX), ("rounds", message.rounds, MOVES_MAX))
+    for name, items, most in (*limits, ("players", message.players, _SEATS_MAX)):
+        if len(items) > most:
+            raise invalid(f"record.{name}", f"expected at most {most} {name}")
     rules = ruleset(message.ruleset, "record.")
     created_ms = _time(message.create_time, "record.create_time")
     moves, round_number = [], 0
@@ -75,7 +86,7 @@ def _record(message: record_pb2.GameRecord) -> Generator[None, None, GameRecord]
     return GameRecord(
         ruleset=rules,
         created_ms=created_ms,
-        players=tuple(_player(player, f"record.players[{i}]") for i, player in enumerate(message.players[:_SEATS_MAX])),
+        players=tuple(_player(player, f"record.players[{i}]") for i, player in enumerate(message.players)),
         moves=tuple(moves),
         rounds=tuple(_score(score, f"record.rounds[{place}]") for place, score in enumerate(message.rounds)),
         winners=_seats(message.winner_seats, "record.winner_seats"),
@@ -127,20 +138,32 @@ def _move(message: record_pb2.RecordedMove, field: str, created_ms: int, round_n
         raise invalid(f"{field}.time", "expected a time after create_time, within 31 years")
     has_table = kind in {MoveKind.PLAY, MoveKind.SHOW} or bool(message.table)
     return Move(
-        revision=message.revision,
+        revision=_revision(message.revision, f"{field}.revision"),
         time_ms=time_ms,
         kind=kind,
         seat=_seat(message.seat, f"{field}.seat", 0),
         tiles=tiles_of(message.tiles, f"{field}.tiles", POOL_MAX, "FIELD_INVALID"),
         table=_table(message, field) if has_table else None,
-        river_index=message.river_index if message.HasField("river_index") else None,
+        river_index=river_index(message, f"{field}.river_index"),
         dealt=_deal(message.deal, f"{field}.deal", round_number) if message.HasField("deal") else None,
         by_bot=message.by_bot,
     )
 
 
+def _revision(number: int, field: str) -> int:
+    if number > _REVISION_MAX:
+        raise invalid(field, f"expected at most {_REVISION_MAX}")
+    return number
+
+
 def _table(message: record_pb2.RecordedMove, field: str) -> ProposedTable:
-    return melds(message.table, f"{field}.table")
+    """Returns the table of a move, in which every meld declares the faces of all its jokers or of none."""
+    table = melds(message.table, f"{field}.table")
+    for place, meld in enumerate(table):
+        if meld.declared and len(meld.declared) != meld.tiles.count(JOKER):
+            at = f"{field}.table[{place}].declared_faces"
+            raise invalid(at, "expected a face for each joker, or none", "MALFORMED_MELD")
+    return table
 
 
 def _deal(message: record_pb2.RecordedDeal, field: str, number: int) -> RoundStarted:

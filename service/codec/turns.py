@@ -10,7 +10,7 @@ from service.app.commands import TurnRequest, Vote
 from service.app.drafts import DraftRequest
 from service.app.views import TurnResult
 from service.codec import raw_messages
-from service.codec.fields import etag, game_id, invalid, revision
+from service.codec.fields import etag, game_id, invalid, revision, river_index
 from service.codec.games import changed_game_bytes
 from service.codec.tiles import MELD_BYTES_MAX, MELDS_MAX, encode_violation, meld_of, melds, tile_numbers, tile_of
 from service.errors import InvalidRequest
@@ -53,7 +53,7 @@ def _played(message: turn_service_pb2.PlayTiles, data: bytes) -> ProposedTable:
 
 def _play_tiles(message: turn_service_pb2.PlayTiles, data: bytes) -> Callable[[int], PlayTiles]:
     table = _played(message, data)
-    index = message.river_index if message.HasField("river_index") else None
+    index = river_index(message, "play.river_index")
     return lambda seat: PlayTiles(seat, table, index, message.calls_rummikub)
 
 

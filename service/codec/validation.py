@@ -14,7 +14,7 @@ from engine.scoring import Standing
 from engine.table import Table, tiles_on
 from engine.tiles import Tile
 from rummikub.v1 import analysis_service_pb2, meld_pb2, tile_pb2, validation_service_pb2
-from service.codec.fields import invalid
+from service.codec.fields import invalid, river_index
 from service.codec.games import encode_result
 from service.codec.tiles import (
     RACK_TILES_MAX,
@@ -54,7 +54,7 @@ def play(message: validation_service_pb2.ValidateTurnRequest, rules: Ruleset, fi
         has_melded=has_melded(message, field),
         ruleset=rules,
         river=river,
-        river_index=message.river_index if message.HasField("river_index") else None,
+        river_index=river_index(message, f"{field}river_index"),
         drawn=_drawn(message.tile_drawn, tiles, f"{field}tile_drawn"),
         calls_rummikub=message.calls_rummikub,
     )

@@ -112,7 +112,7 @@ PLAIN: Final[Mapping[type[Exception], tuple[grpc.StatusCode, str, str]]] = {
     GameNotOver: (
         _FAILED_PRECONDITION,
         "GAME_NOT_OVER",
-        "the game has not ended; its record is available at its end",
+        "the game has not been played to its end, so it has no record; an aborted game has none",
     ),
     RecordHidden: (
         _FAILED_PRECONDITION,
@@ -258,9 +258,7 @@ def status_of(error: Exception) -> Status:
             )
             return Status(grpc.StatusCode.ABORTED, "ETAG_MISMATCH", message, {"revision": error.revision})
         case HistoryUnavailable():
-            message = (
-                f"only the revisions {error.oldest} to {error.newest} are stored; send after_revision 0 to start anew"
-            )
+            message = f"only the changes {error.oldest} to {error.newest} are stored; {error.advice}"
             bounds = {"oldest": error.oldest, "newest": error.newest}
             return Status(grpc.StatusCode.OUT_OF_RANGE, "HISTORY_UNAVAILABLE", message, bounds)
         case HintNotAllowed():

@@ -21,6 +21,7 @@ from engine.notation import (
     format_table,
     format_tile,
     format_tiles,
+    format_turn,
     parse_card,
     parse_meld,
     parse_play,
@@ -29,6 +30,7 @@ from engine.notation import (
     parse_table,
     parse_tile,
     parse_tiles,
+    parse_turn,
     position_of,
 )
 from engine.ruleset import SABRA, MeldOrder
@@ -107,6 +109,22 @@ def test_a_position_reads_back_as_it_was_written(position: Position) -> None:
     assert parse_position(format_position(position)) == position
 
 
+@given(TABLES, RACKS, st.booleans())
+def test_the_position_of_a_player_reads_back_as_it_was_written(
+    table: tuple[ProposedMeld, ...], rack: tuple[Tile, ...], has_melded: bool
+) -> None:
+    own = Rack(1, rack, has_melded)
+    assert parse_turn(format_turn(table, own)) == (table, own)
+
+
+def test_the_position_of_a_player_has_a_star_after_the_initial_meld() -> None:
+    assert format_turn(parse_table("[R3 R4 R5]"), Rack(3, parse_tiles("R2 B5"), has_melded=True)) == (
+        "[R3 R4 R5] + *{R2 B5}"
+    )
+    assert parse_turn(" . + {B5 R2} ") == ((), Rack(1, parse_tiles("R2 B5")))
+    assert parse_turn("[7H *=8H 9H] + *{*}", Naming.CARDS) == parse_turn("[R7 J=R8 R9] + *{J}")
+
+
 def test_a_position_is_one_readable_line() -> None:
     text = "[R3 R4 R5] | run[J J R5] / 1*{R2 B5} 2{} / {O8 R7} / 2"
     position = parse_position(text)
@@ -164,6 +182,13 @@ ERRORS = [
     (parse_play, ". + {R7}", "'. + {R7}' is not a play: expected table + rack -> table ; rack"),
     (parse_play, ". + {R7} -> .", "'. + {R7} -> .' is not a play: expected table + rack -> table ; rack"),
     (parse_play, ". + R7 -> . ; {}", "'R7' is not a rack: expected {tiles}"),
+    (
+        parse_turn,
+        ". {R7}",
+        "'. {R7}' is not a position: expected table + *{rack}, or table / racks / pool / seat",
+    ),
+    (parse_turn, ". + **{R7}", "'*{R7}' is not a rack: expected {tiles}"),
+    (parse_turn, ". + {X}", "'X'" + NOT_A_TILE),
     (parse_position, ". / 1{} / {}", "'. / 1{} / {}' is not a position: expected table / racks / pool / seat"),
     (parse_position, ". / {R1} / {} / 1", "'{R1}' is not a rack with its seat: expected 1{tiles} or 1*{tiles}"),
     (parse_position, ". / 1{R1} x / {} / 1", "'x' is not a rack with its seat: expected 1{tiles} or 1*{tiles}"),

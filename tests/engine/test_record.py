@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.actions import PlayTiles, TimeOut
+from engine.actions import AbortGame, PlayTiles, RenewSeatToken, StartNextRound, TimeOut
 from engine.events import RoundStarted
-from engine.game import Finished, Game, Playing, RoundOver, round_of
+from engine.game import HOST, Aborted, Finished, Game, Playing, RoundOver, round_of
 from engine.melds import ProposedMeld
 from engine.presets import PRESETS
 from engine.record import GameRecord, MoveKind, RecordError, record_of, replayed
@@ -20,6 +20,7 @@ from engine.record_text import RecordTextError, format_record, parse_record
 from engine.ruleset import (
     SABRA,
     DealThreePairsReshuffle,
+    MatchEnd,
     TurnDraw,
     TurnInvalidSubmission,
     TurnPlayAfterDraw,
@@ -28,7 +29,7 @@ from engine.ruleset import (
 from engine.solver import Budget, Objective, best_turn
 from engine.tiles import Tile
 from engine.turns import Applied, apply
-from support.random_play import ANALYSIS, Change, players_of, random_changes, random_ruleset
+from support.random_play import ANALYSIS, Change, players_of, random_changes, random_ruleset, random_shuffle
 
 VARIANTS = {
     "River": replace(SABRA, turn_draw=TurnDraw.TWO_RIVER),
@@ -44,10 +45,17 @@ VARIANTS = {
     ),
     "committed drafts": replace(SABRA, turn_timeout_dirty=TurnTimeoutDirty.COMMIT_IF_VALID_ELSE_REVERT),
     "play after a draw": replace(SABRA, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES),
+    "absences": replace(SABRA, absent_after_timeouts=1, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=4),
 }
 """Rules under which all kinds of moves occur."""
-SEEDS = {"River": 0, "claims": 3, "penalties": 7, "redeals": 0}
-"""Games with the moves that these rules are about."""
+ABOUT = {
+    "River": {MoveKind.LAY_ON_RIVER},
+    "claims": {MoveKind.SHOW, MoveKind.CLAIM, MoveKind.OBJECT},
+    "penalties": {MoveKind.PENALTY},
+    "redeals": {MoveKind.REDEAL},
+    "absences": {MoveKind.TIME_OUT, MoveKind.RETURN_TO_SEAT, MoveKind.RESIGN},
+}
+"""The moves that games under these rules must have."""
 RULESETS = {
     **{preset.name: ruleset for preset, ruleset in PRESETS.items()},
     **{f"random {seed}": random_ruleset(random.Random(seed)) for seed in range(30)},
@@ -57,8 +65,13 @@ RULESETS = {
 
 @cache
 def played(name: str) -> tuple[Change, ...]:
-    seed = SEEDS[name] if name in SEEDS else random.Random(name).randrange(1000)
-    return tuple(random_changes(seed, players_of(RULESETS[name], 1), RULESETS[name]))
+    """Returns the first game of a sequence that has the moves that its rules are about."""
+    first, ruleset, kinds = random.Random(name).randrange(1000), RULESETS[name], ABOUT.get(name, set())
+    for seed in range(first, first + 500):
+        changes = tuple(random_changes(seed, players_of(ruleset, 1), ruleset))
+        if kinds <= {move.kind for move in recorded(changes).moves}:
+            return changes
+    raise AssertionError(f"no game has moves of all of {kinds}")
 
 
 def recorded(changes: tuple[Change, ...]) -> GameRecord:
@@ -86,13 +99,88 @@ def test_a_record_played_again_gives_the_game_after_every_move(name: str) -> Non
         assert comparable(step.after) == comparable(games[step.move.revision])
         count += 1
     assert count == len(record.moves)
-    assert comparable(last) == comparable(changes[-1].applied.game)
+    *_, ended = (game for game in games.values() if not isinstance(game.phase, Aborted))  # an abort is no move
+    assert comparable(last) == comparable(ended)
 
 
 def test_records_have_moves_of_every_kind() -> None:
     moves = [move for name in VARIANTS for move in recorded(played(name)).moves]
-    assert {move.kind for move in moves} >= set(MoveKind) - {MoveKind.RETURN_TO_SEAT}
+    assert {move.kind for move in moves} == set(MoveKind)
     assert any(move.river_index is not None for move in moves)
+    assert any(move.by_bot for move in moves)
+
+
+@pytest.mark.parametrize("action", [RenewSeatToken, AbortGame])
+def test_an_absent_player_may_return_by_an_action_that_is_no_move(action: type[RenewSeatToken | AbortGame]) -> None:
+    """The seat plays on with the marks of a present player."""
+    games = [change.applied.game for change in played("absences")]
+    absences = ((i, p.seat) for i, game in enumerate(games) for p in game.players if p.stand_in and not p.is_host)
+    place, absent = next(absences)
+    changes = list(played("absences")[: place + 1])
+    returned = apply(games[place], action(absent), changes[-1].now_ms)
+    assert isinstance(returned, Applied)
+    assert len(returned.events) == 2
+    changes.append(Change(None, changes[-1].now_ms, returned))
+    record = parse_record(format_record(recorded(tuple(changes))))
+    assert (record.moves[-1].kind, record.moves[-1].seat) == (MoveKind.RETURN_TO_SEAT, absent)
+    *_, last = replayed(record)
+    assert comparable(last.after) == comparable(returned.game)
+
+
+def test_an_absent_player_may_return_by_starting_a_round() -> None:
+    seeds = (random_changes(seed, 3, RULESETS["absences"]) for seed in range(100))
+    changes, absent = next(found for game in seeds if (found := with_absent_player_between_rounds(game)))
+    before, now_ms = changes[-1].applied.game, changes[-1].now_ms
+    shuffle = random_shuffle(before.ruleset, random.Random(1), len(before.active_seats))
+    started = apply(before, StartNextRound(absent, shuffle), now_ms)
+    assert isinstance(started, Applied)
+    record = parse_record(format_record(recorded((*changes, Change(None, now_ms, started)))))
+    assert (record.moves[-1].kind, record.moves[-1].seat) == (MoveKind.DEAL, absent)
+    *_, last = replayed(record)
+    assert comparable(last.after) == comparable(started.game)
+    assert not last.after.player(absent).stand_in
+
+
+def with_absent_player_between_rounds(changes: Iterator[Change]) -> tuple[tuple[Change, ...], int] | None:
+    """Returns a game up to a pause between rounds with an absent player, and their seat; None if it has none."""
+    so_far: list[Change] = []
+    for change in changes:
+        so_far.append(change)
+        game = change.applied.game
+        if isinstance(game.phase, RoundOver):
+            for player in game.players:
+                if player.stand_in:
+                    return tuple(so_far), player.seat
+    return None
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_votes_and_an_abort_are_no_moves(rounds: int) -> None:
+    """The host aborts the first round alone; later it takes the votes of all. A record ends before that."""
+    rules = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
+    changes = list(random_changes(4, 3, rules))
+    games = [change.applied.game for change in changes]
+    last_turn = max(
+        i for i, game in enumerate(games) if isinstance(game.phase, Playing) and len(game.results) == rounds
+    )
+    del changes[last_turn + 1 :]
+    before, now_ms = games[last_turn], changes[-1].now_ms
+    silent = [player.seat for player in before.players if not player.resigned and not player.wants_abort]
+    voters = silent if rounds else [HOST]
+    for seat in voters:
+        voted = apply(changes[-1].applied.game, AbortGame(seat), now_ms)
+        assert isinstance(voted, Applied)
+        changes.append(Change(AbortGame(seat), now_ms, voted))
+    aborted = changes[-1].applied.game
+    assert isinstance(aborted.phase, Aborted)
+    record = parse_record(format_record(recorded(tuple(changes))))
+    *_, last = replayed(record)
+    assert comparable(last.after) == comparable(before)
+    for place, move in enumerate(record.moves):
+        broken = replace(move, revision=record.moves[place - 1].revision if place else 0)
+        with pytest.raises(RecordError, match="does not follow") as refused:
+            list(replayed(replace(record, moves=(*record.moves[:place], broken, *record.moves[place + 1 :]))))
+        assert refused.value.move == place
 
 
 def test_a_time_out_may_commit_a_draft() -> None:
@@ -275,6 +363,9 @@ def test_a_record_may_end_before_the_game_and_have_comments() -> None:
         ("1:40", "1:x", "'1:x' is not a seat's points"),
         ("winners 1", "winners", "'winners' names nobody"),
         ("winners 1", "losers 1", "'losers' begins no line of a record"),
+        ("winners 1", f"winners {'1 ' * 10_000}", "line 24, column 16385: the line has 20008 characters"),
+        ("player 1 person Ada", "player 1 person A\x07", "is not a name: expected at most 40"),
+        ("5 4.000", "5 1000000000.000", "'1000000000.000' is not a time"),
     ],
 )
 def test_a_text_that_is_no_record_names_line_and_column(old: str, new: str, error: str) -> None:
@@ -299,6 +390,8 @@ def test_a_text_that_is_no_record_names_line_and_column(old: str, new: str, erro
         ("5 4.000 2 draw B6", "5 4.000 2 draw B7", 1, "the tiles are not the next ones of the pool"),
         ("5 4.000 2 draw B6", "5 4.000 4 draw B6", 1, "there is no player in seat 4"),
         ("5 4.000 2 draw B6", "5 4.000 2 timeout B6", 1, "no turn has passed its deadline"),
+        ("5 4.000 2 draw B6", "5 100.000 1 timeout B6", 1, "by the rules this move is TIME_OUT of seat 2"),
+        ("5 4.000 2 draw B6", "5 100.000 2 timeout B7", 1, "the tiles are not the next ones of the pool"),
         ("5 4.000 2 draw B6", "5 4.000 2 show [B2]", 1, ""),
         ("5 4.000 2 draw B6", "5 4.000 2 penalty", 1, ""),
         ("5 4.000 2 draw B6", "5 4.000 1 claim", 1, ""),
@@ -321,6 +414,26 @@ def test_a_record_that_breaks_a_rule_names_the_move(old: str, new: str, move: in
         list(replayed(parse_record(EXAMPLE.replace(old, new, 1))))
     assert error in str(refused.value)
     assert refused.value.move == move
+
+
+def test_a_round_after_an_abandoned_game_is_refused() -> None:
+    """All players are absent then, so no player could have started it."""
+    beginning, _, _ = EXAMPLE.partition("5 4.000")
+    timed = beginning.replace("created", "option absent_after_timeouts 1\ncreated")
+    record = parse_record(f"{timed}5 100.000 2 timeout B6\n6 200.000 1 timeout R9\n")
+    *_, last = replayed(record)
+    assert isinstance(last.after.phase, Finished)
+    again = replace(record.moves[0], revision=7, time_ms=record.moves[-1].time_ms + 1)
+    with pytest.raises(RecordError, match="the game is over") as refused:
+        list(replayed(replace(record, moves=(*record.moves, again))))
+    assert refused.value.move == 3
+
+
+@pytest.mark.parametrize("name", [",Ann, Lee", "\u0645\u06cc\u200c\u0634\u0648\u062f", "a  b", "#1"])
+def test_a_name_is_the_rest_of_its_line(name: str) -> None:
+    record = parse_record(EXAMPLE.replace("person Ada", f"person {name}"))
+    assert record.players[0].name == name
+    assert f"player 1 person {name}\n" in format_record(record)
 
 
 def test_an_illegal_play_with_other_declarations_than_jokers_stays_illegal() -> None:

@@ -5,7 +5,7 @@ Such games give byte-identical responses.
 """
 
 import random
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import grpc
@@ -15,11 +15,14 @@ import pytest_asyncio
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 
+from engine.actions import AbortGame, Action, Resign, TimeOut
 from engine.analysis import options_needing_analysis
-from engine.game import Game, Playing, round_of
+from engine.game import Aborted, Finished, Game, Playing, round_of
 from engine.presets import PRESETS
 from engine.replay import replay
 from engine.ruleset import SABRA, Hints, MatchEnd, RacksShown, Ruleset, TurnDraw, TurnPlayAfterDraw
+from engine.timers import due_ms
+from engine.turns import Applied, apply
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_pb2, meld_pb2
 from rummikub.v1 import game_service_pb2 as gs
@@ -81,6 +84,9 @@ class Shelf(MemoryStore):
         super().__init__(HISTORY, clock)
         self._clock_to_set = clock
 
+    async def report_presence(self, game_id: str, server: str, sightings: Mapping[str, Sighting]) -> None:
+        """Drops sightings: presence changes by itself between two responses that are compared."""
+
     async def put(self, course: Course) -> Game:
         """Replaces the stored game."""
         game = replay(course.history)
@@ -95,9 +101,6 @@ class Shelf(MemoryStore):
         await self.commit(Commit(NO_ETAG, Record(GAME, game, etag, tokens, course.times[0], course.times[-1]), change))
         self._games[GAME].stream = stream
         return game
-
-    async def report_presence(self, game_id: str, server: str, sightings: Mapping[str, Sighting]) -> None:
-        """Stores nothing: presence depends on the moments of calls, which differ from game to game."""
 
 
 def token_of(seat: int) -> str:
@@ -302,3 +305,85 @@ async def test_no_refusal_or_validation_depends_on_hidden_tiles(scene: Scene, na
         if draws:
             until_then = await all_told(scene, so_far.lookalike(viewer, rng), viewer, goes_on=False)
             assert until_then == told[: len(until_then)]
+
+
+# Games that end before their rounds do
+
+ENDS_EARLY = replace(
+    SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=3, players_min=3, deal_hand_size=7, absent_after_timeouts=1
+)
+
+
+def aborted(game: Game) -> Action:
+    return AbortGame(next(player.seat for player in game.players if not player.resigned and not player.wants_abort))
+
+
+def abandoned(_: Game) -> Action:
+    return TimeOut()
+
+
+def resigned(game: Game) -> Action:
+    return Resign(game.active_seats[0])
+
+
+def in_a_round(ruleset: Ruleset, rounds: int) -> tuple[Course, Game]:
+    """Returns a game with all its players in the middle of a round, after some rounds were played."""
+    for seed in range(100):
+        course, games = random_course(ruleset, seed)
+        for game in games:
+            is_there = isinstance(game.phase, Playing) and len(game.results) == rounds and len(round_of(game).table) > 2
+            if is_there and not any(player.resigned or player.stand_in for player in game.players):
+                return course.until(game.revision), game
+    raise AssertionError("no game has all its players in the middle of a round")
+
+
+def cut_short(ruleset: Ruleset, rounds: int, ending: Callable[[Game], Action]) -> Course:
+    """Returns the course of a game that ends in the middle of a round, after some rounds were played."""
+    course, game = in_a_round(ruleset, rounds)
+    history, times = list(course.history), list(course.times)
+    while not isinstance(game.phase, Finished | Aborted):
+        action, due = ending(game), due_ms(game)
+        times.append(due + 1 if isinstance(action, TimeOut) and due else times[-1])
+        applied = apply(game, action, times[-1])
+        assert isinstance(applied, Applied)
+        game = applied.game
+        history.append(applied.events)
+    return Course(history, times)
+
+
+@pytest.mark.parametrize("shown", RacksShown)
+@pytest.mark.parametrize("ending", [aborted, abandoned, resigned])
+@pytest.mark.parametrize("rounds", [0, 1])
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_game_that_ends_in_a_round_reveals_no_more_than_the_option_says(
+    scene: Scene, shown: RacksShown, ending: Callable[[Game], Action], rounds: int
+) -> None:
+    course = cut_short(replace(ENDS_EARLY, racks_shown=shown), rounds, ending)
+    rng = random.Random(f"{shown} {ending.__name__}")
+    for viewer in (0, 1, 2):
+        game = await scene.store.put(course)
+        told = await told_at_the_end(scene, game, viewer)
+        await scene.store.put(course.lookalike(viewer, rng))
+        assert await told_at_the_end(scene, game, viewer) == told
+        is_exported = isinstance(game.phase, Finished) and shown is not RacksShown.HIDDEN
+        exported = await answer(scene, "GameService/ExportGame", gs.ExportGameRequest(game_id=GAME), viewer)
+        assert exported.startswith(b"OK " if is_exported else b"FAILED_PRECONDITION ")
+    results = (await see(scene, 0)).rounds
+    is_open = shown is RacksShown.AFTER_ROUND or (shown is RacksShown.AFTER_GAME and ending is not aborted)
+    assert [any(seat.rack for seat in result.seats) for result in results] == [is_open] * len(results)
+    assert len(results) == rounds + (ending is resigned)
+
+
+async def told_at_the_end(scene: Scene, game: Game, viewer: int) -> list[bytes]:
+    """Returns all that a seat, or a spectator for 0, reads of a game that is over, without its record if it has one."""
+    told = await read(scene, game.revision, viewer, 1, ())
+    for after in (1, game.revision - 3):
+        told += await watched(scene, after, game.revision - 1, viewer)
+    for revision in range(game.revision - 8, game.revision + 1):
+        told.append(
+            await answer(scene, "GameService/GetGame", gs.GetGameRequest(game_id=GAME, revision=revision), viewer)
+        )
+    if isinstance(game.phase, Aborted) or game.ruleset.racks_shown is RacksShown.HIDDEN:
+        told.append(await answer(scene, "GameService/ExportGame", gs.ExportGameRequest(game_id=GAME), viewer))
+        told.append(await answer(scene, "AnalysisService/ReviewGame", an.ReviewGameRequest(game_id=GAME), viewer))
+    return told

@@ -1,5 +1,6 @@
 """Records over gRPC: games at earlier revisions, export, import and review of games."""
 
+import contextlib
 import random
 from collections.abc import AsyncIterator, Awaitable
 from dataclasses import replace
@@ -9,14 +10,17 @@ import grpc.aio
 import pytest
 import pytest_asyncio
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2
 
 from engine.record import record_of
 from engine.record_text import format_record
 from engine.ruleset import SABRA, MatchEnd, RacksShown, Ruleset
 from rummikub.v1 import analysis_service_pb2 as an
-from rummikub.v1 import game_pb2, meld_pb2, record_pb2
+from rummikub.v1 import game_pb2, meld_pb2, record_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
+from rummikub.v1 import validation_service_pb2 as vs
 from service.app.identity import digest
 from service.storage.base import NO_ETAG, Commit, Record, SeatToken, lineage
 from service.storage.memory import MemoryStore
@@ -31,6 +35,7 @@ from support.harness import (
     as_tiles,
     error_info,
     memory_store,
+    new_id,
     running_server,
     server_settings,
     status_details,
@@ -83,7 +88,17 @@ async def refusal(call: Awaitable[object]) -> tuple[str, str]:
     return refused.value.code().name, error_info(refused.value).reason
 
 
+async def history_unavailable(call: Awaitable[object]) -> str:
+    """Returns the message of a call that is refused with HISTORY_UNAVAILABLE."""
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await call
+    assert (refused.value.code().name, error_info(refused.value).reason) == ("OUT_OF_RANGE", "HISTORY_UNAVAILABLE")
+    return refused.value.details() or ""
+
+
 # A game at an earlier revision
+
+TO_READ = "an earlier revision needs all changes up to it; send revision 0 for the game as it is now"
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -114,17 +129,51 @@ async def test_a_game_at_a_revision_has_its_visibility_and_labels_and_no_join_co
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_revision_that_does_not_exist_yet_is_refused(store: MemoryStore, client: Client) -> None:
     game = await put_history(store, client, until=20)
-    request = gs.GetGameRequest(game_id=game.game_id, revision=21)
-    assert await refusal(client.games.GetGame(request)) == ("OUT_OF_RANGE", "HISTORY_UNAVAILABLE")
+    for revision in (21, 2**32 - 1):
+        request = gs.GetGameRequest(game_id=game.game_id, revision=revision)
+        assert await history_unavailable(client.games.GetGame(request)) == (
+            f"only the changes 1 to 20 are stored; {TO_READ}"
+        )
 
 
-async def test_a_revision_is_refused_when_the_history_has_lost_its_start() -> None:
+async def test_a_revision_and_a_record_are_refused_when_the_history_has_lost_its_start() -> None:
     async with running_server(memory_store(FakeClock(), history=3)) as (_, client):
         game = await client.new_game()
         await game.draw()
         request = gs.GetGameRequest(game_id=game.game_id, revision=4)
-        assert await refusal(client.games.GetGame(request)) == ("OUT_OF_RANGE", "HISTORY_UNAVAILABLE")
+        assert await history_unavailable(client.games.GetGame(request)) == (
+            f"only the changes 3 to 5 are stored; {TO_READ}"
+        )
         assert (await client.games.GetGame(gs.GetGameRequest(game_id=game.game_id, revision=5))).game.revision == 5
+        await client.games.ResignGame(
+            gs.ResignGameRequest(game_id=game.game_id, request_id=new_id()), metadata=game.as_seat(1)
+        )
+        for call in (
+            client.games.ExportGame(gs.ExportGameRequest(game_id=game.game_id)),
+            client.analysis.ReviewGame(an.ReviewGameRequest(game_id=game.game_id)),
+        ):
+            assert await history_unavailable(call) == (
+                "only the changes 4 to 6 are stored; a record needs all of them, so the game has no record any more"
+            )
+
+
+async def test_a_game_at_a_revision_has_its_visibility_and_labels_and_nothing_of_now() -> None:
+    async with running_server(memory_store()) as (_, client):
+        request = gs.CreateGameRequest(
+            request_id="c" * 22, visibility=game_pb2.VISIBILITY_PUBLIC, labels={"mode": "blitz"}
+        )
+        created = await client.games.CreateGame(request)
+        game = GameAtHand(client, created.game.game_id, host_token=created.host_token)
+        await game.join("Ada")
+        for revision in (1, 2):
+            answer = await client.games.GetGame(
+                gs.GetGameRequest(game_id=game.game_id, revision=revision), metadata=game.as_seat(1)
+            )
+            assert answer.game.revision == revision
+            assert answer.game.visibility == game_pb2.VISIBILITY_PUBLIC
+            assert dict(answer.game.labels) == {"mode": "blitz"}
+            assert not answer.game.join_code
+            assert not any(player.HasField("is_connected") for player in answer.game.players)
 
 
 # Export
@@ -200,6 +249,21 @@ async def test_racks_are_seen_when_the_option_says(store: MemoryStore, client: C
             assert not any(r.pool for r in seen.rounds)
 
 
+@pytest.mark.parametrize("is_started", [False, True])
+async def test_an_aborted_game_has_no_record(is_started: bool) -> None:
+    async with running_server(memory_store()) as (_, client):
+        game = await client.new_game(start=is_started)
+        request = gs.AbortGameRequest(game_id=game.game_id, request_id=new_id())
+        aborted = (await client.games.AbortGame(request, metadata=game.as_seat(1))).game
+        assert aborted.state == game_pb2.GAME_STATE_ABORTED
+        assert bool(aborted.rack) == is_started
+        for call in (
+            client.games.ExportGame(gs.ExportGameRequest(game_id=game.game_id), metadata=game.as_seat(1)),
+            client.analysis.ReviewGame(an.ReviewGameRequest(game_id=game.game_id), metadata=game.as_seat(1)),
+        ):
+            assert await refusal(call) == ("FAILED_PRECONDITION", "GAME_NOT_OVER")
+
+
 async def test_games_played_by_calls_and_bots_are_exported_and_reviewed() -> None:
     async with running_server(memory_store()) as (_, client):
         rng = random.Random(5)
@@ -260,29 +324,69 @@ async def test_a_text_that_is_no_record_names_line_and_column(client: Client) ->
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_no_mutilated_message_is_an_internal_error(store: MemoryStore, client: Client) -> None:
-    data, rng = (await exported(store, client)).SerializeToString(), random.Random(1)
-    answers = set()
-    for _ in range(60):
-        place, end = rng.randrange(len(data)), rng.randrange(len(data))
+async def test_no_mutilated_record_is_an_internal_error(store: MemoryStore, client: Client) -> None:
+    record = await exported(store, client)
+    text = (await client.analysis.ImportRecord(an.ImportRecordRequest(record=record))).text
+    data, rng, answers = record.SerializeToString(), random.Random(1), set()
+    for number in range(40):
+        source = text.encode() if number % 2 else data
+        place, end = sorted((rng.randrange(len(source)), rng.randrange(len(source))))
         changed = rng.choice(
             [
-                data[:place] + bytes([rng.randrange(256)]) + data[place + 1 :],
-                data[:place],
-                data[: min(place, end)] + data[max(place, end) :],
+                source[:place] + bytes([rng.randrange(256)]) + source[place + 1 :],
+                source[:place],
+                source[:place] + source[end:],
             ]
         )
-        try:
-            record = record_pb2.GameRecord.FromString(changed)
-        except Exception:  # noqa: BLE001, S112 - not a message any more
-            continue
-        try:
-            checked = await client.analysis.ImportRecord(an.ImportRecordRequest(record=record))
-            answers.add("fault" if checked.HasField("fault") else "legal")
-        except grpc.aio.AioRpcError as error:
-            answers.add(error.code().name)
-    assert answers <= {"fault", "legal", "INVALID_ARGUMENT"}
-    assert "fault" in answers
+        request = (
+            {"text": changed.decode(errors="ignore")} if number % 2 else {"record": without_unreadable_end(changed)}
+        )
+        for call in (
+            client.analysis.ImportRecord(an.ImportRecordRequest(**request)),
+            client.analysis.ReviewGame(an.ReviewGameRequest(**request, time_limit=Duration(nanos=50_000_000))),
+        ):
+            answers.add(await answer_of(call))
+    assert answers <= {"fault", "legal", "FIELD_INVALID", "RECORD_INVALID", "MALFORMED_MELD", "TILE_UNKNOWN"}
+    assert {"fault", "RECORD_INVALID"} <= answers
+
+
+def without_unreadable_end(data: bytes) -> record_pb2.GameRecord:
+    """Returns the longest beginning of some bytes that is a message."""
+    for end in range(len(data), 0, -1):
+        with contextlib.suppress(DecodeError):
+            return record_pb2.GameRecord.FromString(data[:end])
+    return record_pb2.GameRecord()
+
+
+async def answer_of(call: Awaitable[an.ImportRecordResponse] | Awaitable[an.ReviewGameResponse]) -> str:
+    """Returns the reason of a refusal, "fault" or "legal"."""
+    try:
+        answer = await call
+    except grpc.aio.AioRpcError as error:
+        return str(error_info(error).reason)
+    return "fault" if isinstance(answer, an.ImportRecordResponse) and answer.HasField("fault") else "legal"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_place_on_the_river_beyond_the_limit_is_refused_by_its_field(
+    store: MemoryStore, client: Client
+) -> None:
+    far, river = 2**31, ruleset_pb2.Ruleset(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER)
+    game = await put_history(store, client, until=30)
+    record = await exported(store, client)
+    record.moves[3].river_index = far
+    turn = ts.PlayTurnRequest(
+        game_id=game.game_id, expected_revision=30, request_id=new_id(), play=ts.PlayTiles(river_index=far)
+    )
+    judged = vs.ValidateTurnRequest(ruleset=river, river=as_tiles([1, 2]), river_index=far, has_melded=True)
+    for call, field in (
+        (client.analysis.ImportRecord(an.ImportRecordRequest(record=record)), "record.moves[3].river_index"),
+        (client.validation.ValidateTurn(judged), "river_index"),
+        (client.turns.PlayTurn(turn, metadata=game.as_seat(1)), "play.river_index"),
+    ):
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await call
+        assert bad_fields(refused.value) == [(field, "expected at most 999")]
 
 
 # Review

@@ -132,8 +132,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_RECORD_HIDDEN: _ErrorReason.ValueType  # 229
     """FAILED_PRECONDITION. The racks of the game stay hidden (option racks_shown), so it has no record."""
     ERROR_REASON_GAME_NOT_OVER: _ErrorReason.ValueType  # 250
-    """FAILED_PRECONDITION. The game has not ended: its record would show hidden tiles, and it has no rematch yet. For a
-    record, the game must be finished; an aborted game may have a rematch, but has no record.
+    """FAILED_PRECONDITION. The game has not been played to its end: its record would show hidden tiles, and it has no
+    rematch. An aborted game has a rematch, and no record.
     """
     ERROR_REASON_PLAYER_NOT_ABSENT: _ErrorReason.ValueType  # 226
     """FAILED_PRECONDITION. The caller is not absent, so there is nothing to return from."""
@@ -474,8 +474,8 @@ column, or the move.
 ERROR_REASON_RECORD_HIDDEN: ErrorReason.ValueType  # 229
 """FAILED_PRECONDITION. The racks of the game stay hidden (option racks_shown), so it has no record."""
 ERROR_REASON_GAME_NOT_OVER: ErrorReason.ValueType  # 250
-"""FAILED_PRECONDITION. The game has not ended: its record would show hidden tiles, and it has no rematch yet. For a
-record, the game must be finished; an aborted game may have a rematch, but has no record.
+"""FAILED_PRECONDITION. The game has not been played to its end: its record would show hidden tiles, and it has no
+rematch. An aborted game has a rematch, and no record.
 """
 ERROR_REASON_PLAYER_NOT_ABSENT: ErrorReason.ValueType  # 226
 """FAILED_PRECONDITION. The caller is not absent, so there is nothing to return from."""

@@ -788,8 +788,9 @@ class GetGameRequest(_message.Message):
     game_id: _builtins.str
     """The id of the game."""
     revision: _builtins.int
-    """The revision to read. 0: the current one. Earlier ones can be read while the store has the whole history of the
-    game. What was hidden at that revision is hidden in the answer, which has no draft, no presence and no join code.
+    """The revision to read, without draft, presence and join code, which belong to no revision. 0: the game as it is now,
+    with them. Earlier revisions can be read while the store has the whole history of the game; what was hidden at that
+    revision is hidden in the answer.
     """
     def __init__(
         self,

@@ -208,7 +208,9 @@ class RecordedMove(_message.Message):
     DEAL_FIELD_NUMBER: _builtins.int
     BY_BOT_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
-    """The game's revision after the move. Revisions rise; a game may have other changes between two moves."""
+    """The game's revision after the move, at most 999999999. Revisions rise; a game may have other changes between two
+    moves.
+    """
     kind: Global___MoveKind.ValueType
     """What was done."""
     seat: _builtins.int
@@ -227,7 +229,9 @@ class RecordedMove(_message.Message):
 
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
-        """The table after MOVE_KIND_PLAY, the table of MOVE_KIND_SHOW, or the draft that MOVE_KIND_TIME_OUT committed."""
+        """The table after MOVE_KIND_PLAY, the table of MOVE_KIND_SHOW, or the draft that MOVE_KIND_TIME_OUT committed. A meld
+        declares a face for each of its jokers, or none.
+        """
 
     @_builtins.property
     def deal(self) -> Global___RecordedDeal:

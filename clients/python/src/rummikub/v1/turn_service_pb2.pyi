@@ -33,7 +33,7 @@ class PlayTiles(_message.Message):
     CALLS_RUMMIKUB_FIELD_NUMBER: _builtins.int
     river_index: _builtins.int
     """Pulls this tile of the River, counted from 0, and all newer ones. The tile is played in this turn; the others go to
-    the rack after it (TURN_DRAW_TWO_RIVER). Unset: no tile is pulled.
+    the rack after it (TURN_DRAW_TWO_RIVER). At most 999. Unset: no tile is pulled.
     """
     calls_rummikub: _builtins.bool
     """Calls the win. Required with the last tiles if win_call is REQUIRED; otherwise it has no effect."""
