@@ -28,6 +28,7 @@ from engine.actions import (
 )
 from engine.analysis import Analysis
 from engine.events import (
+    AbortRequested,
     ErrorClaimed,
     Event,
     GameCreated,
@@ -39,6 +40,7 @@ from engine.events import (
     RedealDemanded,
     RiverTileLaid,
     RoundStarted,
+    SeatTokenRenewed,
     TileDrawn,
     TilesDrawn,
     TilesOffered,
@@ -220,7 +222,7 @@ def _winners(game: Game) -> tuple[int, ...]:
 def _move(game: Game, revision: int, time_ms: int, events: tuple[Event, ...]) -> Move | None:
     """Returns the move that led to the events of a change; None for changes that are not part of a record."""
     match events:
-        case (PlayerReturned(seat),):
+        case (PlayerReturned(seat),) | (PlayerReturned(seat), AbortRequested() | SeatTokenRenewed(), *_):
             return Move(revision, time_ms, MoveKind.RETURN_TO_SEAT, seat)
         case (PlayerReturned(seat), RoundStarted() as dealt, *_):
             return Move(revision, time_ms, MoveKind.DEAL, seat, dealt=dealt)

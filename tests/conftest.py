@@ -64,7 +64,7 @@ def empty_redis_url(redis_url: str) -> str:
 
 @pytest.fixture
 def limited_redis_url(empty_redis_url: str) -> str:
-    """Returns the URL of the emptied server for a user with the rights that the operator's page names, and no others."""
+    """Returns the URL of the emptied server for a user with exactly the rights that the operator's page names."""
     [rights] = re.findall(r"ACL SETUSER rummikub on >PASSWORD (.*)", OPERATION.read_text(encoding="utf-8"))
     client = redis.Redis.from_url(empty_redis_url)
     client.execute_command("ACL", "SETUSER", "rummikub", "reset", "on", ">password", *rights.split())  # type: ignore[no-untyped-call]

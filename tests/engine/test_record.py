@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.actions import PlayTiles, TimeOut
-from engine.events import RoundStarted
-from engine.game import Finished, Game, Playing, RoundOver, round_of
+from engine.actions import AbortGame, Action, AnnounceRematch, PlayTiles, RenewSeatToken, ReturnToSeat, TimeOut
+from engine.events import PlayerAbsent, RoundStarted
+from engine.game import Finished, round_of
 from engine.melds import ProposedMeld
 from engine.presets import PRESETS
 from engine.record import GameRecord, MoveKind, RecordError, record_of, replayed
@@ -20,6 +20,7 @@ from engine.record_text import RecordTextError, format_record, parse_record
 from engine.ruleset import (
     SABRA,
     DealThreePairsReshuffle,
+    MatchEnd,
     TurnDraw,
     TurnInvalidSubmission,
     TurnPlayAfterDraw,
@@ -29,6 +30,7 @@ from engine.solver import Budget, Objective, best_turn
 from engine.tiles import Tile
 from engine.turns import Applied, apply
 from support.random_play import ANALYSIS, Change, players_of, random_changes, random_ruleset
+from support.records import comparable, recorded
 
 VARIANTS = {
     "River": replace(SABRA, turn_draw=TurnDraw.TWO_RIVER),
@@ -46,7 +48,7 @@ VARIANTS = {
     "play after a draw": replace(SABRA, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES),
 }
 """Rules under which all kinds of moves occur."""
-SEEDS = {"River": 0, "claims": 3, "penalties": 7, "redeals": 0}
+SEEDS = {"River": 0, "claims": 0, "penalties": 30, "redeals": 5}
 """Games with the moves that these rules are about."""
 RULESETS = {
     **{preset.name: ruleset for preset, ruleset in PRESETS.items()},
@@ -57,23 +59,10 @@ RULESETS = {
 
 @cache
 def played(name: str) -> tuple[Change, ...]:
+    """Returns the changes of a random game without those after its end."""
     seed = SEEDS[name] if name in SEEDS else random.Random(name).randrange(1000)
-    return tuple(random_changes(seed, players_of(RULESETS[name], 1), RULESETS[name]))
-
-
-def recorded(changes: tuple[Change, ...]) -> GameRecord:
-    return record_of((change.applied.game.revision, change.now_ms, change.applied.events) for change in changes)
-
-
-def comparable(game: Game) -> Game:
-    """Returns a game without what a record does not have: the lobby's marks, and the reasons of shown plays."""
-    players = tuple(replace(p, is_ready=False, is_host=False, wants_abort=False) for p in game.players)
-    game = replace(game, players=players)
-    if not isinstance(game.phase, Playing | RoundOver | Finished):
-        return game
-    shown = game.phase.round.shown_play
-    round_ = replace(game.phase.round, shown_play=shown and replace(shown, reasons=()))
-    return replace(game, phase=replace(game.phase, round=round_))
+    changes = random_changes(seed, players_of(RULESETS[name], 1), RULESETS[name])
+    return tuple(change for change in changes if not isinstance(change.action, AnnounceRematch))
 
 
 @pytest.mark.parametrize("name", RULESETS)
@@ -113,6 +102,33 @@ def test_a_time_out_may_commit_a_draft() -> None:
     assert record.moves[-1].table
     *_, last = replayed(record)
     assert comparable(last.after) == comparable(changes[-1].applied.game)
+
+
+@pytest.mark.parametrize("action", [RenewSeatToken(1), AbortGame(1), ReturnToSeat(1)])
+def test_a_record_has_every_return_of_an_absent_player(action: Action) -> None:
+    changes = played_with_an_absent_player()
+    last = changes[-1]
+    returned = apply(last.applied.game, action, last.now_ms)
+    assert isinstance(returned, Applied)
+    assert not returned.game.player(1).stand_in
+    record = recorded((*changes, Change(action, last.now_ms, returned)))
+    assert record.moves[-1].kind is MoveKind.RETURN_TO_SEAT
+    *_, step = replayed(record)
+    assert comparable(step.after) == comparable(returned.game)
+
+
+def played_with_an_absent_player() -> tuple[Change, ...]:
+    """Returns a game of two rounds to the first absence of seat 1, before which it had no host."""
+    rules = replace(SABRA, absent_after_timeouts=1, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
+    for seed in range(100):
+        changes: list[Change] = []
+        for change in random_changes(seed, 3, rules):
+            changes.append(change)
+            if any(isinstance(event, PlayerAbsent) and event.seat == 1 for event in change.applied.events):
+                if not change.applied.game.player(1).is_host:
+                    return tuple(changes)
+                break
+    raise AssertionError("nobody was absent")
 
 
 # Review
@@ -327,9 +343,11 @@ def test_an_illegal_play_with_other_declarations_than_jokers_stays_illegal() -> 
     rules = RULESETS["claims"]
     odd = ProposedMeld((Tile(1), Tile(2), Tile(3)), None, (Tile(5),))
     for seed in range(200):
-        changes = list(islice(random_changes(seed, 2, rules), 8))
-        while not any(isinstance(event, RoundStarted) for event in changes[-1].applied.events):
+        changes = list(islice(random_changes(seed, 2, rules), 15))
+        while changes and not any(isinstance(event, RoundStarted) for event in changes[-1].applied.events):
             del changes[-1]
+        if not changes:
+            continue
         change = changes[-1]
         game = change.applied.game
         round_ = round_of(game)
