@@ -108,6 +108,7 @@ class Recorder:
     def __call__(self, game: Game, events: tuple[Event, ...], action: Action | None) -> None:
         for event in events:
             self.met[type(event)] += 1
+            self.record_around(event)
             match event:
                 case TilesPlayed():
                     self.record_play(event)
@@ -119,12 +120,6 @@ class Recorder:
                     self.met[result.end] += 1
                 case ClockStopped(_, time_left_ms):
                     self.met["an empty bank"] += time_left_ms == 0
-                case PlayerReadied(_, is_ready):
-                    self.met["a player who is ready" if is_ready else "a player who is no longer ready"] += 1
-                case GameAborted(by_host):
-                    self.met["an abort by the host" if by_host else "an abort by votes"] += 1
-                case GameEnded(abandoned=True):
-                    self.met["an abandoned game"] += 1
                 case _:
                     pass
         if isinstance(action, TimeOut):
@@ -134,6 +129,18 @@ class Recorder:
         self.met["a game with bots"] += any(player.bot for player in game.players)
         self.met["a draft played"] += [type(event) for event in events[:2]] == [TurnTimedOut, TilesPlayed]
         self.table = game.round.table if game.round else ()
+
+    def record_around(self, event: Event) -> None:
+        """Counts events of the lobby and of ends of games."""
+        match event:
+            case PlayerReadied(_, is_ready):
+                self.met["a player who is ready" if is_ready else "a player who is no longer ready"] += 1
+            case GameAborted(by_host):
+                self.met["an abort by votes"] += not by_host
+            case GameEnded(abandoned=True):
+                self.met["an abandoned game"] += 1
+            case _:
+                pass
 
     def record_play(self, event: TilesPlayed) -> None:
         new = [meld.tiles for meld in event.table]
@@ -173,7 +180,6 @@ MADE_OF = (
     "a player who is ready",
     "a round that starts by itself",
     "an abandoned game",
-    "an abort by the host",
     "an abort by votes",
     "an action for an absent player",
     "an empty bank",
