@@ -125,9 +125,11 @@ def _lines(record: GameRecord) -> Iterator[str]:
 def _ruleset_lines(ruleset: Ruleset) -> Iterator[str]:
     yield f"preset {ruleset.preset.name}"
     preset = PRESETS[ruleset.preset]
-    for option in (option.name for option in fields(Ruleset) if option.name != "preset"):
-        value = getattr(ruleset, option)
-        if value != getattr(preset, option):
+    values = {option.name: getattr(ruleset, option.name) for option in fields(Ruleset)}
+    chosen = {option: value for option, value in values.items() if value != getattr(preset, option)}
+    read = with_options(preset, chosen)  # in which an option may follow another
+    for option, value in values.items():
+        if option in chosen or value != getattr(read, option):
             yield f"option {option} {value.name if isinstance(value, Enum) else str(value).lower()}"
 
 

@@ -14,12 +14,14 @@ from engine.events import PlayerAbsent, RoundStarted
 from engine.game import Finished, round_of
 from engine.melds import ProposedMeld
 from engine.presets import PRESETS
-from engine.record import GameRecord, MoveKind, RecordError, record_of, replayed
+from engine.record import GameRecord, MoveKind, RecordedPlayer, RecordError, record_of, replayed
 from engine.record_review import to_review
 from engine.record_text import RecordTextError, format_record, parse_record
 from engine.ruleset import (
     SABRA,
     DealThreePairsReshuffle,
+    JokerRetrievalMode,
+    JokerRetrievalSameMeld,
     MatchEnd,
     TurnDraw,
     TurnInvalidSubmission,
@@ -158,6 +160,16 @@ def test_a_move_missed_what_the_best_turn_gains_beyond_it(name: str) -> None:
 
 
 # Text
+
+
+@pytest.mark.parametrize("mode", JokerRetrievalMode)
+@pytest.mark.parametrize("same_meld", JokerRetrievalSameMeld)
+def test_the_text_of_a_record_has_an_option_that_otherwise_follows_another(
+    mode: JokerRetrievalMode, same_meld: JokerRetrievalSameMeld
+) -> None:
+    ruleset = replace(SABRA, joker_retrieval_mode=mode, joker_retrieval_same_meld=same_meld)
+    record = GameRecord(ruleset, 0, (RecordedPlayer(1, "Ada"), RecordedPlayer(2, "Ben")), (), (), ())
+    assert parse_record(format_record(record)) == record
 
 
 @pytest.mark.parametrize("name", RULESETS)
