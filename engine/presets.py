@@ -1,6 +1,6 @@
 """The named rulesets and their texts (listed in docs/options.md)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final
 
 from engine.ruleset import (
@@ -242,3 +242,12 @@ PRESET_TEXTS: Final = {
         "the publishers' edition for five and six players, 160 tiles",
     ),
 }
+
+
+def chosen_options(ruleset: Ruleset) -> tuple[str, ...]:
+    """Returns the options that must be stated beside the preset to get the ruleset (with_options)."""
+    preset = PRESETS[ruleset.preset]
+    values = {option.name: getattr(ruleset, option.name) for option in fields(Ruleset)}
+    differing = {option: value for option, value in values.items() if value != getattr(preset, option)}
+    followed = with_options(preset, differing)
+    return tuple(option for option in values if option in differing or values[option] != getattr(followed, option))

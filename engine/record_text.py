@@ -41,7 +41,7 @@ from engine.notation import (
     parse_tile,
     parse_tiles,
 )
-from engine.presets import PRESETS
+from engine.presets import PRESETS, chosen_options
 from engine.record import GameRecord, Move, MoveKind, RecordedPlayer, RoundScore
 from engine.ruleset import Preset, Ruleset, with_options
 from engine.ruleset_checks import problems
@@ -128,11 +128,9 @@ def _lines(record: GameRecord) -> Iterator[str]:
 
 def _ruleset_lines(ruleset: Ruleset) -> Iterator[str]:
     yield f"preset {ruleset.preset.name}"
-    preset = PRESETS[ruleset.preset]
-    for option in (option.name for option in fields(Ruleset) if option.name != "preset"):
+    for option in chosen_options(ruleset):
         value = getattr(ruleset, option)
-        if value != getattr(preset, option):
-            yield f"option {option} {value.name if isinstance(value, Enum) else str(value).lower()}"
+        yield f"option {option} {value.name if isinstance(value, Enum) else str(value).lower()}"
 
 
 def _format_time(time_ms: int) -> str:

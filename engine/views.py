@@ -56,7 +56,7 @@ from engine.game import (
     Step,
     Turn,
 )
-from engine.ruleset import DraftVisibility, Ruleset
+from engine.ruleset import DraftVisibility, Ruleset, Spectators
 from engine.table import Table
 from engine.tiles import Tile
 
@@ -236,6 +236,11 @@ def sees_drafts(game: Game, seat: int | None) -> bool:
     if not isinstance(game.phase, Playing):
         return False
     return game.ruleset.draft_visibility is DraftVisibility.EVERYONE or game.phase.round.turn.seat == seat
+
+
+def is_open_to_spectators(game: Game) -> bool:
+    """Returns whether a game shows anything to spectators (spectators). Everyone sees the lobby."""
+    return game.ruleset.spectators is Spectators.ALLOWED or game.round is None
 
 
 def see(game: Game, seat: int | None, draft: Draft | None = None) -> GameView:

@@ -1,6 +1,7 @@
 """Fixtures for all tests."""
 
 import os
+import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,8 @@ from support.harness import Client, FakeClock, memory_store, redis_server, redis
 
 MEASURED: Final = Path(__file__).parent / "engine"
 """The folder of tests that must cover every branch of the engine; oracles in it are not measured."""
+
+OPERATION: Final = Path(__file__).parents[1] / "docs" / "operation.md"
 
 SLOW: Final = (
     "engine/test_*_oracle.py",
@@ -61,6 +64,16 @@ def empty_redis_url(redis_url: str) -> str:
 
 
 @pytest.fixture
+def limited_redis_url(empty_redis_url: str) -> str:
+    """Returns the URL of the emptied server for a user with exactly the rights that the operator's page names."""
+    [rights] = re.findall(r"ACL SETUSER rummikub on >PASSWORD (.*)", OPERATION.read_text(encoding="utf-8"))
+    client = redis.Redis.from_url(empty_redis_url)
+    client.execute_command("ACL", "SETUSER", "rummikub", "reset", "on", ">password", *rights.split())  # type: ignore[no-untyped-call]
+    client.close()
+    return empty_redis_url.replace("unix://", "unix://rummikub:password@")
+
+
+@pytest.fixture
 def clock() -> FakeClock:
     """Returns the store's clock, which tests advance."""
     return FakeClock()
@@ -72,7 +85,7 @@ async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterat
     if request.param == "memory":
         yield memory_store(clock)
     else:
-        redis_backed = redis_store(request.getfixturevalue("empty_redis_url"), clock)
+        redis_backed = redis_store(request.getfixturevalue("limited_redis_url"), clock)
         yield redis_backed
         await redis_backed.close()
 

@@ -20,7 +20,22 @@ from rich.progress import track
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from engine.events import RoundEnded, TilesPlayed, TurnStarted  # noqa: E402 - as above
+from engine.events import (  # noqa: E402 - as above
+    AbortRequested,
+    ClockStopped,
+    Event,
+    GameAborted,
+    PlayerAbsent,
+    PlayerKicked,
+    PlayerLeft,
+    PlayerReadied,
+    PlayerReturned,
+    RematchCreated,
+    RoundEnded,
+    TilesPlayed,
+    TurnStarted,
+    TurnTimedOut,
+)
 from engine.game import RoundEnd  # noqa: E402 - as above
 from engine.melds import Meld  # noqa: E402 - as above
 from engine.presets import PRESETS  # noqa: E402 - as above
@@ -106,6 +121,8 @@ def play(job: Job) -> tuple[int, Counter[str], str]:
             case RoundEnded(result):
                 counts["rounds"] += 1
                 counts[ENDS[result.end]] += 1
+            case _ if type(event) in AROUND:
+                counts[AROUND[type(event)]] += 1
             case _:
                 pass
     return seed, counts, ""
@@ -113,12 +130,26 @@ def play(job: Job) -> tuple[int, Counter[str], str]:
 
 ENDS = {RoundEnd.WENT_OUT: "went out", RoundEnd.BLOCKED: "blocked", RoundEnd.RESIGNED: "resigned"}
 
+AROUND: dict[type[Event], str] = {
+    PlayerReadied: "readied",
+    PlayerLeft: "left",
+    PlayerKicked: "kicked",
+    TurnTimedOut: "time-outs",
+    PlayerAbsent: "absent",
+    PlayerReturned: "returned",
+    ClockStopped: "clocks stopped",
+    AbortRequested: "abort votes",
+    GameAborted: "aborted",
+    RematchCreated: "rematches",
+}
+"""Events that are not plays, by name."""
+
 
 def summary(totals: Counter[str], seconds: float) -> str:
     """Returns the totals as text."""
-    keys = ("games", "rounds", "turns", "plays", "tiles played", "melds laid", *ENDS.values())
-    lines = [f"{key:<13}{totals[key]:>12,}" for key in keys]
-    return "\n".join([*lines, f"{'seconds':<13}{seconds:>12,.1f}"])
+    keys = ("games", "rounds", "turns", "plays", "tiles played", "melds laid", *ENDS.values(), *AROUND.values())
+    lines = [f"{key:<15}{totals[key]:>12,}" for key in keys]
+    return "\n".join([*lines, f"{'seconds':<15}{seconds:>12,.1f}"])
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from engine.game import (
 )
 from engine.record import GameRecord
 from engine.ruleset import RacksShown
-from engine.views import sees_drafts
+from engine.views import is_open_to_spectators, sees_drafts
 from engine.violations import Refused
 from service.app.changes import BOT_WAIT_MS, ChangeLoop, OffLoopRunner
 from service.app.commands import (
@@ -39,7 +39,7 @@ from service.app.commands import (
 from service.app.drafts import DraftRequest, Drafts
 from service.app.game_lists import GameFilter, list_games
 from service.app.history import exported, record_at
-from service.app.identity import Caller, Chance, is_private, player_seat_in, seat_in, token_in
+from service.app.identity import Caller, Chance, player_seat_in, seat_in, token_in
 from service.app.lobby_commands import (
     AbortTheGame,
     KickFromLobby,
@@ -286,7 +286,9 @@ class Games:
         A page omits games that show nothing to spectators.
         """
         records, following = await list_games(self._store, wanted, cursor, limit)
-        return tuple(committed_view(record, None) for record in records if not is_private(record.game)), following
+        return tuple(
+            committed_view(record, None) for record in records if is_open_to_spectators(record.game)
+        ), following
 
     async def list_changes(
         self, game_id: str, caller: Caller, after_revision: int, limit: int

@@ -11,9 +11,10 @@ from typing import Final, Protocol
 
 from engine.deal import Shuffle
 from engine.events import Event, PlayerKicked, PlayerLeft, SeatTokenRenewed
-from engine.game import HOST, Game
-from engine.ruleset import Ruleset, Spectators
+from engine.game import HOST
+from engine.ruleset import Ruleset
 from engine.tiles import Tile, tile_set
+from engine.views import is_open_to_spectators
 from service.errors import GameNotFound, NotAPlayer, SpectatorsNotAllowed
 from service.storage.base import Record
 
@@ -131,11 +132,6 @@ def revoked_by(events: Iterable[Event]) -> set[int]:
     return revoked
 
 
-def is_private(game: Game) -> bool:
-    """Returns whether a game shows nothing to spectators: it has started, and its option spectators is OFF."""
-    return game.ruleset.spectators is Spectators.OFF and game.round is not None
-
-
 def token_in(record: Record, caller: Caller) -> int | None:
     """Returns the seat of the caller's token, HOST for the host token, or None without one.
 
@@ -152,7 +148,7 @@ def token_in(record: Record, caller: Caller) -> int | None:
 def seat_in(record: Record, caller: Caller) -> int | None:
     """Returns the seat whose view a caller gets; None for a spectator. Raises GameNotFound, SpectatorsNotAllowed."""
     token = token_in(record, caller)
-    if token is None and is_private(record.game):
+    if token is None and not is_open_to_spectators(record.game):
         raise SpectatorsNotAllowed
     return token or None
 

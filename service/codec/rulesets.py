@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from engine.presets import PRESETS
+from engine.presets import PRESETS, chosen_options
 from engine.ruleset import Preset, Ruleset, with_options
 from engine.ruleset_checks import RANGES, OptionProblem, problems
 from engine.violations import Reason
@@ -125,10 +125,8 @@ def encode_ruleset(rules: Ruleset) -> ruleset_pb2.Ruleset:
 
 @lru_cache(maxsize=256)
 def encode_difference(rules: Ruleset) -> ruleset_pb2.Ruleset:
-    """Returns a ruleset with its preset and the options that differ from the preset's."""
-    of_preset = PRESETS[rules.preset]
-    names = (field.name for field in fields(rules))
-    return _encode(rules, ["preset", *(name for name in names if getattr(rules, name) != getattr(of_preset, name))])
+    """Returns a ruleset with its preset and the options that differ from those that follow from it."""
+    return _encode(rules, ["preset", *chosen_options(rules)])
 
 
 def _encode(rules: Ruleset, options: Iterable[str]) -> ruleset_pb2.Ruleset:

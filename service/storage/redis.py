@@ -545,13 +545,19 @@ class RedisStore:
             self._feed.drop()
 
     async def _touch(self) -> None:
-        """Accesses every key that spans games, without effect: a cluster or an ACL may deny some."""
+        """Accesses every key that spans games, and names of every other kind, without effect.
+
+        A cluster or an ACL may deny some. Without the right to a game's channel, a commit would fail after its writes.
+        """
         pipeline = self._client.pipeline(transaction=False)
         pipeline.set(PROBE, 1, px=PROBE_MS)
         pipeline.get(SECRET)
         pipeline.get(_pointer_key(""))
-        for key in (DEADLINES, *map(_list_key, (*_LISTS_BY_STATE, open_list("")))):
+        lists = map(_list_key, (*_LISTS_BY_STATE, open_list("")))
+        for key in (DEADLINES, *lists, *keys_of(""), _draft_key(""), _presence_key("")):
             pipeline.zrem(key, "")
+        for channel in (_channel(""), _draft_channel(""), _presence_channel("")):
+            pipeline.publish(channel, "")
         await pipeline.execute()
 
     async def _inspect(self) -> None:

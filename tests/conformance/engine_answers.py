@@ -56,7 +56,7 @@ from engine.scoring import Standing, score_round
 from engine.tiles import COLORS, JOKER, Tile, in_order, naturals, tile_set, without
 from engine.timers import due_ms
 from engine.turns import Applied, apply, arrange, create
-from engine.views import see
+from engine.views import is_open_to_spectators, see
 from engine.violations import Refused
 from support.conformance_cases import (
     Act,
@@ -172,6 +172,7 @@ class GameSeen:
     dealt: RoundStarted | None
     refused: Faces = ()
     violations: Faces = ()
+    draft: Draft | None = None
 
     def see(self, key: str) -> object:
         """Returns the observation for a key of an outcome."""
@@ -204,6 +205,11 @@ def _seconds_left(seen: GameSeen) -> float | None:
 
 def _absent(seen: GameSeen) -> str:
     return " ".join(f"{player.seat}:{player.stand_in.name}" for player in seen.game.players if player.stand_in)
+
+
+def _open_draft(seen: GameSeen) -> str | None:
+    turn = see(seen.game, None, seen.draft).turn
+    return table_text(turn.draft.table) if turn and turn.draft else None
 
 
 def _next_round_seconds(seen: GameSeen) -> float | None:
@@ -251,6 +257,8 @@ _SEEN: dict[str, Callable[[GameSeen], object]] = {
     ],
     "timeouts": lambda seen: [player.timeouts_in_a_row for player in seen.game.players],
     "next_round_seconds": _next_round_seconds,
+    "open_draft": _open_draft,
+    "is_open": lambda seen: is_open_to_spectators(seen.game),
 }
 
 
@@ -292,7 +300,7 @@ def play(question: LittleGame, ruleset: Ruleset) -> GameSeen:
             seen = GameSeen(result.game, now_ms, _last_dealt(result.events) or seen.dealt, (), violations)
         elif not act.attempt:
             seen = GameSeen(seen.game, now_ms, seen.dealt, _reasons(result))
-    return seen
+    return replace(seen, draft=draft)
 
 
 def _reasons(refused: Refused) -> Faces:

@@ -188,6 +188,7 @@ class GameSeen:
     draws: str
     refused: Faces
     violations: Faces
+    open_game: game_pb2.Game | None
 
     def see(self, key: str) -> object:
         """Returns the observation for a key of an outcome."""
@@ -226,6 +227,10 @@ def _shown_play(game: game_pb2.Game) -> str | None:
 
 def _of_last_round(game: game_pb2.Game, default: object, read: Callable[[game_pb2.RoundResult], object]) -> object:
     return read(game.rounds[-1]) if game.rounds else default
+
+
+def _open_draft(game: game_pb2.Game | None) -> str | None:
+    return _table(game.turn.draft.table) if game and game.turn.HasField("draft") else None
 
 
 def _open_racks(result: game_pb2.RoundResult) -> dict[str, str]:
@@ -269,16 +274,19 @@ _SEEN: dict[str, Callable[[GameSeen], object]] = {
     ],
     "timeouts": lambda seen: [player.timeouts_in_a_row for player in seen.game.players],
     "next_round_seconds": lambda seen: _next_round_seconds(seen.game),
+    "open_draft": lambda seen: _open_draft(seen.open_game),
+    "is_open": lambda seen: seen.open_game is not None,
 }
 
 
 @dataclass
 class Table:
-    """A game in progress over gRPC."""
+    """A game in progress over gRPC, and the seat that looks at it; 0 stands for a spectator."""
 
     service: Service
     game: GameAtHand
     seen: game_pb2.Game
+    viewer: int
     violations: Faces = ()
 
     async def act(self, act: Act) -> None:
@@ -298,7 +306,7 @@ class Table:
                 await self.game.join(act.name, act.seat)
             case _:
                 await self._call(act)
-        self.seen = await self.game.see()
+        self.seen = await self.game.see(self.viewer)
 
     async def _take_turn(self, act: Act) -> None:
         request = ts.PlayTurnRequest(game_id=self.game.game_id, expected_revision=self.seen.revision)
@@ -356,13 +364,23 @@ class Table:
                 raise AssertionError(f"unknown action: {other}")
 
     async def see(self, refused: Faces) -> GameSeen:
-        game = await self.game.see()
+        game = await self.game.see(self.viewer)
         seats = [player.seat for player in game.players]
         racks = {str(seat): " ".join(faces_of((await self.game.see(seat)).rack)) for seat in seats}
-        return GameSeen(game, racks, await self._draws(), refused, self.violations)
+        return GameSeen(game, racks, await self._draws(), refused, self.violations, await self._open_game())
+
+    async def _open_game(self) -> game_pb2.Game | None:
+        """Returns the game as a caller without a token sees it; None if it shows them nothing."""
+        try:
+            return (await self.service.client.games.GetGame(gs.GetGameRequest(game_id=self.game.game_id))).game
+        except grpc.aio.AioRpcError as error:
+            if _reasons(error) != ("SPECTATORS_NOT_ALLOWED",):
+                raise
+            return None
 
     async def _draws(self) -> str:
-        history = await self.service.client.games.ListChanges(gs.ListChangesRequest(game_id=self.game.game_id))
+        request = gs.ListChangesRequest(game_id=self.game.game_id)
+        history = await self.service.client.games.ListChanges(request, metadata=self.game.as_seat(self.viewer))
         events = [event for change in history.changes for event in change.events]
         dealt = [event.round_started for event in events if event.HasField("round_started")]
         return " ".join(f"{draw.seat}:{FACE_OF[draw.tile]}" for draw in dealt[-1].draws) if dealt else ""
@@ -373,7 +391,8 @@ async def play(service: Service, question: LittleGame, options: Options) -> Game
     assert not await creation_problems(service, options)
     service.chance.coming = deque(question.shuffles)
     game = await _first(service, question, options)
-    table = Table(service, game, await game.see())
+    viewer = 1 if options.get("spectators") == "OFF" else 0
+    table = Table(service, game, await game.see(viewer), viewer)
     refused: Faces = ()
     for act in question.actions:
         assert not refused, f"before {act}: refused for {refused}"

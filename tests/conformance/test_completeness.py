@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from enum import Enum
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,7 @@ from support.conformance_cases import (
     option_value,
 )
 
+ROOT = Path(__file__).parents[2]
 SUITE = load()
 DEFAULTS = {field.name: getattr(Ruleset(), field.name) for field in fields(Ruleset)}
 PRESET = "preset"
@@ -63,6 +65,8 @@ OUTCOMES = {
     "score_never_melded": "decides points",
     "score_winner": "decides points",
     "racks_shown": "decides who sees the racks, and when",
+    "draft_visibility": "decides who sees the drafts of a turn",
+    "spectators": "decides who sees the game",
     "teams": "decides points",
     "match_end": "decides when a game ends",
     "match_winner": "decides who wins",
@@ -70,11 +74,12 @@ OUTCOMES = {
 """Options that make nothing legal or illegal: each value must lead to another outcome than some other value."""
 
 OF_THE_SERVICE = {
-    "hints": "what AnalysisService answers to a seat: tests/service/analysis/test_analysis.py",
-    "spectators": "what callers without a seat may see: tests/service/app/test_lobby.py",
-    "draft_visibility": "who sees the drafts of a turn: tests/service/app/test_drafts.py",
+    "hints": (
+        "tests/service/analysis/test_analysis.py::test_a_game_limits_the_hints_that_its_seats_may_request",
+        "tests/service/analysis/test_analysis.py::test_by_default_only_a_person_among_bots_gets_hints",
+    ),
 }
-"""Options that the engine does not read."""
+"""Options that change no game and no view of one, with the tests of all their values."""
 
 WIDEST = "allows what any other value does"
 NARROWEST = "allows nothing that any other value forbids"
@@ -207,10 +212,16 @@ def test_something_comes_out_differently_under_a_value(option: str, value: str) 
 @pytest.mark.parametrize(
     "exceptions", [OUTCOMES, OF_THE_SERVICE, NEVER_LEGAL_ALONE, NEVER_ILLEGAL_ALONE, SAME_AS_SABRA]
 )
-def test_exceptions_are_of_values_that_exist(exceptions: Mapping[str | tuple[str, str], str]) -> None:
+def test_exceptions_are_of_values_that_exist(exceptions: Mapping[str | tuple[str, str], object]) -> None:
     known = {*VALUES, *LEGALITY, *VALUES[PRESET]}
     assert set(exceptions) <= known
     assert all(exceptions.values())
+
+
+@pytest.mark.parametrize("test", [test for tests in OF_THE_SERVICE.values() for test in tests])
+def test_the_tests_of_options_of_the_service_exist(test: str) -> None:
+    file, name = test.split("::")
+    assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("preset", VALUES[PRESET])

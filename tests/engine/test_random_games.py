@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from engine.actions import Action, TimeOut
+from engine.actions import Action, StandIn, StartDueRound, TimeOut
 from engine.events import (
     AbortRequested,
     ClockStopped,
@@ -21,6 +21,7 @@ from engine.events import (
     PlayerResigned,
     PlayerReturned,
     RedealDemanded,
+    RematchCreated,
     RiverTileLaid,
     RoundEnded,
     SeatTokenRenewed,
@@ -107,6 +108,7 @@ class Recorder:
     def __call__(self, game: Game, events: tuple[Event, ...], action: Action | None) -> None:
         for event in events:
             self.met[type(event)] += 1
+            self.record_around(event)
             match event:
                 case TilesPlayed():
                     self.record_play(event)
@@ -118,14 +120,27 @@ class Recorder:
                     self.met[result.end] += 1
                 case ClockStopped(_, time_left_ms):
                     self.met["an empty bank"] += time_left_ms == 0
-                case GameEnded(abandoned=True):
-                    self.met["an abandoned game"] += 1
                 case _:
                     pass
         if isinstance(action, TimeOut):
             self.met["a time-out with a draft" if action.draft else "a time-out without a draft"] += 1
+        self.met["a round that starts by itself"] += isinstance(action, StartDueRound)
+        self.met["an action for an absent player"] += isinstance(action, StandIn)
+        self.met["a game with bots"] += any(player.bot for player in game.players)
         self.met["a draft played"] += [type(event) for event in events[:2]] == [TurnTimedOut, TilesPlayed]
         self.table = game.round.table if game.round else ()
+
+    def record_around(self, event: Event) -> None:
+        """Counts events of the lobby and of ends of games."""
+        match event:
+            case PlayerReadied(_, is_ready):
+                self.met["a player who is ready" if is_ready else "a player who is no longer ready"] += 1
+            case GameAborted(by_host):
+                self.met["an abort by votes"] += not by_host
+            case GameEnded(abandoned=True):
+                self.met["an abandoned game"] += 1
+            case _:
+                pass
 
     def record_play(self, event: TilesPlayed) -> None:
         new = [meld.tiles for meld in event.table]
@@ -160,7 +175,13 @@ MADE_OF = (
     "a time-out without a draft",
     "a vote for a claim",
     "a vote against a claim",
+    "a game with bots",
+    "a player who is no longer ready",
+    "a player who is ready",
+    "a round that starts by itself",
     "an abandoned game",
+    "an abort by votes",
+    "an action for an absent player",
     "an empty bank",
     ClockStopped,
     IllegalPlayShown,
@@ -168,13 +189,12 @@ MADE_OF = (
     PlayerKicked,
     PlayerAbsent,
     PlayerLeft,
-    PlayerReadied,
     PlayerResigned,
     PlayerReturned,
     RedealDemanded,
+    RematchCreated,
     RiverTileLaid,
     AbortRequested,
-    GameAborted,
     SeatTokenRenewed,
     TileDrawn,
     TilesDrawn,

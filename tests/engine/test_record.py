@@ -9,17 +9,28 @@ from pathlib import Path
 
 import pytest
 
-from engine.actions import AbortGame, PlayTiles, RenewSeatToken, StartNextRound, TimeOut
-from engine.events import RoundStarted
-from engine.game import HOST, Aborted, Finished, Game, Playing, RoundOver, round_of
+from engine.actions import (
+    AbortGame,
+    Action,
+    AnnounceRematch,
+    PlayTiles,
+    RenewSeatToken,
+    ReturnToSeat,
+    StartNextRound,
+    TimeOut,
+)
+from engine.events import PlayerAbsent, RoundStarted
+from engine.game import HOST, Aborted, Finished, Playing, RoundOver, round_of
 from engine.melds import ProposedMeld
 from engine.presets import PRESETS
-from engine.record import GameRecord, MoveKind, RecordError, record_of, replayed
+from engine.record import GameRecord, MoveKind, RecordedPlayer, RecordError, record_of, replayed
 from engine.record_review import to_review
 from engine.record_text import RecordTextError, format_record, parse_record
 from engine.ruleset import (
     SABRA,
     DealThreePairsReshuffle,
+    JokerRetrievalMode,
+    JokerRetrievalSameMeld,
     MatchEnd,
     TurnDraw,
     TurnInvalidSubmission,
@@ -30,6 +41,7 @@ from engine.solver import Budget, Objective, best_turn
 from engine.tiles import Tile
 from engine.turns import Applied, apply
 from support.random_play import ANALYSIS, Change, players_of, random_changes, random_ruleset, random_shuffle
+from support.records import comparable, recorded
 
 VARIANTS = {
     "River": replace(SABRA, turn_draw=TurnDraw.TWO_RIVER),
@@ -68,25 +80,11 @@ def played(name: str) -> tuple[Change, ...]:
     """Returns the first game of a sequence that has the moves that its rules are about."""
     first, ruleset, kinds = random.Random(name).randrange(1000), RULESETS[name], ABOUT.get(name, set())
     for seed in range(first, first + 500):
-        changes = tuple(random_changes(seed, players_of(ruleset, 1), ruleset))
+        game = random_changes(seed, players_of(ruleset, 1), ruleset)
+        changes = tuple(change for change in game if not isinstance(change.action, AnnounceRematch))
         if kinds <= {move.kind for move in recorded(changes).moves}:
             return changes
     raise AssertionError(f"no game has moves of all of {kinds}")
-
-
-def recorded(changes: tuple[Change, ...]) -> GameRecord:
-    return record_of((change.applied.game.revision, change.now_ms, change.applied.events) for change in changes)
-
-
-def comparable(game: Game) -> Game:
-    """Returns a game without what a record does not have: the lobby's marks, and the reasons of shown plays."""
-    players = tuple(replace(p, is_ready=False, is_host=False, wants_abort=False) for p in game.players)
-    game = replace(game, players=players)
-    if not isinstance(game.phase, Playing | RoundOver | Finished):
-        return game
-    shown = game.phase.round.shown_play
-    round_ = replace(game.phase.round, shown_play=shown and replace(shown, reasons=()))
-    return replace(game, phase=replace(game.phase, round=round_))
 
 
 @pytest.mark.parametrize("name", RULESETS)
@@ -203,6 +201,33 @@ def test_a_time_out_may_commit_a_draft() -> None:
     assert comparable(last.after) == comparable(changes[-1].applied.game)
 
 
+@pytest.mark.parametrize("action", [RenewSeatToken(1), AbortGame(1), ReturnToSeat(1)])
+def test_a_record_has_every_return_of_an_absent_player(action: Action) -> None:
+    changes = played_with_an_absent_player()
+    last = changes[-1]
+    returned = apply(last.applied.game, action, last.now_ms)
+    assert isinstance(returned, Applied)
+    assert not returned.game.player(1).stand_in
+    record = recorded((*changes, Change(action, last.now_ms, returned)))
+    assert record.moves[-1].kind is MoveKind.RETURN_TO_SEAT
+    *_, step = replayed(record)
+    assert comparable(step.after) == comparable(returned.game)
+
+
+def played_with_an_absent_player() -> tuple[Change, ...]:
+    """Returns a game of two rounds to the first absence of seat 1, before which it had no host."""
+    rules = replace(SABRA, absent_after_timeouts=1, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
+    for seed in range(100):
+        changes: list[Change] = []
+        for change in random_changes(seed, 3, rules):
+            changes.append(change)
+            if any(isinstance(event, PlayerAbsent) and event.seat == 1 for event in change.applied.events):
+                if not change.applied.game.player(1).is_host:
+                    return tuple(changes)
+                break
+    raise AssertionError("nobody was absent")
+
+
 # Review
 
 
@@ -230,6 +255,16 @@ def test_a_move_missed_what_the_best_turn_gains_beyond_it(name: str) -> None:
 
 
 # Text
+
+
+@pytest.mark.parametrize("mode", JokerRetrievalMode)
+@pytest.mark.parametrize("same_meld", JokerRetrievalSameMeld)
+def test_the_text_of_a_record_has_an_option_that_otherwise_follows_another(
+    mode: JokerRetrievalMode, same_meld: JokerRetrievalSameMeld
+) -> None:
+    ruleset = replace(SABRA, joker_retrieval_mode=mode, joker_retrieval_same_meld=same_meld)
+    record = GameRecord(ruleset, 0, (RecordedPlayer(1, "Ada"), RecordedPlayer(2, "Ben")), (), (), ())
+    assert parse_record(format_record(record)) == record
 
 
 @pytest.mark.parametrize("name", RULESETS)
@@ -440,9 +475,11 @@ def test_an_illegal_play_with_other_declarations_than_jokers_stays_illegal() -> 
     rules = RULESETS["claims"]
     odd = ProposedMeld((Tile(1), Tile(2), Tile(3)), None, (Tile(5),))
     for seed in range(200):
-        changes = list(islice(random_changes(seed, 2, rules), 8))
-        while not any(isinstance(event, RoundStarted) for event in changes[-1].applied.events):
+        changes = list(islice(random_changes(seed, 2, rules), 15))
+        while changes and not any(isinstance(event, RoundStarted) for event in changes[-1].applied.events):
             del changes[-1]
+        if not changes:
+            continue
         change = changes[-1]
         game = change.applied.game
         round_ = round_of(game)

@@ -5,7 +5,7 @@ from enum import Enum
 import pytest
 
 from engine.analysis import NEEDS_ANALYSIS, options_needing_analysis
-from engine.presets import PRESET_TEXTS, PRESETS
+from engine.presets import PRESET_TEXTS, PRESETS, chosen_options
 from engine.ruleset import (
     SABRA,
     ClockFlag,
@@ -405,3 +405,18 @@ def test_how_often_a_game_has_a_tile() -> None:
     by_players = chosen(geometry_jokers=0, geometry_jokers_per_player=1, players_max=3)
     assert by_players.copies_of(JOKER) == 3
     assert chosen(geometry_jokers=0).copies_of(JOKER) == 0
+
+
+@pytest.mark.parametrize("preset", Preset)
+@pytest.mark.parametrize("mode", JokerRetrievalMode)
+@pytest.mark.parametrize("same_meld", JokerRetrievalSameMeld)
+def test_the_chosen_options_of_a_ruleset_give_the_ruleset(
+    preset: Preset, mode: JokerRetrievalMode, same_meld: JokerRetrievalSameMeld
+) -> None:
+    ruleset = replace(PRESETS[preset], joker_retrieval_mode=mode, joker_retrieval_same_meld=same_meld)
+    chosen = {option: getattr(ruleset, option) for option in chosen_options(ruleset)}
+    assert with_options(PRESETS[preset], chosen) == ruleset
+
+
+def test_a_preset_has_no_chosen_options() -> None:
+    assert [preset for preset, ruleset in PRESETS.items() if chosen_options(ruleset)] == []

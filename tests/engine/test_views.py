@@ -87,7 +87,7 @@ TILE_FIELDS = {
 """The names of fields with tiles, in any dataclass of the engine."""
 
 
-CHANGES: tuple[Change, ...] = tuple(random_changes(49, 3, TWO_ROUNDS))
+CHANGES: tuple[Change, ...] = tuple(random_changes(32, 3, TWO_ROUNDS))
 """A game with default rules in which every possible event happens."""
 
 ARRANGED = (ProposedMeld((Tile(1), Tile(2), JOKER), MeldKind.RUN, (Tile(3),)), ProposedMeld((Tile(4),)))
@@ -398,4 +398,4 @@ def test_a_player_not_dealt_in_has_no_tiles() -> None:
     round_ = before.phase.round
     view = see(replace(before, phase=Playing(replace(round_, racks=round_.racks[:2]))), 3)
     assert view.rack == ()
-    assert view.players[2] == PlayerView(3, "Cleo", 0, has_melded=False, total_points=0, resigned=False)
+    assert view.players[2] == replace(see(before, 3).players[2], tile_count=0, has_melded=False)

@@ -32,8 +32,10 @@ from engine.actions import (
     StartNextRound,
     TimeOut,
 )
+from engine.deal import Shuffle
 from engine.drafts import Draft
 from engine.events import (
+    AbortRequested,
     ClockStopped,
     ErrorClaimed,
     Event,
@@ -44,6 +46,7 @@ from engine.events import (
     PlayerAbsent,
     PlayerResigned,
     PlayerReturned,
+    RematchCreated,
     RiverTileLaid,
     RoundEnded,
     RoundStarted,
@@ -65,11 +68,13 @@ from engine.game import (
     Drawn,
     Finished,
     Game,
+    Lobby,
     Open,
     Playing,
     Rack,
     Round,
     RoundEnd,
+    RoundOver,
     RoundResult,
     Step,
 )
@@ -94,6 +99,7 @@ from engine.ruleset import (
     ScoreBlockedPoints,
     ScoreNeverMelded,
     ScoreWinner,
+    StartBy,
     StartDrawDetermines,
     Teams,
     TurnDirection,
@@ -101,27 +107,35 @@ from engine.ruleset import (
     TurnPlayAfterDraw,
     TurnTimeoutClean,
     TurnTimeoutDirty,
+    WinCall,
 )
 from engine.table import ProposedTable
 from engine.tiles import JOKER, Tile
-from engine.turns import Applied, apply
+from engine.turns import Applied, apply, arrange, create_rematch
 from engine.views import see, see_event, sees_drafts
 from engine.violations import Refused
 from oracles.scores import expected_result, expected_winners, number_of
 from support.random_play import (
     ANALYSIS,
     has_right_to_redeal,
-    play_random_game,
     players_of,
+    random_changes,
     random_ruleset,
     random_shuffle,
 )
+from support.records import check_record
 
 HIDDEN_EVERY = 9
 """The interval, in changes, of comparing views with those of a game with other hidden tiles."""
 
 REFUSALS_EVERY = 7
-"""The interval, in changes, of trying illegal actions."""
+"""The interval, in changes, of trying illegal actions and drafts."""
+
+RECORD_EVERY = 10
+"""The interval, in games, of playing records again."""
+
+FULLEST_MS = 14 * 24 * 3600 * 1000
+"""Most time in a bank."""
 
 
 class Invariants:
@@ -147,8 +161,15 @@ class Invariants:
         check_results(game, events)
         check_host(before, game)
         check_abort(before, game, events)
+        check_votes(before, game, events)
+        check_end_of_game(before, game, events)
         self.check_absence(game, events)
         self.check_clocks(before, game, events)
+        if self.thorough or game.revision % REFUSALS_EVERY == 0:
+            check_refusals(game)
+            check_drafts(game)
+        if self.thorough or game.revision % HIDDEN_EVERY == 0 or isinstance(game.phase, RoundOver | Finished | Aborted):
+            check_views(game, events)
         round_ = game.round
         if round_ is None:
             return
@@ -163,10 +184,6 @@ class Invariants:
             check_turn(before, before.round, game, events)
         self.check_end_in_sight(game, round_, events)
         self.check_last_turns(before, game, events)
-        if self.thorough or game.revision % HIDDEN_EVERY == 0:
-            check_views(game, events)
-        if self.thorough or game.revision % REFUSALS_EVERY == 0:
-            check_refusals(game)
 
     def check_end_in_sight(self, game: Game, round_: Round, events: tuple[Event, ...]) -> None:
         """Checks that a bounded measure decreases from turn to turn, so that a round ends."""
@@ -215,10 +232,9 @@ class Invariants:
         assert {p.seat: p.stand_in for p in game.players if p.stand_in} == self.absent, "others are absent"
         assert all(p.timeouts_in_a_row == self.timeouts[p.seat] for p in game.players), "time-outs are miscounted"
         if ruleset.absent_after_timeouts and ruleset.absent_action is not AbsentAction.OFF:
-            late = [seat for seat in game.active_seats if self.timeouts[seat] >= ruleset.absent_after_timeouts]
+            late = [seat for seat in people(game) if self.timeouts[seat] >= ruleset.absent_after_timeouts]
             assert set(late) <= set(self.absent), f"seats {late} are absent and nothing follows"
-        someone_is_here = not self.absent or set(game.active_seats) != set(self.absent)
-        assert someone_is_here or isinstance(game.phase, Finished), "all are absent and the game goes on"
+        check_abandoned(game, self.absent)
 
     def check_clocks(self, before: Game | None, game: Game, events: tuple[Event, ...]) -> None:
         """Checks the banks of time, and each deadline: the turn's limit or the bank, whichever is less."""
@@ -234,15 +250,17 @@ class Invariants:
                 case ClockStopped(seat, left):
                     assert turn, "a clock stopped that did not run"
                     assert seat == turn.seat, f"the clock of seat {seat} stopped in the turn of seat {turn.seat}"
-                    used = self.banks[seat] + ruleset.clock_increment_seconds * 1000 - left
-                    assert 0 <= used <= lengths[seat], f"seat {seat} used {used} ms"
+                    bank, increment = self.banks[seat], ruleset.clock_increment_seconds * 1000
+                    most, least = (min(bank - used + increment, FULLEST_MS) for used in (0, lengths[seat]))
+                    assert least <= left <= most, f"seat {seat} has {left} ms left of {bank}"
                     self.banks[seat] = left
                     for start in starts:
                         assert start.deadline_ms is not None, "a turn without a deadline"
                         assert turn.deadline_ms is not None, "a turn without a deadline"
                         now = start.deadline_ms - min(self.banks[start.seat], limit or self.banks[start.seat])
                         took = now - (turn.deadline_ms - lengths[seat])
-                        assert used == min(took, lengths[seat]), f"{used} ms were counted for {took} ms"
+                        counted = min(bank - min(took, lengths[seat]) + increment, FULLEST_MS)
+                        assert left == counted, f"{left} ms are left of {bank} ms after {took} ms"
                 case TurnTimedOut(seat) if ruleset.clock_flag is ClockFlag.RESIGN and seat in lengths:
                     is_empty = self.banks[seat] == lengths[seat]
                     assert not is_empty or PlayerResigned(seat) in events, f"the bank of seat {seat} is empty"
@@ -272,6 +290,24 @@ class Invariants:
                     pass
 
 
+def people(game: Game) -> set[int]:
+    """Returns the seats of the people who have not resigned."""
+    return {player.seat for player in game.players if not (player.bot or player.resigned)}
+
+
+def sides(game: Game) -> set[int]:
+    """Returns the sides that are left: pairs or seats."""
+    return {seat % 2 if game.ruleset.teams is Teams.PAIRS else seat for seat in game.active_seats}
+
+
+def check_abandoned(game: Game, absent: Mapping[int, BotLevel]) -> None:
+    """Checks that a game of several sides ends as abandoned exactly when all people are absent."""
+    all_are_absent = bool(people(game)) and people(game) <= set(absent)
+    is_abandoned = isinstance(game.phase, Finished) and game.phase.abandoned
+    assert is_abandoned == (all_are_absent and len(sides(game)) > 1), "the game goes on without people, or ended early"
+    assert set(absent) <= people(game), "a bot or a player who has resigned is absent"
+
+
 def check_host(before: Game | None, game: Game) -> None:
     """Checks that one player at most is the host, and that a person follows a host who leaves."""
     assert sum(player.is_host for player in game.players) <= 1, "there are two hosts"
@@ -282,14 +318,45 @@ def check_host(before: Game | None, game: Game) -> None:
 
 def check_abort(before: Game | None, game: Game, events: tuple[Event, ...]) -> None:
     """Checks that an aborted game stays as it was, and that either the host or all people have aborted it."""
-    if not isinstance(game.phase, Aborted):
+    aborted = next((event for event in events if isinstance(event, GameAborted)), None)
+    assert (aborted is not None) == (isinstance(game.phase, Aborted) and not game.rematch_game_id), "not aborted"
+    if aborted is None:
         return
     assert before is not None, "no game was aborted"
     assert (game.round, game.results) == (before.round, before.results), "aborting changed the round or the score"
-    people = [player for player in game.players if not player.bot and not player.resigned]
-    by_host = any(isinstance(event, GameAborted) and event.by_host for event in events)
-    assert by_host or all(player.wants_abort for player in people), "not all people wanted to abort the game"
-    assert not (by_host and game.results), "the host aborted the game after a round"
+    present = [player for player in game.players if player.seat in people(game) and not player.stand_in]
+    assert aborted.by_host or all(player.wants_abort for player in present), "not all people wanted to abort the game"
+    assert not (aborted.by_host and game.results), "the host aborted the game after a round"
+
+
+def check_votes(before: Game | None, game: Game, events: tuple[Event, ...]) -> None:
+    """Checks that a vote to abort the game lasts until the end of the round, and that nothing else is a vote."""
+    voted = {player.seat for player in before.players if player.wants_abort} if before else set()
+    for event in events:
+        match event:
+            case AbortRequested(seat):
+                voted.add(seat)
+            case RoundEnded():
+                voted.clear()
+            case _:
+                pass
+    assert {player.seat for player in game.players if player.wants_abort} == voted, "others want to abort the game"
+
+
+def check_end_of_game(before: Game | None, game: Game, events: tuple[Event, ...]) -> None:
+    """Checks that a game that is over changes only by the announcement of its rematch, with the same seats."""
+    if before is None or not isinstance(before.phase, Finished | Aborted):
+        assert not game.rematch_game_id, "a game that is not over has a rematch"
+        return
+    assert isinstance(game.phase, Finished | Aborted), "a game that is over goes on"
+    assert events == (RematchCreated(game.rematch_game_id),), "a game that is over changed"
+    assert not before.rematch_game_id, "a game has two rematches"
+    unchanged = replace(game, revision=before.revision, phase=replace(game.phase, rematch_game_id=""))
+    assert unchanged == before, "the announcement of a rematch changed the game"
+    rematch = create_rematch(game).game
+    seats = [(player.seat, player.name, player.bot, player.is_host) for player in rematch.players]
+    assert seats == [(player.seat, player.name, player.bot, player.is_host) for player in game.players], "other seats"
+    assert rematch.ruleset == game.ruleset, "the rematch has other rules"
 
 
 def last_turns(before: Game, game: Game) -> tuple[int, ...]:
@@ -313,15 +380,21 @@ def may_go_on_for_ever(ruleset: Ruleset, round_: Round, event: Event) -> bool:
 def play_checked_game(
     seed: int, ruleset: Ruleset | None = None, *, thorough: bool = False
 ) -> tuple[tuple[Event, ...], ...]:
-    """Plays a random game and checks all invariants.
+    """Plays a random game and checks all invariants, and for one game in ten its record.
 
     The seed determines the number of players, and the ruleset unless it is given."""
     ruleset = random_ruleset(random.Random(seed), with_analysis=True) if ruleset is None else ruleset
+    invariants, changes = Invariants(thorough=thorough), []
     try:
-        return play_random_game(seed, players_of(ruleset, seed), ruleset, Invariants(thorough=thorough))
+        for change in random_changes(seed, players_of(ruleset, seed), ruleset):
+            invariants(change.applied.game, change.applied.events, change.action)
+            changes.append(change)
+        if thorough or seed % RECORD_EVERY == 0:
+            check_record(changes)
     except Exception as error:
         error.add_note(f"in the random game of seed {seed}")
         raise
+    return tuple(change.applied.events for change in changes)
 
 
 def check_tiles(round_: Round, ruleset: Ruleset) -> None:
@@ -685,9 +758,8 @@ def check_results(game: Game, events: tuple[Event, ...]) -> None:
                 assert winners == expected_winners(game), "others won the game"
             case GameEnded(winners, abandoned=abandoned):
                 assert winners or (abandoned and not game.results), "a game ended without a winner"
-                pairs = game.ruleset.teams is Teams.PAIRS
-                sides = {seat % 2 if pairs else seat for seat in game.active_seats}
-                assert abandoned != (len(sides) == 1), "the game ended for another reason"
+                left_to_bots = not people(game)
+                assert abandoned != (len(sides(game)) == 1 or left_to_bots), "the game ended for another reason"
                 assert set(winners) <= set(game.active_seats), "someone won who had resigned"
             case _:
                 pass
@@ -735,9 +807,7 @@ def check_end(result: RoundResult, game: Game) -> None:
             assert not game.round.pool, "the round is blocked though the pool has tiles"
         case RoundEnd.RESIGNED:
             assert not empty, "someone went out and the round ended by resigning"
-            assert len({seat % 2 if game.ruleset.teams is Teams.PAIRS else seat for seat in game.active_seats}) == 1, (
-                "the round ended by resigning and several are left"
-            )
+            assert len(sides(game)) == 1, "the round ended by resigning and several are left"
 
 
 def sums_to_zero(result: RoundResult, ruleset: Ruleset) -> bool:
@@ -767,14 +837,23 @@ def with_other_hidden_tiles(game: Game, seat: int | None, rng: random.Random) ->
     """Returns a game that looks the same to a seat.
 
     The tiles of the pool and of other racks are exchanged, and the step of the player to move differs."""
-    if not isinstance(game.phase, Playing):
+    if isinstance(game.phase, Lobby) or game.phase.round is None:
         return game
     round_ = game.phase.round
     racks, pool = shuffle_hidden(round_.racks, round_.pool, seat, rng)
     if round_.turn.seat != seat:
         round_ = replace(round_, step=with_other_step(round_.step, rng))
     declined = tuple(rack.seat for rack in racks if rng.random() < 0.5)
-    return replace(game, phase=Playing(replace(round_, racks=racks, pool=pool, declined=declined)))
+    phase = replace(game.phase, round=replace(round_, racks=racks, pool=pool, declined=declined))
+    return replace(game, phase=phase, results=tuple(with_other_racks(result, rng) for result in game.results))
+
+
+def with_other_racks(result: RoundResult, rng: random.Random) -> RoundResult:
+    """Returns a result that looks the same, with other racks and another pool unless they are open."""
+    if result.is_open:
+        return result
+    racks, pool = shuffle_hidden(result.racks, result.pool, None, rng)
+    return replace(result, racks=racks, pool=pool)
 
 
 def random_draft(game: Game, rng: random.Random) -> Draft | None:
@@ -822,6 +901,8 @@ def with_other_tiles(event: Event, seat: int | None, rng: random.Random) -> Even
             return replace(event, tile=Tile(tile % JOKER + 1))
         case TilesOffered(drawer, (first, second)) if drawer != seat:
             return replace(event, tiles=(Tile(second % JOKER + 1), Tile(first % JOKER + 1)))
+        case RoundEnded(result):
+            return replace(event, result=with_other_racks(result, rng))
         case TilesDrawn(drawer, tiles) | TurnTimedOut(drawer, tiles) | TurnPenalised(drawer, tiles) if drawer != seat:
             return replace(event, tiles=tuple(Tile(tile % JOKER + 1) for tile in tiles))
         case _:
@@ -846,9 +927,13 @@ def check_refusals(game: Game) -> None:
 
 def illegal_actions(game: Game) -> Iterator[Action]:
     """Yields actions that are illegal in a running game or after its end, in any position."""
-    round_ = game.round
-    assert round_ is not None, "the game is in the lobby"
     shuffle = random_shuffle(game.ruleset, random.Random(0), len(game.active_seats))
+    if game.rematch_game_id:
+        return
+    if game.round is None:
+        yield from illegal_actions_without_round(game, shuffle)
+        return
+    round_ = game.round
     table = tuple(ProposedMeld(meld.tiles, meld.kind) for meld in round_.table)
     yield Join("Zoë")
     yield Leave(1)
@@ -880,6 +965,53 @@ def illegal_actions(game: Game) -> Iterator[Action]:
     yield from illegal_turns(round_, table)
     plays = tuple(illegal_plays(round_, table))
     yield plays[game.revision % len(plays)]
+
+
+def illegal_actions_without_round(game: Game, shuffle: Shuffle) -> Iterator[Action]:
+    """Yields actions that are illegal in the lobby, or after it was aborted."""
+    if isinstance(game.phase, Lobby):
+        yield AnnounceRematch("0" * 32)
+        yield from (KickPlayer(HOST, seat) for seat in set(range(1, 7)) - {player.seat for player in game.players})
+        if len(game.players) < game.ruleset.players_min:
+            yield StartGame(HOST, shuffle)
+    else:
+        yield from (AbortGame(HOST), RenewSeatToken(HOST), Join("Zoë"))
+    for player in game.players:
+        seat = player.seat
+        yield from (Join(player.name), Join("Zoë", seat=seat), ReturnToSeat(seat), StandIn(DrawTile(seat)))
+        yield from (DrawTile(seat), Pass(seat), PlayTiles(seat, ()), LayOnRiver(seat, JOKER), Resign(seat))
+        yield from (StartNextRound(seat, shuffle), RequestRedeal(seat, shuffle), ClaimError(seat, 1, agrees=True))
+        if not player.is_host:
+            yield from (AbortGame(seat), KickPlayer(seat, seat))
+        is_unready = game.ruleset.start_by is StartBy.ALL_READY and not all(p.is_ready for p in game.players)
+        if is_unready or (game.ruleset.start_by is StartBy.HOST and not player.is_host):
+            yield StartGame(seat, shuffle)
+
+
+def check_drafts(game: Game) -> None:
+    """Checks which drafts are accepted: in a turn, by its player, without tiles that the player does not have."""
+    if not isinstance(game.phase, Playing):
+        for player in game.players:
+            assert isinstance(arrange(game, player.seat, (), 0), Refused), "a draft without a turn"
+        return
+    round_ = game.phase.round
+    seat, table = round_.turn.seat, tuple(ProposedMeld(meld.tiles) for meld in round_.table)
+    rack = round_.rack(seat).tiles
+    for other in (other for other in game.active_seats if other != seat):
+        assert isinstance(arrange(game, other, table, 0), Refused), "a draft in another player's turn"
+    drafts = (table, (*table, ProposedMeld(rack)), table[1:], (ProposedMeld(rack[:1]), *table))
+    for draft in drafts:
+        arranged = arrange(game, seat, draft, 0)
+        assert isinstance(arranged, Refused) == isinstance(round_.step, Choosing), "a draft of own tiles was refused"
+        if isinstance(arranged, Draft):
+            assert (arranged.seat, arranged.turn_revision) == (seat, round_.turn.revision), "a draft of another turn"
+            played = apply(game, PlayTiles(seat, draft), 0, ANALYSIS)
+            is_legal = isinstance(played, Applied) and not played.violations
+            must_call = game.ruleset.win_call is WinCall.REQUIRED
+            assert arranged.is_legal == is_legal or must_call, "a draft is not legal as the play of it"
+    foreign = next((tile for tile in round_.pool if tile not in rack and tile not in round_.river), None)
+    if foreign is not None:
+        assert isinstance(arrange(game, seat, (*table, ProposedMeld((foreign,))), 0), Refused), "a draft shows the pool"
 
 
 def illegal_turns(round_: Round, table: tuple[ProposedMeld, ...]) -> Iterator[Action]:

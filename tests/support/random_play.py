@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 from engine.actions import (
     AbortGame,
     Action,
+    AnnounceRematch,
     ClaimError,
     DrawTile,
     Join,
@@ -43,6 +44,7 @@ from engine.events import Event
 from engine.game import (
     HOST,
     Aborted,
+    BotLevel,
     Choosing,
     Drawn,
     Finished,
@@ -90,6 +92,9 @@ BUDGET = Budget(nodes=20_000, change_nodes=0)
 MAX_CHANGES = 20_000
 """More changes than any random game has. A game that reaches this number never ends."""
 
+THOUGHTS_MS = (0, 1, 1000, 1000, 1000, 3000, 20_000)
+"""How long random players take for an action."""
+
 NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eli", "Fay")
 
 
@@ -112,10 +117,12 @@ def random_shuffle(ruleset: Ruleset, rng: random.Random, players: int = 2) -> Sh
 
 
 class RandomPlayers:
-    """The players of a game."""
+    """The players of a game. In some games, some of them often let their time run out, or want to abort the game."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
+        self.slow = {seat for seat in range(1, len(NAMES) + 1) if rng.random() < 0.15}
+        self.around = 0.1 if rng.random() < 0.05 else 0.006
 
     def action(self, game: Game) -> Action:
         """Returns an action in a running game, mostly a play or a draw of the player to move.
@@ -127,13 +134,15 @@ class RandomPlayers:
             case Playing(round_):
                 if rng.random() < 0.0015:
                     return Resign(rng.choice(game.active_seats))
-                if rng.random() < 0.006:
+                if rng.random() < self.around:
                     return self._around_the_game(game)
                 return self._of_absent(game, self._of_others(game, round_) or self._turn(game, round_))
             case RoundOver(_, next_round_ms):
                 seat = rng.choice(game.active_seats)
                 if rng.random() < 0.03:
                     return Resign(seat)
+                if rng.random() < 0.1:
+                    return self._around_the_game(game)
                 if game.player(seat).stand_in and rng.random() < 0.5:
                     return ReturnToSeat(seat)
                 shuffle = random_shuffle(game.ruleset, rng, len(game.active_seats))
@@ -152,11 +161,13 @@ class RandomPlayers:
         return action if number < 0.2 else StandIn(action)
 
     def _around_the_game(self, game: Game) -> Action:
-        """Returns the renewal of a token, a vote to abort the game, or rarely the host's call to abort it."""
-        seat, share = self.rng.choice(game.active_seats), self.rng.random()
-        if share < 0.05 and not game.results:
-            return AbortGame(HOST)
-        return AbortGame(game.active_seats[-1]) if share < 0.5 else RenewSeatToken(seat)
+        """Returns the renewal of a token, a person's vote to abort the game, or rarely the host's call to abort it."""
+        people = [player.seat for player in game.players if not (player.bot or player.resigned)]
+        seat, share = self.rng.choice([*people, HOST]), self.rng.random()
+        is_hosts_call = seat in (HOST, game.host_seat) and not game.results
+        if is_hosts_call:
+            return AbortGame(seat) if share < 0.03 else RenewSeatToken(seat)
+        return RenewSeatToken(seat) if share < 0.4 or seat == HOST else AbortGame(seat)
 
     def _of_others(self, game: Game, round_: Round) -> Action | None:
         """Returns an action of a player whose turn it is not."""
@@ -175,7 +186,8 @@ class RandomPlayers:
     def _turn(self, game: Game, round_: Round) -> Action:
         """Returns an action of the player to move."""
         seat, rng, is_timed = round_.turn.seat, self.rng, round_.turn.deadline_ms is not None
-        if is_timed and rng.random() < 0.03:
+        is_slow = seat in self.slow and not game.player(seat).played_by
+        if is_timed and rng.random() < (0.5 if is_slow else 0.03):
             return TimeOut(None if rng.random() < 0.5 else self._draft(game, round_))
         if isinstance(round_.step, Choosing):
             return LayOnRiver(seat, rng.choice(round_.step.tiles))
@@ -266,12 +278,12 @@ def is_meant_to_be_illegal(action: Action) -> bool:
     return isinstance(action, PlayTiles) and any(len(meld.tiles) < 3 for meld in action.table)
 
 
-def time_of(game: Game, action: Action, now_ms: int) -> int:
-    """Returns the time of an action: after the time at which it is due, otherwise a second later and not too late."""
+def time_of(game: Game, action: Action, now_ms: int, thought_ms: int = 1000) -> int:
+    """Returns the time of an action: after the time at which it is due, otherwise `thought_ms` later or when due."""
     due = due_ms(game)
     if isinstance(action, TimeOut | StartDueRound):
         return (due or 0) + 1
-    return now_ms + 1000 if due is None else min(now_ms + 1000, due)
+    return now_ms + thought_ms if due is None else min(now_ms + thought_ms, due)
 
 
 # Rulesets
@@ -287,7 +299,7 @@ NUMBERS: Mapping[str, Sequence[int]] = {
     "contract_points": (0, 10, 1000),
     "absent_after_timeouts": (0, 1, 2, 3),
     "round_pause_seconds": (0, 1, 30),
-    "clock_total_seconds": (0, 5, 60),
+    "clock_total_seconds": (0, 5, 60, 1_209_600),
     "clock_increment_seconds": (0, 2, 10),
 }
 """The values of options in random rulesets."""
@@ -376,9 +388,14 @@ def random_changes(seed: int, players: int, ruleset: Ruleset) -> Iterator[Change
     lobby = iter(_lobby(players, ruleset, rng))
     while not isinstance(applied.game.phase, Finished | Aborted):
         action = next(lobby, None) or everyone.action(applied.game)
-        now_ms = time_of(applied.game, action, now_ms)
+        now_ms = time_of(applied.game, action, now_ms, rng.choice(THOUGHTS_MS))
         applied = _apply(applied.game, action, now_ms)
         yield Change(action, now_ms, applied)
+        if applied.game.revision > MAX_CHANGES:
+            raise AssertionError(f"the game has not ended after {MAX_CHANGES} changes")
+    if rng.random() < 0.5:
+        action = AnnounceRematch(f"{seed:032x}")
+        yield Change(action, now_ms, _apply(applied.game, action, now_ms))
 
 
 def play_random_game(
@@ -389,22 +406,32 @@ def play_random_game(
     for change in random_changes(seed, players, ruleset):
         check(change.applied.game, change.applied.events, change.action)
         history.append(change.applied.events)
-        if len(history) > MAX_CHANGES:
-            raise AssertionError(f"the game has not ended after {MAX_CHANGES} changes")
     return tuple(history)
 
 
 def _lobby(players: int, ruleset: Ruleset, rng: random.Random) -> tuple[Action, ...]:
-    """Returns the actions of the lobby: players join, sometimes one goes, all are ready, and the game starts."""
-    actions: list[Action] = [Join(name, seat=seat, is_host=seat == 1) for seat, name in enumerate(NAMES[:players], 1)]
+    """Returns the actions of the lobby: players and bots join, some go or change their mind, and the game starts."""
+    has_bots = rng.random() < 0.25
+    actions: list[Action] = [Join(NAMES[0], seat=1, is_host=True)]
+    actions += (Join(name, _level(rng, has_bots), seat) for seat, name in enumerate(NAMES[1:players], 2))
     rng.shuffle(actions)
     if rng.random() < 0.6:
         seat = 1 if rng.random() < 0.5 else rng.randint(1, players)
         actions += (Leave(seat) if rng.random() < 0.5 else KickPlayer(HOST, seat), Join("Zoe"))
+    if rng.random() < 0.1:
+        actions.append(RenewSeatToken(rng.randint(HOST, players)))
+    people = [action.seat for action in actions if isinstance(action, Join) and action.seat and not action.bot]
+    if rng.random() < 0.2:
+        actions += (SetReady(rng.choice(people), is_ready=rng.random() < 0.5) for _ in range(3))
     if ruleset.start_by is StartBy.ALL_READY:
         actions += (SetReady(seat, is_ready=True) for seat in range(1, players + 1))
     starter = HOST if ruleset.start_by is StartBy.HOST else rng.randint(1, players)
-    return (*actions, StartGame(starter, random_shuffle(ruleset, rng, players)))
+    start = StartGame(starter, random_shuffle(ruleset, rng, players))
+    return (*actions, start if rng.random() < 0.99 else AbortGame(HOST))
+
+
+def _level(rng: random.Random, has_bots: bool) -> BotLevel | None:
+    return rng.choice((None, *BotLevel)) if has_bots else None
 
 
 def _apply(game: Game, action: Action, now_ms: int) -> Applied:

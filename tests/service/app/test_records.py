@@ -44,6 +44,8 @@ from support.harness import (
 from support.random_play import random_changes
 
 TWO_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2, turn_time_limit_seconds=0)
+SEED = 40
+"""A random game of people who are present to its end, which has no rematch."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -58,7 +60,7 @@ async def client(store: MemoryStore) -> AsyncIterator[Client]:
 
 
 async def put_history(
-    store: MemoryStore, client: Client, ruleset: Ruleset = TWO_ROUNDS, seed: int = 3, until: int | None = None
+    store: MemoryStore, client: Client, ruleset: Ruleset = TWO_ROUNDS, seed: int = SEED, until: int | None = None
 ) -> GameAtHand:
     """Stores a random game, or its changes up to one, and returns it."""
     changes = list(random_changes(seed, 3, ruleset))[:until]
@@ -103,7 +105,7 @@ TO_READ = "an earlier revision needs all changes up to it; send revision 0 for t
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_game_at_a_revision_is_as_its_callers_saw_it_then(store: MemoryStore, client: Client) -> None:
-    last = len(list(random_changes(3, 3, TWO_ROUNDS)))
+    last = len(list(random_changes(SEED, 3, TWO_ROUNDS)))
     whole = await put_history(store, client)
     for revision in (1, 3, 5, 6, last // 2, last - 1, last):
         then = await put_history(store, client, until=revision)
@@ -182,7 +184,7 @@ async def test_a_game_at_a_revision_has_its_visibility_and_labels_and_nothing_of
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_exported_game_is_the_game_in_both_forms(store: MemoryStore, client: Client) -> None:
     game = await put_history(store, client)
-    changes = list(random_changes(3, 3, TWO_ROUNDS))
+    changes = list(random_changes(SEED, 3, TWO_ROUNDS))
     expected = record_of(
         (change.applied.game.revision, START_MS + number * 1000, change.applied.events)
         for number, change in enumerate(changes)
@@ -231,7 +233,7 @@ async def test_only_games_that_have_ended_and_show_their_racks_are_exported(
 @pytest.mark.asyncio(loop_scope="module")
 async def test_racks_are_seen_when_the_option_says(store: MemoryStore, client: Client, shown: RacksShown) -> None:
     rules = replace(TWO_ROUNDS, racks_shown=shown)
-    changes = list(random_changes(3, 3, rules))
+    changes = list(random_changes(SEED, 3, rules))
     over = next(i for i, change in enumerate(changes, 1) if len(change.applied.game.results) == 1)
     between, whole = await put_history(store, client, rules, until=over), await put_history(store, client, rules)
     for game, is_over in ((between, False), (whole, True)):

@@ -371,6 +371,7 @@ async def test_metrics_tell_calls_latencies_and_games(monkeypatch: pytest.Monkey
         "playing": 1,
         "round_over": 0,
         "finished": 0,
+        "aborted": 0,
     }
     assert found["rummikub_store_up",] == 1
 

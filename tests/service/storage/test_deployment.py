@@ -12,8 +12,6 @@ from structlog.testing import capture_logs
 
 from load.servers import free_port
 from service.errors import StoreUnavailable
-from service.storage.base import GameState
-from service.storage.redis import DEADLINES, PROBE, SECRET
 from service.storage.redis_deployment import CLUSTER, UNGUARDED
 from support.harness import (
     RedisServer,
@@ -27,8 +25,14 @@ from support.harness import (
 
 THIRDS = ((0, 5_460), (5_461, 10_922), (10_923, 16_383))
 """The slots of each node of a three-node cluster."""
-KEYS = (SECRET, PROBE, DEADLINES, *(f"rummikub:games:{state.value}" for state in GameState))
-"""Keys that every server uses, independent of its games."""
+STATES = ("lobby", "playing", "round_over", "finished", "aborted")
+KEYS = (
+    *("rummikub:secret", "rummikub:probe", "rummikub:deadlines", "rummikub:name:", "rummikub:open:"),
+    *(f"rummikub:{kind}:{state}" for kind in ("games", "public") for state in STATES),
+    *(f"rummikub:{{}}:{part}" for part in ("game", "requests", "events", "draft", "presence")),
+)
+"""Keys that every server uses, and the kinds of keys and channels of games, all with an empty name or id."""
+CHANNELS = tuple(f"rummikub:{{}}:{part}" for part in ("changed", "drafted", "seen"))
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
@@ -103,14 +107,30 @@ async def test_a_cluster_node_without_info_rights_is_not_healthy(slots: tuple[in
 # Keys
 
 
-@pytest.mark.parametrize("missing", KEYS)
-async def test_a_store_with_an_unusable_key_is_not_healthy(missing: str) -> None:
+async def test_a_store_is_healthy_exactly_with_rights_to_every_key_and_channel() -> None:
     with running_redis() as server:
-        forbid(server, "resetkeys", *(f"~{key}" for key in KEYS))
-        assert await ping(server.url) == []
-        forbid(server, "resetkeys", *(f"~{key}" for key in KEYS if key != missing))
-        with pytest.raises(StoreUnavailable):
-            await ping(server.url)
+        for kind, prefix, names in (("resetkeys", "~", KEYS), ("resetchannels", "&", CHANNELS)):
+            forbid(server, kind, *(prefix + name for name in names))
+            assert await ping(server.url) == []
+            for missing in names:
+                forbid(server, kind, *(prefix + name for name in names if name != missing))
+                with pytest.raises(StoreUnavailable, match="NoPermission"):
+                    await ping(server.url)
+            forbid(server, kind, f"{prefix}*")
+
+
+async def test_a_server_without_rights_to_a_key_is_not_serving() -> None:
+    with running_redis() as server:
+        forbid(server, "resetkeys", "~rummikub:{*")
+        async with server_process({"RUMMIKUB_REDIS_URL": server.url}) as process:
+            assert await health(process.target) == NOT_SERVING
+            forbid(server, "resetkeys", "~rummikub:*")
+            async with grpc.aio.insecure_channel(process.target) as channel:
+                watched = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=30)
+                async for answer in watched:
+                    if answer.status != NOT_SERVING:
+                        break
+            assert await health(process.target) != NOT_SERVING
 
 
 # Replicas

@@ -448,11 +448,12 @@ async def test_a_game_created_between_pages_shifts_none_of_them(store: GameStore
 
 async def test_a_game_is_listed_and_counted_only_under_its_state(store: GameStore) -> None:
     records = await started_game(store)
+    none = dict.fromkeys(GameState, 0)
     await store.index(records[0])
-    assert await store.count() == {**dict.fromkeys(GameState, 0), GameState.LOBBY: 1}
+    assert await store.count() == {**none, GameState.LOBBY: 1}
     await store.index(records[-1])
     await store.index(records[-1])
-    assert await store.count() == {**dict.fromkeys(GameState, 0), GameState.PLAYING: 1}
+    assert await store.count() == {**none, GameState.PLAYING: 1}
     assert await listed(store, GameState.LOBBY) == []
     assert await listed(store, GameState.PLAYING) == [GAME]
 
