@@ -9,13 +9,16 @@ import pytest
 
 from engine.events import (
     AbortRequested,
+    ClockStopped,
     ErrorClaimed,
     Event,
     GameAborted,
     GameEnded,
     IllegalPlayShown,
+    PlayerAbsent,
     PlayerJoined,
     PlayerKicked,
+    PlayerReturned,
     RiverTileLaid,
     RoundEnded,
     TileDrawn,
@@ -27,7 +30,7 @@ from engine.events import (
     TurnPenalised,
     TurnTimedOut,
 )
-from engine.game import Game, RoundResult, round_of
+from engine.game import BotLevel, Game, RoundResult, round_of
 from engine.presets import PRESETS
 from engine.replay import advance
 from engine.ruleset import (
@@ -62,6 +65,8 @@ RIVER = replace(TIMED, turn_draw=TurnDraw.TWO_RIVER)
 UNTIL_PLAYABLE = replace(TIMED, turn_draw=TurnDraw.UNTIL_PLAYABLE)
 PLAYS_ON = replace(TIMED, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES)
 PENALISED = PRESETS[Preset.GUIDE_B]
+ABSENT = replace(ROUNDS, absent_after_timeouts=1)
+CLOCKED = replace(ROUNDS, clock_total_seconds=60, clock_increment_seconds=5)
 CLAIMED = replace(TIMED, turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM)
 
 
@@ -149,6 +154,11 @@ def ended_early(game: Game, events: tuple[Event, ...]) -> tuple[Event, ...]:
     return (*events, GameEnded(game.active_seats[:1])) if is_over else events
 
 
+def without(kind: type) -> Corruption:
+    """Leaves out every event of a type."""
+    return lambda _, events: tuple(event for event in events if not isinstance(event, kind))
+
+
 CORRUPTIONS: dict[str, tuple[Ruleset, Corruption]] = {
     **{
         f"{kind.__name__} by another seat": (ruleset, by_another(kind))
@@ -162,6 +172,9 @@ CORRUPTIONS: dict[str, tuple[Ruleset, Corruption]] = {
             TurnTimedOut: TIMED,
             TurnPenalised: PENALISED,
             IllegalPlayShown: CLAIMED,
+            PlayerAbsent: ABSENT,
+            PlayerReturned: ABSENT,
+            ClockStopped: CLOCKED,
         }.items()
     },
     "a vote on an own play": (
@@ -194,6 +207,32 @@ CORRUPTIONS: dict[str, tuple[Ruleset, Corruption]] = {
         each(PlayerKicked, lambda _, event: replace(event, new_host=None)),
     ),
     "an abort without votes": (SABRA, each(AbortRequested, lambda _, __: GameAborted(by_host=False))),
+    "a player who is not absent after the last time-out": (ABSENT, without(PlayerAbsent)),
+    "a player who is absent too early": (
+        replace(ABSENT, absent_after_timeouts=2),
+        lambda _, events: (
+            *events,
+            *(PlayerAbsent(event.seat, BotLevel.EASY) for event in events if isinstance(event, TurnTimedOut)),
+        ),
+    ),
+    "another bot for an absent player": (
+        ABSENT,
+        each(PlayerAbsent, lambda _, event: replace(event, stand_in=BotLevel.HARD)),
+    ),
+    "a return that is left out": (ABSENT, without(PlayerReturned)),
+    "an abandoned game that has a winner": (
+        ABSENT,
+        each(GameEnded, lambda _, event: replace(event, abandoned=False) if event.abandoned else event),
+    ),
+    "an end of a game that is not abandoned": (
+        ABSENT,
+        each(GameEnded, lambda _, event: replace(event, abandoned=not event.abandoned)),
+    ),
+    "a bank that grows": (
+        CLOCKED,
+        each(ClockStopped, lambda _, event: replace(event, time_left_ms=event.time_left_ms + 60_000)),
+    ),
+    "a clock that is not stopped": (CLOCKED, without(ClockStopped)),
     "no end after the last round": (SABRA, ended_late),
     "an end before the last round": (ROUNDS, ended_early),
 }

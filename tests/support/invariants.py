@@ -28,6 +28,7 @@ from engine.actions import (
     ReturnToSeat,
     SetReady,
     StandIn,
+    StartDueRound,
     StartGame,
     StartNextRound,
     TimeOut,
@@ -163,6 +164,7 @@ class Invariants:
         check_abort(before, game, events)
         check_votes(before, game, events)
         check_end_of_game(before, game, events)
+        self.check_returns(events, action)
         self.check_absence(game, events)
         self.check_clocks(before, game, events)
         if self.thorough or game.revision % REFUSALS_EVERY == 0:
@@ -197,6 +199,15 @@ class Invariants:
         if isinstance(events[-2], RoundStarted) or may_go_on_for_ever(game.ruleset, round_, first):
             return
         assert self.measure < before, f"nothing has come nearer to an end: {before}, {self.measure}"
+
+    def check_returns(self, events: tuple[Event, ...], action: Action | None) -> None:
+        """Checks that an absent player who acts has returned."""
+        match action:
+            case None | Join() | TimeOut() | StartDueRound() | StandIn() | Resign() | AnnounceRematch():
+                return
+            case _:
+                has_returned = action.seat not in self.absent or PlayerReturned(action.seat) in events
+                assert has_returned, f"seat {action.seat} acts and stays absent"
 
     def check_absence(self, game: Game, events: tuple[Event, ...]) -> None:
         """Checks who is absent: whose turns timed out so often in a row, until they return or resign."""
@@ -267,6 +278,9 @@ class Invariants:
                 case _:
                     pass
         assert {p.seat: p.time_left_ms for p in game.players if p.time_left_ms is not None} == self.banks, "other banks"
+        is_next_turn = starts and not any(isinstance(event, RoundStarted | PlayerResigned) for event in events)
+        if turn and self.banks and is_next_turn:
+            assert any(isinstance(event, ClockStopped) for event in events), f"the clock of seat {turn.seat} goes on"
 
     def check_last_turns(self, before: Game | None, game: Game, events: tuple[Event, ...]) -> None:
         """Checks ONE_LAST_CHANCE: each player who has not resigned has exactly one turn, then the round ends."""
