@@ -843,7 +843,7 @@ def test_compressed_golden_changes_are_readable() -> None:
         assert decompress(bytes.fromhex(line["compressed"])) == line["change"].encode()
 
 
-@pytest.mark.parametrize("seed", [0, 2, 3, 5])
+@pytest.mark.parametrize("seed", [0, 2, 3, 5])  # games of at least 40 changes: the first deal hardly shrinks
 def test_a_compressed_history_takes_a_third_of_its_bytes_and_round_trips(seed: int) -> None:
     changes = [stored.change for stored in random_game(seed)]
     small = [compress(change) for change in changes]
