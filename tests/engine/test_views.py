@@ -62,7 +62,7 @@ from engine.game import (
 )
 from engine.melds import Meld, MeldKind, ProposedMeld
 from engine.notation import parse_tile, parse_tiles
-from engine.ruleset import SABRA, DraftVisibility, MatchEnd, RacksShown, Ruleset
+from engine.ruleset import SABRA, DraftVisibility, MatchEnd, RacksShown, Ruleset, Spectators
 from engine.tiles import JOKER, Tile
 from engine.views import (
     GameView,
@@ -72,6 +72,7 @@ from engine.views import (
     TilesDrawnView,
     TurnPenalisedView,
     TurnTimedOutView,
+    is_open_to_spectators,
     see,
     see_event,
 )
@@ -343,6 +344,13 @@ def test_no_view_has_the_draft_of_another_turn() -> None:
         assert turn.draft is None
         over = replace(game, phase=RoundOver(round_of(game)))
         assert see(over, seat, DRAFT).turn is None
+
+
+@pytest.mark.parametrize("spectators", Spectators)
+def test_spectators_see_the_lobby_and_whether_they_see_more_is_an_option(spectators: Spectators) -> None:
+    started = a_game(Open(), replace(SABRA, spectators=spectators))
+    assert is_open_to_spectators(replace(started, phase=Lobby()))
+    assert is_open_to_spectators(started) == (spectators is Spectators.ALLOWED)
 
 
 def test_the_tiles_to_choose_from_are_not_on_the_rack_yet() -> None:
