@@ -420,8 +420,8 @@ async def store_nearly_full(_redis_url: str) -> AsyncIterator[Stage]:
             stage = await staged(client, store, clock)
             with redis.Redis.from_url(full.url) as keys:
                 keys.config_set("maxmemory", round(keys.info("memory")["used_memory"] * 1.05))
-            yield stage
             assert (await stage.game.draw()).tiles_drawn, "running games go on"
+            yield stage
     finally:
         await store.close()
         full.close()
