@@ -270,6 +270,8 @@ class Feed:
         self._recent: deque[SharedChange] = deque(maxlen=RECENT)
         self._head: tuple[int, str] | None = None
         """Revision and etag up to which the feed has read; None if it must start again from a snapshot."""
+        self._was_notified = False
+        """Whether a change was notified while the feed had no head: it may follow the snapshot at which it starts."""
         self._waiting: list[asyncio.Future[bool]] = []
         self._reads: dict[int, asyncio.Task[ChangePage]] = {}
         self.watchers = 0
@@ -372,6 +374,7 @@ class Feed:
         If the stream no longer has the head, the feed drops its state, and each watcher checks its own position.
         """
         if self._head is None:
+            self._was_notified = True
             return True
         head = self._head
         page = await self._page(head[0])
@@ -404,6 +407,11 @@ class Feed:
         """
         if self._stopping.is_set():
             return True
+        if self._was_notified and self._head is not None:
+            self._was_notified = False
+            if await self._read_on():
+                self._wake(True)  # noqa: FBT003 - the futures' result
+                return True
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         return await future

@@ -9,7 +9,7 @@ import pytest
 
 from support.harness import ROOT, self_signed, server_process
 
-LONG_SECONDS = 60
+LONG_SECONDS = 180
 
 
 async def printed_by(example: str, **environment: str) -> str:

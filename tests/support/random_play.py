@@ -87,7 +87,7 @@ ANALYSIS = Exact(Budget(nodes=2_000))
 """The analysis of random games. Its budget is small, so that its answer is sometimes UNKNOWN."""
 
 BUDGET = Budget(nodes=20_000, change_nodes=0)
-"""The budget for finding a play that exists according to the rules."""
+"""The budget for finding a play that exists according to the rules, without its steps, which some rules need."""
 
 MAX_CHANGES = 20_000
 """More changes than any random game has. A game that reaches this number never ends."""
@@ -250,7 +250,7 @@ def solved(situation: Situation) -> Found | None:
     """Returns the solver's play; None if it finds none within the budget."""
     if ANALYSIS.can_play(situation) is not Existence.YES:
         return None
-    turn = best_turn(situation, budget=BUDGET).turn
+    turn = best_turn(situation, budget=BUDGET).turn or best_turn(situation, budget=ANALYSIS.budget).turn
     assert turn, f"there is a play, and none is found in {situation}"
     pulled = () if turn.river_index is None else situation.river[turn.river_index + 1 :]
     table = tuple(as_sent(meld) for meld in turn.table)

@@ -44,7 +44,7 @@ from rummikub.v1.turn_service_pb2 import DrawTile, PlayTurnRequest, SaveDraftReq
 ANN, BOB = 1, 2
 """Their seats in the first game and its rematch."""
 RULES = Ruleset(
-    turn_time_limit_seconds=4,
+    turn_time_limit_seconds=6,
     absent_after_timeouts=2,
     absent_action=ABSENT_ACTION_BOT_EASY,
     match_end=MATCH_END_FIXED_ROUNDS,

@@ -3,7 +3,7 @@
 import asyncio
 import gc
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import TypeVar
 
@@ -45,6 +45,7 @@ from service.storage.base import (
     Outcome,
     Record,
     SeatToken,
+    Seen,
     lineage,
 )
 from service.storage.memory import MemoryStore
@@ -809,6 +810,36 @@ async def test_a_stopping_server_sends_every_change_before_closing(played: Playe
         assert (closing.revision, closing.etag) == (9, record.etag)
         with pytest.raises(StopAsyncIteration):
             await anext(updates)
+
+
+# Changes while a watch begins
+
+
+class Held(DelegatingStore):
+    """A store whose answers about presence wait, so that a snapshot is older than its watcher thinks."""
+
+    def __init__(self, store: GameStore) -> None:
+        self.is_asked, self.is_released = asyncio.Event(), asyncio.Event()
+        super().__init__(store)
+
+    async def presence(self, game_id: str) -> Mapping[str, Seen]:
+        self.is_asked.set()
+        await self.is_released.wait()
+        return await super().presence(game_id)
+
+
+async def test_a_change_after_the_load_of_the_first_snapshot_is_sent_at_once(store: GameStore) -> None:
+    held = Held(store)
+    async with running_server(held, server_settings(heartbeat_seconds=3600)) as (_, client):
+        game = await client.new_game(start=False)
+        watcher = Watcher(game)
+        await held.is_asked.wait()
+        await asyncio.sleep(0.05)  # the game is loaded
+        await game.join("Cleo")
+        await asyncio.sleep(0.05)  # its change is notified
+        held.is_released.set()
+        assert len((await watcher.snapshot()).players) == 2
+        assert (await watcher.change()).events[0].player_joined.name == "Cleo"
 
 
 # Failed commits
