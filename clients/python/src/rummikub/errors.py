@@ -53,7 +53,8 @@ def explain(error: grpc.RpcError, target: str = "the address") -> str:
     reason, text = refusal(error).reason, error.details()
     if reason in ErrorReason.values() and reason:
         advice = _ADVICE.get(reason, "")
-        return f"{error_info(error).reason}: {text}" + (f"; {advice}" if advice else "")
+        name = ErrorReason.Name(reason).removeprefix("ERROR_REASON_")
+        return f"{name}: {text}" + (f"; {advice}" if advice else "")
     if reason:
         return (
             f"the service refused for the reason {reason}, which this client does not know: {text}; update the client"

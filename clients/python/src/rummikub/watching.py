@@ -34,6 +34,9 @@ _PASSED_ON: Final = {"snapshot", "change", "game", "draft", "presence"}
 class SilenceError(grpc.RpcError):
     """A watched stream sent nothing for SILENCE_SECONDS."""
 
+    def __init__(self) -> None:
+        super().__init__(self.details())
+
     def code(self) -> grpc.StatusCode:
         """Returns UNAVAILABLE."""
         return grpc.StatusCode.UNAVAILABLE
