@@ -68,9 +68,7 @@ async def test_a_server_without_the_call() -> None:
     store: MemoryStore = memory_store(FakeClock())
     async with running_server(store) as (server, _):
         channel = grpc.aio.insecure_channel(f"127.0.0.1:{server.port}")
-        call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
-            "/rummikub.v1.GameService/FutureCall"
-        )
+        call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/rummikub.v1.GameService/NewCall")
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await call(b"")
         await channel.close()

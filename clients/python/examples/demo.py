@@ -139,10 +139,11 @@ def play(service: Rummikub) -> Game:
     person = service.seated(joined.seat_token)
     for name, level in BOTS.items():
         person.games.AddBot(AddBotRequest(game_id=game_id, level=level, name=name))
+    watch = person.watch(game_id, content=WATCH_CONTENT_BOTH)
     game = person.games.StartGame(StartGameRequest(game_id=game_id)).game
     names = {player.seat: player.name for player in game.players}
     print(f"Game {game_id}: {NAME} against the bots {', '.join(BOTS)}")
-    for update in person.watch(game_id, content=WATCH_CONTENT_BOTH):
+    for update in watch:
         print_change(update.change, names)
         if update.WhichOneof("update") in {"snapshot", "game"}:
             game = update.snapshot if update.HasField("snapshot") else update.game

@@ -35,8 +35,8 @@ from rummikub import (
     ReturnToSeatRequest,
     ReviewGameRequest,
     RoundResult,
-    Rummikub,
     Ruleset,
+    Rummikub,
     SaveDraftRequest,
     SetReadyRequest,
     StartGameRequest,
@@ -95,17 +95,13 @@ def open_lobby(service: Rummikub) -> tuple[str, Rummikub, Rummikub]:
 
     Returns the game's id and the clients of Ann and Bob.
     """
-    created = service.games.CreateGame(
-        CreateGameRequest(ruleset=RULES, visibility=VISIBILITY_UNLISTED)
-    )
+    created = service.games.CreateGame(CreateGameRequest(ruleset=RULES, visibility=VISIBILITY_UNLISTED))
     game_id, code = created.game.game_id, created.game.join_code
     say(f"Ann creates an unlisted game; its code is {code}")
     host = service.seated(created.host_token)
     joined = host.games.JoinGame(JoinGameRequest(game_id=game_id, name="Ann", seat=ANN))
     ann = service.seated(joined.seat_token)
-    stranger = service.games.JoinGame(
-        JoinGameRequest(join_code=code, name="Mallory", seat=BOB)
-    )
+    stranger = service.games.JoinGame(JoinGameRequest(join_code=code, name="Mallory", seat=BOB))
     ann.games.KickPlayer(KickPlayerRequest(game_id=game_id, seat=stranger.seat))
     say("Mallory joins, and Ann kicks Mallory")
     joined = service.games.JoinGame(JoinGameRequest(join_code=code, name="Bob", seat=BOB))
@@ -122,7 +118,7 @@ def draw(client: Rummikub, game: Game) -> None:
         PlayTurnRequest(
             game_id=game.game_id,
             expected_revision=game.revision,
-            etag=game.etag
+            etag=game.etag,
             draw=DrawTile(),
         )
     )
