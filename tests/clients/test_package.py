@@ -1,6 +1,10 @@
 """The package: one import is enough, and its copies are those of the shared files."""
 
 import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import rummikub
 from rummikub.v1 import (
@@ -69,3 +73,16 @@ def test_every_rpc_but_the_streams_has_a_deadline() -> None:
         if descriptor.server_streaming
     }
     assert without == streams
+
+
+def test_every_file_is_installed(tmp_path: Path) -> None:
+    source, installed = tmp_path / "source", tmp_path / "installed"
+    shutil.copytree(ROOT / "clients" / "python", source, ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
+    how = ("--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--no-compile", "--target", installed)
+    subprocess.run([sys.executable, "-m", "pip", "install", *how, source], check=True, timeout=100)
+    files, expected = (
+        {path.relative_to(folder) for path in (folder / "rummikub").rglob("*") if path.is_file()}
+        for folder in (installed, source / "src")
+    )
+    assert files == expected
+    assert Path("rummikub/service_config.json") in files
