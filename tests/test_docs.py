@@ -24,7 +24,17 @@ RULES = ROOT / "docs" / "rules.md"
 OPERATION = ROOT / "docs" / "operation.md"
 PAGES = sorted(
     page
-    for folder in ("", "clients", "clients/python", "docs", "docs/decisions", "load", "tests", "tests/conformance")
+    for folder in (
+        "",
+        "clients",
+        "clients/conformance",
+        "clients/python",
+        "docs",
+        "docs/decisions",
+        "load",
+        "tests",
+        "tests/conformance",
+    )
     for page in (ROOT / folder).glob("*.md")
 )
 COPIED = [

@@ -14,7 +14,7 @@ from locust.env import Environment
 from engine.tiles import Tile
 from load.corpus.simple_play import melds_to_lay
 from load.users.grpc_user import CALL_SECONDS, GrpcUser, RefusedError, Report
-from rummikub.client import Rummikub, new_request_id
+from rummikub import Rummikub, new_request_id
 from rummikub.v1.game_pb2 import GAME_STATE_PLAYING, Game
 from rummikub.v1.game_service_pb2 import (
     CreateGameRequest,

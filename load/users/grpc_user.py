@@ -12,7 +12,7 @@ from locust.env import Environment
 from locust.exception import RescheduleTask
 
 from load.thresholds import SERVICE
-from rummikub.client import Rummikub, error_info
+from rummikub import Rummikub, error_info
 
 grpc_gevent.init_gevent()
 

@@ -14,42 +14,42 @@ from collections.abc import Iterator, Sequence
 
 import grpc
 
-from rummikub.client import Rummikub, error_info, new_request_id
-from rummikub.v1.analysis_service_pb2 import Suggestion, SuggestTurnRequest
-from rummikub.v1.game_pb2 import (
+from rummikub import (
     BOT_LEVEL_EASY,
     BOT_LEVEL_HARD,
     BOT_LEVEL_MEDIUM,
     ROUND_END_BLOCKED,
+    WATCH_CONTENT_BOTH,
+    AddBotRequest,
+    CreateGameRequest,
+    DrawTile,
     Game,
     GameChange,
     GameEvent,
-)
-from rummikub.v1.game_service_pb2 import (
-    AddBotRequest,
-    CreateGameRequest,
-    GetGameRequest,
     JoinGameRequest,
+    Meld,
+    Pass,
+    PlayTiles,
+    PlayTurnRequest,
+    Rummikub,
     StartGameRequest,
-    WatchGameRequest,
+    Suggestion,
+    SuggestTurnRequest,
+    TableMeld,
+    Tile,
+    explain,
+    tile_name,
 )
-from rummikub.v1.meld_pb2 import Meld, TableMeld
-from rummikub.v1.tile_pb2 import TILE_JOKER, Tile
-from rummikub.v1.turn_service_pb2 import DrawTile, Pass, PlayTiles, PlayTurnRequest
 
 NAME = "Ann"
 BOTS = {"Easy": BOT_LEVEL_EASY, "Medium": BOT_LEVEL_MEDIUM, "Hard": BOT_LEVEL_HARD}
-LETTERS = {"RED": "R", "BLUE": "B", "BLACK": "K", "ORANGE": "O"}
 PAINTS = {"R": "31", "B": "34", "K": "1", "O": "33", "J": "35"}
 """The ANSI code of each color."""
 
 
 def tile_text(tile: Tile.ValueType) -> str:
     """Formats a tile: `R7` for TILE_RED_7, `J` for the joker; colored on a terminal."""
-    text = "J"
-    if tile != TILE_JOKER:
-        _, color, value = Tile.Name(tile).split("_")
-        text = LETTERS[color] + value
+    text = tile_name(tile)
     return f"\033[{PAINTS[text[0]]}m{text}\033[0m" if sys.stdout.isatty() else text
 
 
@@ -63,13 +63,10 @@ def table_text(table: Sequence[TableMeld]) -> str:
     return " | ".join(f"[{tiles_text(meld.tiles)}]" for meld in table) or "."
 
 
-def take_turn(person: Rummikub, game_id: str) -> None:
+def take_turn(person: Rummikub, game: Game) -> None:
     """Plays the suggested turn if there is one, else draws, else passes."""
-    game = person.games.GetGame(GetGameRequest(game_id=game_id)).game
-    request = PlayTurnRequest(
-        game_id=game_id, expected_revision=game.revision, etag=game.etag, request_id=new_request_id()
-    )
-    found = person.analysis.SuggestTurn(SuggestTurnRequest(game_id=game_id)).suggestion
+    request = PlayTurnRequest(game_id=game.game_id, expected_revision=game.revision, etag=game.etag)
+    found = person.analysis.SuggestTurn(SuggestTurnRequest(game_id=game.game_id)).suggestion
     if found.tiles_played:
         request.play.CopyFrom(PlayTiles(table=suggested_table(found)))
     elif game.pool_count:
@@ -134,33 +131,24 @@ def print_score(game: Game, names: dict[int, str]) -> None:
         print(f"  {mark} {names[seat.seat]:<7}{seat.points:+5}   {left}")
 
 
-def seated(service: Rummikub, host: Rummikub, game_id: str) -> tuple[Rummikub, int]:
-    """Seats the host and three bots in the lobby; returns the person's client and seat."""
-    joining = JoinGameRequest(game_id=game_id, name=NAME, request_id=new_request_id())
-    joined = host.games.JoinGame(joining)
-    person = service.seated(joined.seat_token)
-    for name, level in BOTS.items():
-        person.games.AddBot(AddBotRequest(game_id=game_id, level=level, name=name, request_id=new_request_id()))
-    return person, joined.seat
-
-
 def play(service: Rummikub) -> Game:
     """Plays a round and returns the finished game."""
-    created = service.games.CreateGame(CreateGameRequest(request_id=new_request_id()))
-    game_id = created.game.game_id
-    person, seat = seated(service, service.seated(created.host_token), game_id)
-    watching = service.games.WatchGame(WatchGameRequest(game_id=game_id))
-    game = person.games.StartGame(StartGameRequest(game_id=game_id, request_id=new_request_id())).game
+    created = service.games.CreateGame(CreateGameRequest())
+    game_id, host = created.game.game_id, service.seated(created.host_token)
+    joined = host.games.JoinGame(JoinGameRequest(game_id=game_id, name=NAME))
+    person = service.seated(joined.seat_token)
+    for name, level in BOTS.items():
+        person.games.AddBot(AddBotRequest(game_id=game_id, level=level, name=name))
+    watch = person.watch(game_id, content=WATCH_CONTENT_BOTH)
+    game = person.games.StartGame(StartGameRequest(game_id=game_id)).game
     names = {player.seat: player.name for player in game.players}
     print(f"Game {game_id}: {NAME} against the bots {', '.join(BOTS)}")
-    for update in watching:
-        if update.WhichOneof("update") != "change":
-            continue
+    for update in watch:
         print_change(update.change, names)
-        started = [event.turn_started.turn.seat for event in update.change.events if event.HasField("turn_started")]
-        if started == [seat]:
-            take_turn(person, game_id)
-    game = service.games.GetGame(GetGameRequest(game_id=game_id)).game
+        if update.WhichOneof("update") in {"snapshot", "game"}:
+            game = update.snapshot if update.HasField("snapshot") else update.game
+            if game.turn.seat == joined.seat:
+                take_turn(person, game)
     print_score(game, names)
     return game
 
@@ -222,8 +210,7 @@ def main() -> None:
         with service_at(target) as address, Rummikub(address) as service:
             play(service)
     except grpc.RpcError as error:
-        reason = error_info(error).reason or error.code().name
-        sys.exit(f"demo: the service refused a call: {reason}: {error.details()}")
+        sys.exit(f"demo: {explain(error, target)}")
     except BrokenPipeError:  # the reader has closed the pipe, as head does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # swallows the output at exit
     except KeyboardInterrupt:

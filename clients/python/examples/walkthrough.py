@@ -3,43 +3,47 @@
 Ann and Bob play, on a running service or a temporary one as in demo.py. It takes half a minute, because turns time out.
 """
 
-import queue
 import sys
-import threading
 from collections.abc import Iterator
 
 import grpc
-from demo import service_at, take_turn, target_argument, tiles_text
+from demo import service_at, take_turn, target_argument
 
-from rummikub.client import Rummikub, error_info, new_request_id
-from rummikub.v1.analysis_service_pb2 import ImportRecordRequest, ReviewGameRequest
-from rummikub.v1.game_pb2 import VISIBILITY_UNLISTED, BotLevel, Game, GameEvent, RoundResult
-from rummikub.v1.game_service_pb2 import (
-    RECORD_FORM_TEXT,
-    AbortGameRequest,
-    CreateGameRequest,
-    CreateRematchRequest,
-    ExportGameRequest,
-    GetGameRequest,
-    JoinGameRequest,
-    JoinOrCreateGameRequest,
-    KickPlayerRequest,
-    ReturnToSeatRequest,
-    SetReadyRequest,
-    StartGameRequest,
-    WatchGameRequest,
-    WatchGameResponse,
-)
-from rummikub.v1.meld_pb2 import Meld
-from rummikub.v1.ruleset_pb2 import (
+from rummikub import (
     ABSENT_ACTION_BOT_EASY,
     DRAFT_VISIBILITY_EVERYONE,
     HINTS_TURN,
     MATCH_END_FIXED_ROUNDS,
+    RECORD_FORM_TEXT,
     START_BY_ANYONE,
+    VISIBILITY_UNLISTED,
+    AbortGameRequest,
+    BotLevel,
+    CreateGameRequest,
+    CreateRematchRequest,
+    DrawTile,
+    ExportGameRequest,
+    Game,
+    GameEvent,
+    GetGameRequest,
+    ImportRecordRequest,
+    JoinGameRequest,
+    JoinOrCreateGameRequest,
+    KickPlayerRequest,
+    Meld,
+    PlayTurnRequest,
+    ReturnToSeatRequest,
+    ReviewGameRequest,
+    RoundResult,
     Ruleset,
+    Rummikub,
+    SaveDraftRequest,
+    SetReadyRequest,
+    StartGameRequest,
+    WatchGameResponse,
+    explain,
+    tiles_text,
 )
-from rummikub.v1.turn_service_pb2 import DrawTile, PlayTurnRequest, SaveDraftRequest
 
 ANN, BOB = 1, 2
 """Their seats in the first game and its rematch."""
@@ -54,17 +58,13 @@ RULES = Ruleset(
     hints=HINTS_TURN,
 )
 CHESS_CLOCK = Ruleset(turn_time_limit_seconds=0, clock_total_seconds=2, start_by=START_BY_ANYONE)
-PATIENCE_SECONDS = 60.0
 
 
 class Watcher:
-    """Watches a game from its present state on, in a thread, until its rematch is announced."""
+    """Watches a game from its present state on until its rematch is announced."""
 
     def __init__(self, client: Rummikub, game_id: str) -> None:
-        self._updates: queue.SimpleQueue[WatchGameResponse | grpc.RpcError] = queue.SimpleQueue()
-        request = WatchGameRequest(game_id=game_id, until_rematch=True)
-        self._call = client.games.WatchGame(request)
-        threading.Thread(target=self._read, daemon=True).start()
+        self._watch = client.watch(game_id, until_rematch=True)
         self.update("snapshot")
         self._events = self._all_events()
 
@@ -74,30 +74,15 @@ class Watcher:
 
     def update(self, name: str) -> WatchGameResponse:
         """Waits for the next update of a kind, such as `draft`."""
-        while (update := self._next()).WhichOneof("update") != name:
-            pass
-        return update
+        return next(update for update in self._watch if update.WhichOneof("update") == name)
 
     def close(self) -> None:
-        """Ends the stream."""
-        self._call.cancel()
+        """Ends the watch."""
+        self._watch.close()
 
     def _all_events(self) -> Iterator[GameEvent]:
         while True:
             yield from self.update("change").change.events
-
-    def _next(self) -> WatchGameResponse:
-        update = self._updates.get(timeout=PATIENCE_SECONDS)
-        if isinstance(update, grpc.RpcError):
-            raise update
-        return update
-
-    def _read(self) -> None:
-        try:
-            for update in self._call:
-                self._updates.put(update)
-        except grpc.RpcError as error:
-            self._updates.put(error)
 
 
 def say(text: str) -> None:
@@ -110,22 +95,18 @@ def open_lobby(service: Rummikub) -> tuple[str, Rummikub, Rummikub]:
 
     Returns the game's id and the clients of Ann and Bob.
     """
-    created = service.games.CreateGame(
-        CreateGameRequest(ruleset=RULES, visibility=VISIBILITY_UNLISTED, request_id=new_request_id())
-    )
+    created = service.games.CreateGame(CreateGameRequest(ruleset=RULES, visibility=VISIBILITY_UNLISTED))
     game_id, code = created.game.game_id, created.game.join_code
     say(f"Ann creates an unlisted game; its code is {code}")
     host = service.seated(created.host_token)
-    joined = host.games.JoinGame(JoinGameRequest(game_id=game_id, name="Ann", seat=ANN, request_id=new_request_id()))
+    joined = host.games.JoinGame(JoinGameRequest(game_id=game_id, name="Ann", seat=ANN))
     ann = service.seated(joined.seat_token)
-    stranger = service.games.JoinGame(
-        JoinGameRequest(join_code=code, name="Mallory", seat=BOB, request_id=new_request_id())
-    )
-    ann.games.KickPlayer(KickPlayerRequest(game_id=game_id, seat=stranger.seat, request_id=new_request_id()))
+    stranger = service.games.JoinGame(JoinGameRequest(join_code=code, name="Mallory", seat=BOB))
+    ann.games.KickPlayer(KickPlayerRequest(game_id=game_id, seat=stranger.seat))
     say("Mallory joins, and Ann kicks Mallory")
-    joined = service.games.JoinGame(JoinGameRequest(join_code=code, name="Bob", seat=BOB, request_id=new_request_id()))
+    joined = service.games.JoinGame(JoinGameRequest(join_code=code, name="Bob", seat=BOB))
     bob = service.seated(joined.seat_token)
-    game = bob.games.SetReady(SetReadyRequest(game_id=game_id, is_ready=True, request_id=new_request_id())).game
+    game = bob.games.SetReady(SetReadyRequest(game_id=game_id, is_ready=True)).game
     ready = [player.name for player in game.players if player.is_ready]
     say(f"Bob joins by the code and chooses seat {joined.seat}; ready: {', '.join(ready)}")
     return game_id, ann, bob
@@ -138,7 +119,6 @@ def draw(client: Rummikub, game: Game) -> None:
             game_id=game.game_id,
             expected_revision=game.revision,
             etag=game.etag,
-            request_id=new_request_id(),
             draw=DrawTile(),
         )
     )
@@ -167,7 +147,7 @@ def be_absent(game_id: str, ann: Rummikub, bob: Rummikub, watch: Watcher) -> Non
     draw(ann, read(ann, game_id))
     absent = watch.event("player_absent").player_absent
     say(f"Bob misses another turn and is absent; {BotLevel.Name(absent.bot_level)} plays for him")
-    bob.games.ReturnToSeat(ReturnToSeatRequest(game_id=game_id, request_id=new_request_id()))
+    bob.games.ReturnToSeat(ReturnToSeatRequest(game_id=game_id))
     watch.event("player_returned")
     say("Bob returns to his seat")
 
@@ -176,7 +156,7 @@ def play_round(game_id: str, clients: dict[int, Rummikub], watch: Watcher) -> Ro
     """Plays suggested turns to the end of the round."""
     round_ = read(clients[ANN], game_id).round
     while (game := read(clients[ANN], game_id)).HasField("turn") and game.round == round_:
-        take_turn(clients[game.turn.seat], game_id)
+        take_turn(clients[game.turn.seat], game)
     result = watch.event("round_ended").round_ended.result
     for seat in result.seats:
         say(f"  seat {seat.seat}: {seat.points:+} points, rack {tiles_text(seat.rack) or 'empty'}")
@@ -190,7 +170,7 @@ def play_first_game(service: Rummikub) -> tuple[str, Rummikub, Rummikub]:
     while ann_watches.update("presence").presence.seat != BOB:
         pass
     say("Ann sees that Bob is connected, and starts the game")
-    game = ann.games.StartGame(StartGameRequest(game_id=game_id, request_id=new_request_id())).game
+    game = ann.games.StartGame(StartGameRequest(game_id=game_id)).game
     if game.turn.seat == BOB:
         draw(bob, read(bob, game_id))
     show_draft(game_id, ann, bob_watches)
@@ -200,9 +180,9 @@ def play_first_game(service: Rummikub) -> tuple[str, Rummikub, Rummikub]:
     started = ann_watches.event("round_started").round_started
     say(f"After a pause round {started.round} starts by itself")
     for client in (ann, bob):  # before the first round ends the host's request is enough
-        client.games.AbortGame(AbortGameRequest(game_id=game_id, request_id=new_request_id()))
+        client.games.AbortGame(AbortGameRequest(game_id=game_id))
     bob_watches.event("game_aborted")
-    ann.games.CreateRematch(CreateRematchRequest(game_id=game_id, request_id=new_request_id()))
+    ann.games.CreateRematch(CreateRematchRequest(game_id=game_id))
     rematch_id = bob_watches.event("rematch_created").rematch_created.game_id
     say("Both abort the game. Ann creates a rematch; Bob is told of it, and his token is valid in it")
     return rematch_id, ann, bob
@@ -211,7 +191,7 @@ def play_first_game(service: Rummikub) -> tuple[str, Rummikub, Rummikub]:
 def play_rematch(game_id: str, ann: Rummikub, bob: Rummikub) -> None:
     """Plays a whole game; exports, checks and reviews its record."""
     watch = Watcher(bob, game_id)
-    ann.games.StartGame(StartGameRequest(game_id=game_id, request_id=new_request_id()))
+    ann.games.StartGame(StartGameRequest(game_id=game_id))
     for number in range(1, RULES.match_rounds + 1):
         say(f"Round {number} of the rematch")
         play_round(game_id, {ANN: ann, BOB: bob}, watch)
@@ -230,15 +210,15 @@ def play_rematch(game_id: str, ann: Rummikub, bob: Rummikub) -> None:
 
 def run_out_of_time(service: Rummikub) -> None:
     """Ann and Cem are matched by the rules that they want; who is to move lets the clock run out."""
-    wanted = JoinOrCreateGameRequest(ruleset=CHESS_CLOCK, name="Ann", request_id=new_request_id())
+    wanted = JoinOrCreateGameRequest(ruleset=CHESS_CLOCK, name="Ann")
     first = service.games.JoinOrCreateGame(wanted)
-    wanted = JoinOrCreateGameRequest(ruleset=CHESS_CLOCK, name="Cem", request_id=new_request_id())
+    wanted = JoinOrCreateGameRequest(ruleset=CHESS_CLOCK, name="Cem")
     second = service.games.JoinOrCreateGame(wanted)
     game_id = second.game.game_id
     say(f"Ann and Cem ask for a game with a chess clock and are seated at {len({first.game.game_id, game_id})} table")
     ann = service.seated(first.seat_token)
     watch = Watcher(ann, game_id)
-    ann.games.StartGame(StartGameRequest(game_id=game_id, request_id=new_request_id()))
+    ann.games.StartGame(StartGameRequest(game_id=game_id))
     resigned = watch.event("player_resigned").player_resigned
     ended = watch.event("game_ended").game_ended
     say(f"The time of seat {resigned.seat} is used up; seat {ended.winner_seats[0]} wins")
@@ -251,10 +231,7 @@ def main() -> None:
             play_rematch(*play_first_game(service))
             run_out_of_time(service)
     except grpc.RpcError as error:
-        reason = error_info(error).reason or error.code().name
-        sys.exit(f"walkthrough: the service refused a call: {reason}: {error.details()}")
-    except queue.Empty:
-        sys.exit(f"walkthrough: the service told nothing for {PATIENCE_SECONDS:.0f} s")
+        sys.exit(f"walkthrough: {explain(error)}")
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from typing import TypeVar
@@ -11,12 +10,12 @@ import grpc
 import grpc.aio
 import pytest
 
-from rummikub.client import SERVICE_CONFIG, Rummikub
+from rummikub import SERVICE_CONFIG, Rummikub, new_request_id
 from rummikub.v1 import game_service_pb2 as gs
 from service.errors import StoreUnavailable
 from service.grpc_api import status
 from support.delegating_store import DelegatingStore
-from support.harness import ROOT, Client, FakeClock, memory_store, retry_ms, running_server
+from support.harness import Client, FakeClock, memory_store, retry_ms, running_server
 
 T = TypeVar("T")
 
@@ -82,24 +81,16 @@ async def test_a_channel_stops_retrying_while_most_calls_fail(
     assert store.calls == attempts + 19, "only the first call is repeated"
 
 
-@pytest.mark.parametrize("retries", [True, False])
-async def test_the_python_client_retries_if_it_is_told_to(
-    store: FailingStore, monkeypatch: pytest.MonkeyPatch, *, retries: bool
+@pytest.mark.parametrize(("options", "attempts"), [({}, 5), ({"grpc.service_config": "{}"}, 1)])
+async def test_the_python_client_retries_unless_it_is_told_not_to(
+    store: FailingStore, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], attempts: int
 ) -> None:
     monkeypatch.setattr(status, "RETRY_MS", 1)
-    store.failures = 1
+    store.failures = 1_000
     async with running_server(store) as (server, _):
-        with Rummikub(f"127.0.0.1:{server.port}", retries=retries) as service:
-            request = gs.CreateGameRequest()
-            creating = asyncio.to_thread(service.games.CreateGame, request, timeout=10)
-            if retries:
-                assert (await creating).game.game_id
-            else:
-                with pytest.raises(grpc.RpcError, match="the store does not answer"):
-                    await creating
-    assert store.calls == 1 + retries
-
-
-def test_the_page_has_the_service_config_of_the_python_client() -> None:
-    [page] = re.findall(r"```json\n(.*?)```", (ROOT / "clients" / "README.md").read_text(), re.DOTALL)
-    assert json.loads(page) == json.loads(SERVICE_CONFIG)
+        with Rummikub(f"127.0.0.1:{server.port}", options=options) as service:
+            request = gs.CreateGameRequest(request_id=new_request_id())
+            with pytest.raises(grpc.RpcError, match="the store does not answer"):
+                await asyncio.to_thread(service.games.CreateGame, request)
+    assert store.calls % attempts == 0
+    assert 1 <= store.calls // attempts <= 2, "the server tries a request with a request id twice"

@@ -1,1 +1,28 @@
-"""The Python client of the Rummikub rules service; see client.py."""
+"""The Python client of the Rummikub rules service: `Rummikub` for threads, `aio.Rummikub` for asyncio.
+
+All messages, enums and enum values of the contract are names of this module: `rummikub.CreateGameRequest`.
+"""
+
+from rummikub import aio as aio
+from rummikub.calls import SERVICE_CONFIG as SERVICE_CONFIG, new_request_id as new_request_id
+from rummikub.client import Rummikub as Rummikub, Watch as Watch
+from rummikub.errors import error_info as error_info, explain as explain, refusal as refusal, violations as violations
+from rummikub.notation import (
+    melds as melds,
+    melds_text as melds_text,
+    tile as tile,
+    tile_name as tile_name,
+    tiles as tiles,
+    tiles_text as tiles_text,
+)
+from rummikub.v1.analysis_service_pb2 import *
+from rummikub.v1.error_reason_pb2 import *
+from rummikub.v1.game_pb2 import *
+from rummikub.v1.game_service_pb2 import *
+from rummikub.v1.meld_pb2 import *
+from rummikub.v1.record_pb2 import *
+from rummikub.v1.ruleset_pb2 import *
+from rummikub.v1.tile_pb2 import *
+from rummikub.v1.turn_service_pb2 import *
+from rummikub.v1.validation_service_pb2 import *
+from rummikub.v1.violation_pb2 import *

@@ -1,68 +1,205 @@
-"""A thin client: a channel with the services' stubs, a seat token as call credentials, and a refusal's reason.
+"""The client for threads: a channel with the services' stubs, a token on every call, and watches that resume.
 
 ```python
 with Rummikub("127.0.0.1:50051") as lobby:
-    created = lobby.games.CreateGame(CreateGameRequest(request_id=new_request_id()))
+    created = lobby.games.CreateGame(CreateGameRequest())
     game_id, host = created.game.game_id, lobby.seated(created.host_token)
-    seat = host.games.JoinGame(JoinGameRequest(game_id=game_id, name="Ann", request_id=new_request_id()))
-    ann = lobby.seated(seat.seat_token)
+    ann = lobby.seated(host.games.JoinGame(JoinGameRequest(game_id=game_id, name="Ann")).seat_token)
+    ann.games.AddBot(AddBotRequest(game_id=game_id, level=BOT_LEVEL_HARD))
     ann.games.StartGame(StartGameRequest(game_id=game_id))
+    for update in ann.watch(game_id):
+        print(update)
 ```
 """
 
-import json
-import uuid
+import queue
+import threading
+from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import grpc
-from google.protobuf.message import Message
-from google.rpc import error_details_pb2, status_pb2
 
+from rummikub.calls import authorization, channel_options, with_request_id
 from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceStub
+from rummikub.v1.game_service_pb2 import WATCH_CONTENT_UNSPECIFIED, WatchContent, WatchGameRequest, WatchGameResponse
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
 from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
 from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
-from rummikub.v1.violation_pb2 import Refusal, Violation
-
-Metadata = tuple[tuple[str, str | bytes], ...]
-
-SERVICE_CONFIG: Final = json.dumps(
-    {
-        "methodConfig": [
-            {
-                "name": [{}],
-                "retryPolicy": {
-                    "maxAttempts": 5,
-                    "initialBackoff": "0.2s",
-                    "maxBackoff": "2s",
-                    "backoffMultiplier": 2,
-                    "retryableStatusCodes": ["UNAVAILABLE"],
-                },
-            }
-        ],
-        "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1},
-    }
-)
-"""The recommended service config of a channel that retries (channel option `grpc.service_config`).
-
-A server's `grpc-retry-pushback-ms` replaces the backoff. Throttling stops retries while more than half of the last
-calls fail.
-"""
+from rummikub.watching import PATIENCE_SECONDS, SILENCE_SECONDS, SilenceError, WatchPosition
 
 
-class _Seat(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):
-    """Sends a seat token with every call."""
+class Rummikub:
+    """The service at an address, as a spectator or, with a token, as a seat or the host of a game.
 
-    def __init__(self, token: str) -> None:
-        self._metadata = ("authorization", f"Bearer {token}")
+    A request with an empty `request_id` is sent with a fresh one, so that calls can be retried.
+
+    Args:
+        target: `host:port`.
+        credentials: TLS credentials; None for a plain connection.
+        token: A seat's token or the host token, which is sent with every call.
+        options: Channel options in addition to, or in place of, those of the client.
+        channel: A channel to use instead of a new one to the target.
+    """
+
+    def __init__(
+        self,
+        target: str = "127.0.0.1:50051",
+        credentials: grpc.ChannelCredentials | None = None,
+        *,
+        token: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        channel: grpc.Channel | None = None,
+    ) -> None:
+        if channel is None:
+            settings = channel_options(options)
+            channel = (
+                grpc.secure_channel(target, credentials, settings)
+                if credentials
+                else grpc.insecure_channel(target, settings)
+            )
+        self.target = target
+        self.channel = channel
+        prepared = grpc.intercept_channel(channel, _Preparation(token))
+        self.games = GameServiceStub(prepared)
+        self.turns = TurnServiceStub(prepared)
+        self.validation = ValidationServiceStub(prepared)
+        self.analysis = AnalysisServiceStub(prepared)
+
+    def seated(self, token: str) -> "Rummikub":
+        """Returns the same connection with a seat's token, or the host token, on every call."""
+        return Rummikub(self.target, token=token, channel=self.channel)
+
+    def watch(  # noqa: PLR0913 - the fields of WatchGameRequest
+        self,
+        game_id: str,
+        *,
+        content: WatchContent.ValueType = WATCH_CONTENT_UNSPECIFIED,
+        until_rematch: bool = False,
+        after_revision: int = 0,
+        etag: str = "",
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> "Watch":
+        """Returns the updates of a game, beginning with a snapshot, as an iterator that reconnects and resumes.
+
+        Args:
+            game_id: The id of the game.
+            content: Whether the updates are changes, whole games, or both.
+            until_rematch: Whether the watch continues after the game until its rematch is announced.
+            after_revision: The last revision that the caller has seen; 0 begins with a snapshot.
+            etag: The etag of after_revision.
+            patience_seconds: How long the watch tries to connect again before it raises the last error.
+        """
+        request = WatchGameRequest(
+            game_id=game_id, after_revision=after_revision, etag=etag, content=content, until_rematch=until_rematch
+        )
+        return Watch(self.games, request, patience_seconds)
+
+    def close(self) -> None:
+        """Closes the connection, also for all seats."""
+        self.channel.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Watch(Iterator[WatchGameResponse]):
+    """The updates of a game, without heartbeats, over as many streams as it takes.
+
+    A thread collects the updates from the beginning, also while the caller does something else. After a lost
+    connection the watch resumes after the last update that the caller got; if the server no longer has the changes
+    since, the next update is a snapshot. The iterator ends with the game, or after close().
+    """
+
+    def __init__(self, games: GameServiceStub, request: WatchGameRequest, patience_seconds: float) -> None:
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._games = games
+        self._position = WatchPosition(request, patience_seconds)
+        self._connect()
+
+    def __next__(self) -> WatchGameResponse:
+        while not self._closed.is_set():
+            try:
+                received = self._updates.get(timeout=SILENCE_SECONDS)
+            except queue.Empty:
+                received = SilenceError()
+            if not isinstance(received, WatchGameResponse):
+                self._reconnect(received)
+            elif self._position.receive(received):
+                return received
+        raise StopIteration
+
+    def close(self) -> None:
+        """Ends the watch. Another thread that waits for an update gets the end."""
+        with self._lock:
+            self._closed.set()
+            self._call.cancel()
+            self._updates.put(None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_call"):  # else the first call has failed
+            self._call.cancel()
+
+    def _connect(self) -> None:
+        with self._lock:
+            if self._closed.is_set():
+                return
+            self._updates: queue.SimpleQueue[WatchGameResponse | grpc.RpcError | None] = queue.SimpleQueue()
+            # Waiting for a connection would hide that there is none, and patience could not end.
+            self._call = self._games.WatchGame(self._position.next_request(), wait_for_ready=False)
+            threading.Thread(target=_collect, args=(self._call, self._updates), daemon=True).start()
+
+    def _reconnect(self, ended: grpc.RpcError | None) -> None:
+        """Connects again after a stream has ended, with an error or well; closes the watch if that was the end."""
+        self._call.cancel()
+        delay = self._position.delay_after_end() if ended is None else self._position.delay_after(ended)
+        if delay is None:
+            self._closed.set()
+            if ended is not None:
+                raise ended
+        elif not self._closed.wait(delay):
+            self._connect()
+
+
+def _collect(call: Iterator[WatchGameResponse], updates: "queue.SimpleQueue[Any]") -> None:
+    """Puts the updates of a stream into a queue, then None or the error that ended it.
+
+    A function, not a method: its thread does not keep a Watch alive that nobody uses.
+    """
+    try:
+        for update in call:
+            updates.put(update)
+        updates.put(None)
+    except grpc.RpcError as error:
+        updates.put(error)
+
+
+class _Preparation(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):
+    """Fills in empty request ids, and sends a token with every call."""
+
+    def __init__(self, token: str | None) -> None:
+        self._authorization = authorization(token)
 
     def _signed(self, details: Any) -> grpc.ClientCallDetails:  # noqa: ANN401 - grpcio's call details have no type
-        metadata = (*(details.metadata or ()), self._metadata)
+        metadata = (*(details.metadata or ()), *self._authorization)
         return _Details(details.method, details.timeout, metadata, details.credentials, details.wait_for_ready)
 
     def intercept_unary_unary(self, continuation: Any, client_call_details: Any, request: Any) -> Any:  # noqa: ANN401
-        return continuation(self._signed(client_call_details), request)
+        return continuation(self._signed(client_call_details), with_request_id(request))
 
     def intercept_unary_stream(self, continuation: Any, client_call_details: Any, request: Any) -> Any:  # noqa: ANN401
         return continuation(self._signed(client_call_details), request)
@@ -75,7 +212,7 @@ class _Details(grpc.ClientCallDetails):
         self,
         method: str,
         timeout: float | None,
-        metadata: Metadata,
+        metadata: tuple[tuple[str, str | bytes], ...],
         credentials: grpc.CallCredentials | None,
         wait_for_ready: bool | None,
     ) -> None:
@@ -85,86 +222,3 @@ class _Details(grpc.ClientCallDetails):
         self.credentials = credentials
         self.wait_for_ready = wait_for_ready
         self.compression = None
-
-
-class Rummikub:
-    """The service at an address, as a spectator or, with a token, as a seat of a game.
-
-    Args:
-        target: `host:port`.
-        credentials: TLS credentials; None for a plain connection.
-        channel: A channel to use instead of a new one to the target.
-        retries: Whether the new channel repeats calls that end as UNAVAILABLE (SERVICE_CONFIG). Then send a request_id
-            with every change: without one, a repeated change may be applied twice.
-    """
-
-    def __init__(
-        self,
-        target: str = "127.0.0.1:50051",
-        credentials: grpc.ChannelCredentials | None = None,
-        channel: grpc.Channel | None = None,
-        *,
-        retries: bool = False,
-    ) -> None:
-        if channel is None:
-            options = (("grpc.service_config", SERVICE_CONFIG),) if retries else ()
-            channel = (
-                grpc.secure_channel(target, credentials, options)
-                if credentials
-                else grpc.insecure_channel(target, options)
-            )
-        self.channel = channel
-        self.games = GameServiceStub(channel)
-        self.turns = TurnServiceStub(channel)
-        self.validation = ValidationServiceStub(channel)
-        self.analysis = AnalysisServiceStub(channel)
-
-    def seated(self, token: str) -> "Rummikub":
-        """Returns the same connection with a seat's token, or the host token, on every call."""
-        return Rummikub(channel=grpc.intercept_channel(self.channel, _Seat(token)))
-
-    def close(self) -> None:
-        """Closes the connection."""
-        self.channel.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, _type: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-def new_request_id() -> str:
-    """A request id: send it again with the same request when an answer was lost."""
-    return str(uuid.uuid4())
-
-
-def refusal(error: grpc.RpcError) -> Refusal:
-    """Why a call was refused: reason, metadata and the violations of a turn; empty if the server did not say."""
-    refused = Refusal()
-    _read_details(error, refused)
-    return refused
-
-
-def error_info(error: grpc.RpcError) -> error_details_pb2.ErrorInfo:
-    """The same for generic tools: `reason` is a name of ErrorReason without its prefix."""
-    info = error_details_pb2.ErrorInfo()
-    _read_details(error, info)
-    return info
-
-
-def violations(error: grpc.RpcError) -> list[Violation]:
-    """Returns the violations of a refused turn, 16 at most; empty if the call was refused for another reason."""
-    return list(refusal(error).violations)
-
-
-def _read_details(error: grpc.RpcError, *messages: Message) -> None:
-    """Fills messages with those details of an error's status that are of their kind."""
-    trailing: Metadata = getattr(error, "trailing_metadata", tuple)() or ()
-    for key, value in trailing:
-        if key == "grpc-status-details-bin" and isinstance(value, bytes):
-            for detail in status_pb2.Status.FromString(value).details:
-                for message in messages:
-                    detail.Unpack(message)

@@ -1,0 +1,209 @@
+"""Starts a server, runs the conformance program of each language whose tools are there, and prints a table.
+
+Usage: python run.py [LANGUAGE ...] [--require python,go,...]
+
+Fails if a check fails, or if a language of --require was skipped. README.md in this folder describes the checks.
+"""
+
+import argparse
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).parents[2]
+WIRE = ROOT / "tests" / "conformance" / "wire.json"
+CHECKS = ("wire", "batch", "stream", "refusal", "game", "names", "unknown", "deadline", "retry")
+BUILD_SECONDS = 900
+RUN_SECONDS = 180
+MARKS = {"PASS": "green", "FAIL": "bold red", "SKIP": "yellow"}
+
+
+@dataclass(frozen=True)
+class Language:
+    """How to build and run the program of a language.
+
+    Args:
+        folder: The folder of the client, below clients/, in which the commands run.
+        run: The command, without its arguments.
+        build: A command that builds it; "" if it needs none.
+        tools: The programs that must be on PATH.
+    """
+
+    folder: str
+    run: str
+    build: str = ""
+    tools: tuple[str, ...] = ()
+
+
+LANGUAGES = {
+    "python": Language("conformance", f"{shlex.quote(sys.executable)} python.py"),
+    "python (aio)": Language("conformance", f"{shlex.quote(sys.executable)} python.py --aio"),
+    "go": Language("go", "build/conformance", "go build -o build/conformance ./cmd/conformance", ("go",)),
+    "typescript": Language("typescript", "npm run --silent conformance --", "npm ci --silent", ("node", "npm")),
+    "java": Language("java", "./conformance.sh", "mvn -q -B package -DskipTests", ("java", "mvn")),
+    "kotlin": Language("kotlin", "./conformance.sh", "mvn -q -B package -DskipTests", ("java", "mvn")),
+    "rust": Language("rust/conformance", "target/release/conformance", "cargo build --release --quiet", ("cargo",)),
+    "cpp": Language("cpp", "build/conformance", "cmake -S . -B build && cmake --build build", ("cmake", "c++")),
+}
+
+
+@dataclass
+class Result:
+    """What became of a language: its checks with verdict and seconds, or why it did not run."""
+
+    checks: dict[str, tuple[str, str]] = field(default_factory=dict)
+    build_seconds: float = 0.0
+    problem: str = ""
+    is_skipped: bool = False
+
+    @property
+    def is_good(self) -> bool:
+        """Whether no check has failed, and every check has a line."""
+        return not self.problem and all(self.checks.get(check, ("FAIL",))[0] != "FAIL" for check in CHECKS)
+
+
+@contextmanager
+def server() -> Iterator[tuple[str, str]]:
+    """Yields the addresses of a server and of its validation listener."""
+    with tempfile.TemporaryDirectory(prefix="rummikub-conformance-") as folder:
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
+        environment = {
+            **clean,
+            "RUMMIKUB_DATA_DIR": folder,
+            "RUMMIKUB_REDIS_URL": "memory://",
+            "RUMMIKUB_LISTEN": "127.0.0.1:0",
+            "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0",
+            "RUMMIKUB_VALIDATION_LISTEN": "127.0.0.1:0",
+            "RUMMIKUB_LOG_LEVEL": "warning",
+        }
+        command = [sys.executable, "-m", "service"]
+        with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                targets = []
+                for line in process.stdout or ():
+                    label, _, address = line.strip().partition(" ")
+                    if label == "gRPC":
+                        targets.append(address.split(",")[0].strip())
+                    if label == "metrics":
+                        break
+                if not targets:
+                    sys.exit("run.py: the server did not start; see its message above")
+                yield targets[0], targets[-1]
+            finally:
+                process.terminate()
+
+
+def missing(language: Language) -> str:
+    """Returns why a language cannot run here; "" if it can."""
+    tools = [tool for tool in language.tools if not shutil.which(tool)]
+    return f"not on PATH: {', '.join(tools)}" if tools else ""
+
+
+def build(language: Language, folder: Path) -> str:
+    """Builds the program of a language; returns the output if that fails."""
+    if not language.build:
+        return ""
+    try:
+        built = subprocess.run(
+            ["bash", "-c", language.build],  # noqa: S607 - the commands above
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=BUILD_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"the build took more than {BUILD_SECONDS} s"
+    return built.stdout or f"exit code {built.returncode}" if built.returncode else ""
+
+
+def run(language: Language, target: str, validation: str) -> Result:
+    """Builds and runs the program of a language."""
+    if why := missing(language):
+        return Result(problem=why, is_skipped=True)
+    folder = ROOT / "clients" / language.folder
+    began = time.monotonic()
+    if output := build(language, folder):
+        return Result(problem=f"the build failed:\n{output}")
+    result = Result(build_seconds=time.monotonic() - began)
+    command = [*shlex.split(language.run), "--target", target, "--validation", validation, "--wire", str(WIRE)]
+    try:
+        ran = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, timeout=RUN_SECONDS, check=False)
+        printed, code = ran.stdout, ran.returncode
+    except subprocess.TimeoutExpired as error:
+        printed, code = (error.stdout or b"").decode(), 0
+        result.problem = f"the program took more than {RUN_SECONDS} s"
+    except OSError as error:
+        return Result(problem=f"the program did not start: {error}")
+    for line in printed.splitlines():
+        verdict, _, rest = line.partition(" ")
+        check, _, seconds_and_text = rest.partition(" ")
+        if verdict in MARKS and check in CHECKS:
+            result.checks[check] = (verdict, seconds_and_text)
+    if code and result.is_good:
+        result.problem = f"no check failed, but the exit code is {code}"
+    return result
+
+
+def table_of(results: dict[str, Result]) -> Table:
+    """Returns the table of languages and checks."""
+    table = Table(title="Conformance of the clients (seconds)")
+    table.add_column("language")
+    table.add_column("build", justify="right")
+    for check in CHECKS:
+        table.add_column(check, justify="right")
+    for name, result in results.items():
+        cells = []
+        for check in CHECKS:
+            verdict, text = result.checks.get(check, ("-", ""))
+            style, seconds = MARKS.get(verdict, "dim"), text.split(" ")[0]
+            cells.append(f"[{style}]{seconds if verdict == 'PASS' else verdict}[/]")
+        table.add_row(name, f"{result.build_seconds:.1f}", *cells)
+    return table
+
+
+def report(results: dict[str, Result], required: set[str]) -> bool:
+    """Prints the table and what went wrong; returns whether nothing did."""
+    Console(width=120).print(table_of(results))  # else narrow terminals break the names of checks
+    for name, result in results.items():
+        for check in CHECKS:
+            verdict, text = result.checks.get(check, ("FAIL", "0 the program printed no line for it"))
+            if verdict != "PASS" and not result.problem:
+                print(f"{verdict} {name}: {check}: {text.partition(' ')[2]}")
+        if result.problem:
+            print(f"{'SKIP' if result.is_skipped else 'FAIL'} {name}: {result.problem}")
+    absent = {name for name in required if name not in results or results[name].is_skipped}
+    if absent:
+        print(f"required, but skipped: {', '.join(sorted(absent))}")
+    return not absent and all(result.is_good or result.is_skipped for result in results.values())
+
+
+def main() -> None:
+    """Runs the programs."""
+    present = [name for name, language in LANGUAGES.items() if (ROOT / "clients" / language.folder).is_dir()]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help=f"one of {', '.join(present)}; default: all")
+    parser.add_argument("--require", default="", help="languages that may not be skipped, separated by commas")
+    arguments = parser.parse_args()
+    unknown = {*arguments.languages} - {*present}
+    if unknown:
+        parser.error(f"no client in {', '.join(sorted(unknown))}; there are {', '.join(present)}")
+    with server() as (target, validation):
+        results = {name: run(LANGUAGES[name], target, validation) for name in arguments.languages or present}
+    sys.exit(not report(results, {*filter(None, arguments.require.split(","))}))
+
+
+if __name__ == "__main__":
+    main()

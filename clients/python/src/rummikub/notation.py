@@ -1,0 +1,66 @@
+"""Tiles and melds as text: `R7` is the red 7, `J` the joker, `[R7 R8 R9] | [B1 K1 J]` a table."""
+
+import re
+from collections.abc import Iterable
+from typing import Final, Protocol
+
+from rummikub.v1.meld_pb2 import Meld
+from rummikub.v1.tile_pb2 import TILE_JOKER, TILE_UNSPECIFIED, Tile
+
+_LETTERS: Final = {"RED": "R", "BLUE": "B", "BLACK": "K", "ORANGE": "O", "GREEN": "G", "PURPLE": "P"}
+
+
+def _name(number: Tile.ValueType) -> str:
+    if number == TILE_JOKER:
+        return "J"
+    _, color, value = Tile.Name(number).split("_")
+    return _LETTERS[color] + value
+
+
+_NAMES: Final = {number: _name(number) for number in Tile.values() if number != TILE_UNSPECIFIED}
+_TILES: Final = {name: number for number, name in _NAMES.items()}
+
+
+class _Tiles(Protocol):
+    """A Meld, a TableMeld or a MeldReading."""
+
+    @property
+    def tiles(self) -> Iterable[Tile.ValueType]: ...
+
+
+def tile(name: str) -> Tile.ValueType:
+    """Returns the tile with a name such as `R7` (R, B, K, O, G, P and 1 to 13) or `J`, in capitals or not."""
+    number = _TILES.get(name.upper())
+    if number is None:
+        raise ValueError(f"no tile is named {name!r}; names are like R7, B13, K1, O10, G5, P2 and J")
+    return number
+
+
+def tile_name(number: Tile.ValueType) -> str:
+    """Returns the name of a tile; `?` and the number if this client does not know it."""
+    return _NAMES.get(number) or f"?{number}"
+
+
+def tiles(names: str) -> list[Tile.ValueType]:
+    """Returns the tiles with names separated by spaces."""
+    return [tile(name) for name in names.split()]
+
+
+def tiles_text(numbers: Iterable[Tile.ValueType]) -> str:
+    """Returns the names of tiles, separated by spaces."""
+    return " ".join(map(tile_name, numbers))
+
+
+def melds(text: str) -> list[Meld]:
+    """Returns the melds of a text such as `[R7 R8 R9] | [B1 K1 J]`; none for `.` and for an empty text."""
+    if text.strip() in {"", "."}:
+        return []
+    found = [re.fullmatch(r"\s*\[([^\[\]]*)\]\s*", part) for part in text.split("|")]
+    if None in found:
+        raise ValueError(f"{text!r} is not a list of melds like [R7 R8 R9] | [B1 K1 J]")
+    return [Meld(tiles=tiles(match[1])) for match in found if match]
+
+
+def melds_text(table: Iterable[_Tiles]) -> str:
+    """Returns melds as a text such as `[R7 R8 R9] | [B1 K1 J]`; `.` if there are none."""
+    return " | ".join(f"[{tiles_text(meld.tiles)}]" for meld in table) or "."

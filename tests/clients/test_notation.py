@@ -1,0 +1,48 @@
+"""Names of tiles and texts of melds."""
+
+import pytest
+
+import rummikub
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("R7", rummikub.TILE_RED_7),
+        ("B13", rummikub.TILE_BLUE_13),
+        ("K1", rummikub.TILE_BLACK_1),
+        ("O10", rummikub.TILE_ORANGE_10),
+        ("G5", rummikub.TILE_GREEN_5),
+        ("P2", rummikub.TILE_PURPLE_2),
+        ("J", rummikub.TILE_JOKER),
+    ],
+)
+def test_a_tile_has_a_name(name: str, number: rummikub.Tile.ValueType) -> None:
+    assert rummikub.tile(name) == rummikub.tile(name.lower()) == number
+    assert rummikub.tile_name(number) == name
+
+
+def test_every_tile_has_a_name_of_its_own() -> None:
+    numbers = [number for number in rummikub.Tile.values() if number]
+    assert [rummikub.tile(rummikub.tile_name(number)) for number in numbers] == numbers
+
+
+def test_a_tile_of_a_newer_server_is_shown_by_its_number() -> None:
+    assert rummikub.tile_name(rummikub.Tile.ValueType(99)) == "?99"
+
+
+@pytest.mark.parametrize("name", ["", "R0", "R14", "X3", "R07", "?99"])
+def test_a_wrong_name_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="names are like R7"):
+        rummikub.tile(name)
+
+
+@pytest.mark.parametrize("text", [".", "[R7 R8 R9]", "[R7 R8 R9] | [B1 K1 J]", "[]"])
+def test_melds_are_read_and_written_as_the_same_text(text: str) -> None:
+    assert rummikub.melds_text(rummikub.melds(text)) == text
+
+
+@pytest.mark.parametrize("text", ["R7 R8 R9", "[R7 R8", "[R7] [R8]", "[R7] |", "[[R7]]"])
+def test_a_text_that_is_no_melds_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a list of melds"):
+        rummikub.melds(text)
