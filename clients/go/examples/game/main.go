@@ -1,0 +1,58 @@
+// Command game plays a game against a bot.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"rummikub.example/go/rummikub"
+	pb "rummikub.example/go/rummikubv1"
+)
+
+func main() {
+	if err := play(context.Background(), "127.0.0.1:50051"); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func play(ctx context.Context, target string) error {
+	lobby, err := rummikub.Connect(target)
+	if err != nil {
+		return err
+	}
+	defer lobby.Close()
+	joined, err := lobby.Games.JoinOrCreateGame(ctx, &pb.JoinOrCreateGameRequest{Name: "Ann"})
+	if err != nil {
+		return err
+	}
+	ann, id := lobby.Seated(joined.SeatToken), joined.Game.GameId
+	if _, err := ann.Games.AddBot(ctx, &pb.AddBotRequest{GameId: id, Level: pb.BotLevel_BOT_LEVEL_HARD}); err != nil {
+		return err
+	}
+	if _, err := ann.Games.StartGame(ctx, &pb.StartGameRequest{GameId: id}); err != nil {
+		return err
+	}
+	watching := &pb.WatchGameRequest{GameId: id, Content: pb.WatchContent_WATCH_CONTENT_GAMES}
+	for update, err := range ann.Watch(ctx, watching) {
+		if err != nil {
+			return err
+		}
+		game := rummikub.View(update)
+		if game == nil { // who is connected, for example
+			continue
+		}
+		fmt.Println(rummikub.FormatTable(game.Table), "rack:", rummikub.FormatTiles(game.Rack))
+		if game.Turn != nil && game.Turn.Seat == game.Seat {
+			question := &pb.SuggestTurnRequest{Subject: &pb.SuggestTurnRequest_GameId{GameId: id}}
+			found, err := ann.Analysis.SuggestTurn(ctx, question)
+			if err != nil {
+				return err
+			}
+			if _, err := ann.Turns.PlayTurn(ctx, rummikub.Suggested(game, found.Suggestion)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
