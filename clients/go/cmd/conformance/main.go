@@ -26,7 +26,7 @@ import (
 	pb "rummikub.example/go/rummikubv1"
 )
 
-// cuts are the numbers of changes after which a watch is cut. Some rounds against bots have 19 changes, most 50.
+// cuts are the numbers of changes after which a watch is cut. A short round against bots has 19 changes.
 var cuts = []int{6, 12}
 
 type call struct {

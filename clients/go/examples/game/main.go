@@ -1,17 +1,22 @@
-// Command game plays a game against a bot.
+// Command game plays a game against a bot: go run . [host:port]
 package main
 
 import (
 	"context"
 	"fmt"
 	"log"
+	"os"
 
 	"rummikub.example/go/rummikub"
 	pb "rummikub.example/go/rummikubv1"
 )
 
 func main() {
-	if err := play(context.Background(), "127.0.0.1:50051"); err != nil {
+	target := "127.0.0.1:50051"
+	if len(os.Args) > 1 {
+		target = os.Args[1]
+	}
+	if err := play(context.Background(), target); err != nil {
 		log.Fatal(err)
 	}
 }
