@@ -27,11 +27,17 @@ func play(ctx context.Context, target string) error {
 		return err
 	}
 	defer lobby.Close()
-	joined, err := lobby.Games.JoinOrCreateGame(ctx, &pb.JoinOrCreateGameRequest{Name: "Ann"})
+	created, err := lobby.Games.CreateGame(ctx, &pb.CreateGameRequest{})
 	if err != nil {
 		return err
 	}
-	ann, id := lobby.Seated(joined.SeatToken), joined.Game.GameId
+	id, host := created.Game.GameId, lobby.Seated(created.HostToken)
+	joining := &pb.JoinGameRequest{Game: &pb.JoinGameRequest_GameId{GameId: id}, Name: "Ann"}
+	joined, err := host.Games.JoinGame(ctx, joining)
+	if err != nil {
+		return err
+	}
+	ann := lobby.Seated(joined.SeatToken)
 	if _, err := ann.Games.AddBot(ctx, &pb.AddBotRequest{GameId: id, Level: pb.BotLevel_BOT_LEVEL_HARD}); err != nil {
 		return err
 	}
