@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
 
 	pb "rummikub.example/go/rummikubv1"
 )
@@ -96,6 +97,24 @@ func hangs(updates ...*pb.WatchGameResponse) stepOfWatch {
 	}
 }
 
+// slowly returns a step after a pause.
+func slowly(pause time.Duration, step stepOfWatch) stepOfWatch {
+	return func(request *pb.WatchGameRequest, stream grpc.ServerStreamingServer[pb.WatchGameResponse]) error {
+		time.Sleep(pause)
+		return step(request, stream)
+	}
+}
+
+// both returns a step that ends as the second of two.
+func both(first, second stepOfWatch) stepOfWatch {
+	return func(request *pb.WatchGameRequest, stream grpc.ServerStreamingServer[pb.WatchGameResponse]) error {
+		if err := first(request, stream); err != nil {
+			return err
+		}
+		return second(request, stream)
+	}
+}
+
 func etag(revision uint32) string { return time.Duration(revision).String() }
 
 func snapshot(revision uint32) *pb.WatchGameResponse {
@@ -129,9 +148,10 @@ func unknown() *pb.WatchGameResponse {
 }
 
 // refused returns the error of a refusal.
-func refused(code codes.Code, reason pb.ErrorReason) error {
+func refused(code codes.Code, reason pb.ErrorReason, details ...protoadapt.MessageV1) error {
 	s := status.New(code, "refused")
-	s, err := s.WithDetails(&pb.Refusal{Reason: reason, Metadata: map[string]string{"revision": "7"}})
+	refusal := &pb.Refusal{Reason: reason, Metadata: map[string]string{"revision": "7"}}
+	s, err := s.WithDetails(append(details, protoadapt.MessageV1Of(refusal))...)
 	if err != nil {
 		panic(err)
 	}

@@ -100,7 +100,7 @@ func (w *watch) run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case isForgotten(err) && w.request.AfterRevision != 0:
-			w.request.AfterRevision, w.request.Etag, w.changed = 0, "", 0
+			w.request.AfterRevision, w.request.Etag = 0, ""
 		case !isLost(err):
 			return err
 		default:

@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "rummikub.example/go/rummikubv1"
 )
@@ -41,7 +43,6 @@ func TestWatchResumes(t *testing.T) {
 	stop := refused(codes.Unavailable, pb.ErrorReason_ERROR_REASON_SHUTTING_DOWN)
 	unstored := refused(codes.OutOfRange, pb.ErrorReason_ERROR_REASON_HISTORY_UNAVAILABLE)
 	mismatch := refused(codes.Aborted, pb.ErrorReason_ERROR_REASON_ETAG_MISMATCH)
-	both := pb.WatchContent_WATCH_CONTENT_BOTH
 	for _, test := range []struct {
 		name     string
 		request  *pb.WatchGameRequest
@@ -61,6 +62,15 @@ func TestWatchResumes(t *testing.T) {
 			"snapshot 1, change 2, change 3, change 4", []uint32{0, 2, 3}, 2,
 		},
 		{
+			"a broken transport resumes", &pb.WatchGameRequest{},
+			[]stepOfWatch{
+				sends(status.Error(codes.Canceled, "RST_STREAM"), snapshot(1)),
+				sends(status.Error(codes.Internal, "RST_STREAM"), change(2)),
+				sends(status.Error(codes.Unknown, "broken"), change(3)), sends(nil, change(4)),
+			},
+			"snapshot 1, change 2, change 3, change 4", []uint32{0, 1, 2, 3}, 3,
+		},
+		{
 			"closing resumes", &pb.WatchGameRequest{},
 			[]stepOfWatch{sends(nil, snapshot(1), closing()), sends(nil, change(2))},
 			"snapshot 1, change 2", []uint32{0, 1}, 1,
@@ -72,11 +82,11 @@ func TestWatchResumes(t *testing.T) {
 		},
 		{
 			"a lost history starts over with lower revisions", &pb.WatchGameRequest{},
-			[]stepOfWatch{sends(lost, snapshot(7)), sends(mismatch), sends(nil, snapshot(4), change(5))},
-			"snapshot 7, snapshot 4, change 5", []uint32{0, 7, 0}, 2,
+			[]stepOfWatch{sends(lost, snapshot(7), change(8)), sends(mismatch), sends(nil, snapshot(4), change(5))},
+			"snapshot 7, change 8, snapshot 4, change 5", []uint32{0, 8, 0}, 2,
 		},
 		{
-			"changes and games resume after the last game", &pb.WatchGameRequest{Content: both},
+			"changes and games resume after the last game", &pb.WatchGameRequest{Content: pb.WatchContent_WATCH_CONTENT_BOTH},
 			[]stepOfWatch{
 				sends(lost, snapshot(1), change(2), game(2), change(3)),
 				sends(nil, change(3), change(4), game(4)),
@@ -124,11 +134,15 @@ func TestWatchResumes(t *testing.T) {
 
 func TestWatchReturnsRefusal(t *testing.T) {
 	t.Parallel()
-	forbidden := pb.ErrorReason_ERROR_REASON_SPECTATORS_NOT_ALLOWED
-	fake := &fakeServer{watches: []stepOfWatch{sends(refused(codes.PermissionDenied, forbidden), snapshot(1))}}
-	updates, err := seen(start(t, fake), &pb.WatchGameRequest{})
-	if len(updates) != 1 || ReasonOf(err) != forbidden || len(fake.watched) != 1 {
-		t.Errorf("%d updates, error %v, %d calls", len(updates), err, len(fake.watched))
+	for reason, code := range map[pb.ErrorReason]codes.Code{
+		pb.ErrorReason_ERROR_REASON_SPECTATORS_NOT_ALLOWED: codes.PermissionDenied,
+		pb.ErrorReason_ERROR_REASON_INTERNAL_ERROR:         codes.Internal,
+	} {
+		fake := &fakeServer{watches: []stepOfWatch{sends(refused(code, reason), snapshot(1))}}
+		updates, err := seen(start(t, fake), &pb.WatchGameRequest{})
+		if len(updates) != 1 || ReasonOf(err) != reason || len(fake.watched) != 1 {
+			t.Errorf("%d updates, error %v, %d calls", len(updates), err, len(fake.watched))
+		}
 	}
 }
 
@@ -154,6 +168,31 @@ func TestWatchGivesUp(t *testing.T) {
 	}
 }
 
+func TestWatchDoesNotRetryBeforeTheServersDelay(t *testing.T) {
+	t.Parallel()
+	overloaded := refused(codes.ResourceExhausted, pb.ErrorReason_ERROR_REASON_OVERLOADED,
+		&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Minute)})
+	fake := &fakeServer{watches: []stepOfWatch{sends(overloaded)}}
+	_, err := seen(start(t, fake), &pb.WatchGameRequest{}, WithPatience(time.Second))
+	if err == nil || len(fake.watched) != 1 {
+		t.Errorf("error %v, %d calls", err, len(fake.watched))
+	}
+}
+
+func TestPatienceBeginsWithEachUpdate(t *testing.T) {
+	t.Parallel()
+	lost := status.Error(codes.Unavailable, "connection reset")
+	steps := []stepOfWatch{sends(lost, snapshot(1))}
+	for revision := range uint32(4) {
+		steps = append(steps, slowly(300*time.Millisecond, sends(lost, change(revision+2))))
+	}
+	fake := &fakeServer{watches: append(steps, sends(nil, change(6)))}
+	updates, err := seen(start(t, fake), &pb.WatchGameRequest{}, WithPatience(800*time.Millisecond))
+	if err != nil || len(updates) != 6 {
+		t.Errorf("updates %q, error %v", updates, err)
+	}
+}
+
 func TestWatchGivesUpWithoutServer(t *testing.T) {
 	t.Parallel()
 	_, err := seen(connect(t, "127.0.0.1:1"), &pb.WatchGameRequest{}, WithPatience(500*time.Millisecond))
@@ -164,18 +203,19 @@ func TestWatchGivesUpWithoutServer(t *testing.T) {
 
 func TestWatchCountsNoTimeOfTheLoop(t *testing.T) {
 	t.Parallel()
-	client := start(t, &fakeServer{watches: []stepOfWatch{sends(nil, snapshot(1), change(2))}})
-	updates := 0
 	short := 200 * time.Millisecond
-	for _, err := range client.Watch(t.Context(), &pb.WatchGameRequest{}, WithSilence(short), WithPatience(short)) {
+	then := slowly(3*short/2, sends(nil, change(2)))
+	fake := &fakeServer{watches: []stepOfWatch{both(sends(nil, snapshot(1)), then)}}
+	updates := 0
+	for _, err := range start(t, fake).Watch(t.Context(), &pb.WatchGameRequest{}, WithSilence(short), WithPatience(short)) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		updates++
 		time.Sleep(2 * short)
 	}
-	if updates != 2 {
-		t.Errorf("%d updates", updates)
+	if updates != 2 || len(fake.watched) != 1 {
+		t.Errorf("%d updates of %d calls", updates, len(fake.watched))
 	}
 }
 
