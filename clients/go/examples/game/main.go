@@ -1,0 +1,69 @@
+// Command game plays a game against a bot: go run . [host:port]
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+
+	"rummikub.example/go/rummikub"
+	pb "rummikub.example/go/rummikubv1"
+)
+
+func main() {
+	target := "127.0.0.1:50051"
+	if len(os.Args) > 1 {
+		target = os.Args[1]
+	}
+	if err := play(context.Background(), target); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func play(ctx context.Context, target string) error {
+	lobby, err := rummikub.Connect(target)
+	if err != nil {
+		return err
+	}
+	defer lobby.Close()
+	created, err := lobby.Games.CreateGame(ctx, &pb.CreateGameRequest{})
+	if err != nil {
+		return err
+	}
+	id, host := created.Game.GameId, lobby.Seated(created.HostToken)
+	joining := &pb.JoinGameRequest{Game: &pb.JoinGameRequest_GameId{GameId: id}, Name: "Ann"}
+	joined, err := host.Games.JoinGame(ctx, joining)
+	if err != nil {
+		return err
+	}
+	ann := lobby.Seated(joined.SeatToken)
+	if _, err := ann.Games.AddBot(ctx, &pb.AddBotRequest{GameId: id, Level: pb.BotLevel_BOT_LEVEL_HARD}); err != nil {
+		return err
+	}
+	if _, err := ann.Games.StartGame(ctx, &pb.StartGameRequest{GameId: id}); err != nil {
+		return err
+	}
+	watching := &pb.WatchGameRequest{GameId: id, Content: pb.WatchContent_WATCH_CONTENT_GAMES}
+	for update, err := range ann.Watch(ctx, watching) {
+		if err != nil {
+			return err
+		}
+		game := rummikub.View(update)
+		if game == nil { // who is connected, for example
+			continue
+		}
+		fmt.Println(rummikub.FormatTable(game.Table), "rack:", rummikub.FormatTiles(game.Rack))
+		if game.Turn != nil && game.Turn.Seat == game.Seat {
+			question := &pb.SuggestTurnRequest{Subject: &pb.SuggestTurnRequest_GameId{GameId: id}}
+			found, err := ann.Analysis.SuggestTurn(ctx, question)
+			if err != nil {
+				return err
+			}
+			if _, err := ann.Turns.PlayTurn(ctx, rummikub.Suggested(game, found.Suggestion)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package rummikub
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	pb "rummikub.example/go/rummikubv1"
+)
+
+const (
+	colors = "RBKOGP" // red, blue, black, orange, green, purple
+	values = 13
+	joker  = "J"
+)
+
+// firstOf has the number of the 1 of each color, in the order of colors.
+var firstOf = [len(colors)]pb.Tile{
+	pb.Tile_TILE_RED_1, pb.Tile_TILE_BLUE_1, pb.Tile_TILE_BLACK_1,
+	pb.Tile_TILE_ORANGE_1, pb.Tile_TILE_GREEN_1, pb.Tile_TILE_PURPLE_1,
+}
+
+// TileName returns the short name of a tile: `R7`, or `J` for a joker; `?` and the number of an unknown one.
+func TileName(tile pb.Tile) string {
+	if tile == pb.Tile_TILE_JOKER {
+		return joker
+	}
+	for i, first := range firstOf {
+		if first <= tile && tile < first+values {
+			return colors[i:i+1] + strconv.Itoa(int(tile-first)+1)
+		}
+	}
+	return fmt.Sprintf("?%d", tile)
+}
+
+// ParseTile returns the tile of a short name.
+func ParseTile(name string) (pb.Tile, error) {
+	if name == joker {
+		return pb.Tile_TILE_JOKER, nil
+	}
+	if len(name) > 1 && name[1] != '0' {
+		color := strings.IndexByte(colors, name[0])
+		value, err := strconv.ParseUint(name[1:], 10, 8)
+		if color >= 0 && err == nil && value <= values {
+			return firstOf[color] + pb.Tile(value-1), nil
+		}
+	}
+	return 0, fmt.Errorf("rummikub: %q is no tile: use one of %s and 1 to %d, or %s", name, colors, values, joker)
+}
+
+// ParseTiles returns the tiles of a text such as `R7 B7 J`.
+func ParseTiles(text string) ([]pb.Tile, error) {
+	var tiles []pb.Tile
+	for _, name := range strings.Fields(text) {
+		tile, err := ParseTile(name)
+		if err != nil {
+			return nil, err
+		}
+		tiles = append(tiles, tile)
+	}
+	return tiles, nil
+}
+
+// FormatTiles returns tiles as text: `R7 B7 J`.
+func FormatTiles(tiles []pb.Tile) string {
+	names := make([]string, len(tiles))
+	for i, tile := range tiles {
+		names[i] = TileName(tile)
+	}
+	return strings.Join(names, " ")
+}
+
+// AnyMeld is a meld of the contract, such as *Meld or *TableMeld.
+type AnyMeld interface{ GetTiles() []pb.Tile }
+
+// FormatTable returns melds as text: `[R7 R8 R9] | [B4 K4 O4]`, or `.` for none.
+func FormatTable[M AnyMeld](melds []M) string {
+	if len(melds) == 0 {
+		return "."
+	}
+	texts := make([]string, len(melds))
+	for i, meld := range melds {
+		texts[i] = "[" + FormatTiles(meld.GetTiles()) + "]"
+	}
+	return strings.Join(texts, " | ")
+}
+
+// ParseTable returns the melds of a text that FormatTable returns.
+func ParseTable(text string) ([]*pb.Meld, error) {
+	if strings.TrimSpace(text) == "." {
+		return nil, nil
+	}
+	var melds []*pb.Meld
+	for _, part := range strings.Split(text, "|") {
+		inner, opened := strings.CutPrefix(strings.TrimSpace(part), "[")
+		inner, closed := strings.CutSuffix(inner, "]")
+		if !opened || !closed {
+			return nil, fmt.Errorf("rummikub: %q is no meld: write it as [R7 R8 R9]", part)
+		}
+		tiles, err := ParseTiles(inner)
+		if err != nil {
+			return nil, err
+		}
+		melds = append(melds, &pb.Meld{Tiles: tiles})
+	}
+	return melds, nil
+}

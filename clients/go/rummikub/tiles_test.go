@@ -1,0 +1,81 @@
+package rummikub
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	pb "rummikub.example/go/rummikubv1"
+)
+
+func TestTilesHaveNames(t *testing.T) {
+	for number, name := range pb.Tile_name {
+		if number == 0 {
+			continue
+		}
+		tile := pb.Tile(number)
+		short := TileName(tile)
+		if parsed, err := ParseTile(short); err != nil || parsed != tile {
+			t.Errorf("%s is named %s, which is %v (%v)", name, short, parsed, err)
+		}
+		if color := map[byte]string{'R': "_RED_", 'B': "_BLUE_", 'K': "_BLACK_", 'O': "_ORANGE_", 'G': "_GREEN_",
+			'P': "_PURPLE_", 'J': "_JOKER"}[short[0]]; "TILE"+color+short[1:] != name {
+			t.Errorf("%s is named %s", name, short)
+		}
+	}
+	if name := TileName(200); name != "?200" {
+		t.Error(name)
+	}
+	for _, name := range []string{"", "R", "R0", "R01", "R14", "X1", "JJ", "R+1", "r1"} {
+		if tile, err := ParseTile(name); err == nil || !strings.Contains(err.Error(), "is no tile") {
+			t.Errorf("%q is %v (%v)", name, tile, err)
+		}
+	}
+}
+
+func TestTables(t *testing.T) {
+	for _, text := range []string{".", "[R7 R8 R9]", "[R7 R8 J] | [B4 K4 O4]", "[]"} {
+		melds, err := ParseTable(text)
+		if err != nil || FormatTable(melds) != text {
+			t.Errorf("%q is %q (%v)", text, FormatTable(melds), err)
+		}
+	}
+	for _, text := range []string{"", "R7 R8", "[R7", "[R7 X9]", "[R7] |"} {
+		if melds, err := ParseTable(text); err == nil {
+			t.Errorf("%q is %q", text, FormatTable(melds))
+		}
+	}
+}
+
+func TestMeldsDeclareFacesOfJokersThatCanStandForOneOnly(t *testing.T) {
+	one := &pb.JokerFaces{Faces: []pb.Tile{pb.Tile_TILE_RED_9}}
+	two := &pb.JokerFaces{Faces: []pb.Tile{pb.Tile_TILE_RED_9, pb.Tile_TILE_BLUE_9}}
+	run := pb.MeldKind_MELD_KIND_RUN
+	sent := Melds([]*pb.TableMeld{
+		{Kind: run, Points: 9, Jokers: []*pb.JokerFaces{one}},
+		{Jokers: []*pb.JokerFaces{one, two}},
+	})
+	want := []*pb.Meld{{Kind: run, DeclaredFaces: one.Faces}, {}}
+	for i := range want {
+		if !proto.Equal(sent[i], want[i]) {
+			t.Errorf("%v, want %v", sent[i], want[i])
+		}
+	}
+}
+
+func TestSuggestedTurns(t *testing.T) {
+	game := &pb.Game{GameId: "1", Revision: 3, Etag: "x", PoolCount: 1}
+	index := uint32(0)
+	found := &pb.Suggestion{TilesPlayed: []pb.Tile{pb.Tile_TILE_RED_1}, RiverIndex: &index}
+	play := Suggested(game, found)
+	if play.GetPlay() == nil || play.GetPlay().RiverIndex == nil || play.ExpectedRevision != 3 || play.Etag != "x" {
+		t.Error(play)
+	}
+	if request := Suggested(game, nil); request.GetDraw() == nil {
+		t.Error(request)
+	}
+	if request := Suggested(&pb.Game{}, &pb.Suggestion{}); request.GetPassTurn() == nil {
+		t.Error(request)
+	}
+}

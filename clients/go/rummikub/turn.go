@@ -1,0 +1,65 @@
+package rummikub
+
+import pb "rummikub.example/go/rummikubv1"
+
+// Play returns the request to play tiles in a game as the caller has seen it. table has all melds after the turn.
+func Play(game *pb.Game, table []*pb.Meld) *pb.PlayTurnRequest {
+	request := turn(game)
+	request.Action = &pb.PlayTurnRequest_Play{Play: &pb.PlayTiles{Table: table}}
+	return request
+}
+
+// Draw returns the request to draw a tile in a game as the caller has seen it.
+func Draw(game *pb.Game) *pb.PlayTurnRequest {
+	request := turn(game)
+	request.Action = &pb.PlayTurnRequest_Draw{Draw: &pb.DrawTile{}}
+	return request
+}
+
+// Pass returns the request to pass in a game as the caller has seen it.
+func Pass(game *pb.Game) *pb.PlayTurnRequest {
+	request := turn(game)
+	request.Action = &pb.PlayTurnRequest_PassTurn{PassTurn: &pb.Pass{}}
+	return request
+}
+
+// Suggested returns the request to take a suggested turn: to play its tiles, or else to draw, or else to pass.
+func Suggested(game *pb.Game, suggestion *pb.Suggestion) *pb.PlayTurnRequest {
+	switch {
+	case len(suggestion.GetTilesPlayed()) > 0:
+		request := Play(game, Melds(suggestion.Table))
+		request.GetPlay().RiverIndex = suggestion.RiverIndex
+		return request
+	case game.PoolCount > 0:
+		return Draw(game)
+	default:
+		return Pass(game)
+	}
+}
+
+// turn returns a turn with the revision and the etag. Without the etag, a turn may be applied to a history that its
+// player never saw.
+func turn(game *pb.Game) *pb.PlayTurnRequest {
+	return &pb.PlayTurnRequest{GameId: game.GameId, ExpectedRevision: game.Revision, Etag: game.Etag}
+}
+
+// Melds returns the melds of a table as a player sends them back. It keeps their kinds, and declares the faces of the
+// jokers of a meld if each can stand for one face only.
+func Melds(table []*pb.TableMeld) []*pb.Meld {
+	melds := make([]*pb.Meld, len(table))
+	for i, meld := range table {
+		melds[i] = &pb.Meld{Tiles: meld.Tiles, Kind: meld.Kind, DeclaredFaces: declared(meld.Jokers)}
+	}
+	return melds
+}
+
+func declared(jokers []*pb.JokerFaces) []pb.Tile {
+	var faces []pb.Tile
+	for _, joker := range jokers {
+		if len(joker.Faces) != 1 {
+			return nil
+		}
+		faces = append(faces, joker.Faces[0])
+	}
+	return faces
+}
