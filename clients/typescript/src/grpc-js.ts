@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import { create, type DescMessage, type DescMethod, fromBinary, type MessageInitShape, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, type StreamResponse, type Transport, type UnaryResponse } from "@connectrpc/connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
@@ -63,7 +64,8 @@ export function grpcJsTransport(client: grpc.Client): Transport {
       call.on("metadata", (metadata) => copyTo(response.header, metadata));
       call.on("status", ({ metadata }) => copyTo(response.trailer, metadata));
       call.on("error", () => {}); // reading the messages throws it; a call that nobody reads must not end the program
-      void send(call, input).catch(cancel);
+      const requests = Readable.from(input).on("error", cancel);
+      requests.pipe(call as unknown as NodeJS.WritableStream).on("close", () => requests.destroy());
       const message = receive(call, (error) => toError(error, client, signal), () => {
         signal?.removeEventListener("abort", cancel);
         cancel();
@@ -71,13 +73,6 @@ export function grpcJsTransport(client: grpc.Client): Transport {
       return { ...response, message } as StreamResponse<typeof method.input, typeof method.output>;
     },
   };
-}
-
-async function send<T>(call: grpc.ClientDuplexStream<T, unknown>, input: AsyncIterable<T>): Promise<void> {
-  for await (const message of input) {
-    if (!call.write(message)) await new Promise((resolve) => call.once("drain", resolve).once("close", resolve));
-  }
-  call.end();
 }
 
 async function* receive(call: AsyncIterable<unknown>, toError: (error: grpc.ServiceError) => ConnectError, close: () => void) {
