@@ -151,9 +151,15 @@ function explained(error: ConnectError, method: string, target: string): Connect
   const because = `(${error.rawMessage})`;
   switch (error.code) {
     case Code.Unavailable:
-      return copy(error, `no service answers at ${target}; start one with \`make run\`, or check address and TLS ${because}`);
+      return copy(
+        error,
+        `no service answers at ${target}; start one with \`make run\`, or check address and TLS ${because}`,
+      );
     case Code.Unimplemented:
-      return copy(error, `the service at ${target} does not know ${method}: it is older than this client; update it ${because}`);
+      return copy(
+        error,
+        `the service at ${target} does not know ${method}: it is older than this client; update it ${because}`,
+      );
     default:
       return error;
   }

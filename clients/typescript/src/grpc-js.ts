@@ -1,5 +1,13 @@
 import { Readable } from "node:stream";
-import { create, type DescMessage, type DescMethod, fromBinary, type MessageInitShape, type MessageShape, toBinary } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  fromBinary,
+  type MessageInitShape,
+  type MessageShape,
+  toBinary,
+} from "@bufbuild/protobuf";
 import { Code, ConnectError, type StreamResponse, type Transport, type UnaryResponse } from "@connectrpc/connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import * as grpc from "@grpc/grpc-js";
@@ -23,7 +31,8 @@ export function connect(
   target = "127.0.0.1:50051",
   { tls = false, serviceConfig = SERVICE_CONFIG, channelOptions, ...options }: ConnectOptions = {},
 ): Rummikub {
-  const credentials = typeof tls === "object" ? tls : tls ? grpc.credentials.createSsl() : grpc.credentials.createInsecure();
+  const credentials =
+    typeof tls === "object" ? tls : tls ? grpc.credentials.createSsl() : grpc.credentials.createInsecure();
   const client = new grpc.Client(target, credentials, {
     "grpc.service_config": JSON.stringify(serviceConfig),
     "grpc.keepalive_time_ms": 20_000, // the server closes connections that ping more often than every 10 s
@@ -39,13 +48,25 @@ export function grpcJsTransport(client: grpc.Client): Transport {
     unary: (method, signal, timeoutMs, header, input) =>
       new Promise((resolve, reject) => {
         signal?.throwIfAborted();
-        const response = { stream: false, service: method.parent, method, header: new Headers(), trailer: new Headers() };
+        const response = {
+          stream: false,
+          service: method.parent,
+          method,
+          header: new Headers(),
+          trailer: new Headers(),
+        };
         const { path, serialize, parse } = codec(method);
         const call = client.makeUnaryRequest(
-          path, serialize, parse, input, toMetadata(header), deadline(timeoutMs),
+          path,
+          serialize,
+          parse,
+          input,
+          toMetadata(header),
+          deadline(timeoutMs),
           (error, message) => {
             signal?.removeEventListener("abort", cancel);
-            if (error === null) resolve({ ...response, message } as UnaryResponse<typeof method.input, typeof method.output>);
+            if (error === null)
+              resolve({ ...response, message } as UnaryResponse<typeof method.input, typeof method.output>);
             else reject(toError(error, client, signal));
           },
         );
@@ -66,16 +87,24 @@ export function grpcJsTransport(client: grpc.Client): Transport {
       call.on("error", () => {}); // reading the messages throws it; a call that nobody reads must not end the program
       const requests = Readable.from(input).on("error", cancel);
       requests.pipe(call as unknown as NodeJS.WritableStream).on("close", () => requests.destroy());
-      const message = receive(call, (error) => toError(error, client, signal), () => {
-        signal?.removeEventListener("abort", cancel);
-        cancel();
-      });
+      const message = receive(
+        call,
+        (error) => toError(error, client, signal),
+        () => {
+          signal?.removeEventListener("abort", cancel);
+          cancel();
+        },
+      );
       return { ...response, message } as StreamResponse<typeof method.input, typeof method.output>;
     },
   };
 }
 
-async function* receive(call: AsyncIterable<unknown>, toError: (error: grpc.ServiceError) => ConnectError, close: () => void) {
+async function* receive(
+  call: AsyncIterable<unknown>,
+  toError: (error: grpc.ServiceError) => ConnectError,
+  close: () => void,
+) {
   try {
     yield* call;
   } catch (error) {
@@ -99,7 +128,9 @@ function deadline(timeoutMs: number | undefined): grpc.CallOptions {
 
 function toMetadata(header: HeadersInit | undefined): grpc.Metadata {
   const metadata = new grpc.Metadata({ waitForReady: true }); // grpc-js does not read it from the service config
-  new Headers(header).forEach((value, key) => metadata.set(key, key.endsWith("-bin") ? Buffer.from(value, "base64") : value));
+  new Headers(header).forEach((value, key) =>
+    metadata.set(key, key.endsWith("-bin") ? Buffer.from(value, "base64") : value),
+  );
   return metadata;
 }
 

@@ -22,7 +22,10 @@ import { defaultTimeoutMs, SERVICE_CONFIG } from "../src/service-config.js";
 type Games = Partial<ServiceImpl<typeof GameService>>;
 
 function client(games: Games, options: RummikubOptions = {}): Rummikub {
-  return Rummikub.over(createRouterTransport((router) => router.service(GameService, games)), options);
+  return Rummikub.over(
+    createRouterTransport((router) => router.service(GameService, games)),
+    options,
+  );
 }
 
 /** Returns an UNAVAILABLE of the service itself. */
@@ -67,7 +70,10 @@ test("an empty request id is filled in once for all attempts, and the caller's r
 });
 
 test("a call ends after five attempts, and a negative pushback ends the attempts", async () => {
-  for (const [pushback, expected] of [[1, 5], [-1, 1]] as const) {
+  for (const [pushback, expected] of [
+    [1, 5],
+    [-1, 1],
+  ] as const) {
     let attempts = 0;
     const { games } = client({
       getGame() {
@@ -159,7 +165,10 @@ test("a refusal explains itself; an unknown reason keeps its number", () => {
 });
 
 test("an unknown RPC says that the server is older", async () => {
-  await assert.rejects(client({}).games.createRematch({}), /does not know .*CreateRematch: it is older than this client/);
+  await assert.rejects(
+    client({}).games.createRematch({}),
+    /does not know .*CreateRematch: it is older than this client/,
+  );
 });
 
 test("an absent server is explained by each transport", async () => {
@@ -186,7 +195,10 @@ test("a call waits for a server that starts", async () => {
   await new Promise((resolve) => setTimeout(resolve, 1_000));
   const http2 = await import("node:http2");
   const server = http2.createServer().on("stream", (stream) => {
-    stream.respond({ "content-type": "application/grpc", "grpc-status": "5", "grpc-message": "none" }, { endStream: true });
+    stream.respond(
+      { "content-type": "application/grpc", "grpc-status": "5", "grpc-message": "none" },
+      { endStream: true },
+    );
   });
   server.listen(port, "127.0.0.1");
   const error = await call;

@@ -4,7 +4,9 @@ import { readFileSync } from "node:fs";
 
 const [, , target = "127.0.0.1:50051"] = process.argv;
 const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
-const programs = [...readme.matchAll(/^```js\n(.*?)^```/gms)].map(([, program]) => program.replaceAll("127.0.0.1:50051", target));
+const programs = [...readme.matchAll(/^```js\n(.*?)^```/gms)].map(([, program]) =>
+  program.replaceAll("127.0.0.1:50051", target),
+);
 for (const program of programs) {
   const options = { cwd: import.meta.dirname, input: program, stdio: ["pipe", "inherit", "inherit"], timeout: 60_000 };
   const { status } = spawnSync(process.execPath, ["--input-type=module"], options);

@@ -90,7 +90,11 @@ test("a watch starts over when the history is lost", async () => {
     [Code.OutOfRange, ErrorReason.HISTORY_UNAVAILABLE],
     [Code.Aborted, ErrorReason.ETAG_MISMATCH],
   ] as const) {
-    const { service, requests } = serving(sends(snapshot(9), lost()), sends(refused(code, reason)), sends(snapshot(7), change(8)));
+    const { service, requests } = serving(
+      sends(snapshot(9), lost()),
+      sends(refused(code, reason)),
+      sends(snapshot(7), change(8)),
+    );
     assert.deepEqual(await collect(service.watch("g", FAST)), ["snapshot 9", "snapshot 7", "change 8"]);
     assert.deepEqual(resumed(requests), ["0", "9e9", "0"]);
   }
@@ -202,7 +206,10 @@ test("the visibility of the page pauses and resumes a watch", async () => {
 });
 
 test("with games and changes, a watch that is cut between them misses neither and repeats none", async () => {
-  const { service, requests } = serving(sends(snapshot(1), change(2), lost()), sends(change(2), game(2), change(3), game(3)));
+  const { service, requests } = serving(
+    sends(snapshot(1), change(2), lost()),
+    sends(change(2), game(2), change(3), game(3)),
+  );
   const seen = await collect(service.watch("g", { ...FAST, content: WatchContent.BOTH }));
   assert.deepEqual(seen, ["snapshot 1", "change 2", "game 2", "change 3", "game 3"]);
   assert.deepEqual(resumed(requests), ["0", "1e1"]);
