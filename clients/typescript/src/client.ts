@@ -1,0 +1,59 @@
+import { type Client, createClient, type Transport } from "@connectrpc/connect";
+import { authorized, type CallOptions, dependable, randomRequestId } from "./connection.js";
+import { AnalysisService } from "./gen/rummikub/v1/analysis_service_pb.js";
+import { GameService } from "./gen/rummikub/v1/game_service_pb.js";
+import { TurnService } from "./gen/rummikub/v1/turn_service_pb.js";
+import { ValidationService } from "./gen/rummikub/v1/validation_service_pb.js";
+import { Watch, type WatchOptions } from "./watch.js";
+
+/** Options of a connection over any transport. */
+export type RummikubOptions = Partial<CallOptions>;
+
+/** A connection to the service, as a spectator or, with a token, as a seat of a game or its host. */
+export class Rummikub {
+  /** Lobby, rounds and views of games. */
+  readonly games: Client<typeof GameService>;
+  /** Plays and drafts. */
+  readonly turns: Client<typeof TurnService>;
+  /** Rules without a game. */
+  readonly validation: Client<typeof ValidationService>;
+  /** Suggestions, reviews and texts of positions. */
+  readonly analysis: Client<typeof AnalysisService>;
+  readonly #transport: Transport;
+  readonly #close: () => void;
+
+  private constructor(transport: Transport, close: () => void) {
+    this.#transport = transport;
+    this.#close = close;
+    this.games = createClient(GameService, transport);
+    this.turns = createClient(TurnService, transport);
+    this.validation = createClient(ValidationService, transport);
+    this.analysis = createClient(AnalysisService, transport);
+  }
+
+  /** Returns a connection over a Connect transport, with request ids, deadlines and retries. */
+  static over(transport: Transport, options: RummikubOptions = {}, close: () => void = () => {}): Rummikub {
+    const calls = { target: "the server", retries: true, startMs: 5_000, requestId: randomRequestId, ...options };
+    return new Rummikub(dependable(transport, calls), close);
+  }
+
+  /** Returns the same connection with a seat's token, or the host token, on every call. */
+  seated(token: string): Rummikub {
+    return new Rummikub(authorized(this.#transport, token), this.#close);
+  }
+
+  /** Returns an async iterable of a game's updates, which reconnects and resumes by itself. */
+  watch(gameId: string, options: WatchOptions = {}): Watch {
+    return new Watch(this.games, gameId, options);
+  }
+
+  /** Closes the connection, also that of clients made by `seated`. */
+  close(): void {
+    this.#close();
+  }
+}
+
+/** Returns the URL of a target: `host:port`, with TLS or without, or a URL. */
+export function targetUrl(target: string, tls: boolean): string {
+  return /^https?:\/\//.test(target) ? target.replace(/\/+$/, "") : `${tls ? "https" : "http"}://${target}`;
+}

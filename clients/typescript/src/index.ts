@@ -1,0 +1,17 @@
+export { Code, ConnectError } from "@connectrpc/connect";
+export { Rummikub, type RummikubOptions } from "./client.js";
+export { randomRequestId } from "./connection.js";
+export { explain, refusal, type Refused } from "./refusal.js";
+export { meld, meldText, table, tableText, tile, tileName, tiles, tilesText, toMelds } from "./tiles.js";
+export { type Position as WatchPosition, type Update, Watch, type WatchOptions } from "./watch.js";
+export * from "./gen/rummikub/v1/analysis_service_pb.js";
+export * from "./gen/rummikub/v1/error_reason_pb.js";
+export * from "./gen/rummikub/v1/game_pb.js";
+export * from "./gen/rummikub/v1/game_service_pb.js";
+export * from "./gen/rummikub/v1/meld_pb.js";
+export * from "./gen/rummikub/v1/record_pb.js";
+export * from "./gen/rummikub/v1/ruleset_pb.js";
+export * from "./gen/rummikub/v1/tile_pb.js";
+export * from "./gen/rummikub/v1/turn_service_pb.js";
+export * from "./gen/rummikub/v1/validation_service_pb.js";
+export * from "./gen/rummikub/v1/violation_pb.js";

@@ -1,0 +1,21 @@
+import type * as http2 from "node:http2";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { Rummikub, type RummikubOptions, targetUrl } from "./client.js";
+
+export * from "./index.js";
+
+/** Options of `connect` in Node.js. */
+export interface ConnectOptions extends Omit<RummikubOptions, "target"> {
+  /** Whether to use TLS, or the options of TLS (`ca`, `cert`, `key`). An `https://` target uses it too. */
+  tls?: boolean | http2.SecureClientSessionOptions;
+}
+
+/** Returns a connection over gRPC. The target is `host:port` or a URL. It connects with the first call. */
+export function connect(target = "127.0.0.1:50051", { tls = false, ...options }: ConnectOptions = {}): Rummikub {
+  const baseUrl = targetUrl(target, tls !== false);
+  // The server closes connections that ping more often than every 10 s.
+  const keepalive = { pingIntervalMs: 20_000, pingTimeoutMs: 10_000 };
+  const sessionManager = new Http2SessionManager(baseUrl, keepalive, typeof tls === "object" ? tls : undefined);
+  const transport = createGrpcTransport({ baseUrl, sessionManager });
+  return Rummikub.over(transport, { ...options, target }, () => sessionManager.abort());
+}

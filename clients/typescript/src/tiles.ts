@@ -1,0 +1,73 @@
+import { create } from "@bufbuild/protobuf";
+import { type Meld, MeldSchema, type TableMeld } from "./gen/rummikub/v1/meld_pb.js";
+import { Tile } from "./gen/rummikub/v1/tile_pb.js";
+
+const LETTERS: Readonly<Record<string, string>> = {
+  RED: "R",
+  BLUE: "B",
+  BLACK: "K",
+  ORANGE: "O",
+  GREEN: "G",
+  PURPLE: "P",
+};
+
+const NAMES = new Map<Tile, string>(
+  Object.entries(Tile)
+    .filter((entry): entry is [string, Tile] => typeof entry[1] === "number" && entry[1] !== Tile.UNSPECIFIED)
+    .map(([name, tile]) => {
+      const [color = "", value] = name.split("_");
+      return [tile, value === undefined ? "J" : `${LETTERS[color]}${value}`];
+    }),
+);
+const TILES = new Map([...NAMES].map(([tile, name]) => [name, tile]));
+
+/** Returns a tile by its name: `R7`, `B13`, `K1`, `O10`, `G5`, `P2`, or `J` for the joker. */
+export function tile(name: string): Tile {
+  const found = TILES.get(name.toUpperCase());
+  if (found === undefined) throw new RangeError(`unknown tile "${name}"; tiles are R7, B13, K1, O10, G5, P2 and J`);
+  return found;
+}
+
+/** Returns the name of a tile; `?` and the number for a tile that this client does not know. */
+export function tileName(tile: Tile): string {
+  return NAMES.get(tile) ?? `?${tile}`;
+}
+
+/** Returns the tiles of a text such as `R7 R8 J`. */
+export function tiles(text: string): Tile[] {
+  return text.split(/\s+/).filter(Boolean).map(tile);
+}
+
+/** Returns the names of tiles, separated by spaces. */
+export function tilesText(tiles: readonly Tile[]): string {
+  return tiles.map(tileName).join(" ");
+}
+
+/** Returns the meld of a text such as `[R7 R8 R9]` or `R7 R8 R9`. */
+export function meld(text: string): Meld {
+  return create(MeldSchema, { tiles: tiles(text.trim().replace(/^\[(.*)\]$/s, "$1")) });
+}
+
+/** Returns a meld as text: `[R7 R8 R9]`. */
+export function meldText(meld: Pick<Meld, "tiles">): string {
+  return `[${tilesText(meld.tiles)}]`;
+}
+
+/** Returns the table of a text such as `[R7 R8 R9] | [K1 B1 O1]`; an empty text is an empty table. */
+export function table(text: string): Meld[] {
+  return text.trim() === "" ? [] : text.split("|").map(meld);
+}
+
+/** Returns a table as text: `[R7 R8 R9] | [K1 B1 O1]`. */
+export function tableText(melds: readonly Pick<Meld, "tiles">[]): string {
+  return melds.map(meldText).join(" | ");
+}
+
+/** Returns the melds to send for a table that the service sent, with the declared faces of jokers that have only one. */
+export function toMelds(table: readonly TableMeld[]): Meld[] {
+  return table.map(({ tiles, kind, jokers }) => {
+    const faces = jokers.map((joker) => joker.faces);
+    const declaredFaces = faces.every((face) => face.length === 1) ? faces.flat() : [];
+    return create(MeldSchema, { tiles, kind, declaredFaces });
+  });
+}

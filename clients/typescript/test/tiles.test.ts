@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import {
+  meld,
+  meldText,
+  table,
+  tableText,
+  TableMeldSchema,
+  Tile,
+  tile,
+  tileName,
+  tiles,
+  tilesText,
+  toMelds,
+} from "rummikub-client";
+
+test("every tile has a name and is found by it", () => {
+  const all = Object.values(Tile).filter(
+    (value): value is Tile => typeof value === "number" && value !== Tile.UNSPECIFIED,
+  );
+  assert.equal(all.length, 79);
+  assert.equal(new Set(all.map(tileName)).size, 79);
+  for (const each of all) assert.equal(tile(tileName(each)), each);
+  assert.deepEqual(tiles("R7 B13 K1 O10 G5 P2 J"), [
+    Tile.RED_7,
+    Tile.BLUE_13,
+    Tile.BLACK_1,
+    Tile.ORANGE_10,
+    Tile.GREEN_5,
+    Tile.PURPLE_2,
+    Tile.JOKER,
+  ]);
+});
+
+test("melds and tables are read as they are written", () => {
+  assert.equal(meldText(meld("r7 r8 r9")), "[R7 R8 R9]");
+  assert.equal(tableText(table(" [R7 R8 R9]|[K1 B1 O1] ")), "[R7 R8 R9] | [K1 B1 O1]");
+  assert.deepEqual(table(""), []);
+  assert.equal(tilesText([Tile.JOKER, 99 as Tile]), "J ?99");
+});
+
+test("an unknown tile is reported", () => {
+  for (const name of ["R14", "X1", "7", ""]) assert.throws(() => tile(name), /unknown tile/);
+});
+
+test("a joker with one face declares it when its meld is sent back", () => {
+  const faces = (...tiles: Tile[]) => [{ index: 2, faces: tiles }];
+  const laid = (jokers: { index: number; faces: Tile[] }[]) =>
+    create(TableMeldSchema, { tiles: tiles("R1 R2 J"), jokers });
+  assert.deepEqual(toMelds([laid(faces(Tile.RED_3))])[0]?.declaredFaces, [Tile.RED_3]);
+  assert.deepEqual(toMelds([laid(faces(Tile.RED_3, Tile.BLUE_3))])[0]?.declaredFaces, []);
+});
