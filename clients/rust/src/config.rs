@@ -17,11 +17,7 @@ pub(crate) fn method(path: &str) -> &'static Method {
 
 /// A bucket of retry tokens for one connection.
 pub(crate) fn throttle() -> Throttle {
-    Throttle {
-        tokens: Mutex::new(RETRIES.max_tokens),
-        max_tokens: RETRIES.max_tokens,
-        ratio: RETRIES.token_ratio,
-    }
+    Throttle { tokens: Mutex::new(RETRIES.max_tokens), max_tokens: RETRIES.max_tokens, ratio: RETRIES.token_ratio }
 }
 
 /// The settings of some methods.
@@ -96,9 +92,9 @@ pub(crate) fn jittered(delay: Duration) -> Duration {
 }
 
 fn method_name(name: &Value) -> String {
-    name["service"].as_str().map_or_else(String::new, |service| {
-        format!("{service}/{}", name["method"].as_str().unwrap_or_default())
-    })
+    name["service"]
+        .as_str()
+        .map_or_else(String::new, |service| format!("{service}/{}", name["method"].as_str().unwrap_or_default()))
 }
 
 fn duration(value: &Value) -> Duration {

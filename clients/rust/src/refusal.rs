@@ -123,7 +123,11 @@ impl fmt::Display for Refusal {
         if status.message().is_empty() {
             write!(formatter, "{}", self.code())?;
         }
-        if advice.is_empty() { Ok(()) } else { write!(formatter, "; {advice}") }
+        if advice.is_empty() {
+            Ok(())
+        } else {
+            write!(formatter, "; {advice}")
+        }
     }
 }
 

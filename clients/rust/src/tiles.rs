@@ -80,7 +80,11 @@ pub fn tiles_text(tiles: &[i32]) -> String {
 #[must_use]
 pub fn table_text<'a>(melds: impl IntoIterator<Item = &'a TableMeld>) -> String {
     let texts: Vec<String> = melds.into_iter().map(|meld| format!("[{}]", tiles_text(&meld.tiles))).collect();
-    if texts.is_empty() { ".".to_owned() } else { texts.join(" | ") }
+    if texts.is_empty() {
+        ".".to_owned()
+    } else {
+        texts.join(" | ")
+    }
 }
 
 /// Parses tiles: `R7 R8 J`.
@@ -98,7 +102,8 @@ pub fn parse_table(text: &str) -> Result<Vec<Meld>, TileError> {
 
 fn parse_meld(text: &str) -> Result<Meld, TileError> {
     let inner = text.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-    let inner = inner.ok_or_else(|| TileError(format!("{text:?} is no meld; a meld is tiles in brackets: [R7 R8 R9]")))?;
+    let inner =
+        inner.ok_or_else(|| TileError(format!("{text:?} is no meld; a meld is tiles in brackets: [R7 R8 R9]")))?;
     Ok(Meld { tiles: parse_tiles(inner)?, ..Meld::default() })
 }
 

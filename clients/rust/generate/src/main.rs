@@ -101,8 +101,7 @@ fn has_request_id(descriptors: &FileDescriptorSet, request: &str) -> bool {
 
 /// Returns the name of a message without the package.
 fn local_name(full: &str) -> Result<&str, String> {
-    full.strip_prefix(&format!(".{PACKAGE}."))
-        .ok_or_else(|| format!("{full} is not a message of {PACKAGE}"))
+    full.strip_prefix(&format!(".{PACKAGE}.")).ok_or_else(|| format!("{full} is not a message of {PACKAGE}"))
 }
 
 /// Returns `create_game` for `CreateGame`.
