@@ -1,10 +1,16 @@
 #![doc = include_str!("../README.md")]
 
 mod client;
+#[cfg(test)]
+mod client_tests;
 mod config;
 mod refusal;
+#[cfg(test)]
+mod scripted;
 pub mod tiles;
 mod watch;
+#[cfg(test)]
+mod watch_tests;
 
 /// The messages, enums and tonic stubs of the contract, generated from `proto/`.
 #[allow(missing_docs, clippy::all, rustdoc::all)]

@@ -35,7 +35,8 @@ impl FromStr for Tile {
         }
         let number = || {
             let mut letters = text.chars();
-            let color = COLORS.iter().position(|&known| Some(known) == letters.next())?;
+            let letter = letters.next()?;
+            let color = COLORS.iter().position(|&known| known == letter)?;
             let value: i32 = letters.as_str().parse().ok()?;
             let canonical = (1..=VALUES).contains(&value) && value.to_string() == letters.as_str();
             canonical.then(|| first_of_color(color) + value - 1)

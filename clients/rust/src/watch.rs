@@ -11,7 +11,6 @@ use tokio::time::{sleep, timeout, Instant};
 use tonic::{Code, Status, Streaming};
 
 use crate::config::jittered;
-use crate::v1::watch_game_response::Update as Received;
 use crate::v1::{ErrorReason, GameChange, WatchContent, WatchGameRequest, WatchGameResponse};
 use crate::{Refusal, Rummikub};
 
@@ -59,6 +58,15 @@ impl Watch {
     pub fn patience(mut self, patience: Duration) -> Self {
         if let Some(state) = &mut self.state {
             state.patience = patience;
+        }
+        self
+    }
+
+    /// Counts a connection as lost after so much silence.
+    #[cfg(test)]
+    pub(crate) fn silence(mut self, silence: Duration) -> Self {
+        if let Some(state) = &mut self.state {
+            state.silence = silence;
         }
         self
     }
@@ -150,20 +158,20 @@ impl State {
         self.backoff = FIRST_BACKOFF;
         let update = response.update?; // none: an update that is newer than this client
         match &update {
-            Received::Heartbeat(_) => return None,
-            Received::Closing(closing) => {
+            Update::Heartbeat(_) => return None,
+            Update::Closing(closing) => {
                 let delay = closing.retry_delay.and_then(|delay| Duration::try_from(delay).ok());
                 self.updates = None;
                 sleep(jittered(delay.unwrap_or(FIRST_BACKOFF))).await;
                 self.alive = Instant::now();
                 return None;
             }
-            Received::Snapshot(game) | Received::Game(game) => {
+            Update::Snapshot(game) | Update::Game(game) => {
                 self.seen = game.revision;
                 self.resume_from(game.revision, &game.etag);
             }
-            Received::Change(change) if !self.is_next(change) => return None,
-            Received::Change(_) | Received::Draft(_) | Received::Presence(_) => {}
+            Update::Change(change) if !self.is_next(change) => return None,
+            Update::Change(_) | Update::Draft(_) | Update::Presence(_) => {}
         }
         Some(Ok(update))
     }

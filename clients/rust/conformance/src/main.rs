@@ -189,8 +189,18 @@ impl Service {
         let violation = violations.iter().find(|violation| violation.reason() == ErrorReason::MeldTooShort);
         let violation = violation.ok_or("no violation MELD_TOO_SHORT")?;
         expect!(tiles::tiles_text(&violation.tiles), "R1 R2", "tiles of a short meld");
-        let metadata = violations.iter().find_map(|violation| violation.metadata.get("threshold"));
-        expect!(metadata, Some(&30), "threshold of the initial meld");
+
+        let low = ValidateTurnRequest {
+            rack: tiles::parse_tiles("R1 R2 R3")?,
+            table_after: tiles::parse_table("[R1 R2 R3]")?,
+            has_melded: Some(false),
+            ..Default::default()
+        };
+        let judged = self.validation.validate_turn(low).await?;
+        let [violation] = &judged.violations[..] else { return Err("not one violation of an initial meld".into()) };
+        expect!(violation.reason(), ErrorReason::InitialMeldBelowThreshold, "reason of a low initial meld");
+        let numbers = ["total", "threshold"].map(|key| violation.metadata.get(key).copied());
+        expect!(numbers, [Some(6), Some(30)], "metadata of a low initial meld");
 
         let stale = PlayTurnRequest { expected_revision: game.revision - 1, etag: String::new(), ..turn };
         let refusal = refused(on_turn.play_turn(stale).await)?;
