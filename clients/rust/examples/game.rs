@@ -1,3 +1,5 @@
+//! Creates a game, seats Ann and a bot, and prints Ann's rack.
+
 use rummikub_client::v1::{join_game_request::Game, *};
 use rummikub_client::{Rummikub, Update};
 

@@ -151,7 +151,6 @@ impl Rummikub {
     }
 
     /// Watches a game. The stream reconnects and resumes by itself; see [`Watch`].
-    #[must_use]
     pub fn watch(&self, request: v1::WatchGameRequest) -> Watch {
         Watch::new(self.clone(), request)
     }

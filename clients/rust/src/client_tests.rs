@@ -80,6 +80,15 @@ async fn an_address_that_is_none_is_refused() {
     }
 }
 
+#[tokio::test]
+async fn a_token_that_cannot_be_sent_is_refused() {
+    let server = Server::default();
+    let client = server.start().await.seated("two\nlines");
+    let error = client.create_game(CreateGameRequest::default()).await.unwrap_err();
+    assert_eq!(error.code(), Code::Unauthenticated);
+    assert!(error.to_string().contains("as JoinGame returned it"), "{error}");
+}
+
 #[test]
 fn the_readme_shows_the_example() {
     assert!(include_str!("../README.md").contains(include_str!("../examples/game.rs")));

@@ -162,7 +162,8 @@ fn detail(status: &Status) -> Option<v1::Refusal> {
 pub(crate) fn normalized(status: Status) -> Status {
     let code = match status.code() {
         _ if has_cause::<TimeoutExpired>(&status) => Code::DeadlineExceeded,
-        Code::Unknown | Code::Internal | Code::Cancelled if is_lost(&status) => Code::Unavailable,
+        Code::Unavailable => return status,
+        _ if is_lost(&status) => Code::Unavailable,
         _ => return status,
     };
     let mut changed = Status::new(code, status.message());
@@ -184,9 +185,10 @@ impl fmt::Display for Lost {
 
 impl Error for Lost {}
 
-/// Whether the transport failed, not the call: the server's own statuses have no source.
+/// Whether the transport failed, not the call: statuses of the server have no source.
 fn is_lost(status: &Status) -> bool {
-    status.source().is_some() && !has_cause::<TimeoutExpired>(status) && status.code() != Code::DeadlineExceeded
+    let is_code = matches!(status.code(), Code::Unknown | Code::Internal | Code::Cancelled | Code::Unavailable);
+    is_code && status.source().is_some()
 }
 
 /// Whether no connection could be made, so that nothing was sent.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::{stream, Stream, StreamExt};
+use futures_util::stream::{self, BoxStream};
+use futures_util::{Stream, StreamExt};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout, Instant};
 use tonic::{Code, Status, Streaming};
@@ -32,7 +33,7 @@ const LAST_BACKOFF: Duration = Duration::from_secs(5);
 #[must_use = "a watch does nothing unless it is read"]
 pub struct Watch {
     state: Option<State>,
-    updates: Option<Pin<Box<dyn Stream<Item = Result<Update, Refusal>> + Send>>>,
+    updates: Option<BoxStream<'static, Result<Update, Refusal>>>,
     reconnects: Arc<Notify>,
 }
 
@@ -87,8 +88,7 @@ impl Stream for Watch {
     type Item = Result<Update, Refusal>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if let Some(mut state) = self.state.take() {
-            state.alive = Instant::now();
+        if let Some(state) = self.state.take() {
             self.updates = Some(Box::pin(stream::unfold(state, State::step)));
         }
         self.updates.as_mut().map_or(Poll::Ready(None), |updates| updates.poll_next_unpin(context))
@@ -105,7 +105,7 @@ struct State {
     reconnects: Arc<Notify>,
     updates: Option<Streaming<WatchGameResponse>>,
     backoff: Duration,
-    /// When a server last sent anything.
+    /// When a server last sent anything, or the reader began to wait.
     alive: Instant,
     silence: Duration,
     patience: Duration,
@@ -115,6 +115,7 @@ struct State {
 impl State {
     /// Returns the next update with the state after it; None at the end.
     async fn step(mut self) -> Option<(Result<Update, Refusal>, Self)> {
+        self.alive = Instant::now(); // the time since the last update was the reader's
         while !self.over {
             let reconnects = self.reconnects.clone();
             let received = tokio::select! {

@@ -90,6 +90,15 @@ async fn silence_is_a_lost_connection() {
 }
 
 #[tokio::test]
+async fn the_time_of_a_slow_reader_is_not_silence() {
+    let server = Server::watched([answer([snapshot(3)], lost()), answer([change(4)], End::Ok)]);
+    let mut watch = server.start().await.watch(WatchGameRequest::default()).patience(Duration::from_secs(1));
+    watch.next().await.unwrap().unwrap();
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert_eq!(revisions(watch).await.0, [4]);
+}
+
+#[tokio::test]
 async fn reconnect_does_not_wait_for_silence() {
     let server = Server::watched([answer([snapshot(3)], End::Silence), answer([change(4)], End::Ok)]);
     let mut watch = server.start().await.watch(WatchGameRequest::default());
