@@ -109,7 +109,12 @@ impl fmt::Display for Refusal {
         let (status, target) = (&self.0.status, &self.0.target);
         if is_unreachable(status) {
             let cause = root_cause(status);
-            return write!(formatter, "no service answers at {target} ({cause}); start one with `make run`");
+            let advice = if target.starts_with("https:") {
+                "check the address and the server's certificate"
+            } else {
+                "start one with `make run`"
+            };
+            return write!(formatter, "no service answers at {target} ({cause}); {advice}");
         }
         if is_lost(status) {
             let cause = root_cause(status);

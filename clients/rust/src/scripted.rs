@@ -38,10 +38,11 @@ pub(crate) enum End {
 /// A server and what it has received.
 #[derive(Clone, Default)]
 pub(crate) struct Server {
-    pub watches: Arc<Mutex<Vec<(WatchGameRequest, Instant)>>>,
-    pub creations: Arc<Mutex<Vec<(CreateGameRequest, Option<String>)>>>,
-    watch_answers: Arc<Mutex<Vec<Answer>>>,
-    create_answers: Arc<Mutex<Vec<Option<Status>>>>,
+    pub watches: List<(WatchGameRequest, Instant)>,
+    /// The requests with their authorization metadata.
+    pub creations: List<(CreateGameRequest, Option<String>)>,
+    watch_answers: List<Answer>,
+    create_answers: List<Option<Status>>,
 }
 
 impl Server {
@@ -118,6 +119,7 @@ impl Server {
     }
 }
 
+type List<T> = Arc<Mutex<Vec<T>>>;
 type Updates = BoxStream<'static, Result<WatchGameResponse, Status>>;
 
 /// Returns a snapshot at a revision.

@@ -139,7 +139,7 @@ impl Service {
             }
         }
         for group in groups {
-            let ruleset = group[0].0.ruleset.clone();
+            let ruleset = group[0].0.ruleset;
             let (turns, expected): (Vec<_>, Vec<_>) =
                 group.into_iter().map(|(turn, answer)| (ValidateTurnRequest { ruleset: None, ..turn }, answer)).unzip();
             let answer = self.validation.batch_validate_turns(BatchValidateTurnsRequest { ruleset, turns }).await?;
@@ -151,7 +151,7 @@ impl Service {
     async fn stream(&self) -> Outcome {
         let (turns, expected): (Vec<_>, Vec<_>) = self.wire.turns()?.into_iter().unzip();
         let requests = turns.into_iter().enumerate().map(|(index, turn)| {
-            let ruleset = Some(turn.ruleset.clone().unwrap_or_default());
+            let ruleset = Some(turn.ruleset.unwrap_or_default());
             let turn = Some(ValidateTurnRequest { ruleset, ..turn });
             StreamValidateTurnsRequest { turn, correlation_id: index.to_string() }
         });
@@ -256,11 +256,11 @@ impl Service {
                 relay.cut();
             }
             let events = change.events.into_iter().filter_map(|event| event.event);
-            let turns = events.filter_map(|event| match event {
+            let mut turns = events.filter_map(|event| match event {
                 Event::TurnStarted(started) => started.turn,
                 _ => None,
             });
-            if turns.last().is_some_and(|turn| turn.seat == ann.seat) {
+            if turns.next_back().is_some_and(|turn| turn.seat == ann.seat) {
                 take_turn(&person, &game_id).await?;
             }
         }
