@@ -1,0 +1,162 @@
+//! Tiles by name: `R7` is the red 7 and `J` the joker; `[R7 R8 R9] | [B1 K1 O1]` is a table.
+//!
+//! [`Tile`] implements `Display` and `FromStr`. Fields of messages are numbers (`i32`), because a newer server may send
+//! tiles that this client does not know: they are formatted as `?` and the number. For the text of a whole position,
+//! use [`Rummikub::format_position`](crate::Rummikub::format_position).
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::v1::{Meld, TableMeld, Tile};
+
+/// The letters of the colors, in the order of the numbers of the tiles.
+const COLORS: [char; 6] = ['R', 'B', 'K', 'O', 'G', 'P'];
+/// The number of values of a color.
+const VALUES: i32 = 13;
+
+/// A text that is not a tile, a meld or a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TileError(String);
+
+impl fmt::Display for TileError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TileError {}
+
+impl FromStr for Tile {
+    type Err = TileError;
+
+    fn from_str(text: &str) -> Result<Self, TileError> {
+        if text == "J" {
+            return Ok(Self::Joker);
+        }
+        let number = || {
+            let mut letters = text.chars();
+            let letter = letters.next()?;
+            let color = COLORS.iter().position(|&known| known == letter)?;
+            let value: i32 = letters.as_str().parse().ok()?;
+            let canonical = (1..=VALUES).contains(&value) && value.to_string() == letters.as_str();
+            canonical.then(|| first_of_color(color) + value - 1)
+        };
+        number().and_then(|number| Self::try_from(number).ok()).ok_or_else(|| {
+            TileError(format!("{text:?} is no tile; a tile is J, or a letter of RBKOGP with a value from 1 to 13 (R7)"))
+        })
+    }
+}
+
+impl fmt::Display for Tile {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = *self as i32;
+        if *self == Self::Joker {
+            return formatter.write_str("J");
+        }
+        let color = (0..COLORS.len()).rev().find(|&color| first_of_color(color) <= number);
+        match color {
+            Some(color) => write!(formatter, "{}{}", COLORS[color], number - first_of_color(color) + 1),
+            None => formatter.write_str("?0"),
+        }
+    }
+}
+
+/// Returns the number of the 1 of a color. Between the fourth and the fifth color is the joker.
+fn first_of_color(color: usize) -> i32 {
+    const JOKER: usize = 4;
+    i32::try_from(color).unwrap_or_default() * VALUES + 1 + i32::from(color >= JOKER)
+}
+
+/// Formats tiles: `R7 R8 J`.
+#[must_use]
+pub fn tiles_text(tiles: &[i32]) -> String {
+    let texts: Vec<String> = tiles
+        .iter()
+        .map(|&number| Tile::try_from(number).map_or_else(|_| format!("?{number}"), |tile| tile.to_string()))
+        .collect();
+    texts.join(" ")
+}
+
+/// Formats the melds of a table: `[R7 R8 R9] | [B1 K1 J]`; `.` if there are none.
+#[must_use]
+pub fn table_text<'a>(melds: impl IntoIterator<Item = &'a TableMeld>) -> String {
+    let texts: Vec<String> = melds.into_iter().map(|meld| format!("[{}]", tiles_text(&meld.tiles))).collect();
+    if texts.is_empty() {
+        ".".to_owned()
+    } else {
+        texts.join(" | ")
+    }
+}
+
+/// Parses tiles: `R7 R8 J`.
+pub fn parse_tiles(text: &str) -> Result<Vec<i32>, TileError> {
+    text.split_whitespace().map(|name| name.parse::<Tile>().map(|tile| tile as i32)).collect()
+}
+
+/// Parses the melds of a table: `[R7 R8 R9] | [B1 K1 J]`; `.` if there are none.
+pub fn parse_table(text: &str) -> Result<Vec<Meld>, TileError> {
+    if text.trim() == "." {
+        return Ok(Vec::new());
+    }
+    text.split('|').map(parse_meld).collect()
+}
+
+fn parse_meld(text: &str) -> Result<Meld, TileError> {
+    let inner = text.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let inner =
+        inner.ok_or_else(|| TileError(format!("{text:?} is no meld; a meld is tiles in brackets: [R7 R8 R9]")))?;
+    Ok(Meld { tiles: parse_tiles(inner)?, ..Meld::default() })
+}
+
+impl From<&TableMeld> for Meld {
+    /// Returns the meld as it is sent to play it again, or to play a suggestion: each joker's face is declared if only
+    /// one is possible.
+    fn from(meld: &TableMeld) -> Self {
+        let declares = meld.jokers.iter().all(|joker| joker.faces.len() == 1);
+        let faces = meld.jokers.iter().filter(|_| declares).map(|joker| joker.faces[0]);
+        Self { tiles: meld.tiles.clone(), kind: meld.kind, declared_faces: faces.collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tile_has_a_name_of_its_own() {
+        let names: Vec<String> = (1..80).map(|number| tiles_text(&[number])).collect();
+        let parsed: Vec<i32> = names.iter().flat_map(|name| parse_tiles(name).unwrap()).collect();
+        assert_eq!(parsed, (1..80).collect::<Vec<_>>());
+        for (tile, name) in [
+            (Tile::Red7, "R7"),
+            (Tile::Blue13, "B13"),
+            (Tile::Black1, "K1"),
+            (Tile::Orange10, "O10"),
+            (Tile::Joker, "J"),
+            (Tile::Green5, "G5"),
+            (Tile::Purple2, "P2"),
+        ] {
+            assert_eq!(tile.to_string(), name);
+        }
+    }
+
+    #[test]
+    fn texts_that_are_no_tiles_are_refused() {
+        for text in ["", "R", "R0", "R14", "R07", "R+7", "X1", "r7", "JJ", "R7R8", "é1"] {
+            assert!(text.parse::<Tile>().is_err(), "{text}");
+        }
+        assert!(parse_table("R7 R8 R9").is_err());
+    }
+
+    #[test]
+    fn a_table_is_formatted_and_parsed() {
+        let text = "[R7 R8 J] | [B1 K1 O1]";
+        let melds = parse_table(text).unwrap();
+        let table: Vec<TableMeld> =
+            melds.into_iter().map(|meld| TableMeld { tiles: meld.tiles, ..TableMeld::default() }).collect();
+        assert_eq!(table_text(&table), text);
+        assert_eq!(table_text(&[]), ".");
+        assert!(parse_table(".").unwrap().is_empty());
+        assert_eq!(tiles_text(&[1, 120]), "R1 ?120");
+    }
+}
