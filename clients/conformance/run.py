@@ -26,6 +26,7 @@ WIRE = ROOT / "tests" / "conformance" / "wire.json"
 CHECKS = ("wire", "batch", "stream", "refusal", "game", "names", "unknown", "deadline", "retry")
 BUILD_SECONDS = 900
 RUN_SECONDS = 180
+NPM = "npm ci --silent --ignore-scripts && npm run --silent build"
 MARKS = {"PASS": "green", "FAIL": "bold red", "SKIP": "yellow"}
 
 
@@ -50,11 +51,13 @@ LANGUAGES = {
     "python": Language("conformance", f"{shlex.quote(sys.executable)} python.py"),
     "python (aio)": Language("conformance", f"{shlex.quote(sys.executable)} python.py --aio"),
     "go": Language("go", "build/conformance", "go build -o build/conformance ./cmd/conformance", ("go",)),
-    "typescript": Language("typescript", "npm run --silent conformance --", "npm ci --silent", ("node", "npm")),
-    "java": Language("java", "./conformance.sh", "mvn -q -B package -DskipTests", ("java", "mvn")),
-    "kotlin": Language("kotlin", "./conformance.sh", "mvn -q -B package -DskipTests", ("java", "mvn")),
-    "rust": Language("rust/conformance", "target/release/conformance", "cargo build --release --quiet", ("cargo",)),
-    "cpp": Language("cpp", "build/conformance", "cmake -S . -B build && cmake --build build", ("cmake", "c++")),
+    "typescript": Language("typescript", "node dist/conformance/main.js", NPM, ("node", "npm")),
+    "typescript (grpc-js)": Language(
+        "typescript", "node dist/conformance/main.js --transport grpc-js", NPM, ("node", "npm")
+    ),
+    "rust": Language(
+        "rust", "target/debug/rummikub-conformance", "cargo build --quiet -p rummikub-conformance", ("cargo",)
+    ),
 }
 
 
