@@ -155,7 +155,7 @@ PRESETS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class PresetText:
-    """What people read about a preset: a title and one line for menus, and where its rules come from."""
+    """The texts of a preset: a title and one line for menus, and the source of its rules."""
 
     title: str
     summary: str

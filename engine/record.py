@@ -67,7 +67,7 @@ _UNFINISHED: Final = (ProposedMeld((JOKER,)),)
 
 
 class MoveKind(Enum):
-    """What a player did. The names are the contract's."""
+    """The kinds of moves. The names are the contract's."""
 
     DEAL = auto()
     REDEAL = auto()

@@ -1,4 +1,4 @@
-"""What a player could have done instead: the moves of a record to compare with the best turns at their moments."""
+"""The review of a record: the moves in which a player could have played, with their situations."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -387,7 +387,7 @@ class Contract(Enum):
 
 
 class AbsentAction(Enum):
-    """What happens to a seat whose player is absent (absent_after_timeouts)."""
+    """The action on the seat of an absent player (absent_after_timeouts)."""
 
     OFF = auto()
     RESIGN = auto()
@@ -397,7 +397,7 @@ class AbsentAction(Enum):
 
 
 class ClockFlag(Enum):
-    """What happens when a player's bank of time is empty (clock_total_seconds)."""
+    """The penalty for an empty bank of time (clock_total_seconds)."""
 
     RESIGN = auto()
     TIME_OUT_EACH_TURN = auto()

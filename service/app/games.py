@@ -241,7 +241,7 @@ class Games:
         return command.encode_turn(replace(turn_result(view, applied), tiles_drawn=()))
 
     async def get_game(self, game_id: str, caller: Caller, revision: int = 0) -> GameSnapshotView:
-        """Returns the caller's view of a game with draft and presence; given a revision, as it was then, without them.
+        """Returns the caller's view of a game: the current one with draft and presence, an earlier one without.
 
         Raises HistoryUnavailable.
         """

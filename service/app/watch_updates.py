@@ -1,4 +1,4 @@
-"""What a watch of a game yields."""
+"""The updates of a watched game."""
 
 from dataclasses import dataclass
 from enum import Flag
@@ -9,7 +9,7 @@ from service.app.watch_feed import SharedView
 
 
 class Content(Flag):
-    """What a watcher gets after each change."""
+    """The updates that a watcher gets after each change."""
 
     CHANGES = 1
     GAMES = 2

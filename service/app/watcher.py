@@ -33,7 +33,7 @@ class Position:
         caller: The watcher.
         token: The seat of the caller's token, HOST for the host token; None for a spectator.
         content: What the watcher gets after each change.
-        loaded: A game that was loaded. The token was valid in it; whoever lost it before was another player.
+        loaded: A loaded game in which the token was valid. Tokens that the seat lost before were of another player.
         spectators: The game's option.
         has_started: Whether a round of the game has started.
         turn_revision: The revision of the turn in progress; 0 if there is none.

@@ -291,7 +291,7 @@ class Due:
 
 
 class Sighting(Enum):
-    """What a server reports of the owner of a seat."""
+    """A server's report of the owner of a seat."""
 
     CALL = "call"
     OPEN = "open"

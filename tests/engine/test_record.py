@@ -154,7 +154,7 @@ def with_absent_player_between_rounds(changes: Iterator[Change]) -> tuple[tuple[
 
 
 def until_a_turn(rounds: int, rules: Ruleset) -> list[Change]:
-    """Returns the changes of a random game until a turn after so many rounds, when nobody is absent."""
+    """Returns the changes of a random game until the last turn of a round at which all players are present."""
     for seed in range(100):
         changes = list(random_changes(seed, 3, rules))
         for place, change in reversed([*enumerate(changes)]):

@@ -62,7 +62,7 @@ async def test_the_walkthrough_does_all_that_a_front_end_does() -> None:
         "BOT_LEVEL_EASY plays for him",
         "Bob returns to his seat",
         "round 2 starts by itself",
-        "his token is valid in it",
+        "in which the token of Bob is valid",
         "moves is by the rules",
         "seated at 1 table",
         "is used up",

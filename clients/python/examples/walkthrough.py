@@ -184,7 +184,7 @@ def play_first_game(service: Rummikub) -> tuple[str, Rummikub, Rummikub]:
     bob_watches.event("game_aborted")
     ann.games.CreateRematch(CreateRematchRequest(game_id=game_id))
     rematch_id = bob_watches.event("rematch_created").rematch_created.game_id
-    say("Both abort the game. Ann creates a rematch; Bob is told of it, and his token is valid in it")
+    say("Both abort the game. Ann creates a rematch, in which the token of Bob is valid")
     return rematch_id, ann, bob
 
 

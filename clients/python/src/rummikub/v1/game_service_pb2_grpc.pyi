@@ -126,8 +126,8 @@ class GameServiceStub:
     CreateRematch: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.CreateRematchRequest, _game_service_pb2.CreateRematchResponse]
     """Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
     its host may call it. A game has one rematch: later calls return the same one. It has a join code of its own. The
-    players and the host have the same names, seats and tokens in it, so nobody joins again; a player who does not want
-    to play calls LeaveGame there. The rematch is announced as an event of the old game (RematchCreated).
+    players and the host keep their names, seats and tokens, and do not join again. A player who does not want to play
+    calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
     RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
     """
@@ -290,8 +290,8 @@ class GameServiceAsyncStub(GameServiceStub):
     CreateRematch: _aio.UnaryUnaryMultiCallable[_game_service_pb2.CreateRematchRequest, _game_service_pb2.CreateRematchResponse]  # type: ignore[assignment]
     """Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
     its host may call it. A game has one rematch: later calls return the same one. It has a join code of its own. The
-    players and the host have the same names, seats and tokens in it, so nobody joins again; a player who does not want
-    to play calls LeaveGame there. The rematch is announced as an event of the old game (RematchCreated).
+    players and the host keep their names, seats and tokens, and do not join again. A player who does not want to play
+    calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
     RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
     """
@@ -517,8 +517,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_game_service_pb2.CreateRematchResponse, _abc.Awaitable[_game_service_pb2.CreateRematchResponse]]:
         """Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
         its host may call it. A game has one rematch: later calls return the same one. It has a join code of its own. The
-        players and the host have the same names, seats and tokens in it, so nobody joins again; a player who does not want
-        to play calls LeaveGame there. The rematch is announced as an event of the old game (RematchCreated).
+        players and the host keep their names, seats and tokens, and do not join again. A player who does not want to play
+        calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
         RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
         """

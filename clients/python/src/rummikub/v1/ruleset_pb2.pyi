@@ -1602,8 +1602,8 @@ class _RacksShownEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RacksShown
     RACKS_SHOWN_AFTER_ROUND: _RacksShown.ValueType  # 2
     """With the end of the round. Evidence: all sources: the players count the tiles left on their racks in the open."""
     RACKS_SHOWN_AFTER_GAME: _RacksShown.ValueType  # 3
-    """With the end of the game; never if it is aborted. Evidence: none; our own, for games of several rounds in which
-    nobody may learn a style.
+    """With the end of the game; never if it is aborted. Evidence: none; our own: in games of several rounds,
+    players do not learn how others play.
     """
 
 class RacksShown(_RacksShown, metaclass=_RacksShownEnumTypeWrapper):
@@ -1618,8 +1618,8 @@ RACKS_SHOWN_HIDDEN: RacksShown.ValueType  # 1
 RACKS_SHOWN_AFTER_ROUND: RacksShown.ValueType  # 2
 """With the end of the round. Evidence: all sources: the players count the tiles left on their racks in the open."""
 RACKS_SHOWN_AFTER_GAME: RacksShown.ValueType  # 3
-"""With the end of the game; never if it is aborted. Evidence: none; our own, for games of several rounds in which
-nobody may learn a style.
+"""With the end of the game; never if it is aborted. Evidence: none; our own: in games of several rounds,
+players do not learn how others play.
 """
 Global___RacksShown: _TypeAlias = RacksShown  # noqa: Y015
 
