@@ -9,24 +9,19 @@ those of the engine. --check writes nothing and fails if the committed page is n
 import argparse
 import re
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from google.protobuf.descriptor_pb2 import FileDescriptorSet
-from grpc_tools import protoc
-
+import contract
 from engine.analysis import NEEDS_ANALYSIS, options_needing_analysis
 from engine.presets import PRESET_TEXTS, PRESETS
 from engine.ruleset import SABRA, Preset, Ruleset, with_options
 from engine.ruleset_checks import CONFLICTS, RANGES
 
 PAGE: Final = Path(__file__).parent / "options.md"
-PROTO: Final = Path(__file__).parent.parent / "proto"
-CONTRACT: Final = "rummikub/v1/ruleset.proto"
 
 GROUPS: Final = (
     ("Geometry", ("geometry_",)),
@@ -147,23 +142,8 @@ class Comment:
 
 def comments() -> dict[str, Comment]:
     """The comments of the contract's rulesets, by option (`run_wrap`), type (`RunWrap`) and value (`RUN_WRAP_OFF`)."""
-    with tempfile.TemporaryDirectory() as scratch:
-        target = Path(scratch) / "descriptors"
-        arguments = ["protoc", f"-I{PROTO}", "--include_source_info", f"--descriptor_set_out={target}", CONTRACT]
-        if protoc.main(arguments):
-            sys.exit("protoc failed: see above")
-        described = FileDescriptorSet.FromString(target.read_bytes()).file[0]
-    names: dict[tuple[int, ...], str] = {}
-    for place, message in enumerate(described.message_type):
-        names |= {(4, place, 2, number): option.name for number, option in enumerate(message.field)}
-    for place, kind in enumerate(described.enum_type):
-        names[5, place] = kind.name
-        names |= {(5, place, 2, number): value.name for number, value in enumerate(kind.value)}
-    return {
-        names[tuple(location.path)]: _comment(location.leading_comments)
-        for location in described.source_code_info.location
-        if tuple(location.path) in names
-    }
+    said = contract.comments(contract.described()["ruleset"])
+    return {name.removeprefix("Ruleset."): _comment(text) for name, text in said.items()}
 
 
 def _comment(text: str) -> Comment:

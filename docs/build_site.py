@@ -1,0 +1,295 @@
+"""Builds the documentation site: collects the pages of the repository, generates the reference, runs Zensical.
+
+Usage: python docs/build_site.py [check | serve]
+
+Without an argument, the site is built into build/site. `check` only collects the pages, and fails on dead links to files
+of the repository. `serve` also serves the site on 127.0.0.1:8000.
+"""
+
+import argparse
+import functools
+import http.server
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from reference import Reference, relative
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+BUILD: Final = ROOT / "build"
+PAGES: Final = BUILD / "site-pages"
+SITE: Final = BUILD / "site"
+ENVIRONMENT: Final = BUILD / "docs-env"
+
+SECTIONS: Final = (
+    ("Tutorial", ("docs/tutorial/first-game.md", "docs/tutorial/front-end.md", "docs/tutorial/validation.md")),
+    (
+        "Concepts",
+        (
+            "docs/concepts/game.md",
+            "docs/concepts/turn.md",
+            "docs/concepts/watch.md",
+            "docs/concepts/deployment.md",
+            "docs/concepts/words.md",
+        ),
+    ),
+    ("Guides", ("docs/front-end.md", "docs/record.md", "web/README.md")),
+    ("Clients", ("clients/README.md", "clients/*/README.md")),
+    ("Rules", ("docs/rules.md", "docs/options.md")),
+    ("API", ("api/index.md", "errors.md", "api/*-service.md", "api/*.md")),
+    ("Operation", ("README.md", "docs/operation.md", "docs/performance.md", "load/README.md")),
+    (
+        "Design",
+        (
+            "ARCHITECTURE.md",
+            "docs/solver.md",
+            "CONTRIBUTING.md",
+            "tests/README.md",
+            "tests/conformance/README.md",
+            "CHANGELOG.md",
+        ),
+    ),
+    ("Decisions", ("decisions/index.md", "docs/decisions/*.md")),
+)
+"""The tabs of the site and their pages, as paths or patterns in the repository. A page that is not there is left out."""
+
+REST: Final = "Guides"
+"""The section of pages in docs/ that no section names."""
+
+TITLES: Final = {
+    "README.md": "Start and settings",
+    "clients/README.md": "All languages",
+    "docs/index.md": "Home",
+    "api/index.md": "Overview",
+    "decisions/index.md": "All decisions",
+}
+"""Titles in the navigation, of pages whose heading would not fit there."""
+
+FOLDERS: Final = {"proto": "api/index.md", "proto/rummikub/v1": "api/index.md", "docs/decisions": "decisions/index.md"}
+"""Where a link to a folder of the repository leads."""
+
+CONTRACT: Final = "proto/rummikub/v1/"
+PICTURES: Final = {".gif", ".jpg", ".png", ".svg", ".webp"}
+LANGUAGES: Final = {
+    ".go": "go",
+    ".java": "java",
+    ".json": "json",
+    ".kt": "kotlin",
+    ".mjs": "js",
+    ".proto": "protobuf",
+    ".py": "python",
+    ".rs": "rust",
+    ".sh": "bash",
+    ".toml": "toml",
+    ".ts": "ts",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+}
+
+CODE: Final = re.compile(r"^([ \t]*)(```+|~~~+).*?^\1\2[ \t]*$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
+LINK: Final = re.compile(r"(!?\[(?:[^\[\]]|\[[^\[\]]*\])*\])\(([^()\s]+)\)")
+INCLUDED: Final = re.compile(r'^--8<-- "([^"]+)"$', re.MULTILINE)
+NUMBERED_RULE: Final = re.compile(r"^\* \*\*R(\d+)\*\* ", re.MULTILINE)
+
+
+@dataclass
+class Pages:
+    """The pages of the site as Markdown, by their path in the site; what their links need; and what is wrong."""
+
+    reference: dict[str, str] = field(default_factory=lambda: Reference().pages())
+    written: dict[str, str] = field(default_factory=dict)
+    copied: dict[str, Path] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+    outside: set[str] = field(default_factory=set)
+
+    @functools.cached_property
+    def sources(self) -> dict[str, str]:
+        """Where each page of the repository is in the site, in the order of the navigation."""
+        return {source: place for _, pages in self.navigation for source, place in pages}
+
+    @functools.cached_property
+    def navigation(self) -> list[tuple[str, list[tuple[str, str]]]]:
+        """The sections, each with its pages: path in the repository, or in the site if it is generated, and in the site."""
+        taken = {"docs/index.md"}
+        sections: dict[str, list[str]] = {"": ["docs/index.md"]}
+        generated = {*self.reference, "decisions/index.md"}
+        for title, patterns in SECTIONS:
+            found = sections.setdefault(title, [])
+            for pattern in patterns:
+                here = [str(path.relative_to(ROOT)) for path in ROOT.glob(pattern)]
+                made = [page for page in generated if Path(page).match(pattern) and page.count("/") == pattern.count("/")]
+                found += [page for page in sorted({*here, *made}) if page not in taken]
+                taken |= {*here, *made}
+        rest = (str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md")))
+        sections[REST] += [page for page in rest if page not in taken]
+        return [(title, [(page, site_path(page)) for page in pages]) for title, pages in sections.items() if pages]
+
+    def collect(self) -> None:
+        """Fills `written` and `copied`, with all links between pages changed to those of the site."""
+        for source, place in self.sources.items():
+            if source in self.reference:
+                self.written[place] = self.reference[source]
+            elif source == "decisions/index.md":
+                self.written[place] = self._decisions()
+            else:
+                text = self._with_included(source, (ROOT / source).read_text())
+                if source == "docs/rules.md":
+                    text = NUMBERED_RULE.sub(r"* **R\1**{#r\1} ", text)
+                self.written[place] = self._with_links(source, place, text)
+
+    def _with_included(self, source: str, text: str) -> str:
+        """Replaces each line `--8<-- "path"` by the file at that path of the repository."""
+
+        def include(match: re.Match[str]) -> str:
+            file = ROOT / match[1]
+            if file.is_file():
+                return file.read_text().rstrip("\n")
+            self.faults.append(f"{source}: no file {match[1]} to include")
+            return ""
+
+        return INCLUDED.sub(include, text)
+
+    def _with_links(self, source: str, place: str, text: str) -> str:
+        def link(match: re.Match[str]) -> str:
+            return f"{match[1]}({self._target(source, place, match[2])})"
+
+        parts, position = [], 0
+        for code in CODE.finditer(text):
+            parts += [LINK.sub(link, text[position : code.start()]), code.group()]
+            position = code.end()
+        return "".join([*parts, LINK.sub(link, text[position:])])
+
+    def _target(self, source: str, place: str, target: str) -> str:
+        """Returns a link's target in the site."""
+        if re.match(r"[a-z]+:", target):
+            self.outside.add(target)
+            return target
+        path, _, anchor = target.partition("#")
+        if not path:
+            return target
+        file = os.path.normpath(Path(source).parent / path)
+        if not (ROOT / file).exists():
+            self.faults.append(f"{source}: dead link {target}")
+            return target
+        to = self._place_of(file)
+        return relative(f"{to}#{anchor}" if anchor else to, place)
+
+    def _place_of(self, file: str) -> str:
+        """Returns where a file or folder of the repository is in the site; puts it there if it is no page."""
+        known = self.sources.get(file) or FOLDERS.get(file) or self.sources.get(f"{file}/README.md")
+        if known:
+            return known
+        if file.startswith(CONTRACT):
+            stem = Path(file).stem.replace("_", "-")
+            return "errors.md" if stem == "error-reason" else f"api/{stem}.md"
+        path = ROOT / file
+        if path.suffix in PICTURES:
+            place = file.removeprefix("docs/")
+            self.copied[place] = path
+            return place
+        place = f"source/{file}.md"
+        if path.is_dir():
+            self.written[place] = f"# {file}/\n\n" + "".join(f"* `{name}`\n" for name in _files(path))
+        else:
+            self.written[place] = f"# {file}\n\n````{LANGUAGES.get(path.suffix, 'text')}\n{path.read_text()}````\n"
+        return place
+
+    def _decisions(self) -> str:
+        lines = ["# Decisions", "", "Decisions that one might reverse: each with its context and its consequences.", ""]
+        for source, place in self.sources.items():
+            if source.startswith("docs/decisions/"):
+                lines.append(f"* [{heading((ROOT / source).read_text())}]({Path(place).name})")
+        return "\n".join(lines) + "\n"
+
+    def config(self) -> str:
+        """Returns the configuration of Zensical with the navigation."""
+        nav = []
+        for section, pages in self.navigation:
+            entries = [f'{{ "{TITLES.get(source) or heading(self.written[place])}" = "{place}" }}' for source, place in pages]
+            nav += entries if not section else [f'{{ "{section}" = [\n    ' + ",\n    ".join(entries) + ",\n  ] }"]
+        text = "nav = [\n  " + ",\n  ".join(nav) + ",\n]\n"
+        return (ROOT / "docs/zensical.toml").read_text().replace("\n[project.theme]", f"{text}\n[project.theme]", 1)
+
+    def write(self) -> None:
+        """Writes everything that Zensical reads."""
+        shutil.rmtree(PAGES, ignore_errors=True)
+        for place, text in self.written.items():
+            target = PAGES / place
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text)
+        for place, file in {**self.copied, "site.css": ROOT / "docs/site.css"}.items():
+            target = PAGES / place
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target)
+        (BUILD / "zensical.toml").write_text(self.config())
+
+
+def site_path(source: str) -> str:
+    """Returns where a page of the repository is in the site: `clients/go/README.md` at `clients/go.md`."""
+    path = source.removeprefix("docs/").lower()
+    if path == "clients/readme.md":
+        return "clients/index.md"
+    return path if path == "readme.md" else path.replace("/readme.md", ".md")
+
+
+def heading(text: str) -> str:
+    """Returns a page's title."""
+    found = re.search(r"^# (.*)$", text, re.MULTILINE)
+    return found[1].replace("`", "").replace('"', "'") if found else "Untitled"
+
+
+def _files(folder: Path) -> Iterator[str]:
+    listed = subprocess.run(["git", "ls-files"], cwd=folder, capture_output=True, text=True, check=True)
+    yield from listed.stdout.splitlines()
+
+
+OUTSIDE_HOST: Final = re.compile(
+    r"""<(?:script|img|iframe)\b[^>]*\bsrc="(https?:)?//[^"]*"|<link\b[^>]*\bhref="(https?:)?//[^"]*"|@import[^;]*//[^;]*;"""
+)
+
+
+def outside_resources(site: Path) -> list[str]:
+    """Returns what a built page would load from another host."""
+    return [
+        f"{page.relative_to(site)}: {match.group()}"
+        for page in sorted([*site.rglob("*.html"), *site.rglob("*.css")])
+        for match in OUTSIDE_HOST.finditer(page.read_text())
+    ]
+
+
+def main() -> None:
+    """Builds the site."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", nargs="?", choices=("build", "check", "serve"), default="build")
+    action = parser.parse_args().action
+    pages = Pages()
+    pages.collect()
+    if pages.faults:
+        sys.exit("\n".join(pages.faults))
+    print(f"{len(pages.written)} pages; {len(pages.outside)} links to other sites, which are not checked:")
+    print("\n".join(f"  {link}" for link in sorted(pages.outside)))
+    if action == "check":
+        return
+    pages.write()
+    shutil.rmtree(SITE, ignore_errors=True)
+    zensical = [ENVIRONMENT / "bin" / "zensical", "build", "--strict", "--clean", "-f", BUILD / "zensical.toml"]
+    if subprocess.run(zensical, cwd=BUILD).returncode:
+        sys.exit("the site was not built: see above")
+    loaded = outside_resources(SITE)
+    if loaded:
+        sys.exit("pages load from other hosts:\n" + "\n".join(loaded))
+    print(f"built {SITE.relative_to(ROOT)}/index.html")
+    if action == "serve":
+        handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(SITE))
+        print("serving on http://127.0.0.1:8000")
+        http.server.ThreadingHTTPServer(("127.0.0.1", 8000), handler).serve_forever()
+
+
+if __name__ == "__main__":
+    main()
