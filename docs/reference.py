@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+import contract
 from google.api import annotations_pb2, field_behavior_pb2
 from google.protobuf.descriptor_pb2 import (
     DescriptorProto,
@@ -17,8 +18,6 @@ from google.protobuf.descriptor_pb2 import (
     MethodDescriptorProto,
     ServiceDescriptorProto,
 )
-
-import contract
 
 ROOT: Final = Path(__file__).parent.parent
 PACKAGE: Final = "rummikub.v1"
@@ -55,7 +54,10 @@ WHAT_TO_DO: Final = (
     ("ABORTED", "The game has changed. Read it again, and let the player decide again."),
     ("OUT_OF_RANGE", "Start again without a position: `after_revision` 0, or `GetGame` with revision 0."),
     ("RESOURCE_EXHAUSTED", "Retry after the delay in `RetryInfo`, with the same `request_id`."),
-    ("UNAVAILABLE", "Retry after the delay in `RetryInfo`, with the same `request_id`. The clients do so by themselves."),
+    (
+        "UNAVAILABLE",
+        "Retry after the delay in `RetryInfo`, with the same `request_id`. The clients do so by themselves.",
+    ),
     ("DEADLINE_EXCEEDED", "Send the same request again, with the same `request_id`: it is applied once."),
     ("INTERNAL", "A fault of the server. Report it with the `x-request-id` of the trailing metadata."),
     (
@@ -131,7 +133,7 @@ class Reference:
 
     @cached_property
     def comments(self) -> dict[str, str]:
-        """The comment of everything that has one, by its name: `Game`, `Game.rack`, `GameService.JoinGame`, `TILE_JOKER`."""
+        """The comment of everything that has one, by its name; see contract.comments."""
         return {name: text for file in self.files for name, text in contract.comments(file).items()}
 
     @cached_property
@@ -144,7 +146,9 @@ class Reference:
                 found[message.name] = f"{page}#{_anchor(message.name)}"
                 found |= {f"{message.name}.{f.name}": found[message.name] for f in message.field}
                 if message.name == "Ruleset":
-                    found |= {option.name: f"options.md#{option.name}" for option in message.field if "_" in option.name}
+                    found |= {
+                        option.name: f"options.md#{option.name}" for option in message.field if "_" in option.name
+                    }
                     found["preset"] = ""
             for kind in file.enum_type:
                 found[kind.name] = f"{page}#{_anchor(kind.name)}"
@@ -155,7 +159,9 @@ class Reference:
         for name, target in self.reasons.items():
             found[name] = found[REASON + name] = target
         found["ErrorReason"] = found[f"{REASON}UNSPECIFIED"] = "errors.md"
-        found |= {f"R{number}": f"rules.md#r{number}" for number in range(1, 100) if f"**R{number}** " in RULES.read_text()}
+        found |= {
+            f"R{number}": f"rules.md#r{number}" for number in range(1, 100) if f"**R{number}** " in RULES.read_text()
+        }
         return {name: target for name, target in found.items() if target}
 
     @cached_property
@@ -204,7 +210,7 @@ class Reference:
         rows = []
         for file in self.files:
             if not file.service and not self._is_errors(file):
-                names = [kind.name for kind in (*file.message_type, *file.enum_type)]
+                names = [*(message.name for message in file.message_type), *(kind.name for kind in file.enum_type)]
                 page = relative(self._page(file), "api/index.md")
                 links = ", ".join(f"[{name}]({relative(self.targets[name], 'api/index.md')})" for name in names)
                 rows.append((f"[{_title(file)}]({page})", links))
@@ -306,7 +312,13 @@ class Reference:
         texts = json.loads(TEXTS.read_text())["reasons"]
         yield from ("# Errors", "", self._comment("ErrorReason", page), "")
         yield "`ListMessages` returns the texts for players in ten languages. Each reason of the contract is below."
-        yield from ("", "## What to do", "", "What a client does depends on the status code, and on the reason where it says so.", "")
+        yield from (
+            "",
+            "## What to do",
+            "",
+            "What a client does depends on the status code, and on the reason where it says so.",
+            "",
+        )
         for code, advice in WHAT_TO_DO:
             yield from (f"### {code}", "", advice, "")
         sections = {first: title for title, first in SECTIONS}
@@ -320,7 +332,9 @@ class Reference:
             code, meaning, metadata = parts_of_reason(self.comments[REASON + name])
             yield from (f"### {name}", "")
             parts = re.findall(r"[A-Z_]{4,}|[Vv]iolation", code)
-            links = " or ".join(f"[{part.capitalize() if part.islower() else part}](#{_anchor(part)})" for part in parts)
+            links = " or ".join(
+                f"[{part.capitalize() if part.islower() else part}](#{_anchor(part)})" for part in parts
+            )
             yield from (f"{links}, number {number}", "", self._linked(meaning, page, name), "")
             if metadata:
                 yield f"* Metadata: {self._linked(metadata, page, name)}"

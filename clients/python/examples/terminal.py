@@ -1,0 +1,113 @@
+"""A front end in a terminal: a person plays against a bot.
+
+Usage: terminal.py [host:port]
+"""
+
+import sys
+
+import grpc
+
+from rummikub import (
+    BOT_LEVEL_MEDIUM,
+    GAME_STATE_FINISHED,
+    WATCH_CONTENT_GAMES,
+    AddBotRequest,
+    CreateGameRequest,
+    DrawTile,
+    ErrorReason,
+    Game,
+    JoinGameRequest,
+    ListMessagesRequest,
+    Pass,
+    PlayTiles,
+    PlayTurnRequest,
+    Ruleset,
+    Rummikub,
+    StartGameRequest,
+    SuggestTurnRequest,
+    explain,
+    melds,
+    melds_text,
+    refusal,
+    tiles_text,
+    violations,
+)
+
+HELP = "play [R7 R8 R9] | ... (the whole table after your turn), draw, pass, hint, quit"
+NO_LIMIT = Ruleset(turn_time_limit_seconds=0)
+
+
+def start(lobby: Rummikub) -> tuple[Rummikub, str]:
+    """Creates a game against a bot; returns the person's connection and the game's id."""
+    created = lobby.games.CreateGame(CreateGameRequest(ruleset=NO_LIMIT))
+    game_id, host = created.game.game_id, lobby.seated(created.host_token)
+    person = lobby.seated(host.games.JoinGame(JoinGameRequest(game_id=game_id, name="You")).seat_token)
+    person.games.AddBot(AddBotRequest(game_id=game_id, level=BOT_LEVEL_MEDIUM))
+    person.games.StartGame(StartGameRequest(game_id=game_id))
+    return person, game_id
+
+
+def show(game: Game) -> None:
+    """Prints what the person sees: the players, the table and the own rack."""
+    players = ", ".join(f"{player.name} {player.tile_count}" for player in game.players)
+    print(f"\nTiles on racks: {players}. In the pool: {game.pool_count}.")
+    print("Table:", melds_text(game.table))
+    print("Rack: ", tiles_text(game.rack))
+
+
+def turn_of(command: str, game: Game) -> PlayTurnRequest:
+    """Returns the turn that a command describes, for the state of the game that the person sees."""
+    turn = PlayTurnRequest(game_id=game.game_id, expected_revision=game.revision, etag=game.etag)
+    verb, _, rest = command.strip().partition(" ")
+    match verb:
+        case "play":
+            turn.play.CopyFrom(PlayTiles(table=melds(rest)))
+        case "draw":
+            turn.draw.CopyFrom(DrawTile())
+        case "pass":
+            turn.pass_turn.CopyFrom(Pass())
+        case _:
+            raise ValueError(HELP)
+    return turn
+
+
+def take_turn(person: Rummikub, game: Game, texts: dict[ErrorReason.ValueType, str]) -> None:
+    """Asks for a turn until the service accepts one."""
+    while (command := input("> ").strip()) != "quit":
+        if command == "hint":
+            best = person.analysis.SuggestTurn(SuggestTurnRequest(game_id=game.game_id)).suggestion
+            print("play " + melds_text(best.table) if best.tiles_played else "no play is possible")
+            continue
+        try:
+            drawn = person.turns.PlayTurn(turn_of(command, game)).tiles_drawn
+        except ValueError as error:  # the command is no turn
+            print(error)
+        except grpc.RpcError as error:  # the service refused the turn
+            for violation in violations(error):
+                print("-", texts[violation.reason].format_map(violation.metadata), tiles_text(violation.tiles))
+            if not violations(error):
+                print(texts.get(refusal(error).reason) or explain(error, person.target))
+        else:
+            print(f"You drew {tiles_text(drawn)}" if drawn else "Played")
+            return
+    sys.exit()
+
+
+def main() -> None:
+    """Plays a game."""
+    with Rummikub(sys.argv[1] if sys.argv[1:] else "127.0.0.1:50051") as lobby:
+        messages = lobby.validation.ListMessages(ListMessagesRequest(language="en"))
+        texts = {message.reason: message.text for message in messages.reasons}
+        person, game_id = start(lobby)
+        print(HELP)
+        for update in person.watch(game_id, content=WATCH_CONTENT_GAMES):
+            game = update.game if update.HasField("game") else update.snapshot
+            if game.state == GAME_STATE_FINISHED:
+                print("\n" + ", ".join(f"{player.name}: {player.total_points}" for player in game.players))
+            elif game.turn.seat == game.seat and game.seat:
+                show(game)
+                take_turn(person, game, texts)
+
+
+if __name__ == "__main__":
+    main()
