@@ -119,8 +119,16 @@ baseline: $(STAMP) ## Accept a breaking change of the contract: make the present
 proto: $(STAMP) ## Generate the Python client's code from proto/
 	$(BIN)/python proto/generate.py
 
-docs: $(STAMP) ## Generate docs/options.md from proto/ and engine/
+SITE_STAMP := build/docs-env/.set-up
+
+docs: $(STAMP) $(SITE_STAMP) ## Generate docs/options.md and build the documentation site into build/site (ARGS=serve shows it)
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/build_site.py $(ARGS)
+
+$(SITE_STAMP): requirements/docs.txt | $(STAMP)
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/docs-env
+	@$(BIN)/uv pip sync --quiet --python build/docs-env/bin/python --require-hashes requirements/docs.txt
+	@touch $@
 
 wire: $(STAMP) ## Generate tests/conformance/wire.json from the conformance cases
 	PYTHONPATH=tests $(BIN)/python -m conformance.make_wire
@@ -128,6 +136,7 @@ wire: $(STAMP) ## Generate tests/conformance/wire.json from the conformance case
 lock: $(STAMP) ## Pin all requirements again, with hashes
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml -o requirements/run.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --extra dev pyproject.toml -o requirements/dev.txt
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --group docs -o requirements/docs.txt
 
 image: ## Build the container image (needs docker)
 	docker build -t rummikub-service .

@@ -24,11 +24,12 @@ SCRIPT_SHA256: Final = "581ed7d74bd9048d0e3a91363927d72ef22942d7722546b27f7cc29e
 CONFIG: Final = {
     "startOnLoad": False,
     "theme": "neutral",
+    "themeVariables": {"noteBkgColor": "#fff5cc", "noteTextColor": "#222", "noteBorderColor": "#cca"},
     "deterministicIds": True,
     "fontFamily": "sans-serif",
     "htmlLabels": False,
-    "flowchart": {"htmlLabels": False, "wrappingWidth": 180},
-    "sequence": {"wrap": False, "mirrorActors": False},
+    "flowchart": {"htmlLabels": False},
+    "sequence": {"mirrorActors": False},
 }
 PAGE: Final = """<!doctype html><meta charset="utf-8"><pre id="svg"></pre><script src="mermaid.js"></script><script>
 mermaid.initialize({config});

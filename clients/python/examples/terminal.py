@@ -7,102 +7,78 @@ import sys
 
 import grpc
 
-from rummikub import (
-    BOT_LEVEL_MEDIUM,
-    GAME_STATE_FINISHED,
-    WATCH_CONTENT_GAMES,
-    AddBotRequest,
-    CreateGameRequest,
-    DrawTile,
-    ErrorReason,
-    Game,
-    JoinGameRequest,
-    ListMessagesRequest,
-    Pass,
-    PlayTiles,
-    PlayTurnRequest,
-    Ruleset,
-    Rummikub,
-    StartGameRequest,
-    SuggestTurnRequest,
-    explain,
-    melds,
-    melds_text,
-    refusal,
-    tiles_text,
-    violations,
-)
+import rummikub
 
 HELP = "play [R7 R8 R9] | ... (the whole table after your turn), draw, pass, hint, quit"
-NO_LIMIT = Ruleset(turn_time_limit_seconds=0)
+NO_LIMIT = rummikub.Ruleset(turn_time_limit_seconds=0)
 
 
-def start(lobby: Rummikub) -> tuple[Rummikub, str]:
+def start(lobby: rummikub.Rummikub) -> tuple[rummikub.Rummikub, str]:
     """Creates a game against a bot; returns the person's connection and the game's id."""
-    created = lobby.games.CreateGame(CreateGameRequest(ruleset=NO_LIMIT))
+    created = lobby.games.CreateGame(rummikub.CreateGameRequest(ruleset=NO_LIMIT))
     game_id, host = created.game.game_id, lobby.seated(created.host_token)
-    person = lobby.seated(host.games.JoinGame(JoinGameRequest(game_id=game_id, name="You")).seat_token)
-    person.games.AddBot(AddBotRequest(game_id=game_id, level=BOT_LEVEL_MEDIUM))
-    person.games.StartGame(StartGameRequest(game_id=game_id))
+    person = lobby.seated(host.games.JoinGame(rummikub.JoinGameRequest(game_id=game_id, name="You")).seat_token)
+    person.games.AddBot(rummikub.AddBotRequest(game_id=game_id, level=rummikub.BOT_LEVEL_MEDIUM))
+    person.games.StartGame(rummikub.StartGameRequest(game_id=game_id))
     return person, game_id
 
 
-def show(game: Game) -> None:
+def show(game: rummikub.Game) -> None:
     """Prints what the person sees: the players, the table and the own rack."""
     players = ", ".join(f"{player.name} {player.tile_count}" for player in game.players)
     print(f"\nTiles on racks: {players}. In the pool: {game.pool_count}.")
-    print("Table:", melds_text(game.table))
-    print("Rack: ", tiles_text(game.rack))
+    print("Table:", rummikub.melds_text(game.table))
+    print("Rack: ", rummikub.tiles_text(game.rack))
 
 
-def turn_of(command: str, game: Game) -> PlayTurnRequest:
+def turn_of(command: str, game: rummikub.Game) -> rummikub.PlayTurnRequest:
     """Returns the turn that a command describes, for the state of the game that the person sees."""
-    turn = PlayTurnRequest(game_id=game.game_id, expected_revision=game.revision, etag=game.etag)
+    turn = rummikub.PlayTurnRequest(game_id=game.game_id, expected_revision=game.revision, etag=game.etag)
     verb, _, rest = command.strip().partition(" ")
     match verb:
         case "play":
-            turn.play.CopyFrom(PlayTiles(table=melds(rest)))
+            turn.play.CopyFrom(rummikub.PlayTiles(table=rummikub.melds(rest)))
         case "draw":
-            turn.draw.CopyFrom(DrawTile())
+            turn.draw.CopyFrom(rummikub.DrawTile())
         case "pass":
-            turn.pass_turn.CopyFrom(Pass())
+            turn.pass_turn.CopyFrom(rummikub.Pass())
         case _:
             raise ValueError(HELP)
     return turn
 
 
-def take_turn(person: Rummikub, game: Game, texts: dict[ErrorReason.ValueType, str]) -> None:
+def take_turn(person: rummikub.Rummikub, game: rummikub.Game, texts: dict[rummikub.ErrorReason.ValueType, str]) -> None:
     """Asks for a turn until the service accepts one."""
     while (command := input("> ").strip()) != "quit":
         if command == "hint":
-            best = person.analysis.SuggestTurn(SuggestTurnRequest(game_id=game.game_id)).suggestion
-            print("play " + melds_text(best.table) if best.tiles_played else "no play is possible")
+            best = person.analysis.SuggestTurn(rummikub.SuggestTurnRequest(game_id=game.game_id)).suggestion
+            print("play " + rummikub.melds_text(best.table) if best.tiles_played else "no play is possible")
             continue
         try:
             drawn = person.turns.PlayTurn(turn_of(command, game)).tiles_drawn
         except ValueError as error:  # the command is no turn
             print(error)
         except grpc.RpcError as error:  # the service refused the turn
-            for violation in violations(error):
-                print("-", texts[violation.reason].format_map(violation.metadata), tiles_text(violation.tiles))
-            if not violations(error):
-                print(texts.get(refusal(error).reason) or explain(error, person.target))
+            for violation in rummikub.violations(error):
+                print("-", texts[violation.reason].format_map(violation.metadata), rummikub.tiles_text(violation.tiles))
+            if not rummikub.violations(error):
+                print(texts.get(rummikub.refusal(error).reason) or rummikub.explain(error, person.target))
         else:
-            print(f"You drew {tiles_text(drawn)}" if drawn else "Played")
+            print(f"You drew {rummikub.tiles_text(drawn)}" if drawn else "Played")
             return
     sys.exit()
 
 
 def main() -> None:
     """Plays a game."""
-    with Rummikub(sys.argv[1] if sys.argv[1:] else "127.0.0.1:50051") as lobby:
-        messages = lobby.validation.ListMessages(ListMessagesRequest(language="en"))
+    with rummikub.Rummikub(sys.argv[1] if sys.argv[1:] else "127.0.0.1:50051") as lobby:
+        messages = lobby.validation.ListMessages(rummikub.ListMessagesRequest(language="en"))
         texts = {message.reason: message.text for message in messages.reasons}
         person, game_id = start(lobby)
         print(HELP)
-        for update in person.watch(game_id, content=WATCH_CONTENT_GAMES):
+        for update in person.watch(game_id, content=rummikub.WATCH_CONTENT_GAMES):
             game = update.game if update.HasField("game") else update.snapshot
-            if game.state == GAME_STATE_FINISHED:
+            if game.state == rummikub.GAME_STATE_FINISHED:
                 print("\n" + ", ".join(f"{player.name}: {player.total_points}" for player in game.players))
             elif game.turn.seat == game.seat and game.seat:
                 show(game)
