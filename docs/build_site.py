@@ -92,9 +92,13 @@ LANGUAGES: Final = {
     ".yml": "yaml",
 }
 
-CODE: Final = re.compile(r"^([ \t]*)(```+|~~~+).*?^\1\2[ \t]*$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
-LINK: Final = re.compile(r"(!?\[(?:[^\[\]]|\[[^\[\]]*\])*\])\(([^()\s]+)\)")
-INCLUDED: Final = re.compile(r'^--8<-- "([^"]+)"$', re.MULTILINE)
+CODE_OR_LINK: Final = re.compile(
+    r"^(?P<indent>[ \t]*)(?P<fence>```+|~~~+).*?^(?P=indent)(?P=fence)[ \t]*$|<!--.*?-->|`[^`\n]+`"
+    r"|(?P<label>!?\[(?:[^\[\]]|\[[^\[\]]*\])*\])\((?P<target>[^()\s]+)\)",
+    re.DOTALL | re.MULTILINE,
+)
+"""Code and comments, which stay as they are; or a link."""
+INCLUDED: Final = re.compile(r"^<!-- include (\S+) -->$", re.MULTILINE)
 NUMBERED_RULE: Final = re.compile(r"^\* \*\*R(\d+)\*\* ", re.MULTILINE)
 
 
@@ -115,7 +119,7 @@ class Pages:
 
     @functools.cached_property
     def navigation(self) -> list[tuple[str, list[tuple[str, str]]]]:
-        """The sections with their pages: the path of the source, or of the page if it is generated, and that in the site."""
+        """The sections with their pages: the path in the repository, or of a generated page, and that in the site."""
         taken = {"docs/index.md"}
         sections: dict[str, list[str]] = {"": ["docs/index.md"]}
         generated = {*self.reference, "decisions/index.md"}
@@ -140,32 +144,32 @@ class Pages:
             elif source == "decisions/index.md":
                 self.written[place] = self._decisions()
             else:
-                text = self._with_included(source, (ROOT / source).read_text())
+                text = self.with_included(source, (ROOT / source).read_text())
                 if source == "docs/rules.md":
                     text = NUMBERED_RULE.sub(r"* **R\1**{#r\1} ", text)
-                self.written[place] = self._with_links(source, place, text)
+                self.written[place] = self.with_links(source, place, text)
 
-    def _with_included(self, source: str, text: str) -> str:
-        """Replaces each line `--8<-- "path"` by the file at that path of the repository."""
+    def with_included(self, source: str, text: str) -> str:
+        """Replaces each line `<!-- include path -->` by the file at that path of the repository, as a code block."""
 
         def include(match: re.Match[str]) -> str:
             file = ROOT / match[1]
             if file.is_file():
-                return file.read_text().rstrip("\n")
+                return code_block(file)
             self.faults.append(f"{source}: no file {match[1]} to include")
             return ""
 
         return INCLUDED.sub(include, text)
 
-    def _with_links(self, source: str, place: str, text: str) -> str:
-        def link(match: re.Match[str]) -> str:
-            return f"{match[1]}({self._target(source, place, match[2])})"
+    def with_links(self, source: str, place: str, text: str) -> str:
+        """Returns the text of a page with the links that it needs in the site; notes those that are dead."""
 
-        parts, position = [], 0
-        for code in CODE.finditer(text):
-            parts += [LINK.sub(link, text[position : code.start()]), code.group()]
-            position = code.end()
-        return "".join([*parts, LINK.sub(link, text[position:])])
+        def link(match: re.Match[str]) -> str:
+            if match["target"] is None:
+                return match.group()
+            return f"{match['label']}({self._target(source, place, match['target'])})"
+
+        return CODE_OR_LINK.sub(link, text)
 
     def _target(self, source: str, place: str, target: str) -> str:
         """Returns a link's target in the site."""
@@ -199,7 +203,7 @@ class Pages:
         if path.is_dir():
             self.written[place] = f"# {file}/\n\n" + "".join(f"* `{name}`\n" for name in _files(path))
         else:
-            self.written[place] = f"# {file}\n\n````{LANGUAGES.get(path.suffix, 'text')}\n{path.read_text()}````\n"
+            self.written[place] = f"# {file}\n\n{code_block(path)}\n"
         return place
 
     def _decisions(self) -> str:
@@ -240,6 +244,11 @@ def site_path(source: str) -> str:
     if path == "clients/readme.md":
         return "clients/index.md"
     return path if path == "readme.md" else path.replace("/readme.md", ".md")
+
+
+def code_block(file: Path) -> str:
+    """Returns a file as a code block."""
+    return f"````{LANGUAGES.get(file.suffix, 'text')}\n{file.read_text()}````"
 
 
 def heading(text: str) -> str:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final
 
 import contract
-
 from engine.analysis import NEEDS_ANALYSIS, options_needing_analysis
 from engine.presets import PRESET_TEXTS, PRESETS
 from engine.ruleset import SABRA, Preset, Ruleset, with_options

@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-import contract
 from google.api import annotations_pb2, field_behavior_pb2
 from google.protobuf.descriptor_pb2 import (
     DescriptorProto,
@@ -18,6 +17,8 @@ from google.protobuf.descriptor_pb2 import (
     MethodDescriptorProto,
     ServiceDescriptorProto,
 )
+
+import contract
 
 ROOT: Final = Path(__file__).parent.parent
 PACKAGE: Final = "rummikub.v1"
@@ -228,7 +229,7 @@ class Reference:
 
     def _file(self, file: FileDescriptorProto) -> Iterator[str]:
         page = self._page(file)
-        yield from (f"# {_title(file)}", "", f"Package `{PACKAGE}`, file `{file.name}`.", "")
+        yield from (f"# {_title(file)}", "", f"Package `{PACKAGE}`, file `proto/{file.name}`.", "")
         messages = {message.name: message for message in file.message_type}
         for service in file.service:
             yield from (self._comment(service.name, page), "")
@@ -257,7 +258,7 @@ class Reference:
         returned = "stream of " * method.server_streaming + response
         yield from (f"## {method.name}", "", f"{sent} → {returned}", "")
         yield from (self._linked(text.strip(), page, method.name), "")
-        yield from (f"* gRPC: `/{PACKAGE}.{service.name}/{method.name}`", *_http(method))
+        yield from (f"* gRPC: `/{PACKAGE}.{service.name}/{method.name}`", *http_lines(method))
         yield ""
         if errors:
             yield from self._errors_of(errors.strip(), page)
@@ -370,7 +371,7 @@ def parts_of_reason(comment: str) -> tuple[str, str, str]:
 def _title(file: FileDescriptorProto) -> str:
     if file.service:
         return file.service[0].name
-    return Path(file.name).stem.replace("_", " ").capitalize()
+    return Path(file.name).name  # not the name of a message in it: anchors are unique
 
 
 def _types(method: MethodDescriptorProto) -> tuple[str, str]:
@@ -378,7 +379,7 @@ def _types(method: MethodDescriptorProto) -> tuple[str, str]:
     return method.input_type.removeprefix(prefix), method.output_type.removeprefix(prefix)
 
 
-def _http(method: MethodDescriptorProto) -> Iterator[str]:
+def http_lines(method: MethodDescriptorProto) -> Iterator[str]:
     """Yields a line for each URL of an RPC."""
     rule = method.options.Extensions[annotations_pb2.http]
     for binding in (rule, *rule.additional_bindings):

@@ -1,0 +1,182 @@
+"""The documentation site has every page and every part of the contract, and links that lead somewhere."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from google.api import annotations_pb2
+from google.protobuf.descriptor_pb2 import MethodDescriptorProto
+
+import contract
+from build_site import INCLUDED, Pages, outside_resources
+from diagrams import PICTURES, mark
+from reference import Reference, http_lines, parts_of_reason, relative
+from rummikub.v1.error_reason_pb2 import ErrorReason
+from support.harness import ROOT
+
+FILES = contract.described()
+REFERENCE = Reference().pages()
+REASONS = [name.removeprefix("ERROR_REASON_") for name, number in ErrorReason.items() if number]
+
+
+@pytest.fixture(scope="module")
+def pages() -> Pages:
+    collected = Pages(REFERENCE)
+    collected.collect()
+    return collected
+
+
+def page_of(stem: str) -> str:
+    return f"api/{stem.replace('_', '-')}.md"
+
+
+def section(page: str, title: str) -> str:
+    """Returns what is between a heading and the next one."""
+    found = re.search(rf"^#+ {re.escape(title)}\n(.*?)(?=^#|\Z)", REFERENCE[page], re.DOTALL | re.MULTILINE)
+    assert found, title
+    return found[1]
+
+
+def named() -> Iterator[tuple[str, str, str]]:
+    """Yields the page, the heading and the name of every RPC, message, field, enum and value of the contract."""
+    for stem, file in FILES.items():
+        for service in file.service:
+            yield from ((page_of(stem), rpc.name, f"/rummikub.v1.{service.name}/{rpc.name}") for rpc in service.method)
+        for message in file.message_type:
+            yield page_of(stem), message.name, ""
+            yield from ((page_of(stem), message.name, member.name) for member in message.field)
+        if stem != "error_reason":
+            for kind in file.enum_type:
+                yield from ((page_of(stem), kind.name, value.name) for value in kind.value)
+
+
+@pytest.mark.parametrize("stem", sorted({*FILES} - {"error_reason"}))
+def test_the_reference_has_everything_in_a_file_of_the_contract(stem: str) -> None:
+    expected = [(page, title, name) for page, title, name in named() if page == page_of(stem)]
+    assert expected
+    for page, title, name in expected:
+        assert not name or f"`{name}`" in section(page, title), name
+
+
+@pytest.mark.parametrize("stem", sorted(FILES))
+def test_everything_in_the_contract_has_a_comment(stem: str) -> None:
+    said = contract.comments(FILES[stem])
+    assert {name for name, text in said.items() if not text} == set()
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_the_page_of_errors_has_every_reason_with_what_to_do(reason: str) -> None:
+    text = section("errors.md", reason)
+    codes = re.findall(r"\[(\w+)\]\(#(\w+)\)", text.strip().partition(", number ")[0])
+    assert codes
+    for code, anchor in codes:
+        assert code.lower() == anchor
+        assert section("errors.md", code).strip()
+    assert f"number {ErrorReason.Value(f'ERROR_REASON_{reason}')}\n" in text
+    assert "Text for players" in text
+
+
+def test_a_reason_has_its_code_meaning_and_metadata() -> None:
+    assert parts_of_reason("NOT_FOUND. It is gone.") == ("NOT_FOUND", "It is gone.", "")
+    assert parts_of_reason("ABORTED. Read it. Metadata: `revision`, the current one.") == (
+        "ABORTED",
+        "Read it.",
+        "`revision`, the current one.",
+    )
+
+
+def test_a_field_of_a_request_shows_whether_it_is_required() -> None:
+    request = section("api/turn-service.md", "PlayTurnRequest")
+    assert "| `expected_revision`<br>uint32 | required | The revision that the caller has seen." in request
+    assert "| `play`<br>[PlayTiles](#playtiles) | optional, one of `action` | Plays tiles." in request
+    assert "unset is not 0" in section("api/turn-service.md", "PlayTiles")
+
+
+def test_the_errors_of_an_rpc_lead_to_the_page_of_errors() -> None:
+    turn = section("api/turn-service.md", "PlayTurn")
+    assert "* `ABORTED`: [STALE_STATE](../errors.md#stale_state), " in turn
+    assert "[PlayTurn](api/turn-service.md#playturn)" in section("errors.md", "STALE_STATE")
+
+
+def test_an_rpc_shows_its_urls() -> None:
+    method = MethodDescriptorProto(name="GetGame")
+    assert list(http_lines(method)) == []
+    rule = method.options.Extensions[annotations_pb2.http]
+    rule.get = "/v1/games/{game_id}"
+    rule.additional_bindings.add(post="/v1/games:get", body="*")
+    assert list(http_lines(method)) == ["* HTTP: `GET /v1/games/{game_id}`", "* HTTP: `POST /v1/games:get`, body `*`"]
+
+
+def test_links_between_pages_are_relative() -> None:
+    assert relative("errors.md#internal", "api/game.md") == "../errors.md#internal"
+    assert relative("api/meld.md", "api/game.md") == "meld.md"
+    assert relative("api/game.md#game", "api/game.md") == "#game"
+    assert relative("rules.md", "index.md") == "rules.md"
+
+
+def test_the_reference_is_the_same_each_time() -> None:
+    assert Reference().pages() == REFERENCE
+
+
+def test_the_site_has_every_page_of_the_repository(pages: Pages) -> None:
+    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S607
+    assert set(listed.stdout.split()) - {*pages.sources} == set()
+    assert set(pages.sources.values()) <= set(pages.written)
+
+
+def test_no_link_to_a_page_or_file_of_the_repository_is_dead(pages: Pages) -> None:
+    assert pages.faults == []
+
+
+def test_links_between_pages_of_the_site_lead_to_pages(pages: Pages) -> None:
+    for place, text in pages.written.items():
+        prose = re.sub(r"^````.*?^````|```.*?```|`[^`\n]*`", "code", text, flags=re.DOTALL | re.MULTILINE)
+        for target in re.findall(r"\]\(([^()\s#:]+)(?:#[^()\s]*)?\)", prose):
+            file = (Path("/") / place).parent.joinpath(target).resolve().relative_to("/")
+            assert str(file) in {*pages.written, *pages.copied}, f"{place}: {target}"
+
+
+def test_links_of_a_page_become_those_of_the_site() -> None:
+    pages = Pages(REFERENCE)
+    text = "[a](../README.md#settings) ![b](pictures/turn.svg) `[c](nowhere)` [`d`](../tests/support/fold.py) [e](https://x.org)"
+    changed = pages.with_links("docs/front-end.md", "front-end.md", text)
+    assert changed == (
+        "[a](readme.md#settings) ![b](pictures/turn.svg) `[c](nowhere)` [`d`](source/tests/support/fold.py.md) "
+        "[e](https://x.org)"
+    )
+    assert pages.copied == {"pictures/turn.svg": ROOT / "docs/pictures/turn.svg"}
+    assert "def " in pages.written["source/tests/support/fold.py.md"]
+    assert pages.outside == {"https://x.org"}
+    assert pages.faults == []
+
+
+def test_a_dead_link_and_a_missing_file_are_found() -> None:
+    pages = Pages(REFERENCE)
+    pages.with_links("docs/rules.md", "rules.md", "[a](nowhere.md) [b](../engine/nothing.py)")
+    pages.with_included("docs/rules.md", "<!-- include engine/nothing.py -->")
+    assert pages.faults == [
+        "docs/rules.md: dead link nowhere.md",
+        "docs/rules.md: dead link ../engine/nothing.py",
+        "docs/rules.md: no file engine/nothing.py to include",
+    ]
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs/tutorial").glob("*.md")), ids=lambda page: page.stem)
+def test_a_tutorial_includes_the_program_that_it_explains(page: Path, pages: Pages) -> None:
+    [program] = INCLUDED.findall(page.read_text())
+    assert (ROOT / program).read_text() in pages.written[pages.sources[str(page.relative_to(ROOT))]]
+
+
+@pytest.mark.parametrize("diagram", sorted(PICTURES.glob("*.mmd")), ids=lambda diagram: diagram.stem)
+def test_a_picture_shows_its_diagram(diagram: Path) -> None:
+    picture = diagram.with_suffix(".svg").read_text()
+    assert picture.startswith(mark(diagram.read_text())), "run `.venv/bin/python docs/diagrams.py`"
+
+
+def test_what_a_page_would_load_from_another_host_is_found(tmp_path: Path) -> None:
+    (tmp_path / "good.html").write_text('<script src="a.js"></script><a href="https://x.org">x</a>')
+    assert outside_resources(tmp_path) == []
+    (tmp_path / "bad.html").write_text('<link rel="stylesheet" href="https://x.org/a.css"><img src="//x.org/a.png">')
+    assert len(outside_resources(tmp_path)) == 2
