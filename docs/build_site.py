@@ -40,7 +40,7 @@ SECTIONS: Final = (
         ),
     ),
     ("Guides", ("docs/front-end.md", "docs/record.md", "web/README.md")),
-    ("Clients", ("clients/README.md", "clients/*/README.md")),
+    ("Clients", ("clients/README.md", "clients/*.md", "clients/*/README.md", "clients/conformance/README.md")),
     ("Rules", ("docs/rules.md", "docs/options.md")),
     ("API", ("api/index.md", "errors.md", "api/*-service.md", "api/*.md")),
     ("Operation", ("README.md", "docs/operation.md", "docs/performance.md", "load/README.md")),
@@ -57,7 +57,10 @@ SECTIONS: Final = (
     ),
     ("Decisions", ("decisions/index.md", "docs/decisions/*.md")),
 )
-"""The tabs of the site and their pages, as paths or patterns in the repository. A missing page is left out."""
+"""The tabs of the site and their pages, as paths or patterns in the repository.
+
+A missing page is left out. A pattern does not stand for a page that has an entry of its own.
+"""
 
 REST: Final = "Guides"
 """The section of pages in docs/ that no section names."""
@@ -120,24 +123,25 @@ class Pages:
     @functools.cached_property
     def navigation(self) -> list[tuple[str, list[tuple[str, str]]]]:
         """The sections with their pages: the path in the repository, or of a generated page, and that in the site."""
-        taken = {"docs/index.md"}
-        sections: dict[str, list[str]] = {"": ["docs/index.md"]}
-        generated = {*self.reference, "decisions/index.md"}
-        for title, patterns in SECTIONS:
-            found = sections.setdefault(title, [])
-            for pattern in patterns:
-                here = [str(path.relative_to(ROOT)) for path in ROOT.glob(pattern)]
-                made = [
-                    page for page in generated if Path(page).match(pattern) and page.count("/") == pattern.count("/")
-                ]
-                found += [page for page in sorted({*here, *made}) if page not in taken]
-                taken |= {*here, *made}
-        rest = (str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md")))
-        sections[REST] += [page for page in rest if page not in taken]
+        known = {*_pages_in("docs/**/*.md"), *self.reference, "decisions/index.md"}
+        own = {"docs/index.md", *(entry for _, entries in SECTIONS for entry in entries if "*" not in entry)}
+        sections = {"": ["docs/index.md"]}
+        for title, entries in SECTIONS:
+            found = [
+                page
+                for entry in entries
+                for page in sorted({*_pages_in(entry), *(page for page in known if _matches(page, entry))})
+                if entry in own or page not in own
+            ]
+            sections[title] = list(dict.fromkeys(found))
+        placed = {page for pages in sections.values() for page in pages}
+        sections[REST] += sorted(known - placed)
         return [(title, [(page, site_path(page)) for page in pages]) for title, pages in sections.items() if pages]
 
     def collect(self) -> None:
         """Fills `written` and `copied`, with all links between pages changed to those of the site."""
+        if len(set(self.sources.values())) < len(self.sources):
+            self.faults.append("two pages have one place in the site: rename one of them")
         for source, place in self.sources.items():
             if source in self.reference:
                 self.written[place] = self.reference[source]
@@ -244,6 +248,14 @@ def site_path(source: str) -> str:
     if path == "clients/readme.md":
         return "clients/index.md"
     return path if path == "readme.md" else path.replace("/readme.md", ".md")
+
+
+def _pages_in(pattern: str) -> list[str]:
+    return [str(path.relative_to(ROOT)) for path in ROOT.glob(pattern)]
+
+
+def _matches(page: str, pattern: str) -> bool:
+    return page.count("/") == pattern.count("/") and Path(page).match(pattern)
 
 
 def code_block(file: Path) -> str:

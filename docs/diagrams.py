@@ -58,7 +58,15 @@ def draw(source: str, folder: Path) -> str:
     svg = found[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") if found else ""
     if not svg.startswith("<svg"):
         sys.exit(f"Mermaid draws nothing: {svg or dom[:500]}")
-    return svg
+    return _with_its_size(svg)
+
+
+def _with_its_size(svg: str) -> str:
+    """Returns a picture that is as large as its view box; Mermaid's fills the page."""
+    box = re.search(r'viewBox="\S+ \S+ (\S+) (\S+)"', svg)
+    if box is None:
+        sys.exit("Mermaid's picture has no view box")
+    return svg.replace('width="100%"', f'width="{float(box[1]):.0f}" height="{float(box[2]):.0f}"', 1)
 
 
 def main() -> None:

@@ -186,11 +186,14 @@ class Reference:
                 return name
             return f"[{name}]({relative(target, page)})"
 
+        def linked(prose: str) -> str:
+            return NAME.sub(link, prose).replace("<", "&lt;")
+
         parts, position = [], 0
         for code in CODE.finditer(text):
-            parts += [NAME.sub(link, text[position : code.start()]), code.group()]
+            parts += [linked(text[position : code.start()]), code.group()]
             position = code.end()
-        return "".join([*parts, NAME.sub(link, text[position:])]).replace("<", "&lt;")
+        return "".join([*parts, linked(text[position:])])
 
     def _comment(self, name: str, page: str) -> str:
         return self._linked(self.comments.get(name, ""), page, name.rpartition(".")[2])
@@ -342,15 +345,18 @@ class Reference:
             if name in texts:
                 yield f"* Text for players: “{texts[name]}”"
             if name in returned:
-                calls = ", ".join(f"[{rpc}]({relative(self.targets[rpc], page)})" for rpc in returned[name])
+                calls = ", ".join(f"[{call}]({relative(self.targets[call], page)})" for call in returned[name])
                 yield f"* Returned by: {calls}"
             yield ""
 
     def _returned_by(self) -> dict[str, list[str]]:
-        """Returns the RPCs whose comments name a reason, by reason."""
+        """Returns the RPCs whose comments name a reason, by reason; a service if it names it for every RPC."""
         found: dict[str, list[str]] = {}
         for file in self.files:
             for service in file.service:
+                for name in dict.fromkeys(re.findall(r"\b[A-Z_]{4,}\b", self.comments[service.name])):
+                    if name in self.reasons:
+                        found.setdefault(name, []).append(service.name)
                 for method in service.method:
                     errors = self.comments[f"{service.name}.{method.name}"].partition("Errors:")[2]
                     for name in dict.fromkeys(re.findall(r"\b[A-Z_]{4,}\b", errors)):

@@ -12,17 +12,19 @@ from support.harness import ROOT, self_signed, server_process
 LONG_SECONDS = 180
 
 
-async def printed_by(example: str, **environment: str) -> str:
-    """Runs an example and returns its output."""
+async def printed_by(example: str, *arguments: str, typed: str = "", **environment: str) -> str:
+    """Runs an example, types what it reads, and returns its output."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         f"clients/python/examples/{example}.py",
+        *arguments,
         cwd=ROOT,
         env={**clean, **environment},
+        stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
-    printed, _ = await asyncio.wait_for(process.communicate(), LONG_SECONDS)
+    printed, _ = await asyncio.wait_for(process.communicate(typed.encode()), LONG_SECONDS)
     assert process.returncode == 0
     return printed.decode()
 
@@ -68,3 +70,23 @@ async def test_the_walkthrough_does_all_that_a_front_end_does() -> None:
         "is used up",
     )
     assert [text for text in told if text not in printed] == []
+
+
+async def test_the_first_game_of_the_tutorial_prints_the_best_turn() -> None:
+    async with server_process({"RUMMIKUB_REDIS_URL": "memory://"}) as process:
+        printed = await printed_by("first_game", process.target)
+    rack, best = printed.splitlines()
+    assert len(rack.removeprefix("Ann's rack: ").split()) == 14
+    assert best.startswith("The best turn: ")
+
+
+async def test_the_front_end_of_the_tutorial_explains_refusals_and_takes_turns() -> None:
+    typed = "dance\nplay [R1 R2]\nplay nonsense\npass\nhint\ndraw\nquit\n"
+    async with server_process({"RUMMIKUB_REDIS_URL": "memory://"}) as process:
+        printed = await printed_by("terminal", process.target, typed=typed)
+    assert printed.count("play [R7 R8 R9] | ...") == 2  # at the start, and for a command that is none
+    assert "- A meld needs at least three tiles. R1 R2\n" in printed
+    assert "'nonsense' is not a list of melds" in printed
+    assert "You cannot pass while there are tiles to draw. Play or draw.\n" in printed
+    assert "You drew " in printed
+    assert printed.count("\nRack:  ") == 2  # the person has the turn again after the bot
