@@ -7,7 +7,7 @@ STAMP := .venv/.set-up
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run demo walkthrough puzzle test quick check canary fmt bench figures profile speed load load-ci floods crowds soak solver-soak mutants goldens compiled house baseline proto docs wire lock image clean
+.PHONY: help setup run demo walkthrough puzzle test quick check canary fmt bench figures profile speed load load-ci floods crowds soak solver-soak mutants goldens compiled house baseline proto clients conformance docs wire lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -118,6 +118,19 @@ baseline: $(STAMP) ## Accept a breaking change of the contract: make the present
 
 proto: $(STAMP) ## Generate the Python client's code from proto/
 	$(BIN)/python proto/generate.py
+
+clients: proto clients/typescript/node_modules ## Generate the code of all clients from proto/ (needs Go, Node and Rust)
+	rm -rf clients/go/rummikubv1
+	$(BIN)/buf generate
+	cp clients/service_config.json clients/go/rummikub/
+	cd clients/rust && cargo run --quiet -p rummikub-generate
+
+clients/typescript/node_modules: clients/typescript/package-lock.json
+	cd clients/typescript && npm ci --silent --ignore-scripts
+	@touch $@
+
+conformance: $(STAMP) ## Build and test the clients of all languages, and check them against a server (ARGS="go --require go")
+	@$(BIN)/python clients/conformance/run.py $(ARGS)
 
 docs: $(STAMP) ## Generate docs/options.md from proto/ and engine/
 	$(BIN)/python docs/generate.py
