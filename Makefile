@@ -24,6 +24,17 @@ $(STAMP): requirements/dev.txt pyproject.toml clients/python/pyproject.toml
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e . -e clients/python
 	@touch $@
 
+# An environment with the oldest packages that the Python client accepts.
+OLDEST := build/oldest/.set-up
+
+$(OLDEST): requirements/oldest.txt | $(STAMP)
+	@rm -rf build/oldest
+	@$(BIN)/uv venv --quiet --python $(BIN)/python build/oldest
+	@$(BIN)/uv pip sync --quiet --python build/oldest/bin/python --require-hashes --only-binary :all: requirements/oldest.txt \
+	  || { echo "The oldest packages of the client need Python 3.11 to 3.13; run: make PYTHON=/path/to/python3.13" >&2; exit 1; }
+	@$(BIN)/uv pip install --quiet --python build/oldest/bin/python --no-deps --no-build-isolation -e clients/python
+	@touch $@
+
 run: $(STAMP) ## Serve on 127.0.0.1:50051 with an embedded store in ./data
 	@$(BIN)/python -m service
 
@@ -50,7 +61,7 @@ quick: $(STAMP) ## Run the tests without the slow ones
 # The contract with which the present one must be compatible.
 BASELINE := proto/baseline.binpb.gz
 
-check: $(STAMP) ## Check format, lint, types, imports, generated files, and that the contract is compatible with its baseline
+check: $(STAMP) $(OLDEST) ## Check format, lint, types, imports, generated files, and that the contract is compatible with its baseline
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -116,7 +127,7 @@ house: $(STAMP) ## Print measures of the code of this checkout (ARGS="../other .
 baseline: $(STAMP) ## Accept a breaking change of the contract: make the present one the baseline of `make check`
 	$(BIN)/buf build --exclude-source-info -o $(BASELINE)
 
-proto: $(STAMP) ## Generate the Python client's code from proto/
+proto: $(STAMP) $(OLDEST) ## Generate the Python client's code from proto/
 	$(BIN)/python proto/generate.py
 
 clients: proto clients/typescript/node_modules ## Generate the code of all clients from proto/ (needs Go, Node and Rust)
@@ -129,7 +140,7 @@ clients/typescript/node_modules: clients/typescript/package-lock.json
 	cd clients/typescript && npm ci --silent --ignore-scripts
 	@touch $@
 
-conformance: $(STAMP) ## Build and test the clients of all languages, and check them against a server (ARGS="go --require go")
+conformance: $(STAMP) $(OLDEST) ## Build and test the clients of all languages, and check them against a server (ARGS="go --require go")
 	@$(BIN)/python clients/conformance/run.py $(ARGS)
 
 docs: $(STAMP) ## Generate docs/options.md from proto/ and engine/
@@ -141,6 +152,8 @@ wire: $(STAMP) ## Generate tests/conformance/wire.json from the conformance case
 lock: $(STAMP) ## Pin all requirements again, with hashes
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml -o requirements/run.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --extra dev pyproject.toml -o requirements/dev.txt
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --resolution lowest-direct \
+	  clients/python/pyproject.toml requirements/oldest.in -o requirements/oldest.txt
 
 image: ## Build the container image (needs docker)
 	docker build -t rummikub-service .

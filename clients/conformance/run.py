@@ -1,8 +1,9 @@
-"""Builds and tests the clients of all languages whose tools are there, checks them against a server, and prints a table.
+"""Builds, tests and checks the clients of all languages whose tools are there, and prints a table.
 
 Usage: python run.py [LANGUAGE ...] [--require python,go,...]
 
-Fails if a test or a check fails, or if a language of --require was skipped. README.md in this folder describes the checks.
+Fails if a test or a check fails, or if a language of --require was skipped. README.md in this folder describes
+the checks.
 """
 
 import argparse
@@ -37,6 +38,7 @@ class Language:
         folder: The folder of the client, below clients/, in which the commands run.
         run: The command, without its arguments.
         build: A command that builds it; "" if it needs none.
+        game: A command that plays the first game of the README; {target} is the server. "" if the tests do.
         test: A command that lints the client and runs its own tests; "" if others do.
         tools: The programs that must be on PATH.
     """
@@ -45,17 +47,20 @@ class Language:
     run: str
     build: str = ""
     test: str = ""
+    game: str = ""
     tools: tuple[str, ...] = ()
 
 
 LANGUAGES = {
     "python": Language("conformance", f"{shlex.quote(sys.executable)} python.py"),
     "python (aio)": Language("conformance", f"{shlex.quote(sys.executable)} python.py --aio"),
+    "python (oldest packages)": Language("conformance", f"{ROOT}/build/oldest/bin/python python.py"),
     "go": Language(
         folder="go",
         run="build/conformance",
         build="go build -o build/conformance ./cmd/conformance",
         test='test -z "$(gofmt -l .)" && go vet ./... && go test ./...',
+        game="go run ./examples/game {target}",
         tools=("go",),
     ),
     "typescript": Language(
@@ -63,6 +68,7 @@ LANGUAGES = {
         run="node dist/conformance/main.js",
         build="npm ci --silent --ignore-scripts && npm run --silent build",
         test="npm test --silent",
+        game="node test/readme.mjs {target}",
         tools=("node", "npm"),
     ),
     "typescript (grpc-js)": Language(
@@ -74,8 +80,10 @@ LANGUAGES = {
         folder="rust",
         run="target/debug/rummikub-conformance",
         build="cargo build --quiet -p rummikub-conformance",
-        test="cargo fmt --all --check && cargo clippy --quiet --workspace --all-targets --no-default-features -- -D warnings"
+        test="cargo fmt --all --check"
+        " && cargo clippy --quiet --workspace --all-targets --no-default-features -- -D warnings"
         " && cargo test --quiet --no-default-features",
+        game="cargo run --quiet --no-default-features --example game -- {target}",
         tools=("cargo",),
     ),
 }
@@ -88,6 +96,7 @@ class Result:
     checks: dict[str, tuple[str, str]] = field(default_factory=dict)
     build_seconds: float = 0.0
     test_seconds: float = 0.0
+    game_seconds: float = 0.0
     problem: str = ""
     is_skipped: bool = False
 
@@ -166,7 +175,10 @@ def run(language: Language, target: str, validation: str) -> Result:
     test_seconds, output = shell(language.test, folder)
     if output:
         return Result(problem=f"the client's tests failed: {output}")
-    result = Result(build_seconds=build_seconds, test_seconds=test_seconds)
+    game_seconds, output = shell(language.game.format(target=target), folder)
+    if output:
+        return Result(problem=f"the first game of the README failed: {output}")
+    result = Result(build_seconds=build_seconds, test_seconds=test_seconds, game_seconds=game_seconds)
     command = [*shlex.split(language.run), "--target", target, "--validation", validation, "--wire", str(WIRE)]
     try:
         ran = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, timeout=RUN_SECONDS, check=False)
@@ -192,6 +204,7 @@ def table_of(results: dict[str, Result]) -> Table:
     table.add_column("language")
     table.add_column("build", justify="right")
     table.add_column("tests", justify="right")
+    table.add_column("README", justify="right")
     for check in CHECKS:
         table.add_column(check, justify="right")
     for name, result in results.items():
@@ -200,14 +213,14 @@ def table_of(results: dict[str, Result]) -> Table:
             verdict, text = result.checks.get(check, ("-", ""))
             style, seconds = MARKS.get(verdict, "dim"), text.split(" ")[0]
             cells.append(f"[{style}]{seconds if verdict == 'PASS' else verdict}[/]")
-        own = [f"{seconds:.1f}" if seconds else "" for seconds in (result.build_seconds, result.test_seconds)]
-        table.add_row(name, *own, *cells)
+        own = (result.build_seconds, result.test_seconds, result.game_seconds)
+        table.add_row(name, *(f"{seconds:.1f}" if seconds else "" for seconds in own), *cells)
     return table
 
 
 def report(results: dict[str, Result], required: set[str]) -> bool:
     """Prints the table and what went wrong; returns whether nothing did."""
-    Console(width=130).print(table_of(results))  # else narrow terminals break the names of checks
+    Console(width=140).print(table_of(results))  # else narrow terminals break the names of checks
     for name, result in results.items():
         for check in CHECKS:
             verdict, text = result.checks.get(check, ("FAIL", "0 the program printed no line for it"))
