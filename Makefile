@@ -70,6 +70,7 @@ check: $(STAMP) $(OLDEST) ## Check format, lint, types, imports, generated files
 	$(BIN)/buf format --diff --exit-code
 	$(BIN)/buf breaking --against $(BASELINE)
 	$(BIN)/python proto/generate.py --check
+	@$(CONTRACT_SUM) | cmp --quiet - clients/contract.hash || { echo "the clients are behind the contract: run make clients" >&2; exit 1; }
 	$(BIN)/python docs/generate.py --check
 	$(BIN)/hadolint Dockerfile
 
@@ -130,11 +131,15 @@ baseline: $(STAMP) ## Accept a breaking change of the contract: make the present
 proto: $(STAMP) $(OLDEST) ## Generate the Python client's code from proto/
 	$(BIN)/python proto/generate.py
 
+# The contract that the committed code of the clients was generated from: `make check` compares it without their tools.
+CONTRACT_SUM := cat proto/rummikub/v1/*.proto clients/service_config.json buf.gen.yaml | git hash-object --stdin
+
 clients: proto clients/typescript/node_modules ## Generate the code of all clients from proto/ (needs Go, Node and Rust)
 	rm -rf clients/go/rummikubv1
 	$(BIN)/buf generate
 	cp clients/service_config.json clients/go/rummikub/
 	cd clients/rust && cargo run --quiet -p rummikub-generate
+	$(CONTRACT_SUM) >clients/contract.hash
 
 clients/typescript/node_modules: clients/typescript/package-lock.json
 	cd clients/typescript && npm ci --silent --ignore-scripts
