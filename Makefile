@@ -7,7 +7,7 @@ STAMP := .venv/.set-up
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run demo walkthrough puzzle test quick check canary fmt bench figures profile speed load load-ci floods crowds soak solver-soak mutants goldens compiled house baseline proto docs wire lock image clean
+.PHONY: help setup run demo walkthrough puzzle test quick check canary fmt bench figures profile speed load load-ci floods crowds soak solver-soak mutants goldens compiled house baseline proto clients conformance docs wire lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,17 @@ $(STAMP): requirements/dev.txt pyproject.toml clients/python/pyproject.toml
 	@$(BIN)/python -m pip install --quiet --require-hashes --disable-pip-version-check -r requirements/uv.txt
 	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/uv.txt requirements/dev.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e . -e clients/python
+	@touch $@
+
+# An environment with the oldest packages that the Python client accepts.
+OLDEST := build/oldest/.set-up
+
+$(OLDEST): requirements/oldest.txt | $(STAMP)
+	@rm -rf build/oldest
+	@$(BIN)/uv venv --quiet --python $(BIN)/python build/oldest
+	@$(BIN)/uv pip sync --quiet --python build/oldest/bin/python --require-hashes --only-binary :all: requirements/oldest.txt \
+	  || { echo "The oldest packages of the client need Python 3.11 to 3.13; run: make PYTHON=/path/to/python3.13" >&2; exit 1; }
+	@$(BIN)/uv pip install --quiet --python build/oldest/bin/python --no-deps --no-build-isolation -e clients/python
 	@touch $@
 
 run: $(STAMP) ## Serve on 127.0.0.1:50051 with an embedded store in ./data
@@ -50,7 +61,7 @@ quick: $(STAMP) ## Run the tests without the slow ones
 # The contract with which the present one must be compatible.
 BASELINE := proto/baseline.binpb.gz
 
-check: $(STAMP) ## Check format, lint, types, imports, generated files, and that the contract is compatible with its baseline
+check: $(STAMP) $(OLDEST) ## Check format, lint, types, imports, generated files, and that the contract is compatible with its baseline
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -59,6 +70,7 @@ check: $(STAMP) ## Check format, lint, types, imports, generated files, and that
 	$(BIN)/buf format --diff --exit-code
 	$(BIN)/buf breaking --against $(BASELINE)
 	$(BIN)/python proto/generate.py --check
+	@$(CONTRACT_SUM) | cmp --quiet - clients/contract.hash || { echo "the clients are behind the contract: run make clients" >&2; exit 1; }
 	$(BIN)/python docs/generate.py --check
 	$(BIN)/hadolint Dockerfile
 
@@ -116,8 +128,25 @@ house: $(STAMP) ## Print measures of the code of this checkout (ARGS="../other .
 baseline: $(STAMP) ## Accept a breaking change of the contract: make the present one the baseline of `make check`
 	$(BIN)/buf build --exclude-source-info -o $(BASELINE)
 
-proto: $(STAMP) ## Generate the Python client's code from proto/
+proto: $(STAMP) $(OLDEST) ## Generate the Python client's code from proto/
 	$(BIN)/python proto/generate.py
+
+# The contract that the committed code of the clients was generated from: `make check` compares it without their tools.
+CONTRACT_SUM := cat proto/rummikub/v1/*.proto clients/service_config.json buf.gen.yaml | git hash-object --stdin
+
+clients: proto clients/typescript/node_modules ## Generate the code of all clients from proto/ (needs Go, Node and Rust)
+	rm -rf clients/go/rummikubv1
+	$(BIN)/buf generate
+	cp clients/service_config.json clients/go/rummikub/
+	cd clients/rust && cargo run --quiet -p rummikub-generate
+	$(CONTRACT_SUM) >clients/contract.hash
+
+clients/typescript/node_modules: clients/typescript/package-lock.json
+	cd clients/typescript && npm ci --silent --ignore-scripts
+	@touch $@
+
+conformance: $(STAMP) $(OLDEST) ## Build and test the clients of all languages, and check them against a server (ARGS="go --require go")
+	@$(BIN)/python clients/conformance/run.py $(ARGS)
 
 SITE_STAMP := build/docs-env/.set-up
 
@@ -137,6 +166,8 @@ lock: $(STAMP) ## Pin all requirements again, with hashes
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml -o requirements/run.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --extra dev pyproject.toml -o requirements/dev.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --group docs -o requirements/docs.txt
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --resolution lowest-direct \
+	  clients/python/pyproject.toml requirements/oldest.in -o requirements/oldest.txt
 
 image: ## Build the container image (needs docker)
 	docker build -t rummikub-service .

@@ -2,20 +2,22 @@
 
 Usage: python proto/generate.py [--check]
 
+`make proto` and `make check` start it; they make the environment in build/oldest that it needs.
+
 --check writes nothing and fails if the committed code is not what the contract generates.
 """
 
 import argparse
 import filecmp
 import shutil
+import subprocess
 import sys
 import tempfile
-from importlib.resources import files
 from pathlib import Path
 
-from grpc_tools import protoc
-
 PROTO = Path(__file__).parent
+# Generated code refuses a runtime older than its generator, so that of the oldest supported versions writes it.
+OLDEST_PYTHON = PROTO.parent / "build" / "oldest" / "bin" / "python"
 TARGET = PROTO.parent / "clients" / "python" / "src"
 PACKAGE = Path("rummikub", "v1")
 
@@ -23,13 +25,12 @@ PACKAGE = Path("rummikub", "v1")
 def generate(out: Path) -> None:
     """Writes messages, stubs and their types below a folder."""
     sources = [str(path.relative_to(PROTO)) for path in sorted((PROTO / PACKAGE).glob("*.proto"))]
-    well_known = files("grpc_tools") / "_proto"
     scripts = Path(sys.executable).parent
     plugins = [f"--plugin=protoc-gen-{kind}={scripts / f'protoc-gen-{kind}'}" for kind in ("mypy", "mypy_grpc")]
     outs = [f"--{kind}_out={out}" for kind in ("python", "grpc_python")]
     outs += [f"--{kind}_out=quiet:{out}" for kind in ("mypy", "mypy_grpc")]
-    arguments = ["protoc", f"-I{PROTO}", f"-I{well_known}", *plugins, *outs, *sources]
-    if protoc.main(arguments):
+    command = [OLDEST_PYTHON, "-m", "grpc_tools.protoc", f"-I{PROTO}", *plugins, *outs, *sources]
+    if subprocess.run(command, check=False).returncode:
         sys.exit("protoc failed: see above")
     (out / PACKAGE / "__init__.py").write_text('"""Generated from proto/rummikub/v1 by `make proto`. Do not edit."""\n')
 

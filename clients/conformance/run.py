@@ -1,8 +1,9 @@
-"""Starts a server, runs the conformance program of each language whose tools are there, and prints a table.
+"""Builds, tests and checks the clients of all languages whose tools are there, and prints a table.
 
 Usage: python run.py [LANGUAGE ...] [--require python,go,...]
 
-Fails if a check fails, or if a language of --require was skipped. README.md in this folder describes the checks.
+Fails if a test or a check fails, or if a language of --require was skipped. README.md in this folder describes
+the checks.
 """
 
 import argparse
@@ -24,9 +25,8 @@ from rich.table import Table
 ROOT = Path(__file__).parents[2]
 WIRE = ROOT / "tests" / "conformance" / "wire.json"
 CHECKS = ("wire", "batch", "stream", "refusal", "game", "names", "unknown", "deadline", "retry")
-BUILD_SECONDS = 900
+SHELL_SECONDS = 900
 RUN_SECONDS = 180
-NPM = "npm ci --silent --ignore-scripts && npm run --silent build"
 MARKS = {"PASS": "green", "FAIL": "bold red", "SKIP": "yellow"}
 
 
@@ -38,25 +38,53 @@ class Language:
         folder: The folder of the client, below clients/, in which the commands run.
         run: The command, without its arguments.
         build: A command that builds it; "" if it needs none.
+        game: A command that plays the first game of the README; {target} is the server. "" if the tests do.
+        test: A command that lints the client and runs its own tests; "" if others do.
         tools: The programs that must be on PATH.
     """
 
     folder: str
     run: str
     build: str = ""
+    test: str = ""
+    game: str = ""
     tools: tuple[str, ...] = ()
 
 
 LANGUAGES = {
     "python": Language("conformance", f"{shlex.quote(sys.executable)} python.py"),
     "python (aio)": Language("conformance", f"{shlex.quote(sys.executable)} python.py --aio"),
-    "go": Language("go", "build/conformance", "go build -o build/conformance ./cmd/conformance", ("go",)),
-    "typescript": Language("typescript", "node dist/conformance/main.js", NPM, ("node", "npm")),
+    "python (oldest packages)": Language("conformance", f"{ROOT}/build/oldest/bin/python python.py"),
+    "go": Language(
+        folder="go",
+        run="build/conformance",
+        build="go build -o build/conformance ./cmd/conformance",
+        test='test -z "$(gofmt -l .)" && go vet ./... && go test ./...',
+        game="go run ./examples/game {target}",
+        tools=("go",),
+    ),
+    "typescript": Language(
+        folder="typescript",
+        run="node dist/conformance/main.js",
+        build="npm ci --silent --ignore-scripts && npm run --silent build",
+        test="npm test --silent",
+        game="node test/readme.mjs {target}",
+        tools=("node", "npm"),
+    ),
     "typescript (grpc-js)": Language(
-        "typescript", "node dist/conformance/main.js --transport grpc-js", NPM, ("node", "npm")
+        folder="typescript",
+        run="node dist/conformance/main.js --transport grpc-js",
+        tools=("node", "npm"),
     ),
     "rust": Language(
-        "rust", "target/debug/rummikub-conformance", "cargo build --quiet -p rummikub-conformance", ("cargo",)
+        folder="rust",
+        run="target/debug/rummikub-conformance",
+        build="cargo build --quiet -p rummikub-conformance",
+        test="cargo fmt --all --check"
+        " && cargo clippy --quiet --workspace --all-targets --no-default-features -- -D warnings"
+        " && cargo test --quiet --no-default-features",
+        game="cargo run --quiet --no-default-features --example game -- {target}",
+        tools=("cargo",),
     ),
 }
 
@@ -67,6 +95,8 @@ class Result:
 
     checks: dict[str, tuple[str, str]] = field(default_factory=dict)
     build_seconds: float = 0.0
+    test_seconds: float = 0.0
+    game_seconds: float = 0.0
     problem: str = ""
     is_skipped: bool = False
 
@@ -113,34 +143,42 @@ def missing(language: Language) -> str:
     return f"not on PATH: {', '.join(tools)}" if tools else ""
 
 
-def build(language: Language, folder: Path) -> str:
-    """Builds the program of a language; returns the output if that fails."""
-    if not language.build:
-        return ""
+def shell(command: str, folder: Path) -> tuple[float, str]:
+    """Runs a command; returns its seconds, and its output if it failed."""
+    if not command:
+        return 0.0, ""
+    began = time.monotonic()
     try:
-        built = subprocess.run(
-            ["bash", "-c", language.build],  # noqa: S607 - the commands above
+        ran = subprocess.run(
+            ["bash", "-c", command],  # noqa: S607 - the commands above
             cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=BUILD_SECONDS,
+            timeout=SHELL_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"the build took more than {BUILD_SECONDS} s"
-    return built.stdout or f"exit code {built.returncode}" if built.returncode else ""
+        return SHELL_SECONDS, f"{command} took more than {SHELL_SECONDS} s"
+    output = f"{command}\n{ran.stdout}exit code {ran.returncode}" if ran.returncode else ""
+    return time.monotonic() - began, output
 
 
 def run(language: Language, target: str, validation: str) -> Result:
-    """Builds and runs the program of a language."""
+    """Builds and tests the client of a language, and runs its program."""
     if why := missing(language):
         return Result(problem=why, is_skipped=True)
     folder = ROOT / "clients" / language.folder
-    began = time.monotonic()
-    if output := build(language, folder):
-        return Result(problem=f"the build failed:\n{output}")
-    result = Result(build_seconds=time.monotonic() - began)
+    build_seconds, output = shell(language.build, folder)
+    if output:
+        return Result(problem=f"the build failed: {output}")
+    test_seconds, output = shell(language.test, folder)
+    if output:
+        return Result(problem=f"the client's tests failed: {output}")
+    game_seconds, output = shell(language.game.format(target=target), folder)
+    if output:
+        return Result(problem=f"the first game of the README failed: {output}")
+    result = Result(build_seconds=build_seconds, test_seconds=test_seconds, game_seconds=game_seconds)
     command = [*shlex.split(language.run), "--target", target, "--validation", validation, "--wire", str(WIRE)]
     try:
         ran = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, timeout=RUN_SECONDS, check=False)
@@ -165,6 +203,8 @@ def table_of(results: dict[str, Result]) -> Table:
     table = Table(title="Conformance of the clients (seconds)")
     table.add_column("language")
     table.add_column("build", justify="right")
+    table.add_column("tests", justify="right")
+    table.add_column("README", justify="right")
     for check in CHECKS:
         table.add_column(check, justify="right")
     for name, result in results.items():
@@ -173,13 +213,14 @@ def table_of(results: dict[str, Result]) -> Table:
             verdict, text = result.checks.get(check, ("-", ""))
             style, seconds = MARKS.get(verdict, "dim"), text.split(" ")[0]
             cells.append(f"[{style}]{seconds if verdict == 'PASS' else verdict}[/]")
-        table.add_row(name, f"{result.build_seconds:.1f}", *cells)
+        own = (result.build_seconds, result.test_seconds, result.game_seconds)
+        table.add_row(name, *(f"{seconds:.1f}" if seconds else "" for seconds in own), *cells)
     return table
 
 
 def report(results: dict[str, Result], required: set[str]) -> bool:
     """Prints the table and what went wrong; returns whether nothing did."""
-    Console(width=120).print(table_of(results))  # else narrow terminals break the names of checks
+    Console(width=140).print(table_of(results))  # else narrow terminals break the names of checks
     for name, result in results.items():
         for check in CHECKS:
             verdict, text = result.checks.get(check, ("FAIL", "0 the program printed no line for it"))
@@ -204,7 +245,10 @@ def main() -> None:
     if unknown:
         parser.error(f"no client in {', '.join(sorted(unknown))}; there are {', '.join(present)}")
     with server() as (target, validation):
-        results = {name: run(LANGUAGES[name], target, validation) for name in arguments.languages or present}
+        results = {}
+        for name in arguments.languages or present:
+            print(f"{name} ...", file=sys.stderr, flush=True)
+            results[name] = run(LANGUAGES[name], target, validation)
     sys.exit(not report(results, {*filter(None, arguments.require.split(","))}))
 
 

@@ -178,7 +178,7 @@ def service_at(target: str) -> Iterator[str]:
             "RUMMIKUB_LOG_LEVEL": "warning",
         }
         command = [sys.executable, "-m", "service"]
-        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own command
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
             try:
                 yield started_at(process)
             finally:

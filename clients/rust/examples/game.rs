@@ -5,7 +5,8 @@ use rummikub_client::{Rummikub, Update};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let service = Rummikub::connect("127.0.0.1:50051")?;
+    let target = std::env::args().nth(1).unwrap_or("127.0.0.1:50051".to_owned());
+    let service = Rummikub::connect(&target)?;
     let created = service.create_game(CreateGameRequest::default()).await?;
     let game_id = created.game.unwrap_or_default().game_id;
     let (game, name) = (Some(Game::GameId(game_id.clone())), "Ann".to_owned());

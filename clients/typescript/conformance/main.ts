@@ -300,15 +300,15 @@ async function game(): Promise<void> {
         last = update.value;
       } else if (update.case === "change") {
         revisions.push(update.value.revision);
-        // A short round of four has 20 to 30 changes: the cuts are at a third and two thirds of it.
-        if ([7, 14].includes(revisions.length)) {
-          cuts++;
-          proxy.cut();
-        }
         const turnSeats = update.value.events.map(
           ({ event }) => event.case === "turnStarted" && event.value.turn?.seat,
         );
-        if (turnSeats.includes(joined.seat)) await takeTurn(person, gameId);
+        if (!turnSeats.includes(joined.seat)) continue;
+        if (cuts < 2) {
+          cuts++;
+          proxy.cut(); // no change can have been received ahead in the person's turn
+        }
+        await takeTurn(person, gameId);
       }
     }
   } finally {

@@ -5,7 +5,7 @@ import warnings
 
 from rummikub.v1 import analysis_service_pb2 as rummikub_dot_v1_dot_analysis__service__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.71.2'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in rummikub/v1/analysis_service_pb2_grpc.py depends on'
+        + f' but the generated code in rummikub/v1/analysis_service_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class AnalysisServiceStub:
+class AnalysisServiceStub(object):
     """Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
 
     A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. Each
@@ -92,7 +92,7 @@ class AnalysisServiceStub:
                 _registered_method=True)
 
 
-class AnalysisServiceServicer:
+class AnalysisServiceServicer(object):
     """Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
 
     A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. Each
@@ -246,7 +246,7 @@ def add_AnalysisServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class AnalysisService:
+class AnalysisService(object):
     """Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
 
     A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. Each

@@ -5,7 +5,7 @@ import warnings
 
 from rummikub.v1 import game_service_pb2 as rummikub_dot_v1_dot_game__service__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.71.2'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in rummikub/v1/game_service_pb2_grpc.py depends on'
+        + f' but the generated code in rummikub/v1/game_service_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class GameServiceStub:
+class GameServiceStub(object):
     """Games: the lobby, rounds, and views of games.
 
     The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
@@ -159,7 +159,7 @@ class GameServiceStub:
                 _registered_method=True)
 
 
-class GameServiceServicer:
+class GameServiceServicer(object):
     """Games: the lobby, rounds, and views of games.
 
     The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
@@ -511,7 +511,7 @@ def add_GameServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class GameService:
+class GameService(object):
     """Games: the lobby, rounds, and views of games.
 
     The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,

@@ -5,7 +5,7 @@ import warnings
 
 from rummikub.v1 import turn_service_pb2 as rummikub_dot_v1_dot_turn__service__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.71.2'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in rummikub/v1/turn_service_pb2_grpc.py depends on'
+        + f' but the generated code in rummikub/v1/turn_service_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class TurnServiceStub:
+class TurnServiceStub(object):
     """Turns of a running game. Tokens, request ids and general errors are as in GameService.
     """
 
@@ -52,7 +52,7 @@ class TurnServiceStub:
                 _registered_method=True)
 
 
-class TurnServiceServicer:
+class TurnServiceServicer(object):
     """Turns of a running game. Tokens, request ids and general errors are as in GameService.
     """
 
@@ -131,7 +131,7 @@ def add_TurnServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class TurnService:
+class TurnService(object):
     """Turns of a running game. Tokens, request ids and general errors are as in GameService.
     """
 

@@ -5,7 +5,7 @@ import warnings
 
 from rummikub.v1 import validation_service_pb2 as rummikub_dot_v1_dot_validation__service__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.71.2'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in rummikub/v1/validation_service_pb2_grpc.py depends on'
+        + f' but the generated code in rummikub/v1/validation_service_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class ValidationServiceStub:
+class ValidationServiceStub(object):
     """The rules for callers that have their own game state. The service is stateless: it needs no token and uses no store.
 
     Legality is an answer, not an error: the response is OK and lists every violation in a fixed order.
@@ -78,7 +78,7 @@ class ValidationServiceStub:
                 _registered_method=True)
 
 
-class ValidationServiceServicer:
+class ValidationServiceServicer(object):
     """The rules for callers that have their own game state. The service is stateless: it needs no token and uses no store.
 
     Legality is an answer, not an error: the response is OK and lists every violation in a fixed order.
@@ -190,7 +190,7 @@ def add_ValidationServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class ValidationService:
+class ValidationService(object):
     """The rules for callers that have their own game state. The service is stateless: it needs no token and uses no store.
 
     Legality is an answer, not an error: the response is OK and lists every violation in a fixed order.

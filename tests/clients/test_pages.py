@@ -1,0 +1,65 @@
+"""The pages and packages of the clients agree: their first games, versions and licenses."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from support.harness import ROOT
+
+CLIENTS = ROOT / "clients"
+FIRST_GAMES = {"python": "python", "typescript": "js", "go": "go", "rust": "rust"}
+"""The fence of the first game in the README of each client."""
+VERSIONED = {
+    "python/pyproject.toml": r'^version = "(.*)"$',
+    "typescript/package.json": r'^  "version": "(.*)",$',
+    "typescript/package-lock.json": r'^  "version": "(.*)",$',
+    "go/rummikub/client.go": r'^const Version = "(.*)"$',
+    "rust/Cargo.toml": r'^version = "(.*)"$',
+}
+"""The files that have the version of a client, and the line that has it."""
+
+
+def first_program(page: Path, fence: str) -> str:
+    found = re.search(rf"^```{fence}[^\n]*\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    assert found, f"{page} has no program in {fence}"
+    return found[1]
+
+
+@pytest.mark.parametrize("client", FIRST_GAMES)
+def test_the_page_of_all_clients_has_the_first_game_of_each(client: str) -> None:
+    """`make conformance` and test_pages.py of the service run that of the client's README."""
+    fence = FIRST_GAMES[client]
+    assert first_program(CLIENTS / "README.md", fence) == first_program(CLIENTS / client / "README.md", fence)
+
+
+def test_the_first_game_of_rust_is_its_example() -> None:
+    example = (CLIENTS / "rust" / "examples" / "game.rs").read_text(encoding="utf-8")
+    assert first_program(CLIENTS / "rust" / "README.md", "rust") == example
+
+
+def test_the_page_of_all_clients_names_each() -> None:
+    page = (CLIENTS / "README.md").read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\| \[\w+\]\((\w+)/README\.md\)", page, re.MULTILINE))
+    assert rows == {folder.parent.name for folder in CLIENTS.glob("*/README.md")} - {"conformance"}
+
+
+@pytest.mark.parametrize("file", VERSIONED)
+def test_a_client_has_the_version_of_the_service(file: str) -> None:
+    service = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    found = re.search(VERSIONED[file], (CLIENTS / file).read_text(encoding="utf-8"), re.MULTILINE)
+    assert found
+    assert found[1] == service
+
+
+def test_the_packages_state_their_license() -> None:
+    python = tomllib.loads((CLIENTS / "python" / "pyproject.toml").read_text(encoding="utf-8"))
+    rust = tomllib.loads((CLIENTS / "rust" / "Cargo.toml").read_text(encoding="utf-8"))
+    typescript = json.loads((CLIENTS / "typescript" / "package.json").read_text(encoding="utf-8"))
+    assert {python["project"]["license"], rust["package"]["license"], typescript["license"]} == {"MIT"}
+
+
+def test_no_lock_file_names_a_registry() -> None:
+    assert '"resolved": "http' not in (CLIENTS / "typescript" / "package-lock.json").read_text(encoding="utf-8")
