@@ -39,7 +39,7 @@ SECTIONS: Final = (
             "docs/concepts/words.md",
         ),
     ),
-    ("Guides", ("docs/front-end.md", "docs/record.md", "web/README.md")),
+    ("Guides", ("docs/front-end.md", "docs/record.md", "*/README.md")),
     ("Clients", ("clients/README.md", "clients/*.md", "clients/*/README.md", "clients/conformance/README.md")),
     ("Rules", ("docs/rules.md", "docs/options.md")),
     ("API", ("api/index.md", "errors.md", "api/*-service.md", "api/*.md")),
@@ -251,7 +251,8 @@ def site_path(source: str) -> str:
 
 
 def _pages_in(pattern: str) -> list[str]:
-    return [str(path.relative_to(ROOT)) for path in ROOT.glob(pattern)]
+    found = (str(path.relative_to(ROOT)) for path in ROOT.glob(pattern))
+    return [page for page in found if not page.startswith(".")]  # tools leave pages in their hidden folders
 
 
 def _matches(page: str, pattern: str) -> bool:
