@@ -43,7 +43,7 @@ SECTIONS: Final = (
     ("Clients", ("clients/README.md", "clients/*.md", "clients/*/README.md", "clients/conformance/README.md")),
     ("Rules", ("docs/rules.md", "docs/options.md")),
     ("API", ("api/index.md", "errors.md", "api/*-service.md", "api/*.md")),
-    ("Operation", ("README.md", "docs/operation.md", "docs/performance.md", "load/README.md")),
+    ("Operation", ("README.md", "docs/operation.md", "docs/web.md", "docs/performance.md", "load/README.md")),
     (
         "Design",
         (
