@@ -350,11 +350,12 @@ class Reference:
             yield ""
 
     def _returned_by(self) -> dict[str, list[str]]:
-        """Returns the RPCs whose comments name a reason, by reason; a service if it names it for every RPC."""
+        """Returns the RPCs whose comments name a reason, by reason; a service if it names it for all of its RPCs."""
         found: dict[str, list[str]] = {}
         for file in self.files:
             for service in file.service:
-                for name in dict.fromkeys(re.findall(r"\b[A-Z_]{4,}\b", self.comments[service.name])):
+                general = self.comments[service.name].partition("Every RPC may return")[2]
+                for name in dict.fromkeys(re.findall(r"\b[A-Z_]{4,}\b", general)):
                     if name in self.reasons:
                         found.setdefault(name, []).append(service.name)
                 for method in service.method:
