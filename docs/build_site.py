@@ -7,6 +7,7 @@ files of the repository. `serve` also serves the site on 127.0.0.1:8000.
 """
 
 import argparse
+import contextlib
 import functools
 import http.server
 import os
@@ -313,8 +314,9 @@ def main() -> None:
     print(f"built {SITE.relative_to(ROOT)}/index.html")
     if action == "serve":
         handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(SITE))
-        print("serving on http://127.0.0.1:8000")
-        http.server.ThreadingHTTPServer(("127.0.0.1", 8000), handler).serve_forever()
+        print("serving on http://127.0.0.1:8000; stop with Ctrl-C", flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            http.server.ThreadingHTTPServer(("127.0.0.1", 8000), handler).serve_forever()
 
 
 if __name__ == "__main__":
