@@ -29,7 +29,15 @@ SITE: Final = BUILD / "site"
 ENVIRONMENT: Final = BUILD / "docs-env"
 
 SECTIONS: Final = (
-    ("Tutorial", ("docs/tutorial/first-game.md", "docs/tutorial/front-end.md", "docs/tutorial/validation.md")),
+    (
+        "Tutorial",
+        (
+            "docs/tutorial/first-game.md",
+            "docs/examples.md",
+            "docs/tutorial/front-end.md",
+            "docs/tutorial/validation.md",
+        ),
+    ),
     (
         "Concepts",
         (
@@ -44,10 +52,11 @@ SECTIONS: Final = (
     ("Clients", ("clients/README.md", "clients/*.md", "clients/*/README.md", "clients/conformance/README.md")),
     ("Rules", ("docs/rules.md", "docs/options.md")),
     ("API", ("api/index.md", "errors.md", "api/*-service.md", "api/*.md")),
-    ("Operation", ("README.md", "docs/operation.md", "docs/web.md", "docs/performance.md", "load/README.md")),
+    ("Operation", ("docs/settings.md", "docs/operation.md", "docs/web.md", "docs/performance.md", "load/README.md")),
     (
         "Design",
         (
+            "README.md",
             "ARCHITECTURE.md",
             "docs/solver.md",
             "CONTRIBUTING.md",
@@ -67,7 +76,7 @@ REST: Final = "Guides"
 """The section of pages in docs/ that no section names."""
 
 TITLES: Final = {
-    "README.md": "Start and settings",
+    "README.md": "README",
     "clients/README.md": "All languages",
     "docs/index.md": "Home",
     "api/index.md": "Overview",

@@ -59,4 +59,4 @@ Next, in another terminal:
   make demo                 {demo}
   .venv/bin/{program} --help
                             explains the settings
-  README.md                 shows a game from Python and with a generic gRPC client"""
+  README.md                 shows a game from Python; docs/examples.md with a generic gRPC client"""

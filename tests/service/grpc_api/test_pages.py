@@ -9,7 +9,7 @@ import pytest
 
 from support.harness import ROOT, server_process
 
-PAGES = [ROOT / "README.md", ROOT / "clients" / "python" / "README.md"]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "examples.md", ROOT / "clients" / "python" / "README.md"]
 
 
 def snippets(page: Path, target: str) -> list[str]:
