@@ -172,5 +172,5 @@ lock: $(STAMP) ## Pin all requirements again, with hashes
 image: ## Build the container image (needs docker)
 	docker build -t rummikub-service .
 
-clean: ## Remove .venv, caches and the compiled solver; keep ./data
-	rm -rf build/compiled .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage*
+clean: ## Remove .venv, build and caches; keep ./data
+	rm -rf build .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage*
