@@ -8,7 +8,7 @@ EDGE := .venv/.edge
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run web envoy demo walkthrough puzzle test quick check canary fmt bench figures profile speed load load-ci floods crowds soak solver-soak mutants goldens compiled house baseline proto edge-config docs wire lock image clean
+.PHONY: help setup run web envoy demo walkthrough puzzle test quick check canary fmt bench figures profile speed load load-ci floods crowds soak solver-soak mutants goldens compiled house baseline proto edge-config openapi docs wire lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -133,6 +133,9 @@ proto: $(STAMP) ## Generate the Python client's code from proto/
 
 edge-config: $(STAMP) ## Generate deploy/envoy-tls.yaml from deploy/envoy.yaml
 	$(BIN)/python -m tools.edge_config
+
+openapi: $(STAMP) ## Generate deploy/openapi.json, the description of the JSON API, from proto/
+	$(BIN)/python -m tools.openapi
 
 docs: $(STAMP) ## Generate docs/options.md from proto/ and engine/
 	$(BIN)/python docs/generate.py
