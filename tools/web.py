@@ -153,15 +153,12 @@ def _modified(path: Path) -> float:
 
 
 def collect_page(scratch: Path) -> Path:
-    """Returns a folder with all files of the page: those that were built, or the placeholder."""
+    """Returns a folder with a copy of the page: of the built one, or of the placeholder."""
     folder = scratch / "page"
     folder.mkdir()
     source = DIST if (DIST / PAGE_FILES[0]).is_file() else DEPLOY / "page"
     for name in PAGE_FILES:
-        if (source / name).is_file():
-            shutil.copy(source / name, folder)
-        else:
-            (folder / name).touch()
+        shutil.copy(source / name, folder)
     return folder
 
 
