@@ -1,13 +1,17 @@
 """Every form of the edge's configuration is valid, and agrees with what it is made from."""
 
 import re
+import socket
+import ssl
 import subprocess
 from pathlib import Path
 
 import pytest
 from google.api import annotations_pb2
 
-from support.harness import CONTRACT, ROOT, self_signed
+from load.servers import free_port
+from support.edge import running_envoy
+from support.harness import CONTRACT, ROOT, self_signed, until
 from tools import edge_config, openapi, web
 from tools.edge_config import DEPLOY, OPENAPI, PAGE_FILES, PLAIN, TLS
 
@@ -66,3 +70,21 @@ def test_the_edge_serves_the_files_of_the_page() -> None:
     assert {file.name for file in (DEPLOY / "page").iterdir()} == set(PAGE_FILES)
     if web.DIST.is_dir():
         assert {file.name for file in web.DIST.iterdir()} == set(PAGE_FILES)
+
+
+def test_a_client_with_tls_gets_http2(tmp_path: Path) -> None:
+    self_signed(tmp_path, "DNS:localhost")
+    port = free_port()
+    text = local_paths(TLS.read_text(), tmp_path).replace("0.0.0.0, port_value: 8443", f"127.0.0.1, port_value: {port}")
+    context = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    with running_envoy(tmp_path, text):
+        until(lambda: accepts(port))
+        plain = socket.create_connection(("127.0.0.1", port))
+        with context.wrap_socket(plain, server_hostname="localhost") as connection:
+            assert connection.selected_alpn_protocol() == "h2"
+
+
+def accepts(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

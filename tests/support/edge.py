@@ -177,12 +177,19 @@ def running_edge(
     listen, upstreams = ("127.0.0.1", port), (("127.0.0.1", service), ("127.0.0.1", validation))
     text = local(LocalEdge(listen, *upstreams, collect_page(folder), limited=limited))
     text = text.replace("stream_idle_timeout: 60s", f"stream_idle_timeout: {stream_idle_timeout}")
+    with running_envoy(folder, text) as process:
+        yield EdgeProcess(port, process)
+
+
+@contextmanager
+def running_envoy(folder: Path, configuration: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Runs Envoy with a configuration, which is written to a folder."""
     file = folder / "envoy.yaml"
-    file.write_text(text)
+    file.write_text(configuration)
     flags = ["--concurrency", "1", "--disable-hot-restart", "--log-level", "error"]
     with subprocess.Popen([ENVOY, "--config-path", file, *flags]) as process:
         try:
-            yield EdgeProcess(port, process)
+            yield process
         finally:
             process.terminate()
             process.wait(10)
@@ -194,10 +201,6 @@ class Web:
 
     edge: EdgeProcess
     service: ServerProcess
-
-    @property
-    def url(self) -> str:
-        return self.edge.url
 
 
 @asynccontextmanager
