@@ -109,7 +109,7 @@ def _check_free(host: str, port: int) -> None:
             pass
     except OSError as error:
         do = f"stop the program that uses it, or choose another port: make web PORT={port + 1}"
-        raise WebError(f"cannot listen on {host}:{port} ({error.strerror}): {do}") from None
+        raise WebError(f"cannot listen on {host}:{port} ({os.strerror(error.errno or 0)}): {do}") from None
 
 
 def _upstream(address: str) -> tuple[str, int]:
