@@ -48,12 +48,11 @@ class WebError(Exception):
 def main() -> None:
     """Serves until SIGINT or SIGTERM."""
     end_in_order()
-    try:
-        _serve(_arguments())
-    except (WebError, ServerError) as error:
-        sys.exit(f"make web: {error}")
-    except KeyboardInterrupt:
-        sys.exit(130)
+    with contextlib.suppress(KeyboardInterrupt):
+        try:
+            _serve(_arguments())
+        except (WebError, ServerError) as error:
+            sys.exit(f"make web: {error}")
 
 
 def _arguments() -> argparse.Namespace:
