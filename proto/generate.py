@@ -1,10 +1,11 @@
-"""Generates the Python code of the contract into clients/python/src, its one home.
+"""Generates the Python code of the contract, in clients/python/src, and its descriptors, in deploy/contract.binpb.
 
 Usage: python proto/generate.py [--check]
 
-`make proto` and `make check` start it; they make the environment in build/oldest that it needs.
+`make proto` and `make check` start it; they make the environment in build/oldest that it needs. The web edge translates
+JSON by the descriptors.
 
---check writes nothing and fails if the committed code is not what the contract generates.
+--check writes nothing and fails if a committed file is not what the contract generates.
 """
 
 import argparse
@@ -20,19 +21,31 @@ PROTO = Path(__file__).parent
 OLDEST_PYTHON = PROTO.parent / "build" / "oldest" / "bin" / "python"
 TARGET = PROTO.parent / "clients" / "python" / "src"
 PACKAGE = Path("rummikub", "v1")
+DESCRIPTORS = PROTO.parent / "deploy" / "contract.binpb"
+ERRORS = ("google/rpc/status.proto", "google/rpc/error_details.proto")
+"""The messages of a failed call's details, beside the contract's own."""
+
+
+def protoc(*arguments: str) -> None:
+    """Runs protoc on the files of the contract, or ends the program."""
+    sources = [str(path.relative_to(PROTO)) for path in sorted((PROTO / PACKAGE).glob("*.proto"))]
+    command = [OLDEST_PYTHON, "-m", "grpc_tools.protoc", f"-I{PROTO}", *arguments, *sources]
+    if subprocess.run(command, check=False).returncode:
+        sys.exit("protoc failed: see above")
 
 
 def generate(out: Path) -> None:
     """Writes messages, stubs and their types below a folder."""
-    sources = [str(path.relative_to(PROTO)) for path in sorted((PROTO / PACKAGE).glob("*.proto"))]
     scripts = Path(sys.executable).parent
     plugins = [f"--plugin=protoc-gen-{kind}={scripts / f'protoc-gen-{kind}'}" for kind in ("mypy", "mypy_grpc")]
     outs = [f"--{kind}_out={out}" for kind in ("python", "grpc_python")]
-    outs += [f"--{kind}_out=quiet:{out}" for kind in ("mypy", "mypy_grpc")]
-    command = [OLDEST_PYTHON, "-m", "grpc_tools.protoc", f"-I{PROTO}", *plugins, *outs, *sources]
-    if subprocess.run(command, check=False).returncode:
-        sys.exit("protoc failed: see above")
+    protoc(*plugins, *outs, *(f"--{kind}_out=quiet:{out}" for kind in ("mypy", "mypy_grpc")))
     (out / PACKAGE / "__init__.py").write_text('"""Generated from proto/rummikub/v1 by `make proto`. Do not edit."""\n')
+
+
+def generate_descriptors(out: Path) -> None:
+    """Writes the contract with all its imports and errors as a FileDescriptorSet, without comments."""
+    protoc("--include_imports", f"--descriptor_set_out={out}", *ERRORS)
 
 
 def differences(left: Path, right: Path) -> list[str]:
@@ -50,11 +63,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         generate(Path(scratch))
         fresh = Path(scratch) / PACKAGE
+        descriptors = Path(scratch) / DESCRIPTORS.name
+        generate_descriptors(descriptors)
         if check:
             changed = differences(fresh, TARGET / PACKAGE)
+            if not DESCRIPTORS.exists() or descriptors.read_bytes() != DESCRIPTORS.read_bytes():
+                changed.append(DESCRIPTORS.name)
             if changed:
-                sys.exit(f"generated code is not that of the contract: run `make proto` ({', '.join(changed)})")
+                sys.exit(f"generated files are not those of the contract: run `make proto` ({', '.join(changed)})")
             return
+        shutil.copy(descriptors, DESCRIPTORS)
         shutil.rmtree(TARGET / PACKAGE, ignore_errors=True)
         shutil.copytree(fresh, TARGET / PACKAGE)
 
