@@ -27,6 +27,7 @@ CHECKS = ("wire", "batch", "stream", "refusal", "game", "names", "unknown", "dea
 BUILD_SECONDS = 900
 RUN_SECONDS = 180
 NPM = "npm ci --silent --ignore-scripts && npm run --silent build"
+CMAKE = "cmake --preset test && cmake --build --preset test --target rummikub-conformance"
 MARKS = {"PASS": "green", "FAIL": "bold red", "SKIP": "yellow"}
 
 
@@ -58,6 +59,7 @@ LANGUAGES = {
     "rust": Language(
         "rust", "target/debug/rummikub-conformance", "cargo build --quiet -p rummikub-conformance", ("cargo",)
     ),
+    "cpp": Language("cpp", "build/rummikub-conformance", CMAKE, ("cmake", "protoc", "grpc_cpp_plugin", "c++")),
 }
 
 
