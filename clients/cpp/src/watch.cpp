@@ -20,8 +20,8 @@ class WatchStream {
  public:
   WatchStream(const Connection& connection, v1::GameService::Stub& stub, const v1::WatchGameRequest& request) {
     connection.prepare(context_);
-    // Waiting for a connection would hide that there is none, and patience could not end.
-    context_.set_wait_for_ready(false);
+    // The channel connects with a backoff of its own. A call that fails at once would see its last failure, not the server.
+    context_.set_wait_for_ready(true);
     reader_ = stub.PrepareAsyncWatchGame(&context_, request, &queue_);
     reader_->StartCall(nullptr);
   }
@@ -38,31 +38,37 @@ class WatchStream {
     }
   }
 
-  // Reads an update; returns the status if the stream has ended instead. Cancels the call after the silence.
+  // Reads an update; returns the status if the stream has ended instead. Cancels the call after the silence, and if there
+  // is no connection for a while, so that the caller notices.
   std::optional<grpc::Status> read(v1::WatchGameResponse& update, std::chrono::milliseconds silence) {
-    const auto deadline = std::chrono::system_clock::now() + silence;
+    std::string problem = "the stream sent nothing for ";
+    auto limit = silence;
     bool ok = true;
     if (is_starting_) {
-      ok = wait_or_cancel(deadline);
+      limit = std::min(silence, connect_limit);
+      ok = wait_or_cancel(limit);
       is_starting_ = false;
+      if (!ok) problem = "there was no connection for ";
     }
     if (ok) {
+      limit = silence;
       reader_->Read(&update, nullptr);
-      ok = wait_or_cancel(deadline);
+      ok = wait_or_cancel(limit);
     }
     if (ok) return std::nullopt;
     const auto status = finish();
-    if (is_silent_) {
-      return grpc::Status(grpc::StatusCode::UNAVAILABLE,
-                          "the stream sent nothing for " + std::to_string(silence.count()) + " ms");
-    }
-    return status;
+    if (!is_silent_) return status;
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE, problem + std::to_string(limit.count()) + " ms");
   }
 
   void cancel() { context_.TryCancel(); }
 
  private:
-  bool wait_or_cancel(std::chrono::system_clock::time_point deadline) {
+  static constexpr std::chrono::milliseconds connect_limit = std::chrono::seconds(5);
+
+  // Waits for the pending operation, which is cancelled after the limit, and returns whether it succeeded.
+  bool wait_or_cancel(std::chrono::milliseconds limit) {
+    const auto deadline = std::chrono::system_clock::now() + limit;
     void* tag = nullptr;
     bool ok = false;
     if (queue_.AsyncNext(&tag, &ok, deadline) == grpc::CompletionQueue::GOT_EVENT) return ok;

@@ -61,6 +61,27 @@ TEST(retries_have_one_request_id) {
   CHECK_EQUAL(server.joined()[3].request_id(), "my own");
 }
 
+TEST(retries_are_throttled) {
+  ScriptedServer server;
+  server.joins = {[] { return grpc::Status(grpc::StatusCode::UNAVAILABLE, "always"); }};
+  const Client client(server.target());
+  CHECK_EQUAL(thrown<Error>([&client] { client.games.JoinGame({}); }).code, grpc::StatusCode::UNAVAILABLE);
+  const auto attempts = server.joined().size();
+  CHECK(attempts > 1 && attempts <= 5);
+  for (int i = 0; i < 3; ++i) thrown<Error>([&client] { client.games.JoinGame({}); });
+  CHECK_EQUAL(server.joined().size(), attempts + 3);
+}
+
+TEST(a_call_waits_for_a_server_that_starts) {
+  const int port = ScriptedServer().port();
+  std::thread caller([port] { Client("127.0.0.1:" + std::to_string(port)).games.JoinGame({}); });
+  std::this_thread::sleep_for(500ms);
+  ScriptedServer server(port);
+  server.joins = {answered};
+  caller.join();
+  CHECK_EQUAL(server.joined().size(), 1u);
+}
+
 TEST(refusals_are_typed) {
   ScriptedServer server;
   server.joins = {[] { return refused(grpc::StatusCode::ABORTED, v1::ERROR_REASON_STALE_STATE, 3s); }};

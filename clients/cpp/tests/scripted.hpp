@@ -24,14 +24,16 @@ class ScriptedServer final : public v1::GameService::Service {
   std::vector<WatchStep> watches;
   std::vector<std::function<grpc::Status()>> joins;
 
-  ScriptedServer() {
+  // Listens on the port, by default on a free one.
+  explicit ScriptedServer(int port = 0) {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(), &port_);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
   }
   ~ScriptedServer() override { server_->Shutdown(std::chrono::system_clock::now()); }
 
+  int port() const { return port_; }
   std::string target() const { return "127.0.0.1:" + std::to_string(port_); }
 
   std::vector<v1::WatchGameRequest> watched() const { return locked(watched_); }

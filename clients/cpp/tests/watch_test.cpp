@@ -169,7 +169,7 @@ TEST(watch_is_cancelled_by_another_thread) {
 }
 
 TEST(watch_is_cancelled_while_it_waits) {
-  WatchOptions options;
+  auto options = quick();
   std::thread other;
   rummikub::Watch* waiting = nullptr;
   options.on_reconnect = [&](const Error*, std::chrono::milliseconds) {
