@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include <grpcpp/grpcpp.h>
@@ -18,7 +19,8 @@ namespace detail {
 // One call of WatchGame. All but cancel() belongs to one thread.
 class WatchStream {
  public:
-  WatchStream(const Connection& connection, v1::GameService::Stub& stub, const v1::WatchGameRequest& request) {
+  WatchStream(const Connection& connection, v1::GameService::Stub& stub, const v1::WatchGameRequest& request)
+      : channel_(connection.channel()) {
     connection.prepare(context_);
     // The channel connects with a backoff of its own. A call that fails at once would see its last failure, not the server.
     context_.set_wait_for_ready(true);
@@ -38,27 +40,22 @@ class WatchStream {
     }
   }
 
-  // Reads an update; returns the status if the stream has ended instead. Cancels the call after the silence, and if there
-  // is no connection for a while, so that the caller notices.
+  // Reads an update; returns the status if the stream has ended instead. Cancels the call after the silence, or earlier if
+  // the channel has no connection, so that the caller notices.
   std::optional<grpc::Status> read(v1::WatchGameResponse& update, std::chrono::milliseconds silence) {
-    std::string problem = "the stream sent nothing for ";
-    auto limit = silence;
+    const auto deadline = std::chrono::system_clock::now() + silence;
     bool ok = true;
     if (is_starting_) {
-      limit = std::min(silence, connect_limit);
-      ok = wait_or_cancel(limit);
+      ok = wait_or_cancel(deadline);
       is_starting_ = false;
-      if (!ok) problem = "there was no connection for ";
     }
     if (ok) {
-      limit = silence;
       reader_->Read(&update, nullptr);
-      ok = wait_or_cancel(limit);
+      ok = wait_or_cancel(deadline);
     }
     if (ok) return std::nullopt;
     const auto status = finish();
-    if (!is_silent_) return status;
-    return grpc::Status(grpc::StatusCode::UNAVAILABLE, problem + std::to_string(limit.count()) + " ms");
+    return problem_.empty() ? status : grpc::Status(grpc::StatusCode::UNAVAILABLE, problem_);
   }
 
   void cancel() { context_.TryCancel(); }
@@ -66,13 +63,20 @@ class WatchStream {
  private:
   static constexpr std::chrono::milliseconds connect_limit = std::chrono::seconds(5);
 
-  // Waits for the pending operation, which is cancelled after the limit, and returns whether it succeeded.
-  bool wait_or_cancel(std::chrono::milliseconds limit) {
-    const auto deadline = std::chrono::system_clock::now() + limit;
-    void* tag = nullptr;
-    bool ok = false;
-    if (queue_.AsyncNext(&tag, &ok, deadline) == grpc::CompletionQueue::GOT_EVENT) return ok;
-    is_silent_ = true;
+  // Waits for the pending operation, which is cancelled after the deadline, and returns whether it succeeded.
+  bool wait_or_cancel(std::chrono::system_clock::time_point deadline) {
+    while (problem_.empty()) {
+      void* tag = nullptr;
+      bool ok = false;
+      const auto soon = std::min(deadline, std::chrono::system_clock::now() + connect_limit);
+      if (queue_.AsyncNext(&tag, &ok, soon) == grpc::CompletionQueue::GOT_EVENT) return ok;
+      const auto state = channel_->GetState(false);
+      if (state == GRPC_CHANNEL_TRANSIENT_FAILURE || state == GRPC_CHANNEL_CONNECTING) {
+        problem_ = "there is no connection";
+      } else if (soon == deadline) {
+        problem_ = "the stream is silent";
+      }
+    }
     context_.TryCancel();
     return wait();
   }
@@ -93,11 +97,12 @@ class WatchStream {
     return status;
   }
 
+  std::shared_ptr<grpc::Channel> channel_;
   grpc::ClientContext context_;
   grpc::CompletionQueue queue_;
   std::unique_ptr<grpc::ClientAsyncReader<v1::WatchGameResponse>> reader_;
   bool is_starting_ = true;
-  bool is_silent_ = false;
+  std::string problem_;  // why this side has cancelled the call
   bool is_finished_ = false;
 };
 

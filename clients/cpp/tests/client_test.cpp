@@ -12,11 +12,13 @@ namespace {
 
 grpc::Status answered() { return grpc::Status::OK; }
 
-std::string read(const std::string& path) {
-  std::ifstream file(SOURCES + ("/" + path), std::ios::binary);
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
   CHECK(file.good());
   return {std::istreambuf_iterator<char>(file), {}};
 }
+
+std::string read(const std::string& path) { return read_file(SOURCES "/" + path); }
 
 }  // namespace
 
@@ -25,7 +27,7 @@ TEST(readme_has_the_example) { CHECK_CONTAINS(read("README.md"), "```cpp\n" + re
 TEST(service_config_is_the_shared_one) { CHECK_EQUAL(rummikub::service_config, read("../service_config.json")); }
 
 TEST(every_rpc_is_a_method) {
-  const auto header = read("build/generated/rummikub/services.hpp");
+  const auto header = read_file(GENERATED "/rummikub/services.hpp");
   for (const auto* file : {v1::CreateGameRequest::descriptor()->file(), v1::PlayTurnRequest::descriptor()->file(),
                            v1::ValidateTurnRequest::descriptor()->file(), v1::SuggestTurnRequest::descriptor()->file()}) {
     const auto* service = file->service(0);

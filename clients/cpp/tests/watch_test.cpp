@@ -134,8 +134,21 @@ TEST(watch_gives_up_on_a_silent_server) {
   server.watches = {hangs({})};
   const auto began = std::chrono::steady_clock::now();
   auto watch = Client(server.target()).watch("id", quick());
-  CHECK_CONTAINS(thrown<Error>([&watch] { watch.next(); }).what(), "sent nothing");
+  CHECK_CONTAINS(thrown<Error>([&watch] { watch.next(); }).what(), "the stream is silent");
   CHECK(std::chrono::steady_clock::now() - began < 4s);
+}
+
+TEST(watch_notices_that_the_server_is_gone) {
+  auto server = std::make_unique<ScriptedServer>();
+  server->watches = {sends({snapshot(1), closing()})};
+  WatchOptions options;
+  options.patience = 2s;
+  auto watch = Client(server->target()).watch("id", options);
+  watch.next();
+  server.reset();
+  const auto began = std::chrono::steady_clock::now();
+  CHECK_CONTAINS(thrown<Error>([&watch] { watch.next(); }).what(), "no service answers");
+  CHECK(std::chrono::steady_clock::now() - began < 20s);
 }
 
 TEST(watch_counts_no_time_between_calls) {
