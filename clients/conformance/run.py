@@ -86,6 +86,14 @@ LANGUAGES = {
         game="cargo run --quiet --no-default-features --example game -- {target}",
         tools=("cargo",),
     ),
+    "cpp": Language(
+        folder="cpp",
+        run="build/rummikub-conformance",
+        build="cmake --preset test >/dev/null && cmake --build --preset test",
+        test="ctest --preset test",
+        game="build/rummikub-game {target}",
+        tools=("cmake", "protoc", "grpc_cpp_plugin", "c++"),
+    ),
 }
 
 

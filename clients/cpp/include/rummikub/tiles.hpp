@@ -1,0 +1,40 @@
+// Tiles and melds as text: `R7` is the red 7, `J` the joker, `[R7 R8 R9] | [B1 K1 J]` a table.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rummikub/v1/meld.pb.h"
+#include "rummikub/v1/tile.pb.h"
+
+namespace rummikub {
+
+// Returns the name of a tile; `?` and the number if this client does not know it.
+std::string tile_name(v1::Tile tile);
+
+// Returns the tile with a name: R, B, K (black), O, G or P and 1 to 13, or J. Throws std::invalid_argument.
+v1::Tile tile(const std::string& name);
+
+// Returns the tiles with names separated by spaces. Throws std::invalid_argument.
+std::vector<v1::Tile> tiles(const std::string& names);
+
+// Returns the melds of a text such as `[R7 R8 R9] | [B1 K1 J]`; none for `.`. Throws std::invalid_argument.
+std::vector<v1::Meld> melds(const std::string& text);
+
+// Returns the names of tiles, separated by spaces. `Tiles` is a repeated field of the contract, or another range of Tile.
+template <typename Tiles>
+std::string tiles_text(const Tiles& tiles) {
+  std::string text;
+  for (const auto tile : tiles) text += (text.empty() ? "" : " ") + tile_name(static_cast<v1::Tile>(tile));
+  return text;
+}
+
+// Returns melds as a text such as `[R7 R8 R9] | [B1 K1 J]`; `.` for none. `Melds` is a range of any melds of the contract.
+template <typename Melds>
+std::string melds_text(const Melds& melds) {
+  std::string text;
+  for (const auto& meld : melds) text += (text.empty() ? "[" : " | [") + tiles_text(meld.tiles()) + "]";
+  return text.empty() ? "." : text;
+}
+
+}  // namespace rummikub

@@ -1,0 +1,29 @@
+// The requests to take a turn in a game as the caller has seen it. They have the game's revision and etag: with the
+// revision alone a turn may be applied to a history that its player never saw.
+#pragma once
+
+#include <vector>
+
+#include "rummikub/v1/analysis_service.pb.h"
+#include "rummikub/v1/game.pb.h"
+#include "rummikub/v1/turn_service.pb.h"
+
+namespace rummikub {
+
+// Returns the request to play tiles; `table` has all melds after the turn.
+v1::PlayTurnRequest play(const v1::Game& game, const std::vector<v1::Meld>& table);
+
+// Returns the request to draw a tile.
+v1::PlayTurnRequest draw(const v1::Game& game);
+
+// Returns the request to pass.
+v1::PlayTurnRequest pass(const v1::Game& game);
+
+// Returns the request to take a suggested turn: to play its tiles, or else to draw, or else to pass.
+v1::PlayTurnRequest suggested(const v1::Game& game, const v1::Suggestion& suggestion);
+
+// Returns the melds of a table as a player sends them back: with their kinds, and with the faces of the jokers of a meld
+// if each can stand for one face only.
+std::vector<v1::Meld> melds_of(const google::protobuf::RepeatedPtrField<v1::TableMeld>& table);
+
+}  // namespace rummikub

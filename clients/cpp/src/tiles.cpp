@@ -1,0 +1,78 @@
+#include "rummikub/tiles.hpp"
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+#include <stdexcept>
+
+namespace rummikub {
+
+namespace {
+
+constexpr int values = 13;
+
+struct Color {
+  char letter;
+  v1::Tile first;  // the 1 of the color; the numbers of the others follow
+};
+constexpr Color colors[] = {{'R', v1::TILE_RED_1},    {'B', v1::TILE_BLUE_1},  {'K', v1::TILE_BLACK_1},
+                            {'O', v1::TILE_ORANGE_1}, {'G', v1::TILE_GREEN_1}, {'P', v1::TILE_PURPLE_1}};
+
+const std::map<std::string, v1::Tile>& tiles_by_name() {
+  static const auto made = [] {
+    std::map<std::string, v1::Tile> found{{"J", v1::TILE_JOKER}};
+    for (const auto& color : colors) {
+      for (int value = 1; value <= values; ++value) {
+        found[color.letter + std::to_string(value)] = static_cast<v1::Tile>(color.first + value - 1);
+      }
+    }
+    return found;
+  }();
+  return made;
+}
+
+}  // namespace
+
+std::string tile_name(v1::Tile tile) {
+  if (tile == v1::TILE_JOKER) return "J";
+  for (const auto& color : colors) {
+    if (color.first <= tile && tile < color.first + values) {
+      return color.letter + std::to_string(tile - color.first + 1);
+    }
+  }
+  return "?" + std::to_string(static_cast<int>(tile));
+}
+
+v1::Tile tile(const std::string& name) {
+  const auto found = tiles_by_name().find(name);
+  if (found == tiles_by_name().end()) {
+    throw std::invalid_argument("rummikub: no tile is named '" + name + "'; names are like R7, B13, K1, O10, G5, P2 and J");
+  }
+  return found->second;
+}
+
+std::vector<v1::Tile> tiles(const std::string& names) {
+  std::vector<v1::Tile> found;
+  std::istringstream words(names);
+  for (std::string name; words >> name;) found.push_back(tile(name));
+  return found;
+}
+
+std::vector<v1::Meld> melds(const std::string& text) {
+  std::vector<v1::Meld> found;
+  if (text == ".") return found;
+  for (size_t begin = 0; begin <= text.size();) {
+    const auto end = std::min(text.find('|', begin), text.size());
+    const auto part = text.substr(begin, end - begin);
+    begin = end + 1;
+    const auto first = part.find_first_not_of(' '), last = part.find_last_not_of(' ');
+    if (first == std::string::npos || last == first || part[first] != '[' || part[last] != ']') {
+      throw std::invalid_argument("rummikub: '" + part + "' is no meld; write it as [R7 R8 R9]");
+    }
+    found.emplace_back();
+    for (const auto tile : tiles(part.substr(first + 1, last - first - 1))) found.back().add_tiles(tile);
+  }
+  return found;
+}
+
+}  // namespace rummikub

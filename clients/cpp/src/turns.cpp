@@ -1,0 +1,59 @@
+#include "rummikub/turns.hpp"
+
+#include <algorithm>
+
+namespace rummikub {
+
+namespace {
+
+v1::PlayTurnRequest turn(const v1::Game& game) {
+  v1::PlayTurnRequest request;
+  request.set_game_id(game.game_id());
+  request.set_expected_revision(game.revision());
+  request.set_etag(game.etag());
+  return request;
+}
+
+}  // namespace
+
+v1::PlayTurnRequest play(const v1::Game& game, const std::vector<v1::Meld>& table) {
+  auto request = turn(game);
+  auto& tiles = *request.mutable_play();
+  for (const auto& meld : table) *tiles.add_table() = meld;
+  return request;
+}
+
+v1::PlayTurnRequest draw(const v1::Game& game) {
+  auto request = turn(game);
+  request.mutable_draw();
+  return request;
+}
+
+v1::PlayTurnRequest pass(const v1::Game& game) {
+  auto request = turn(game);
+  request.mutable_pass_turn();
+  return request;
+}
+
+v1::PlayTurnRequest suggested(const v1::Game& game, const v1::Suggestion& suggestion) {
+  if (suggestion.tiles_played().empty()) return game.pool_count() > 0 ? draw(game) : pass(game);
+  auto request = play(game, melds_of(suggestion.table()));
+  if (suggestion.has_river_index()) request.mutable_play()->set_river_index(suggestion.river_index());
+  return request;
+}
+
+std::vector<v1::Meld> melds_of(const google::protobuf::RepeatedPtrField<v1::TableMeld>& table) {
+  std::vector<v1::Meld> melds;
+  for (const auto& meld : table) {
+    auto& sent = melds.emplace_back();
+    *sent.mutable_tiles() = meld.tiles();
+    sent.set_kind(meld.kind());
+    const auto& jokers = meld.jokers();
+    if (std::all_of(jokers.begin(), jokers.end(), [](const auto& joker) { return joker.faces_size() == 1; })) {
+      for (const auto& joker : jokers) sent.add_declared_faces(joker.faces(0));
+    }
+  }
+  return melds;
+}
+
+}  // namespace rummikub

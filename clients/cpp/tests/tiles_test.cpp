@@ -1,0 +1,55 @@
+#include "check.hpp"
+#include "rummikub/tiles.hpp"
+#include "rummikub/turns.hpp"
+
+using namespace rummikub;
+
+TEST(tiles_have_names) {
+  const auto* descriptor = v1::Tile_descriptor();
+  int named = 0;
+  for (int i = 0; i < descriptor->value_count(); ++i) {
+    const auto number = static_cast<v1::Tile>(descriptor->value(i)->number());
+    if (number == v1::TILE_UNSPECIFIED) continue;
+    CHECK_EQUAL(tile(tile_name(number)), number);
+    ++named;
+  }
+  CHECK_EQUAL(named, 6 * 13 + 1);
+  CHECK_EQUAL(tile("K13"), v1::TILE_BLACK_13);
+  CHECK_EQUAL(tile_name(static_cast<v1::Tile>(99)), "?99");
+  for (const auto* name : {"", "R", "R0", "R07", "R14", "X1", "j", "J1", "R1 ", "R-1"}) {
+    CHECK_CONTAINS(thrown<std::invalid_argument>([name] { tile(name); }).what(), "no tile is named");
+  }
+}
+
+TEST(melds_have_a_text) {
+  const std::string text = "[R7 R8 R9] | [B1 K1 J]";
+  CHECK_EQUAL(melds_text(melds(text)), text);
+  CHECK_EQUAL(melds(".").size(), 0u);
+  CHECK_EQUAL(melds_text(std::vector<v1::Meld>()), ".");
+  for (const auto* wrong : {"R7", "[R7", "[", "[R7] |", "[R7] [R8]"}) thrown<std::invalid_argument>([wrong] { melds(wrong); });
+}
+
+TEST(turns_have_revision_and_etag) {
+  v1::Game game;
+  game.set_game_id("id");
+  game.set_revision(7);
+  game.set_etag("etag");
+  v1::Suggestion suggestion;
+  CHECK(suggested(game, suggestion).has_pass_turn());
+  game.set_pool_count(1);
+  CHECK(suggested(game, suggestion).has_draw());
+  suggestion.add_tiles_played(v1::TILE_JOKER);
+  suggestion.set_river_index(0);
+  auto* meld = suggestion.add_table();
+  *meld->mutable_tiles() = melds("[R7 J R9]")[0].tiles();
+  meld->set_kind(v1::MELD_KIND_RUN);
+  meld->add_jokers()->add_faces(v1::TILE_RED_8);
+  const auto turn = suggested(game, suggestion);
+  CHECK_EQUAL(melds_text(turn.play().table()), "[R7 J R9]");
+  CHECK_EQUAL(turn.play().table(0).declared_faces(0), v1::TILE_RED_8);
+  CHECK(turn.play().has_river_index() && turn.play().river_index() == 0);
+  CHECK_EQUAL(turn.etag(), "etag");
+  CHECK_EQUAL(turn.expected_revision(), 7u);
+  meld->mutable_jokers(0)->add_faces(v1::TILE_RED_7);
+  CHECK_EQUAL(melds_of(suggestion.table())[0].declared_faces_size(), 0);
+}

@@ -1,0 +1,110 @@
+#include "rummikub/watch_position.hpp"
+
+#include "check.hpp"
+#include "scripted.hpp"
+
+using rummikub::Error;
+using rummikub::WatchPosition;
+
+namespace {
+
+v1::WatchGameRequest request(unsigned after_revision = 0, v1::WatchContent content = v1::WATCH_CONTENT_UNSPECIFIED) {
+  v1::WatchGameRequest made;
+  made.set_after_revision(after_revision);
+  made.set_content(content);
+  return made;
+}
+
+Error error(grpc::StatusCode code, v1::ErrorReason reason = v1::ERROR_REASON_UNSPECIFIED) {
+  return Error("WatchGame", reason ? refused(code, reason) : grpc::Status(code, "lost"));
+}
+
+const WatchPosition::Clock::time_point now{};
+
+}  // namespace
+
+TEST(position_follows_updates) {
+  WatchPosition position(request(), 60s);
+  CHECK(position.receive(snapshot(3)));
+  CHECK_EQUAL(position.request().etag(), etag(3));
+  CHECK(position.receive(change(4)));
+  CHECK_EQUAL(position.request().after_revision(), 4u);
+  CHECK(!position.receive(change(4)));
+  CHECK(!position.receive(heartbeat()));
+  CHECK(!position.receive(unknown_update()));
+  CHECK_EQUAL(position.request().after_revision(), 4u);
+}
+
+TEST(position_of_changes_and_games_is_the_last_game) {
+  WatchPosition position(request(0, v1::WATCH_CONTENT_BOTH), 60s);
+  position.receive(snapshot(1));
+  CHECK(position.receive(change(2)));
+  CHECK_EQUAL(position.request().after_revision(), 1u);
+  CHECK(!position.receive(change(2)));  // repeated after a resumption
+  CHECK(position.receive(game(2)));
+  CHECK_EQUAL(position.request().after_revision(), 2u);
+}
+
+TEST(position_starts_over_once) {
+  for (const auto reason : {v1::ERROR_REASON_HISTORY_UNAVAILABLE, v1::ERROR_REASON_ETAG_MISMATCH}) {
+    WatchPosition position(request(7), 60s);
+    CHECK(position.delay_after(error(grpc::StatusCode::ABORTED, reason), now) == 0ms);
+    CHECK_EQUAL(position.request().after_revision(), 0u);
+    CHECK(!position.delay_after(error(grpc::StatusCode::ABORTED, reason), now));
+  }
+}
+
+TEST(position_is_lost_by_some_errors) {
+  const struct {
+    Error error;
+    bool is_lost;
+  } rows[] = {
+      {error(grpc::StatusCode::UNAVAILABLE), true},
+      {error(grpc::StatusCode::UNAVAILABLE, v1::ERROR_REASON_SHUTTING_DOWN), true},
+      {error(grpc::StatusCode::CANCELLED), true},
+      {error(grpc::StatusCode::INTERNAL), true},
+      {error(grpc::StatusCode::UNKNOWN), true},
+      {error(grpc::StatusCode::INTERNAL, v1::ERROR_REASON_INTERNAL_ERROR), false},
+      {error(grpc::StatusCode::RESOURCE_EXHAUSTED, v1::ERROR_REASON_OVERLOADED), true},
+      {error(grpc::StatusCode::RESOURCE_EXHAUSTED), false},
+      {error(grpc::StatusCode::UNAUTHENTICATED, static_cast<v1::ErrorReason>(9999)), false},
+      {error(grpc::StatusCode::UNIMPLEMENTED), false},
+      {error(grpc::StatusCode::NOT_FOUND, v1::ERROR_REASON_GAME_NOT_FOUND), false},
+  };
+  for (const auto& row : rows) {
+    WatchPosition position(request(), 60s);
+    if (position.delay_after(row.error, now).has_value() != row.is_lost) CHECK_EQUAL(row.error.what(), std::to_string(row.is_lost));
+  }
+}
+
+TEST(position_backs_off_until_patience_ends) {
+  WatchPosition position(request(), 10s);
+  const auto lost = error(grpc::StatusCode::UNAVAILABLE);
+  auto longest = 200ms;
+  for (int i = 0; i < 8; ++i) {
+    const auto delay = position.delay_after(lost, now);
+    CHECK(delay && *delay >= longest / 2 && *delay <= longest);
+    longest = std::min(longest * 2, 5000ms);
+  }
+  CHECK(position.delay_after(lost, now + 4s).has_value());
+  CHECK(position.patience_left(now + 4s) == 6s);
+  CHECK(!position.delay_after(lost, now + 10s));
+  position.receive(heartbeat());
+  CHECK(position.patience_left(now + 20s) == 10s);
+  CHECK(*position.delay_after(lost, now + 20s) <= 200ms);
+}
+
+TEST(position_waits_as_long_as_the_service_asks) {
+  const Error overloaded("WatchGame", refused(grpc::StatusCode::RESOURCE_EXHAUSTED, v1::ERROR_REASON_OVERLOADED, 3s));
+  CHECK(WatchPosition(request(), 60s).delay_after(overloaded, now) == 3s);
+  CHECK(!WatchPosition(request(), 2s).delay_after(overloaded, now));
+}
+
+TEST(position_ends_without_closing) {
+  WatchPosition position(request(), 60s);
+  position.receive(snapshot(1));
+  CHECK(!position.delay_after_end());
+  CHECK(!position.receive(closing()));
+  CHECK(position.delay_after_end() == 300ms);
+  CHECK(!position.delay_after_end());
+}
