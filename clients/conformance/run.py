@@ -26,6 +26,7 @@ WIRE = ROOT / "tests" / "conformance" / "wire.json"
 CHECKS = ("wire", "batch", "stream", "refusal", "game", "names", "unknown", "deadline", "retry")
 BUILD_SECONDS = 900
 RUN_SECONDS = 180
+MAVEN = "mvn -q -B -ntp -DskipTests package"
 NPM = "npm ci --silent --ignore-scripts && npm run --silent build"
 MARKS = {"PASS": "green", "FAIL": "bold red", "SKIP": "yellow"}
 
@@ -57,6 +58,13 @@ LANGUAGES = {
     ),
     "rust": Language(
         "rust", "target/debug/rummikub-conformance", "cargo build --quiet -p rummikub-conformance", ("cargo",)
+    ),
+    "java": Language("java", "java -jar conformance/target/conformance.jar", MAVEN, ("java", "mvn")),
+    "kotlin": Language(
+        "java",
+        "java -cp conformance/target/conformance.jar rummikub.conformance.KotlinConformanceKt",
+        MAVEN,
+        ("java", "mvn"),
     ),
 }
 
