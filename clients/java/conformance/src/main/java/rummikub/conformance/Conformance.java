@@ -2,6 +2,7 @@ package rummikub.conformance;
 
 import com.google.protobuf.InvalidProtocolBufferException;
 import com.google.protobuf.Message;
+import example.FirstGame;
 import io.grpc.Status;
 import io.grpc.StatusRuntimeException;
 import io.grpc.stub.StreamObserver;
@@ -221,6 +222,7 @@ public final class Conformance extends Suite {
 
   /** Plays rounds until one is long enough to be cut twice. */
   private void game() {
+    FirstGame.main(new String[] {target});
     for (int attempt = 0; attempt < 3; attempt++) {
       if (wasCutTwice()) {
         return;

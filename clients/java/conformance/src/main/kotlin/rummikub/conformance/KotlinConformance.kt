@@ -145,12 +145,23 @@ class KotlinConformance(arguments: Array<String>) : Suite(arguments) {
         expectEqual("an initial meld of 6", judged.reason, ErrorReason.ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD)
         expectEqual("its metadata", judged.metadataMap, mapOf("total" to 6, "threshold" to 30))
 
+        expectWatchesEnd(id)
         expectExplained(lobby.seated("A".repeat(43)), id, "GAME_NOT_FOUND: ", "the token is that of another game")
         expectExplained(lobby.seated("a b"), id, "AUTHORIZATION_MALFORMED: ", "pass seated() the token")
         expectExplained(lobby, "0".repeat(32), "GAME_NOT_FOUND: ", "the game does not exist or has expired")
         Rummikub("127.0.0.1:1").use {
             expectExplained(it, id, "no service answers at 127.0.0.1:1; start one with `make run`")
         }
+    }
+
+    /** A watch ends with a refusal, and does not take an error of its collector for one of its own. */
+    private suspend fun expectWatchesEnd(known: String) {
+        val unknown = WatchGameRequest.newBuilder().setGameId("0".repeat(32)).build()
+        val error = refused { lobby.watch(unknown).first() }
+        expectEqual("a watch of an unknown game", error.refusal.reason, ErrorReason.ERROR_REASON_GAME_NOT_FOUND)
+        val watching = WatchGameRequest.newBuilder().setGameId(known).build()
+        val thrown = Status.UNAVAILABLE.asException()
+        expect(refused { lobby.watch(watching).collect { throw thrown } } === thrown, "a collector's error is lost")
     }
 
     private suspend fun expectExplained(client: Rummikub, id: String, vararg texts: String) {
@@ -172,6 +183,7 @@ class KotlinConformance(arguments: Array<String>) : Suite(arguments) {
 
     /** Plays rounds until one is long enough to be cut twice. */
     private suspend fun game() {
+        example.main(arrayOf(target))
         repeat(3) {
             if (wasCutTwice()) return
         }

@@ -3,6 +3,8 @@ package rummikub.client.kotlin
 
 import io.grpc.ChannelCredentials
 import io.grpc.InsecureChannelCredentials
+import io.grpc.StatusException
+import io.grpc.StatusRuntimeException
 import kotlin.jvm.optionals.getOrNull
 import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.flow
@@ -22,7 +24,7 @@ import rummikub.v1.WatchGameResponse
 /**
  * A connection to the service, as a spectator or, after [seated], as a seat or the host of a game.
  *
- * A request with an empty `request_id` is sent with a new one. A failed call throws an [io.grpc.StatusException], whose
+ * A request with an empty `request_id` is sent with a new one. A failed call throws a [StatusException], whose
  * message says what to do; [refusal] has its reason.
  *
  * @property java The same connection for blocking calls and futures.
@@ -49,16 +51,23 @@ class Rummikub(val java: rummikub.client.Rummikub) : AutoCloseable by java {
 
     /**
      * Returns the updates of a game as a cold flow that reconnects and resumes by itself. It completes with the game, and
-     * throws an [io.grpc.StatusRuntimeException] for a refusal, or when the patience is over. Each collector has a stream of
+     * throws a [StatusException] for a refusal, or when the patience is over. Each collector has a stream of
      * its own, which ends when the collection does.
      */
     fun watch(request: WatchGameRequest, options: WatchOptions = WatchOptions.DEFAULT): Flow<WatchGameResponse> = flow {
         java.watch(request, options).use { watch ->
             while (true) {
-                emit(watch.next().await().getOrNull() ?: break)
+                emit(next(watch) ?: break)
             }
         }
     }
+
+    private suspend fun next(watch: Watch): WatchGameResponse? =
+        try {
+            watch.next().await().getOrNull()
+        } catch (error: StatusRuntimeException) {
+            throw StatusException(error.status.withCause(error), error.trailers)
+        }
 }
 
 /** The reason of a refusal, its metadata, and the violations of an illegal turn; empty if the service did not answer. */
