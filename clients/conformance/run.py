@@ -26,7 +26,9 @@ WIRE = ROOT / "tests" / "conformance" / "wire.json"
 CHECKS = ("wire", "batch", "stream", "refusal", "game", "names", "unknown", "deadline", "retry")
 BUILD_SECONDS = 900
 RUN_SECONDS = 180
-MAVEN = "mvn -q -B -ntp -DskipTests package"
+JAR = "conformance/target/conformance.jar"
+NEWER = f'$(find . ../../proto ../service_config.json -path "*/target" -prune -o -newer {JAR} -print)'
+MAVEN = f'[ -f {JAR} ] && [ -z "{NEWER}" ] || {{ mvn -q -B -ntp -DskipTests package && touch {JAR}; }}'
 NPM = "npm ci --silent --ignore-scripts && npm run --silent build"
 MARKS = {"PASS": "green", "FAIL": "bold red", "SKIP": "yellow"}
 
@@ -59,10 +61,10 @@ LANGUAGES = {
     "rust": Language(
         "rust", "target/debug/rummikub-conformance", "cargo build --quiet -p rummikub-conformance", ("cargo",)
     ),
-    "java": Language("java", "java -jar conformance/target/conformance.jar", MAVEN, ("java", "mvn")),
+    "java": Language("java", f"java -jar {JAR}", MAVEN, ("java", "mvn")),
     "kotlin": Language(
         "java",
-        "java -cp conformance/target/conformance.jar rummikub.conformance.KotlinConformanceKt",
+        f"java -cp {JAR} rummikub.conformance.KotlinConformanceKt",
         MAVEN,
         ("java", "mvn"),
     ),

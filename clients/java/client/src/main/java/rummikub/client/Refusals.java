@@ -23,7 +23,7 @@ public final class Refusals {
   private static final Map<ErrorReason, String> HINTS =
       Map.of(
           ErrorReason.ERROR_REASON_GAME_NOT_FOUND,
-          "the game does not exist or has expired, or the token is that of another game",
+          "check the game's id and that the token belongs to this game; games expire",
           ErrorReason.ERROR_REASON_NOT_A_PLAYER,
           "make the call on seated(token) with the seat's token, which joinGame returned",
           ErrorReason.ERROR_REASON_NOT_THE_HOST,
@@ -73,10 +73,16 @@ public final class Refusals {
   /** Returns a status whose description has the reason, the server's text, and what to do. */
   static Status explained(Status status, Metadata trailers, Connection connection) {
     String text = status.getDescription() == null ? status.getCode().name() : status.getDescription();
+    text = text.lines().findFirst().orElse(""); // gRPC adds the stack trace of a failed connection
     Refusal refusal = detail(trailers, Refusal.class).orElse(Refusal.getDefaultInstance());
+    if (refusal.getReasonValue() == 0 && isAbsent(status.getCode(), connection)) {
+      String target = connection.channel().authority();
+      return status.withDescription(
+          "no service answers at " + target + "; start one with `make run`, or correct the address and TLS (" + text + ")");
+    }
     String hint =
         refusal.getReasonValue() == 0
-            ? transportHint(status.getCode(), connection)
+            ? hint(status.getCode(), connection)
             : HINTS.getOrDefault(refusal.getReason(), "");
     if (refusal.getReason() == ErrorReason.UNRECOGNIZED) {
       int number = refusal.getReasonValue();
@@ -88,11 +94,10 @@ public final class Refusals {
     return status.withDescription(hint.isEmpty() ? text : text + "; " + hint);
   }
 
-  /** Returns what to do about an error without a reason; "" if its message says it. */
-  private static String transportHint(Status.Code code, Connection connection) {
+  /** Returns what to do about an error of a server without a reason; "" if its message says it. */
+  private static String hint(Status.Code code, Connection connection) {
     String target = connection.channel().authority();
     return switch (code) {
-      case UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED -> connection.isAbsent() ? absent(target) : "";
       case UNIMPLEMENTED ->
           "the server at " + target + " does not have this call: update the server, which is older than this client, or"
               + " call its main address; the validation address has only ValidationService";
@@ -101,7 +106,10 @@ public final class Refusals {
     };
   }
 
-  private static String absent(String target) {
-    return "no service answers at " + target + "; start one with `make run`, or correct the address and TLS";
+  private static boolean isAbsent(Status.Code code, Connection connection) {
+    return switch (code) {
+      case UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED -> connection.isAbsent();
+      default -> false;
+    };
   }
 }

@@ -37,7 +37,7 @@ import rummikub.v1.WatchContent;
 import rummikub.v1.WatchGameRequest;
 import rummikub.v1.WatchGameResponse;
 
-@Timeout(20)
+@Timeout(30)
 class WatchTest {
   private static final WatchGameRequest FIRST = WatchGameRequest.getDefaultInstance();
   private static final StatusRuntimeException LOST = Status.UNAVAILABLE.asRuntimeException();
@@ -45,7 +45,7 @@ class WatchTest {
       refused(Code.RESOURCE_EXHAUSTED, ErrorReason.ERROR_REASON_OVERLOADED);
   private static final StatusRuntimeException FORGOTTEN =
       refused(Code.OUT_OF_RANGE, ErrorReason.ERROR_REASON_HISTORY_UNAVAILABLE);
-  private static final WatchOptions QUICK = WatchOptions.DEFAULT.withPatience(Duration.ofSeconds(1));
+  private static final WatchOptions QUICK = WatchOptions.DEFAULT.withPatience(Duration.ofSeconds(2));
 
   record Case(String name, WatchGameRequest request, String updates, List<Integer> resumed, Step... steps) {
     @Override
@@ -99,9 +99,9 @@ class WatchTest {
     var notices = new ArrayList<Status>();
     WatchOptions options =
         WatchOptions.DEFAULT
-            .withSilence(Duration.ofMillis(500))
+            .withSilence(Duration.ofSeconds(row.name.startsWith("silence") ? 1 : 40))
             .withOnReconnect((cause, delay) -> notices.add(cause.getStatus()));
-    try (var server = new FakeServer(row.steps);
+    try (var server = new FakeServer(row.steps).connected();
         Watch watch = server.client.watch(row.request, options)) {
       var updates = new ArrayList<String>();
       watch.forEach(update -> updates.add(text(update)));
@@ -122,7 +122,7 @@ class WatchTest {
             refused(Code.PERMISSION_DENIED, ErrorReason.ERROR_REASON_SPECTATORS_NOT_ALLOWED),
             refused(Code.INTERNAL, ErrorReason.ERROR_REASON_INTERNAL_ERROR))) {
       try (var server = new FakeServer(sends(refusal, snapshot(1)))) {
-        StatusRuntimeException error = assertThrows(StatusRuntimeException.class, () -> read(server, QUICK));
+        StatusRuntimeException error = assertThrows(StatusRuntimeException.class, () -> read(server, WatchOptions.DEFAULT));
         assertEquals(Refusals.of(refusal), Refusals.of(error));
         assertEquals(1, server.watched.size());
       }
@@ -133,7 +133,7 @@ class WatchTest {
   void startsOverOnce() throws IOException {
     WatchGameRequest request = FIRST.toBuilder().setAfterRevision(3).build();
     try (var server = new FakeServer(sends(FORGOTTEN));
-        Watch watch = server.client.watch(request, QUICK)) {
+        Watch watch = server.client.watch(request)) {
       var error = assertThrows(StatusRuntimeException.class, () -> watch.iterator().hasNext());
       assertEquals(Refusals.of(FORGOTTEN), Refusals.of(error));
       assertEquals(2, server.watched.size());
@@ -142,7 +142,7 @@ class WatchTest {
 
   @Test
   void givesUpAfterItsPatience() throws IOException {
-    try (var server = new FakeServer(sends(OVERLOADED))) {
+    try (var server = new FakeServer(sends(OVERLOADED)).connected()) {
       var error = assertThrows(StatusRuntimeException.class, () -> read(server, QUICK));
       assertEquals(ErrorReason.ERROR_REASON_OVERLOADED, Refusals.of(error).getReason());
       assertTrue(server.watched.size() > 1);
@@ -151,11 +151,11 @@ class WatchTest {
 
   @Test
   void waitsForTheDelayOfTheServer() throws IOException {
-    RetryInfo minute =
-        RetryInfo.newBuilder().setRetryDelay(com.google.protobuf.Duration.newBuilder().setSeconds(60)).build();
+    RetryInfo delay =
+        RetryInfo.newBuilder().setRetryDelay(com.google.protobuf.Duration.newBuilder().setSeconds(61)).build();
     try (var server =
-        new FakeServer(sends(refused(Code.RESOURCE_EXHAUSTED, ErrorReason.ERROR_REASON_OVERLOADED, minute)))) {
-      assertThrows(StatusRuntimeException.class, () -> read(server, QUICK));
+        new FakeServer(sends(refused(Code.RESOURCE_EXHAUSTED, ErrorReason.ERROR_REASON_OVERLOADED, delay)))) {
+      assertThrows(StatusRuntimeException.class, () -> read(server, WatchOptions.DEFAULT));
       assertEquals(1, server.watched.size());
     }
   }
@@ -171,13 +171,13 @@ class WatchTest {
 
   @Test
   void doesNotCountTheTimeOfTheCaller() throws Exception {
-    Duration brief = Duration.ofMillis(200);
+    Duration brief = Duration.ofSeconds(1);
     WatchOptions options = WatchOptions.DEFAULT.withPatience(brief).withSilence(brief);
-    try (var server = new FakeServer(sends(null, snapshot(1), change(2), change(3)))) {
+    try (var server = new FakeServer(sends(null, snapshot(1), change(2), change(3))).connected()) {
       var updates = new ArrayList<String>();
       for (WatchGameResponse update : server.client.watch(FIRST, options)) {
         updates.add(text(update));
-        Thread.sleep(300);
+        Thread.sleep(1_200);
       }
       assertEquals(List.of("SNAPSHOT 1", "CHANGE 2", "CHANGE 3"), updates);
       assertEquals(1, server.watched.size());
