@@ -173,14 +173,14 @@ class WatchTest {
   void doesNotCountTheTimeOfTheCaller() throws Exception {
     Duration brief = Duration.ofSeconds(1);
     WatchOptions options = WatchOptions.DEFAULT.withPatience(brief).withSilence(brief);
-    try (var server = new FakeServer(sends(null, snapshot(1), change(2), change(3))).connected()) {
+    try (var server = new FakeServer(sends(LOST, snapshot(1), change(2)), sends(null, change(3))).connected()) {
       var updates = new ArrayList<String>();
       for (WatchGameResponse update : server.client.watch(FIRST, options)) {
         updates.add(text(update));
         Thread.sleep(1_200);
       }
       assertEquals(List.of("SNAPSHOT 1", "CHANGE 2", "CHANGE 3"), updates);
-      assertEquals(1, server.watched.size());
+      assertEquals(2, server.watched.size());
     }
   }
 
