@@ -37,7 +37,7 @@ class Language:
     Args:
         folder: The folder of the client, below clients/, in which the commands run.
         run: The command, without its arguments.
-        build: A command that builds it; "" if it needs none.
+        build: A command that builds it; "" if it needs none, or another language of the folder builds it before.
         game: A command that plays the first game of the README; {target} is the server. "" if the tests do.
         test: A command that lints the client and runs its own tests; "" if others do.
         tools: The programs that must be on PATH.
@@ -93,6 +93,17 @@ LANGUAGES = {
         test="ctest --preset test",
         game="build/rummikub-game {target}",
         tools=("cmake", "protoc", "grpc_cpp_plugin", "c++"),
+    ),
+    "java": Language(
+        folder="java",
+        run="java -jar conformance/target/conformance.jar",
+        build="mvn -q -B -ntp package",  # with the tests; the check `game` plays the first games of the README
+        tools=("java", "mvn"),
+    ),
+    "kotlin": Language(
+        folder="java",
+        run="java -cp conformance/target/conformance.jar rummikub.conformance.KotlinConformanceKt",
+        tools=("java", "mvn"),
     ),
 }
 

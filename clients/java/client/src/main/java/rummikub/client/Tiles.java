@@ -1,0 +1,87 @@
+package rummikub.client;
+
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import rummikub.v1.Meld;
+import rummikub.v1.TableMeld;
+import rummikub.v1.Tile;
+
+/**
+ * Tiles as text: {@code R7} is the red 7, {@code J} a joker, {@code [R7 R8 R9] | [B1 K1 J]} a table. The colors are R, B,
+ * K (black), O, G and P.
+ */
+public final class Tiles {
+  private static final Map<String, Tile> BY_NAME = new TreeMap<>();
+
+  static {
+    for (Tile tile : Tile.values()) {
+      if (tile != Tile.TILE_UNSPECIFIED && tile != Tile.UNRECOGNIZED) {
+        BY_NAME.put(name(tile), tile);
+      }
+    }
+  }
+
+  private Tiles() {}
+
+  /** Returns the name of a tile; {@code ?} for one that this client does not know. */
+  public static String name(Tile tile) {
+    String[] parts = tile.name().split("_"); // TILE_RED_7, TILE_JOKER
+    return switch (tile) {
+      case TILE_JOKER -> "J";
+      case TILE_UNSPECIFIED, UNRECOGNIZED -> "?";
+      default -> (parts[1].equals("BLACK") ? "K" : parts[1].substring(0, 1)) + parts[2];
+    };
+  }
+
+  /** Returns the tile with a name. */
+  public static Tile tile(String name) {
+    Tile tile = BY_NAME.get(name);
+    if (tile == null) {
+      throw new IllegalArgumentException(
+          "\"" + name + "\" is no tile; names are like R7, B13, K1, O10, G5, P2 and J");
+    }
+    return tile;
+  }
+
+  /** Returns the tiles with names separated by spaces. */
+  public static List<Tile> tiles(String names) {
+    return Arrays.stream(names.trim().split("\\s+")).filter(name -> !name.isEmpty()).map(Tiles::tile).toList();
+  }
+
+  /** Returns the names of tiles, separated by spaces. */
+  public static String text(List<Tile> tiles) {
+    return tiles.stream().map(Tiles::name).collect(Collectors.joining(" "));
+  }
+
+  /** Returns the melds of a text such as {@code [R7 R8 R9] | [B1 K1 J]}; none for {@code .}. */
+  public static List<Meld> melds(String text) {
+    return text.trim().equals(".") ? List.of() : Arrays.stream(text.split("\\|", -1)).map(Tiles::meld).toList();
+  }
+
+  /** Returns melds as text; {@code .} if there are none. */
+  public static String meldsText(List<Meld> melds) {
+    return joined(melds.stream().map(Meld::getTilesList));
+  }
+
+  /** Returns the melds of a table as text; {@code .} if there are none. */
+  public static String tableText(List<TableMeld> table) {
+    return joined(table.stream().map(TableMeld::getTilesList));
+  }
+
+  private static Meld meld(String text) {
+    String trimmed = text.trim();
+    if (!trimmed.startsWith("[") || !trimmed.endsWith("]")) {
+      throw new IllegalArgumentException("\"" + text + "\" is no meld; write it as [R7 R8 R9]");
+    }
+    return Meld.newBuilder().addAllTiles(tiles(trimmed.substring(1, trimmed.length() - 1))).build();
+  }
+
+  private static String joined(Stream<List<Tile>> melds) {
+    String text = melds.map(tiles -> "[" + text(tiles) + "]").collect(Collectors.joining(" | "));
+    return text.isEmpty() ? "." : text;
+  }
+}

@@ -1,0 +1,71 @@
+package rummikub.client;
+
+import java.util.List;
+import rummikub.v1.DrawTile;
+import rummikub.v1.Game;
+import rummikub.v1.JokerFaces;
+import rummikub.v1.Meld;
+import rummikub.v1.Pass;
+import rummikub.v1.PlayTiles;
+import rummikub.v1.PlayTurnRequest;
+import rummikub.v1.Suggestion;
+import rummikub.v1.TableMeld;
+
+/**
+ * Makes requests for turns in a game as the caller has seen it, with its revision and its etag. Without the etag, a turn
+ * may be applied to a history that its player never saw.
+ */
+public final class Turns {
+  private Turns() {}
+
+  /** Returns the request to play tiles. The table has all melds after the turn. */
+  public static PlayTurnRequest play(Game game, List<Meld> table) {
+    return turn(game).setPlay(PlayTiles.newBuilder().addAllTable(table)).build();
+  }
+
+  /** Returns the request to draw a tile. */
+  public static PlayTurnRequest draw(Game game) {
+    return turn(game).setDraw(DrawTile.getDefaultInstance()).build();
+  }
+
+  /** Returns the request to pass. */
+  public static PlayTurnRequest pass(Game game) {
+    return turn(game).setPassTurn(Pass.getDefaultInstance()).build();
+  }
+
+  /** Returns the request to take a suggested turn: to play its tiles, or else to draw, or else to pass. */
+  public static PlayTurnRequest suggested(Game game, Suggestion suggestion) {
+    if (suggestion.getTilesPlayedCount() == 0) {
+      return game.getPoolCount() > 0 ? draw(game) : pass(game);
+    }
+    PlayTiles.Builder play = PlayTiles.newBuilder().addAllTable(melds(suggestion.getTableList()));
+    if (suggestion.hasRiverIndex()) {
+      play.setRiverIndex(suggestion.getRiverIndex());
+    }
+    return turn(game).setPlay(play).build();
+  }
+
+  /**
+   * Returns the melds of a table as a player sends them back. They keep their kinds, and declare the faces of the jokers of
+   * a meld if each can stand for one face only.
+   */
+  public static List<Meld> melds(List<TableMeld> table) {
+    return table.stream().map(Turns::meld).toList();
+  }
+
+  private static Meld meld(TableMeld meld) {
+    Meld.Builder sent = Meld.newBuilder().addAllTiles(meld.getTilesList()).setKind(meld.getKind());
+    List<JokerFaces> jokers = meld.getJokersList();
+    if (jokers.stream().allMatch(joker -> joker.getFacesCount() == 1)) {
+      jokers.forEach(joker -> sent.addDeclaredFaces(joker.getFaces(0)));
+    }
+    return sent.build();
+  }
+
+  private static PlayTurnRequest.Builder turn(Game game) {
+    return PlayTurnRequest.newBuilder()
+        .setGameId(game.getGameId())
+        .setExpectedRevision(game.getRevision())
+        .setEtag(game.getEtag());
+  }
+}

@@ -1,0 +1,71 @@
+package rummikub.client;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import rummikub.v1.Game;
+import rummikub.v1.JokerFaces;
+import rummikub.v1.Meld;
+import rummikub.v1.MeldKind;
+import rummikub.v1.Suggestion;
+import rummikub.v1.TableMeld;
+import rummikub.v1.Tile;
+
+class TilesTest {
+  @Test
+  void everyTileHasAName() {
+    Map<Tile, String> names =
+        Map.of(
+            Tile.TILE_RED_7, "R7", Tile.TILE_BLUE_13, "B13", Tile.TILE_BLACK_1, "K1", Tile.TILE_ORANGE_10, "O10",
+            Tile.TILE_GREEN_5, "G5", Tile.TILE_PURPLE_2, "P2", Tile.TILE_JOKER, "J", Tile.UNRECOGNIZED, "?");
+    names.forEach((tile, name) -> assertEquals(name, Tiles.name(tile)));
+    for (Tile tile : Tile.values()) {
+      if (tile != Tile.TILE_UNSPECIFIED && tile != Tile.UNRECOGNIZED) {
+        assertEquals(tile, Tiles.tile(Tiles.name(tile)));
+      }
+    }
+    for (String name : List.of("", "R", "R0", "R01", "R14", "X1", "JJ", "?", "r1")) {
+      var error = assertThrows(IllegalArgumentException.class, () -> Tiles.tile(name));
+      assertTrue(error.getMessage().contains("is no tile"));
+    }
+  }
+
+  @Test
+  void tables() {
+    for (String text : List.of(".", "[R7 R8 R9]", "[R7 R8 J] | [B4 K4 O4]", "[]")) {
+      assertEquals(text, Tiles.meldsText(Tiles.melds(text)));
+    }
+    for (String text : List.of("", "R7 R8", "[R7", "[R7 X9]", "[R7] |")) {
+      assertThrows(IllegalArgumentException.class, () -> Tiles.melds(text), text);
+    }
+    TableMeld meld = TableMeld.newBuilder().addAllTiles(Tiles.tiles(" R7  J ")).build();
+    assertEquals("[R7 J]", Tiles.tableText(List.of(meld)));
+  }
+
+  @Test
+  void meldsDeclareFacesOfJokersThatCanStandForOneOnly() {
+    JokerFaces one = JokerFaces.newBuilder().addFaces(Tile.TILE_RED_9).build();
+    JokerFaces two = one.toBuilder().addFaces(Tile.TILE_BLUE_9).build();
+    TableMeld run = TableMeld.newBuilder().setKind(MeldKind.MELD_KIND_RUN).setPoints(9).addJokers(one).build();
+    Meld declared = Meld.newBuilder().setKind(MeldKind.MELD_KIND_RUN).addDeclaredFaces(Tile.TILE_RED_9).build();
+    Meld open = Meld.newBuilder().setKind(MeldKind.MELD_KIND_RUN).build();
+    assertEquals(List.of(declared, open), Turns.melds(List.of(run, run.toBuilder().addJokers(two).build())));
+  }
+
+  @Test
+  void suggestedTurns() {
+    Game game = Game.newBuilder().setGameId("1").setRevision(3).setEtag("x").setPoolCount(1).build();
+    Suggestion found = Suggestion.newBuilder().addTilesPlayed(Tile.TILE_RED_1).setRiverIndex(0).build();
+    var play = Turns.suggested(game, found);
+    assertTrue(play.getPlay().hasRiverIndex() && play.getExpectedRevision() == 3 && play.getEtag().equals("x"));
+    assertFalse(
+        Turns.suggested(game, found.toBuilder().clearRiverIndex().build()).getPlay().hasRiverIndex());
+    assertTrue(Turns.suggested(game, Suggestion.getDefaultInstance()).hasDraw());
+    assertTrue(Turns.suggested(Game.getDefaultInstance(), Suggestion.getDefaultInstance()).hasPassTurn());
+  }
+}

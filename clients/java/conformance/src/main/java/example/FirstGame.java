@@ -1,0 +1,30 @@
+package example;
+
+import rummikub.client.*;
+import rummikub.v1.*;
+
+public class FirstGame {
+  public static void main(String[] arguments) {
+    try (Rummikub lobby = Rummikub.connect(arguments.length > 0 ? arguments[0] : "127.0.0.1:50051")) {
+      var created = lobby.games().createGame(CreateGameRequest.getDefaultInstance());
+      String id = created.getGame().getGameId();
+      var joining = JoinGameRequest.newBuilder().setGameId(id).setName("Ann").build();
+      var joined = lobby.seated(created.getHostToken()).games().joinGame(joining);
+      Rummikub ann = lobby.seated(joined.getSeatToken()); // store the tokens: they are returned once
+      ann.games().addBot(AddBotRequest.newBuilder().setGameId(id).setLevel(BotLevel.BOT_LEVEL_HARD).build());
+      ann.games().startGame(StartGameRequest.newBuilder().setGameId(id).build());
+      var watching = WatchGameRequest.newBuilder().setGameId(id).setContent(WatchContent.WATCH_CONTENT_GAMES);
+      for (WatchGameResponse update : ann.watch(watching.build())) {
+        Watch.view(update).ifPresent(game -> play(ann, game));
+      }
+    }
+  }
+
+  static void play(Rummikub ann, Game game) {
+    System.out.println(Tiles.tableText(game.getTableList()) + " rack: " + Tiles.text(game.getRackList()));
+    if (game.hasTurn() && game.getTurn().getSeat() == game.getSeat()) {
+      var question = SuggestTurnRequest.newBuilder().setGameId(game.getGameId()).build();
+      ann.turns().playTurn(Turns.suggested(game, ann.analysis().suggestTurn(question).getSuggestion()));
+    }
+  }
+}
