@@ -10,14 +10,26 @@ import pytest
 from support.harness import ROOT
 
 CLIENTS = ROOT / "clients"
-FIRST_GAMES = {"python": "python", "typescript": "js", "go": "go", "rust": "rust"}
-"""The fence of the first game in the README of each client."""
+FIRST_GAMES = [
+    ("python", "python"),
+    ("typescript", "js"),
+    ("go", "go"),
+    ("java", "java"),
+    ("java", "kotlin"),
+    ("rust", "rust"),
+    ("cpp", "cpp"),
+]
+"""The folders of the clients, and the fences of the first games in their READMEs."""
+WITHOUT_CLIENT = {"csharp", "dart", "objc", "php", "ruby", "swift"}
+"""Languages that have only a page."""
 VERSIONED = {
     "python/pyproject.toml": r'^version = "(.*)"$',
     "typescript/package.json": r'^  "version": "(.*)",$',
     "typescript/package-lock.json": r'^  "version": "(.*)",$',
     "go/rummikub/client.go": r'^const Version = "(.*)"$',
     "rust/Cargo.toml": r'^version = "(.*)"$',
+    "java/pom.xml": r"^  <version>(.*)</version>$",
+    "cpp/CMakeLists.txt": r"^project\(.*VERSION ([\d.]+)",
 }
 """The files that have the version of a client, and the line that has it."""
 
@@ -28,10 +40,9 @@ def first_program(page: Path, fence: str) -> str:
     return found[1]
 
 
-@pytest.mark.parametrize("client", FIRST_GAMES)
-def test_the_page_of_all_clients_has_the_first_game_of_each(client: str) -> None:
+@pytest.mark.parametrize(("client", "fence"), FIRST_GAMES)
+def test_the_page_of_all_clients_has_the_first_game_of_each(client: str, fence: str) -> None:
     """`make conformance` and test_pages.py of the service run that of the client's README."""
-    fence = FIRST_GAMES[client]
     assert first_program(CLIENTS / "README.md", fence) == first_program(CLIENTS / client / "README.md", fence)
 
 
@@ -43,7 +54,9 @@ def test_the_first_game_of_rust_is_its_example() -> None:
 def test_the_page_of_all_clients_names_each() -> None:
     page = (CLIENTS / "README.md").read_text(encoding="utf-8")
     rows = set(re.findall(r"^\| \[\w+\]\((\w+)/README\.md\)", page, re.MULTILINE))
-    assert rows == {folder.parent.name for folder in CLIENTS.glob("*/README.md")} - {"conformance"}
+    folders = {folder.parent.name for folder in CLIENTS.glob("*/README.md")} - {"conformance"}
+    assert rows == folders - WITHOUT_CLIENT == {client for client, _ in FIRST_GAMES}
+    assert all(f"]({folder}/README.md)" in page for folder in folders)
 
 
 @pytest.mark.parametrize("file", VERSIONED)
