@@ -1,0 +1,2 @@
+import { en, type Key } from "./en.js";
+export const de: Readonly<Record<Key, string>> = en;

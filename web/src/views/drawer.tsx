@@ -1,0 +1,1 @@
+export function Drawer({ onClose }: { onClose: () => void }) { return <button onClick={onClose}>x</button>; }

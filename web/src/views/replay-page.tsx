@@ -1,0 +1,1 @@
+export function ReplayPage(_: { gameId?: string }) { return <main class="page"></main>; }
