@@ -1,11 +1,13 @@
 /** Texts for players: the page's own, and the service's message catalog, which the build takes from docs/messages. */
-import { ErrorReason, refusal, type Tile, TileColor, type Violation } from "rummikub-client";
+import { ErrorReason, refusal, StepKind, type SuggestedStep, type Tile, TileColor, type Violation } from "rummikub-client";
 import deMessages from "../../../docs/messages/de.json";
 import enMessages from "../../../docs/messages/en.json";
 import { Store } from "../control/store.js";
 import { faceOf } from "../model/tiles.js";
 import { de } from "./de.js";
 import { en, type Key } from "./en.js";
+
+export type { Key };
 
 export interface Catalog {
   readonly colors: Readonly<Record<string, { readonly name: string; readonly symbol: string }>>;
@@ -49,6 +51,29 @@ export function tileText(tile: Tile): string {
 
 export function tilesList(tiles: readonly Tile[]): string {
   return tiles.map(tileText).join(", ");
+}
+
+const STEP_TEXTS: { readonly [kind in StepKind]?: Key } = {
+  [StepKind.PULL]: "stepPull",
+  [StepKind.SPLIT]: "stepSplit",
+  [StepKind.SUBSTITUTE]: "stepSubstitute",
+  [StepKind.ARRANGE]: "stepArrange",
+  [StepKind.TAKE]: "stepTake",
+  [StepKind.JOIN]: "stepJoin",
+  [StepKind.PLACE]: "stepPlace",
+  [StepKind.EXTEND]: "stepExtend",
+  [StepKind.LAY_JOKERS]: "stepJokers",
+};
+
+/** Returns a step of a suggested or explained turn in words. */
+export function stepText({ kind, text, tiles, laid, parts }: SuggestedStep): string {
+  const key = STEP_TEXTS[kind];
+  if (key === undefined) return text;
+  return t(key, {
+    tiles: tilesList(tiles),
+    laid: tilesList(laid?.tiles ?? []),
+    parts: parts.map((part) => `[${tilesList(part.laid?.tiles ?? [])}]`).join(t("and")),
+  });
 }
 
 /** Returns the service's text for a reason. A reason of a newer service has none. */

@@ -75,6 +75,7 @@ function CreateForm({ name, isBusy, enter }: FormProps) {
   const [showsDrafts, setDrafts] = useState(true);
   const [isPublic, setPublic] = useState(false);
   const [options, setOptions] = useState<NewGame["options"]>({});
+  const [isAllShown, setAllShown] = useState(false);
   useEffect(() => {
     listRulesets().then(setRulesets, () => {}); // without the list there is the standard game
   }, []);
@@ -142,9 +143,9 @@ function CreateForm({ name, isBusy, enter }: FormProps) {
         <Check label={t("withDrafts")} isOn={showsDrafts} onChange={setDrafts} />
         <Check label={t("withRiver")} isOn={hasRiver} onChange={setRiver} />
         <Check label={t("isPublic")} isOn={isPublic} onChange={setPublic} />
-        <details>
+        <details onToggle={(event) => setAllShown(event.currentTarget.open)}>
           <summary>{t("allOptions")}</summary>
-          <AllOptions options={options} base={chosen?.ruleset} onChange={setOptions} />
+          {isAllShown && <AllOptions options={options} base={chosen?.ruleset} onChange={setOptions} />}
         </details>
         <div class="actions">
           <button class="primary" disabled={isBusy}>

@@ -1,7 +1,7 @@
 /** A turn step by step: a suggestion, an explanation, or the best turn of a review. */
 import type { SuggestedStep, Tile } from "rummikub-client";
 import { useEffect, useState } from "preact/hooks";
-import { t } from "../i18n/index.js";
+import { stepText, t } from "../i18n/index.js";
 import { tablesOf } from "../model/steps.js";
 import { StaticTable } from "./tile.js";
 
@@ -11,11 +11,13 @@ export interface StepperProps {
   steps: readonly SuggestedStep[];
   onClose?: () => void;
   onApply?: () => void;
+  /** Shows the last step first. */
+  startAtEnd?: boolean;
 }
 
-export function Stepper({ title, before, steps, onClose, onApply }: StepperProps) {
+export function Stepper({ title, before, steps, onClose, onApply, startAtEnd = false }: StepperProps) {
   const [at, setAt] = useState(0);
-  useEffect(() => setAt(steps.length > 0 ? 1 : 0), [steps]);
+  useEffect(() => setAt(startAtEnd ? steps.length : Math.min(1, steps.length)), [steps]);
   const tables = tablesOf(before, steps);
   const step = steps[at - 1];
   return (
@@ -29,7 +31,7 @@ export function Stepper({ title, before, steps, onClose, onApply }: StepperProps
         )}
       </div>
       <p aria-live="polite">
-        <strong>{at === 0 ? t("stepBefore") : t("step", { step: at, steps: steps.length })}</strong> <span lang="en">{step?.text}</span>
+        <strong>{at === 0 ? t("stepBefore") : t("step", { step: at, steps: steps.length })}</strong> {step && stepText(step)}
       </p>
       <StaticTable melds={tables[at] ?? []} fresh={step?.tiles ?? []} />
       <div class="actions">
