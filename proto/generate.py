@@ -1,8 +1,9 @@
-"""Generates the Python code of the contract into clients/python/src, its one home.
+"""Generates the Python code of the contract, in clients/python/src, and its descriptors, in deploy/contract.binpb.
 
 Usage: python proto/generate.py [--check]
 
---check writes nothing and fails if the committed code is not what the contract generates.
+The web edge translates JSON by the descriptors. --check writes nothing and fails if a committed file is not what the
+contract generates.
 """
 
 import argparse
@@ -18,6 +19,9 @@ from grpc_tools import protoc
 PROTO = Path(__file__).parent
 TARGET = PROTO.parent / "clients" / "python" / "src"
 PACKAGE = Path("rummikub", "v1")
+DESCRIPTORS = PROTO.parent / "deploy" / "contract.binpb"
+ERRORS = ("google/rpc/status.proto", "google/rpc/error_details.proto")
+"""The contract's errors, which are messages of googleapis-common-protos."""
 
 
 def generate(out: Path) -> None:
@@ -32,6 +36,16 @@ def generate(out: Path) -> None:
     if protoc.main(arguments):
         sys.exit("protoc failed: see above")
     (out / PACKAGE / "__init__.py").write_text('"""Generated from proto/rummikub/v1 by `make proto`. Do not edit."""\n')
+
+
+def generate_descriptors(out: Path) -> None:
+    """Writes the contract with all its imports and errors as a FileDescriptorSet, without comments."""
+    sources = [str(path.relative_to(PROTO)) for path in sorted((PROTO / PACKAGE).glob("*.proto"))]
+    well_known = files("grpc_tools") / "_proto"
+    common = files("google.rpc") / ".." / ".."
+    arguments = ["protoc", f"-I{PROTO}", f"-I{well_known}", f"-I{common}", "--include_imports"]
+    if protoc.main([*arguments, f"--descriptor_set_out={out}", *sources, *ERRORS]):
+        sys.exit("protoc failed: see above")
 
 
 def differences(left: Path, right: Path) -> list[str]:
@@ -49,11 +63,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         generate(Path(scratch))
         fresh = Path(scratch) / PACKAGE
+        descriptors = Path(scratch) / DESCRIPTORS.name
+        generate_descriptors(descriptors)
         if check:
             changed = differences(fresh, TARGET / PACKAGE)
+            if not DESCRIPTORS.exists() or descriptors.read_bytes() != DESCRIPTORS.read_bytes():
+                changed.append(DESCRIPTORS.name)
             if changed:
-                sys.exit(f"generated code is not that of the contract: run `make proto` ({', '.join(changed)})")
+                sys.exit(f"generated files are not those of the contract: run `make proto` ({', '.join(changed)})")
             return
+        shutil.copy(descriptors, DESCRIPTORS)
         shutil.rmtree(TARGET / PACKAGE, ignore_errors=True)
         shutil.copytree(fresh, TARGET / PACKAGE)
 

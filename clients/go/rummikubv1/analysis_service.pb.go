@@ -2402,7 +2402,7 @@ var File_rummikub_v1_analysis_service_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_analysis_service_proto_rawDesc = "" +
 	"\n" +
-	"\"rummikub/v1/analysis_service.proto\x12\vrummikub.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x18rummikub/v1/record.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"\x84\x02\n" +
+	"\"rummikub/v1/analysis_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x18rummikub/v1/record.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"\x84\x02\n" +
 	"\bPosition\x124\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12-\n" +
 	"\x05table\x18\x02 \x03(\v2\x11.rummikub.v1.MeldB\x04\xe2A\x01\x01R\x05table\x12+\n" +
@@ -2592,18 +2592,18 @@ const file_rummikub_v1_analysis_service_proto_rawDesc = "" +
 	"\x0eSTEP_KIND_JOIN\x10\x06\x12\x13\n" +
 	"\x0fSTEP_KIND_PLACE\x10\a\x12\x14\n" +
 	"\x10STEP_KIND_EXTEND\x10\b\x12\x18\n" +
-	"\x14STEP_KIND_LAY_JOKERS\x10\t2\x9a\x06\n" +
-	"\x0fAnalysisService\x12P\n" +
-	"\vSuggestTurn\x12\x1f.rummikub.v1.SuggestTurnRequest\x1a .rummikub.v1.SuggestTurnResponse\x12S\n" +
-	"\fHasLegalTurn\x12 .rummikub.v1.HasLegalTurnRequest\x1a!.rummikub.v1.HasLegalTurnResponse\x12S\n" +
-	"\fArrangeTiles\x12 .rummikub.v1.ArrangeTilesRequest\x1a!.rummikub.v1.ArrangeTilesResponse\x12b\n" +
-	"\x11BatchSuggestTurns\x12%.rummikub.v1.BatchSuggestTurnsRequest\x1a&.rummikub.v1.BatchSuggestTurnsResponse\x12P\n" +
-	"\vExplainTurn\x12\x1f.rummikub.v1.ExplainTurnRequest\x1a .rummikub.v1.ExplainTurnResponse\x12S\n" +
-	"\fImportRecord\x12 .rummikub.v1.ImportRecordRequest\x1a!.rummikub.v1.ImportRecordResponse\x12M\n" +
+	"\x14STEP_KIND_LAY_JOKERS\x10\t2\x98\t\n" +
+	"\x0fAnalysisService\x12\x9c\x01\n" +
+	"\vSuggestTurn\x12\x1f.rummikub.v1.SuggestTurnRequest\x1a .rummikub.v1.SuggestTurnResponse\"J\x82\xd3\xe4\x93\x02D:\x01*Z$:\x01*\"\x1f/v1/games/{game_id}:suggestTurn\"\x19/v1/positions:suggestTurn\x12z\n" +
+	"\fHasLegalTurn\x12 .rummikub.v1.HasLegalTurnRequest\x1a!.rummikub.v1.HasLegalTurnResponse\"%\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/positions:hasLegalTurn\x12q\n" +
+	"\fArrangeTiles\x12 .rummikub.v1.ArrangeTilesRequest\x1a!.rummikub.v1.ArrangeTilesResponse\"\x1c\x82\xd3\xe4\x93\x02\x16:\x01*\"\x11/v1/tiles:arrange\x12\x8e\x01\n" +
+	"\x11BatchSuggestTurns\x12%.rummikub.v1.BatchSuggestTurnsRequest\x1a&.rummikub.v1.BatchSuggestTurnsResponse\"*\x82\xd3\xe4\x93\x02$:\x01*\"\x1f/v1/positions:batchSuggestTurns\x12n\n" +
+	"\vExplainTurn\x12\x1f.rummikub.v1.ExplainTurnRequest\x1a .rummikub.v1.ExplainTurnResponse\"\x1c\x82\xd3\xe4\x93\x02\x16:\x01*\"\x11/v1/turns:explain\x12r\n" +
+	"\fImportRecord\x12 .rummikub.v1.ImportRecordRequest\x1a!.rummikub.v1.ImportRecordResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\x01*\"\x12/v1/records:import\x12\x8d\x01\n" +
 	"\n" +
-	"ReviewGame\x12\x1e.rummikub.v1.ReviewGameRequest\x1a\x1f.rummikub.v1.ReviewGameResponse\x12V\n" +
-	"\rParsePosition\x12!.rummikub.v1.ParsePositionRequest\x1a\".rummikub.v1.ParsePositionResponse\x12Y\n" +
-	"\x0eFormatPosition\x12\".rummikub.v1.FormatPositionRequest\x1a#.rummikub.v1.FormatPositionResponseB\x8c\x01\n" +
+	"ReviewGame\x12\x1e.rummikub.v1.ReviewGameRequest\x1a\x1f.rummikub.v1.ReviewGameResponse\">\x82\xd3\xe4\x93\x028:\x01*Z\x1f:\x01*\"\x1a/v1/games/{game_id}:review\"\x12/v1/records:review\x12v\n" +
+	"\rParsePosition\x12!.rummikub.v1.ParsePositionRequest\x1a\".rummikub.v1.ParsePositionResponse\"\x1e\x82\xd3\xe4\x93\x02\x18:\x01*\"\x13/v1/positions:parse\x12z\n" +
+	"\x0eFormatPosition\x12\".rummikub.v1.FormatPositionRequest\x1a#.rummikub.v1.FormatPositionResponse\"\x1f\x82\xd3\xe4\x93\x02\x19:\x01*\"\x14/v1/positions:formatB\x8c\x01\n" +
 	"\vrummikub.v1B\x14AnalysisServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (

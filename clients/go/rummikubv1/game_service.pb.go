@@ -2827,7 +2827,7 @@ var File_rummikub_v1_game_service_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1erummikub/v1/game_service.proto\x12\vrummikub.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rummikub/v1/game.proto\x1a\x18rummikub/v1/record.proto\x1a\x19rummikub/v1/ruleset.proto\"\xb2\x02\n" +
+	"\x1erummikub/v1/game_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rummikub/v1/game.proto\x1a\x18rummikub/v1/record.proto\x1a\x19rummikub/v1/ruleset.proto\"\xb2\x02\n" +
 	"\x11CreateGameRequest\x124\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12#\n" +
 	"\n" +
@@ -3022,32 +3022,32 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\x19WATCH_CONTENT_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15WATCH_CONTENT_CHANGES\x10\x01\x12\x17\n" +
 	"\x13WATCH_CONTENT_GAMES\x10\x02\x12\x16\n" +
-	"\x12WATCH_CONTENT_BOTH\x10\x032\xd0\f\n" +
-	"\vGameService\x12M\n" +
+	"\x12WATCH_CONTENT_BOTH\x10\x032\xf6\x12\n" +
+	"\vGameService\x12c\n" +
 	"\n" +
-	"CreateGame\x12\x1e.rummikub.v1.CreateGameRequest\x1a\x1f.rummikub.v1.CreateGameResponse\x12G\n" +
-	"\bJoinGame\x12\x1c.rummikub.v1.JoinGameRequest\x1a\x1d.rummikub.v1.JoinGameResponse\x12_\n" +
-	"\x10JoinOrCreateGame\x12$.rummikub.v1.JoinOrCreateGameRequest\x1a%.rummikub.v1.JoinOrCreateGameResponse\x12A\n" +
-	"\x06AddBot\x12\x1a.rummikub.v1.AddBotRequest\x1a\x1b.rummikub.v1.AddBotResponse\x12J\n" +
-	"\tLeaveGame\x12\x1d.rummikub.v1.LeaveGameRequest\x1a\x1e.rummikub.v1.LeaveGameResponse\x12M\n" +
+	"CreateGame\x12\x1e.rummikub.v1.CreateGameRequest\x1a\x1f.rummikub.v1.CreateGameResponse\"\x14\x82\xd3\xe4\x93\x02\x0e:\x01*\"\t/v1/games\x12\x81\x01\n" +
+	"\bJoinGame\x12\x1c.rummikub.v1.JoinGameRequest\x1a\x1d.rummikub.v1.JoinGameResponse\"8\x82\xd3\xe4\x93\x022:\x01*Z\x13:\x01*\"\x0e/v1/games:join\"\x18/v1/games/{game_id}:join\x12\x82\x01\n" +
+	"\x10JoinOrCreateGame\x12$.rummikub.v1.JoinOrCreateGameRequest\x1a%.rummikub.v1.JoinOrCreateGameResponse\"!\x82\xd3\xe4\x93\x02\x1b:\x01*\"\x16/v1/games:joinOrCreate\x12h\n" +
+	"\x06AddBot\x12\x1a.rummikub.v1.AddBotRequest\x1a\x1b.rummikub.v1.AddBotResponse\"%\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/games/{game_id}:addBot\x12p\n" +
+	"\tLeaveGame\x12\x1d.rummikub.v1.LeaveGameRequest\x1a\x1e.rummikub.v1.LeaveGameResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/games/{game_id}:leave\x12x\n" +
 	"\n" +
-	"KickPlayer\x12\x1e.rummikub.v1.KickPlayerRequest\x1a\x1f.rummikub.v1.KickPlayerResponse\x12G\n" +
-	"\bSetReady\x12\x1c.rummikub.v1.SetReadyRequest\x1a\x1d.rummikub.v1.SetReadyResponse\x12Y\n" +
-	"\x0eRenewSeatToken\x12\".rummikub.v1.RenewSeatTokenRequest\x1a#.rummikub.v1.RenewSeatTokenResponse\x12J\n" +
-	"\tStartGame\x12\x1d.rummikub.v1.StartGameRequest\x1a\x1e.rummikub.v1.StartGameResponse\x12J\n" +
-	"\tAbortGame\x12\x1d.rummikub.v1.AbortGameRequest\x1a\x1e.rummikub.v1.AbortGameResponse\x12V\n" +
-	"\rCreateRematch\x12!.rummikub.v1.CreateRematchRequest\x1a\".rummikub.v1.CreateRematchResponse\x12D\n" +
-	"\aGetGame\x12\x1b.rummikub.v1.GetGameRequest\x1a\x1c.rummikub.v1.GetGameResponse\x12J\n" +
-	"\tListGames\x12\x1d.rummikub.v1.ListGamesRequest\x1a\x1e.rummikub.v1.ListGamesResponse\x12L\n" +
-	"\tWatchGame\x12\x1d.rummikub.v1.WatchGameRequest\x1a\x1e.rummikub.v1.WatchGameResponse0\x01\x12P\n" +
-	"\vListChanges\x12\x1f.rummikub.v1.ListChangesRequest\x1a .rummikub.v1.ListChangesResponse\x12M\n" +
+	"KickPlayer\x12\x1e.rummikub.v1.KickPlayerRequest\x1a\x1f.rummikub.v1.KickPlayerResponse\")\x82\xd3\xe4\x93\x02#:\x01*\"\x1e/v1/games/{game_id}:kickPlayer\x12p\n" +
+	"\bSetReady\x12\x1c.rummikub.v1.SetReadyRequest\x1a\x1d.rummikub.v1.SetReadyResponse\"'\x82\xd3\xe4\x93\x02!:\x01*\"\x1c/v1/games/{game_id}:setReady\x12\x88\x01\n" +
+	"\x0eRenewSeatToken\x12\".rummikub.v1.RenewSeatTokenRequest\x1a#.rummikub.v1.RenewSeatTokenResponse\"-\x82\xd3\xe4\x93\x02':\x01*\"\"/v1/games/{game_id}:renewSeatToken\x12p\n" +
+	"\tStartGame\x12\x1d.rummikub.v1.StartGameRequest\x1a\x1e.rummikub.v1.StartGameResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/games/{game_id}:start\x12p\n" +
+	"\tAbortGame\x12\x1d.rummikub.v1.AbortGameRequest\x1a\x1e.rummikub.v1.AbortGameResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/games/{game_id}:abort\x12\x84\x01\n" +
+	"\rCreateRematch\x12!.rummikub.v1.CreateRematchRequest\x1a\".rummikub.v1.CreateRematchResponse\",\x82\xd3\xe4\x93\x02&:\x01*\"!/v1/games/{game_id}:createRematch\x12a\n" +
+	"\aGetGame\x12\x1b.rummikub.v1.GetGameRequest\x1a\x1c.rummikub.v1.GetGameResponse\"\x1b\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/games/{game_id}\x12r\n" +
+	"\tListGames\x12\x1d.rummikub.v1.ListGamesRequest\x1a\x1e.rummikub.v1.ListGamesResponse\"&\x82\xd3\xe4\x93\x02 Z\x13:\x01*\"\x0e/v1/games:list\x12\t/v1/games\x12o\n" +
+	"\tWatchGame\x12\x1d.rummikub.v1.WatchGameRequest\x1a\x1e.rummikub.v1.WatchGameResponse\"!\x82\xd3\xe4\x93\x02\x1b\x12\x19/v1/games/{game_id}:watch0\x01\x12u\n" +
+	"\vListChanges\x12\x1f.rummikub.v1.ListChangesRequest\x1a .rummikub.v1.ListChangesResponse\"#\x82\xd3\xe4\x93\x02\x1d\x12\x1b/v1/games/{game_id}/changes\x12t\n" +
 	"\n" +
-	"ResignGame\x12\x1e.rummikub.v1.ResignGameRequest\x1a\x1f.rummikub.v1.ResignGameResponse\x12Y\n" +
-	"\x0eStartNextRound\x12\".rummikub.v1.StartNextRoundRequest\x1a#.rummikub.v1.StartNextRoundResponse\x12V\n" +
-	"\rRequestRedeal\x12!.rummikub.v1.RequestRedealRequest\x1a\".rummikub.v1.RequestRedealResponse\x12S\n" +
-	"\fReturnToSeat\x12 .rummikub.v1.ReturnToSeatRequest\x1a!.rummikub.v1.ReturnToSeatResponse\x12M\n" +
+	"ResignGame\x12\x1e.rummikub.v1.ResignGameRequest\x1a\x1f.rummikub.v1.ResignGameResponse\"%\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/games/{game_id}:resign\x12\x88\x01\n" +
+	"\x0eStartNextRound\x12\".rummikub.v1.StartNextRoundRequest\x1a#.rummikub.v1.StartNextRoundResponse\"-\x82\xd3\xe4\x93\x02':\x01*\"\"/v1/games/{game_id}:startNextRound\x12\x84\x01\n" +
+	"\rRequestRedeal\x12!.rummikub.v1.RequestRedealRequest\x1a\".rummikub.v1.RequestRedealResponse\",\x82\xd3\xe4\x93\x02&:\x01*\"!/v1/games/{game_id}:requestRedeal\x12\x80\x01\n" +
+	"\fReturnToSeat\x12 .rummikub.v1.ReturnToSeatRequest\x1a!.rummikub.v1.ReturnToSeatResponse\"+\x82\xd3\xe4\x93\x02%:\x01*\" /v1/games/{game_id}:returnToSeat\x12q\n" +
 	"\n" +
-	"ExportGame\x12\x1e.rummikub.v1.ExportGameRequest\x1a\x1f.rummikub.v1.ExportGameResponseB\x88\x01\n" +
+	"ExportGame\x12\x1e.rummikub.v1.ExportGameRequest\x1a\x1f.rummikub.v1.ExportGameResponse\"\"\x82\xd3\xe4\x93\x02\x1c\x12\x1a/v1/games/{game_id}:exportB\x88\x01\n" +
 	"\vrummikub.v1B\x10GameServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (

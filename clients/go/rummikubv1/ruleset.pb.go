@@ -2892,8 +2892,8 @@ const (
 	RacksShown_RACKS_SHOWN_HIDDEN RacksShown = 1
 	// With the end of the round. Evidence: all sources: the players count the tiles left on their racks in the open.
 	RacksShown_RACKS_SHOWN_AFTER_ROUND RacksShown = 2
-	// With the end of the game; never if it is aborted. Evidence: none; our own, for games of several rounds in which
-	// nobody may learn a style.
+	// With the end of the game; never if it is aborted. Evidence: none; our own: in games of several rounds,
+	// players do not learn how others play.
 	RacksShown_RACKS_SHOWN_AFTER_GAME RacksShown = 3
 )
 

@@ -711,7 +711,7 @@ var File_rummikub_v1_turn_service_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_turn_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1erummikub/v1/turn_service.proto\x12\vrummikub.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"\xa3\x01\n" +
+	"\x1erummikub/v1/turn_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"\xa3\x01\n" +
 	"\tPlayTiles\x12-\n" +
 	"\x05table\x18\x01 \x03(\v2\x11.rummikub.v1.MeldB\x04\xe2A\x01\x01R\x05table\x12*\n" +
 	"\vriver_index\x18\x02 \x01(\rB\x04\xe2A\x01\x01H\x00R\n" +
@@ -761,12 +761,12 @@ const file_rummikub_v1_turn_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x04 \x01(\tB\x04\xe2A\x01\x01R\trequestId\";\n" +
 	"\x12ClaimErrorResponse\x12%\n" +
-	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game2\xf1\x01\n" +
-	"\vTurnService\x12G\n" +
-	"\bPlayTurn\x12\x1c.rummikub.v1.PlayTurnRequest\x1a\x1d.rummikub.v1.PlayTurnResponse\x12J\n" +
-	"\tSaveDraft\x12\x1d.rummikub.v1.SaveDraftRequest\x1a\x1e.rummikub.v1.SaveDraftResponse\x12M\n" +
+	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game2\xef\x02\n" +
+	"\vTurnService\x12p\n" +
+	"\bPlayTurn\x12\x1c.rummikub.v1.PlayTurnRequest\x1a\x1d.rummikub.v1.PlayTurnResponse\"'\x82\xd3\xe4\x93\x02!:\x01*\"\x1c/v1/games/{game_id}:playTurn\x12t\n" +
+	"\tSaveDraft\x12\x1d.rummikub.v1.SaveDraftRequest\x1a\x1e.rummikub.v1.SaveDraftResponse\"(\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/games/{game_id}:saveDraft\x12x\n" +
 	"\n" +
-	"ClaimError\x12\x1e.rummikub.v1.ClaimErrorRequest\x1a\x1f.rummikub.v1.ClaimErrorResponseB\x88\x01\n" +
+	"ClaimError\x12\x1e.rummikub.v1.ClaimErrorRequest\x1a\x1f.rummikub.v1.ClaimErrorResponse\")\x82\xd3\xe4\x93\x02#:\x01*\"\x1e/v1/games/{game_id}:claimErrorB\x88\x01\n" +
 	"\vrummikub.v1B\x10TurnServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (

@@ -1252,7 +1252,7 @@ var File_rummikub_v1_validation_service_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_validation_service_proto_rawDesc = "" +
 	"\n" +
-	"$rummikub/v1/validation_service.proto\x12\vrummikub.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"{\n" +
+	"$rummikub/v1/validation_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"{\n" +
 	"\x14ValidateMeldsRequest\x124\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12-\n" +
 	"\x05melds\x18\x02 \x03(\v2\x11.rummikub.v1.MeldB\x04\xe2A\x01\x01R\x05melds\"G\n" +
@@ -1339,16 +1339,16 @@ const file_rummikub_v1_validation_service_proto_rawDesc = "" +
 	"\rTextDirection\x12\x1e\n" +
 	"\x1aTEXT_DIRECTION_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cTEXT_DIRECTION_LEFT_TO_RIGHT\x10\x01\x12 \n" +
-	"\x1cTEXT_DIRECTION_RIGHT_TO_LEFT\x10\x022\x8e\x05\n" +
-	"\x11ValidationService\x12V\n" +
-	"\rValidateMelds\x12!.rummikub.v1.ValidateMeldsRequest\x1a\".rummikub.v1.ValidateMeldsResponse\x12S\n" +
-	"\fValidateTurn\x12 .rummikub.v1.ValidateTurnRequest\x1a!.rummikub.v1.ValidateTurnResponse\x12e\n" +
-	"\x12BatchValidateTurns\x12&.rummikub.v1.BatchValidateTurnsRequest\x1a'.rummikub.v1.BatchValidateTurnsResponse\x12l\n" +
-	"\x13StreamValidateTurns\x12'.rummikub.v1.StreamValidateTurnsRequest\x1a(.rummikub.v1.StreamValidateTurnsResponse(\x010\x01\x12M\n" +
+	"\x1cTEXT_DIRECTION_RIGHT_TO_LEFT\x10\x022\xba\x06\n" +
+	"\x11ValidationService\x12u\n" +
+	"\rValidateMelds\x12!.rummikub.v1.ValidateMeldsRequest\x1a\".rummikub.v1.ValidateMeldsResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\x01*\"\x12/v1/melds:validate\x12r\n" +
+	"\fValidateTurn\x12 .rummikub.v1.ValidateTurnRequest\x1a!.rummikub.v1.ValidateTurnResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\x01*\"\x12/v1/turns:validate\x12\x89\x01\n" +
+	"\x12BatchValidateTurns\x12&.rummikub.v1.BatchValidateTurnsRequest\x1a'.rummikub.v1.BatchValidateTurnsResponse\"\"\x82\xd3\xe4\x93\x02\x1c:\x01*\"\x17/v1/turns:batchValidate\x12l\n" +
+	"\x13StreamValidateTurns\x12'.rummikub.v1.StreamValidateTurnsRequest\x1a(.rummikub.v1.StreamValidateTurnsResponse(\x010\x01\x12j\n" +
 	"\n" +
-	"ScoreRound\x12\x1e.rummikub.v1.ScoreRoundRequest\x1a\x1f.rummikub.v1.ScoreRoundResponse\x12S\n" +
-	"\fListRulesets\x12 .rummikub.v1.ListRulesetsRequest\x1a!.rummikub.v1.ListRulesetsResponse\x12S\n" +
-	"\fListMessages\x12 .rummikub.v1.ListMessagesRequest\x1a!.rummikub.v1.ListMessagesResponseB\x8e\x01\n" +
+	"ScoreRound\x12\x1e.rummikub.v1.ScoreRoundRequest\x1a\x1f.rummikub.v1.ScoreRoundResponse\"\x1b\x82\xd3\xe4\x93\x02\x15:\x01*\"\x10/v1/rounds:score\x12i\n" +
+	"\fListRulesets\x12 .rummikub.v1.ListRulesetsRequest\x1a!.rummikub.v1.ListRulesetsResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/rulesets\x12i\n" +
+	"\fListMessages\x12 .rummikub.v1.ListMessagesRequest\x1a!.rummikub.v1.ListMessagesResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/messagesB\x8e\x01\n" +
 	"\vrummikub.v1B\x16ValidationServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (

@@ -3332,8 +3332,8 @@ pub enum RacksShown {
     Hidden = 1,
     /// With the end of the round. Evidence: all sources: the players count the tiles left on their racks in the open.
     AfterRound = 2,
-    /// With the end of the game; never if it is aborted. Evidence: none; our own, for games of several rounds in which
-    /// nobody may learn a style.
+    /// With the end of the game; never if it is aborted. Evidence: none; our own: in games of several rounds,
+    /// players do not learn how others play.
     AfterGame = 3,
 }
 impl RacksShown {
@@ -6605,8 +6605,8 @@ pub mod game_service_client {
         }
         /// Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
         /// its host may call it. A game has one rematch: later calls return the same one. It has a join code of its own. The
-        /// players and the host have the same names, seats and tokens in it, so nobody joins again; a player who does not want
-        /// to play calls LeaveGame there. The rematch is announced as an event of the old game (RematchCreated).
+        /// players and the host keep their names, seats and tokens, and do not join again. A player who does not want to play
+        /// calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
         /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
         /// RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
         pub async fn create_rematch(

@@ -2707,8 +2707,8 @@ export enum RacksShown {
   AFTER_ROUND = 2,
 
   /**
-   * With the end of the game; never if it is aborted. Evidence: none; our own, for games of several rounds in which
-   * nobody may learn a style.
+   * With the end of the game; never if it is aborted. Evidence: none; our own: in games of several rounds,
+   * players do not learn how others play.
    *
    * @generated from enum value: RACKS_SHOWN_AFTER_GAME = 3;
    */

@@ -1,0 +1,221 @@
+"""Runs the service and the web edge before it: the page, gRPC-Web, gRPC and JSON at one address (`make web`).
+
+The edge is Envoy with deploy/envoy.yaml. The service has its own settings from the environment, as in `make run`.
+Ctrl-C ends both. docs/web.md explains what to do where Envoy does not run.
+"""
+
+import argparse
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from load.servers import ServerError, addresses_of, end_in_order, start_process, started
+from tools.edge_config import DEPLOY, PAGE_FILES, LocalEdge, local
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+ENVOY: Final = Path(sys.executable).parent / "envoy"
+WEB: Final = ROOT / "web"
+DIST: Final = WEB / "dist"
+SOURCES: Final = (WEB, ROOT / "clients" / "typescript" / "src")
+START_SECONDS: Final = 15.0
+STOP_SECONDS: Final = 20.0
+POLL_SECONDS: Final = 0.1
+DEFAULTS: Final = {
+    "RUMMIKUB_LOG_LEVEL": "warning",
+    "RUMMIKUB_VALIDATION_LISTEN": "127.0.0.1:50052",
+    # The service sees all clients at the address of the edge, which limits them instead.
+    "RUMMIKUB_PEER_SHARE": "1",
+    "RUMMIKUB_GAMES_PER_MINUTE": "0",
+    "RUMMIKUB_JOIN_GUESSES_PER_MINUTE": "0",
+}
+"""Settings of the service behind the edge, unless the environment sets them."""
+
+
+class WebError(Exception):
+    """The edge cannot run; the message names the remedy."""
+
+
+def main() -> None:
+    """Serves until SIGINT or SIGTERM."""
+    end_in_order()
+    try:
+        _serve(_arguments())
+    except (WebError, ServerError) as error:
+        sys.exit(f"make web: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make web", description="Runs the service with the web edge before it.")
+    parser.add_argument("--host", default="127.0.0.1", help="address of the edge; default 127.0.0.1")
+    parser.add_argument("--port", type=int, default=8080, help="port of the edge; default 8080")
+    parser.add_argument("--limited", action="store_true", help="apply production's limits of one client address")
+    parser.add_argument("--no-build", action="store_true", help="do not build the page")
+    return parser.parse_args()
+
+
+def _serve(arguments: argparse.Namespace) -> None:
+    environment = {**DEFAULTS, **os.environ}
+    if environment.get("RUMMIKUB_TLS_CERT"):
+        raise WebError("the edge calls the service without TLS: unset RUMMIKUB_TLS_CERT and RUMMIKUB_TLS_KEY")
+    _check_envoy()
+    _check_free(arguments.host, arguments.port)
+    if not arguments.no_build:
+        build_page()
+    with contextlib.ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rummikub-web-")))
+        service = stack.enter_context(started("service", environment=environment, own_session=True))
+        addresses = addresses_of(service)
+        listen = (arguments.host, arguments.port)
+        upstreams = _upstream(addresses[0]), _upstream(addresses[-1])
+        edge = LocalEdge(listen, *upstreams, page=collect_page(scratch), limited=arguments.limited)
+        envoy = stack.enter_context(running_envoy(local(edge), scratch))
+        _wait_until_ready(envoy, *listen)
+        print(_greeting(arguments.host, arguments.port), flush=True)
+        try:
+            while service.poll() is None and envoy.poll() is None:
+                time.sleep(POLL_SECONDS)
+        finally:  # before Envoy ends, so that watches get their last update
+            service.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                service.wait(STOP_SECONDS)
+        raise WebError("the service or the edge has ended by itself; see the messages above")
+
+
+def _check_envoy() -> None:
+    try:
+        works = subprocess.run([str(ENVOY), "--version"], capture_output=True, check=False).returncode == 0
+    except OSError:
+        works = False
+    if not works:
+        raise WebError("Envoy does not run on this machine; docs/web.md says what to do (Where Envoy does not run)")
+
+
+def _check_free(host: str, port: int) -> None:
+    """Raises WebError if another process listens on the address."""
+    try:
+        with socket.create_server((host, port)):
+            pass
+    except OSError as error:
+        do = f"stop the program that uses it, or choose another port: make web PORT={port + 1}"
+        raise WebError(f"cannot listen on {host}:{port} ({error.strerror}): {do}") from None
+
+
+def _upstream(address: str) -> tuple[str, int]:
+    """Returns host and port of an address to connect to."""
+    host, _, port = address.rpartition(":")
+    return {"0.0.0.0": "127.0.0.1", "[::]": "::1"}.get(host, host.strip("[]")), int(port)  # noqa: S104 - replaced
+
+
+def build_page() -> None:
+    """Builds the page if it is not built or out of date. Prints why it cannot; the placeholder is served then."""
+    if not (WEB / "package.json").is_file() or not _is_stale():
+        return
+    npm = shutil.which("npm")
+    if npm is None:
+        print("The page is not built: npm is not on PATH; install Node.js 20 or newer.", flush=True)
+        return
+    print("Building the page ...", flush=True)
+    commands = [[npm, "run", "--silent", "build"]]
+    if _modified(WEB / "package-lock.json") > _modified(WEB / "node_modules" / ".package-lock.json"):
+        commands.insert(0, [npm, "ci", "--silent", "--no-audit", "--no-fund"])
+    for command in commands:
+        if subprocess.run(command, cwd=WEB, check=False).returncode:
+            print(f"The page is not built: `{' '.join(command[1:])}` failed in web/; see above.", flush=True)
+            return
+
+
+def _is_stale() -> bool:
+    """Returns whether a source is newer than the built page, or there is no built page."""
+    built = _modified(DIST / PAGE_FILES[0])
+    return any(
+        _modified(path) > built
+        for folder in SOURCES
+        for path in folder.rglob("*")
+        if not {"node_modules", "dist", "build", "test"} & set(path.relative_to(folder).parts)
+    )
+
+
+def _modified(path: Path) -> float:
+    """Returns when a file was last changed; 0 if there is none."""
+    return path.stat().st_mtime if path.is_file() else 0.0
+
+
+def collect_page(scratch: Path) -> Path:
+    """Returns a folder with all files of the page: those that were built, or the placeholder."""
+    folder = scratch / "page"
+    folder.mkdir()
+    source = DIST if (DIST / PAGE_FILES[0]).is_file() else DEPLOY / "page"
+    for name in PAGE_FILES:
+        if (source / name).is_file():
+            shutil.copy(source / name, folder)
+        else:
+            (folder / name).touch()
+    return folder
+
+
+@contextlib.contextmanager
+def running_envoy(configuration: str, scratch: Path) -> Iterator[subprocess.Popen[str]]:
+    """Runs Envoy, which ends with this process, even if that is killed."""
+    file = scratch / "envoy.yaml"
+    file.write_text(configuration)
+    flags = ["--concurrency", "1", "--disable-hot-restart", "--log-level", "error"]
+    process = start_process([str(ENVOY), "--config-path", str(file), *flags], start_new_session=True)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def _wait_until_ready(envoy: subprocess.Popen[str], host: str, port: int) -> None:
+    """Waits until the edge reports that the service is healthy. Raises WebError."""
+    deadline = time.monotonic() + START_SECONDS
+    while not _is_healthy(f"http://{_in_url(host)}:{port}/healthz"):
+        if envoy.poll() is not None:
+            raise WebError("Envoy does not start; see its messages above")
+        if time.monotonic() > deadline:
+            raise WebError(f"the service does not become healthy within {START_SECONDS:.0f} s")
+        time.sleep(POLL_SECONDS)
+
+
+def _is_healthy(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=1) as answer:  # noqa: S310 - http only
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _in_url(host: str) -> str:
+    """Returns the host part of a URL for an address to listen on."""
+    if host in {"0.0.0.0", "::"}:  # noqa: S104 - replaced
+        return "localhost"
+    return f"[{host}]" if ":" in host else host
+
+
+def _greeting(host: str, port: int) -> str:
+    url = f"http://{_in_url(host)}:{port}/"
+    return f"""\
+Open {url}
+
+The same address serves gRPC-Web, gRPC, and JSON ({url}openapi.json describes it). docs/web.md explains it.
+Stop with Ctrl-C."""
+
+
+if __name__ == "__main__":
+    main()
