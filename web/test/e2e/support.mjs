@@ -10,6 +10,7 @@ import { chromium } from "playwright-core";
 
 const ROOT = join(import.meta.dirname, "../../..");
 const PICTURES = join(ROOT, "docs/pictures");
+const FAILURES = join(ROOT, "web/build/failures");
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const FLAGS = [
   "--headless",
@@ -85,16 +86,18 @@ async function startCable(edgePort) {
   return { url: `http://127.0.0.1:${port}/`, cut, restore: () => listen(port) };
 }
 
-/** Starts servers and browser. */
+/** Starts servers and browser. `clear` closes the pages that a failed test left, after a picture of each. */
 export async function openWorld() {
   const edge = await startEdge();
   const cable = await startCable(edge.port);
+  const pages = [];
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
   /** Opens a page as somebody else; any error in it fails the test that closes it. */
   const open = async (options = {}) => {
     const context = await browser.newContext({ viewport: { width: 1180, height: 860 }, locale: "en-US", ...options });
     await context.grantPermissions(["clipboard-read", "clipboard-write"]);
     const page = await context.newPage();
+    pages.push(page);
     page.setDefaultTimeout(15_000);
     page.faults = [];
     page.on("pageerror", (error) => page.faults.push(error.stack ?? error.message));
@@ -104,12 +107,19 @@ export async function openWorld() {
     await page.goto(cable.url);
     return page;
   };
+  const clear = async () => {
+    for (const [i, page] of pages.splice(0).entries()) {
+      if (page.isClosed()) continue;
+      await page.screenshot({ path: join(FAILURES, `${Date.now()}-${i}.png`) });
+      await page.context().close();
+    }
+  };
   const close = async () => {
     await browser.close();
     cable.cut();
     await edge.stop();
   };
-  return { open, close, ...cable };
+  return { open, clear, close, ...cable };
 }
 
 /** Closes a page of `open`, and fails if it reported an error. */
