@@ -40,11 +40,12 @@ export function App() {
           type="button"
           class="quiet"
           aria-expanded={isDrawerOpen}
-          aria-controls="drawer"
+          aria-controls={isDrawerOpen ? "drawer" : undefined}
+          aria-label={t("drawerTitle")}
           onClick={() => setDrawerOpen(!isDrawerOpen)}
         >
-          {"{ } "}
-          <span class="wide">{t("drawerTitle")}</span>
+          <span aria-hidden="true">{"{ }"}</span>
+          <span class="wide">&nbsp;{t("drawerTitle")}</span>
         </button>
       </header>
       <Page route={route} />

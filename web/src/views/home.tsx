@@ -277,7 +277,7 @@ function GameList({ games, action }: { games: GameSummary[]; action: (game: Game
       {games.map((game) => (
         <li key={game.gameId}>
           <span>
-            {game.playerNames.join(", ") || "–"} <small>{Preset[game.ruleset?.preset ?? 0]} {game.seatsTaken}/{game.playersMax}</small>
+            {game.playerNames.join(", ") || "–"} <small class="help">{Preset[game.ruleset?.preset ?? 0]} {game.seatsTaken}/{game.playersMax}</small>
           </span>
           {action(game)}
         </li>
