@@ -32,7 +32,6 @@ import {
   declare,
   isSameTable,
   type LaidMeld,
-  join,
   move,
   placed,
   pull,
@@ -232,10 +231,6 @@ export class GameSession {
   split(id: number): void {
     this.#lay(split(this.arrangement, id));
     this.state.set({ selection: [] });
-  }
-
-  join(from: number, into: number): void {
-    this.#lay(join(this.arrangement, from, into));
   }
 
   declare(meld: number, kind: Parameters<typeof declare>[2], faces: readonly Tile[]): void {

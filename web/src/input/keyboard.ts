@@ -1,10 +1,10 @@
 /**
- * Moves tiles by keys. Arrows move the focus; Space selects; Enter picks up the selected or the focused tiles. While
- * tiles are carried, arrows choose the place, Enter drops, Escape puts back.
+ * Moves tiles by keys. Arrows move the focus; Space selects; Enter picks up the selected or the focused tiles,
+ * Shift+Enter the whole meld. While tiles are carried, arrows choose the place, Enter drops, Escape puts back.
  */
 import type { GameSession } from "../control/game-session.js";
 import { t, tilesList, tileText } from "../i18n/index.js";
-import { type Arrangement, pieceOf, type Target } from "../model/arrangement.js";
+import { type Arrangement, meldWith, pieceOf, type Target } from "../model/arrangement.js";
 import { nextPlace, places } from "./places.js";
 
 type Direction = "left" | "right" | "up" | "down";
@@ -18,7 +18,7 @@ const ARROWS: Readonly<Record<string, Direction>> = {
 
 /** Handles a key on the table or the rack. */
 export function onTableKey(event: KeyboardEvent, root: HTMLElement, session: GameSession): void {
-  if (event.ctrlKey || event.metaKey) return onShortcut(event, session);
+  if (event.ctrlKey || event.metaKey) return;
   const { carried, selection } = session.state.value;
   const direction = ARROWS[event.key];
   const focused = (event.target as Element).closest<HTMLElement>("[data-piece]");
@@ -32,14 +32,17 @@ export function onTableKey(event: KeyboardEvent, root: HTMLElement, session: Gam
     focusNext(root, focused, direction);
     event.preventDefault();
   } else if (focused !== null && event.key === "Enter") {
-    pickUp(session, Number(focused.dataset.piece));
+    pickUp(session, Number(focused.dataset.piece), event.shiftKey);
     event.preventDefault();
   } else if (event.key === "Escape" && selection.length > 0) {
     session.clearSelection();
   }
 }
 
-function onShortcut(event: KeyboardEvent, session: GameSession): void {
+/** Handles the keys of undo and redo, wherever the focus is. */
+export function onShortcut(event: KeyboardEvent, session: GameSession): void {
+  const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement;
+  if (!(event.ctrlKey || event.metaKey) || isTyping) return;
   const key = event.key.toLowerCase();
   if (key === "z" && !event.shiftKey) session.undo();
   else if (key === "y" || key === "z") session.redo();
@@ -47,10 +50,11 @@ function onShortcut(event: KeyboardEvent, session: GameSession): void {
   event.preventDefault();
 }
 
-function pickUp(session: GameSession, focused: number): void {
+function pickUp(session: GameSession, focused: number, isWholeMeld: boolean): void {
   const { selection } = session.state.value;
-  const ids = selection.includes(focused) ? selection : [focused];
   const { arrangement } = session;
+  const meld = isWholeMeld ? meldWith(arrangement, focused)?.pieces.map(({ id }) => id) : undefined;
+  const ids = meld ?? (selection.includes(focused) ? selection : [focused]);
   if (!session.mayArrange && ids.some((id) => pieceOf(arrangement, id)?.origin === "table")) return;
   const all = placesFor(session, ids);
   const start = all.find(({ to }) => to === "new") ?? all[0];

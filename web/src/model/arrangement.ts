@@ -125,16 +125,6 @@ export function split(arrangement: Arrangement, id: number): Arrangement {
   return move(arrangement, meld.pieces.slice(index).map((piece) => piece.id), { to: "new" });
 }
 
-/** Adds a whole meld to another one, on the side where its values continue. */
-export function join(arrangement: Arrangement, from: number, into: number): Arrangement {
-  const meld = arrangement.melds.find(({ id }) => id === from);
-  const other = arrangement.melds.find(({ id }) => id === into);
-  if (meld === undefined || other === undefined || meld === other) return arrangement;
-  const isBefore = compareTiles("value")(meld.pieces[0]!.tile, other.pieces[0]!.tile) < 0;
-  const ids = meld.pieces.map((piece) => piece.id);
-  return move(arrangement, ids, { to: "meld", meld: into, index: isBefore ? 0 : other.pieces.length });
-}
-
 /** Puts the tiles of a meld in an order, such as the one that a violation suggests. */
 export function reorder(arrangement: Arrangement, meldId: number, order: readonly Tile[]): Arrangement {
   return replaceMeld(arrangement, meldId, (meld) => {

@@ -3,7 +3,7 @@ import { type Game, GameState, HintTier, type Tile } from "rummikub-client";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { GameSession } from "../control/game-session.js";
 import { useStore } from "../control/store.js";
-import { onTableKey } from "../input/keyboard.js";
+import { onShortcut, onTableKey } from "../input/keyboard.js";
 import { followPointer } from "../input/pointer.js";
 import { t, tilesList } from "../i18n/index.js";
 import { meldWith, placed } from "../model/arrangement.js";
@@ -21,6 +21,11 @@ export function TableView({ game, session }: { game: Game; session: GameSession 
   const state = useStore(session.state);
   const root = useRef<HTMLDivElement>(null);
   useEffect(() => followPointer(root.current!, session), [session]);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => onShortcut(event, session);
+    window.addEventListener("keydown", onKey);
+    return () => window.removeEventListener("keydown", onKey);
+  }, [session]);
   const may = choices(game);
   const me = playerOf(game, game.seat);
   const tabStop = useTabStop();

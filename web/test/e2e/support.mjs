@@ -94,7 +94,7 @@ export async function openWorld() {
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
   /** Opens a page as somebody else; any error in it fails the test that closes it. */
   const open = async (options = {}) => {
-    const context = await browser.newContext({ viewport: { width: 1180, height: 860 }, locale: "en-US", ...options });
+    const context = await browser.newContext({ viewport: { width: 1120, height: 780 }, locale: "en-US", ...options });
     await context.grantPermissions(["clipboard-read", "clipboard-write"]);
     const page = await context.newPage();
     pages.push(page);
@@ -154,6 +154,7 @@ export async function createGame(page, { name = "Ann", bots = 1, level = "easy",
     await page.getByText("All options").click();
     for (const [option, value] of Object.entries(options)) {
       const field = page.locator("label.field", { has: page.locator(`code:text-is("${option}")`) });
+      await field.waitFor();
       const input = field.locator("input");
       if (await input.count()) await input.fill(String(value));
       else await field.locator("select").selectOption({ label: value });

@@ -53,7 +53,7 @@ async function takeTurn(page) {
 test("a round is played to its end by drags and clicks against bots; the next follows, and a rematch", async () => {
   const page = await world.open();
   await inspect(page, "home");
-  await createGame(page, { level: "medium", options: { ...QUICK, match_end: "FIXED_ROUNDS", match_rounds: 2, round_pause_seconds: 0 } });
+  await createGame(page, { level: "hard", options: { ...QUICK, deal_hand_size: 6, match_end: "FIXED_ROUNDS", match_rounds: 2, round_pause_seconds: 0 } });
   await inspect(page, "lobby");
   await startGame(page);
   for (let turn = 0; await myTurn(page); turn++) {
@@ -135,6 +135,12 @@ test("the keyboard picks up, moves and drops a tile, and sorts the rack", async 
   await page.keyboard.press("ArrowRight");
   assert.equal(await page.locator("[data-spoken]").textContent(), "Rack");
   await page.keyboard.press("Escape");
+  await page.locator('.rack [data-piece][tabindex="0"]').focus();
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("ArrowLeft");
+  await page.keyboard.press("Enter");
+  assert.equal((await tilesOf(page)).melds[0].length, 2);
+  await page.keyboard.press("Control+z");
   await page.keyboard.press("Control+z");
   assert.deepEqual((await tilesOf(page)).melds, []);
   await leave(page);
@@ -196,6 +202,23 @@ test("two people play in one game: join by code, ready, live drafts; a third one
   assert.equal(await guest.locator(".rack").count(), 0);
   await inspect(guest, "watching");
   await leave(guest, ben, ann);
+});
+
+test("a game that is not there, and a seat that is not one's own, are explained", async () => {
+  const page = await world.open();
+  const gameId = "0".repeat(32);
+  await page.goto(`${world.url}#/game/${gameId}`);
+  await page.getByText("The game was not found, or you are not part of it.").waitFor();
+  const seat = { gameId, token: "not a token", seat: 1, name: "Ann", time: 0 };
+  await page.evaluate((seats) => sessionStorage.setItem("rummikub.seats", seats), JSON.stringify([seat]));
+  await page.reload();
+  await page.getByText("The app could not prove that this is your seat. Please join again.").waitFor();
+  await inspect(page, "failure");
+  await button(page, "Forget").click();
+  await page.getByRole("heading", { name: "New game" }).waitFor();
+  await page.goto(`${world.url}#/nowhere`);
+  await page.getByText("There is nothing at this address.").waitFor();
+  await leave(page);
 });
 
 test("hints: whether, which tiles, and a best turn step by step that is laid and played", async () => {

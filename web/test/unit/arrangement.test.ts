@@ -8,7 +8,6 @@ import {
   type Arrangement,
   declare,
   isSameTable,
-  join,
   move,
   placed,
   pull,
@@ -76,14 +75,13 @@ test("a move that changes nothing returns the same arrangement", () => {
   assert.equal(move(start, [], { to: "new" }), start);
 });
 
-test("a meld splits before a tile; melds join on the side where the values continue", () => {
+test("a meld splits before a tile, and its parts join again", () => {
   const start = at("R5 R6 R7 R8 R9 R10", "");
   const cut = split(start, meldIds(start, 0, 3)[0]!);
   assert.equal(table(cut), "[R5 R6 R7] | [R8 R9 R10]");
   assert.equal(split(start, meldIds(start, 0, 0)[0]!), start);
-  const [low, high] = cut.melds;
-  assert.equal(table(join(cut, high!.id, low!.id)), "[R5 R6 R7 R8 R9 R10]");
-  assert.equal(table(join(cut, low!.id, high!.id)), "[R5 R6 R7 R8 R9 R10]");
+  const low = cut.melds[0]!.id;
+  assert.equal(table(move(cut, meldIds(cut, 1, 0, 1, 2), { to: "meld", meld: low, index: 3 })), "[R5 R6 R7 R8 R9 R10]");
 });
 
 test("a suggested order is laid with the same pieces", () => {
