@@ -12,7 +12,9 @@ const client = {
   name: "client",
   setup({ onResolve, resolve }) {
     const resolveDir = import.meta.dirname;
-    onResolve({ filter: /^rummikub-client$/ }, () => resolve("../clients/typescript/src/web.ts", { resolveDir, kind: "import-statement" }));
+    onResolve({ filter: /^rummikub-client$/ }, () =>
+      resolve("../clients/typescript/src/web.ts", { resolveDir, kind: "import-statement" }),
+    );
     onResolve({ filter: /^@(bufbuild|connectrpc)\// }, ({ path, kind, pluginData }) =>
       pluginData === client ? undefined : resolve(path, { resolveDir, kind, pluginData: client }),
     );
@@ -52,7 +54,9 @@ if (process.argv.includes("--tests")) {
     charset: "utf8",
   });
   await cp("index.html", "dist/index.html");
-  const sizes = await Promise.all(["index.html", "app.js", "app.css"].map(async (name) => gzipSync(await readFile(`dist/${name}`)).length));
+  const sizes = await Promise.all(
+    ["index.html", "app.js", "app.css"].map(async (name) => gzipSync(await readFile(`dist/${name}`)).length),
+  );
   const total = sizes.reduce((sum, size) => sum + size, 0);
   console.log(`dist: ${(total / 1024).toFixed(1)} KB gzipped`);
   if (total > LIMIT) throw new Error(`the page has ${total} bytes gzipped; at most ${LIMIT} are allowed`);

@@ -34,7 +34,9 @@ export interface NewGame {
 }
 
 /** Returns the ruleset of a new game: the preset and the options that differ from it. */
-export function rulesetOf(wanted: Omit<NewGame, "name" | "bots" | "level" | "isPublic">): Partial<Ruleset> & { preset: Preset } {
+export function rulesetOf(
+  wanted: Omit<NewGame, "name" | "bots" | "level" | "isPublic">,
+): Partial<Ruleset> & { preset: Preset } {
   return {
     preset: wanted.preset,
     ...(wanted.turnSeconds !== undefined && { turnTimeLimitSeconds: wanted.turnSeconds }),
@@ -79,7 +81,10 @@ export async function joinAnyGame(wanted: NewGame): Promise<string> {
   return keep(await service.games.joinOrCreateGame({ ruleset, name: wanted.name }), wanted.name);
 }
 
-function keep({ game, seat, seatToken: token }: { game?: Game | undefined; seat: number; seatToken: string }, name: string): string {
+function keep(
+  { game, seat, seatToken: token }: { game?: Game | undefined; seat: number; seatToken: string },
+  name: string,
+): string {
   const { gameId } = game!;
   seats.keep({ gameId, token, seat, name, time: Date.now() });
   return gameId;

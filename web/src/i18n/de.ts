@@ -23,8 +23,7 @@ export const de: Readonly<Record<Key, string>> = {
   withDrafts: "Alle sehen, wie Steine bewegt werden",
   isPublic: "Jeder darf das Spiel finden",
   allOptions: "Alle Optionen",
-  allOptionsHelp:
-    "Die Namen sind die der Dokumentation des Dienstes. Eine Option ohne Wert hat den der Regeln oben.",
+  allOptionsHelp: "Die Namen sind die der Dokumentation des Dienstes. Eine Option ohne Wert hat den der Regeln oben.",
   create: "Spiel anlegen",
   joinTitle: "Mitspielen",
   code: "Code des Spiels",

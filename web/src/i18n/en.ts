@@ -21,7 +21,8 @@ export const en = {
   withDrafts: "All see the tiles move",
   isPublic: "Anyone may find the game",
   allOptions: "All options",
-  allOptionsHelp: "The names are those of the service's documentation. An option that is not set has the value of the rules above.",
+  allOptionsHelp:
+    "The names are those of the service's documentation. An option that is not set has the value of the rules above.",
   create: "Create game",
   joinTitle: "Join",
   code: "Code of the game",

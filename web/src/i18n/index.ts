@@ -1,5 +1,13 @@
 /** Texts for players: the page's own, and the service's message catalog, which the build takes from docs/messages. */
-import { ErrorReason, refusal, StepKind, type SuggestedStep, type Tile, TileColor, type Violation } from "rummikub-client";
+import {
+  ErrorReason,
+  refusal,
+  StepKind,
+  type SuggestedStep,
+  type Tile,
+  TileColor,
+  type Violation,
+} from "rummikub-client";
 import deMessages from "../../../docs/messages/de.json";
 import enMessages from "../../../docs/messages/en.json";
 import { Store } from "../control/store.js";

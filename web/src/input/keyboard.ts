@@ -104,9 +104,7 @@ export function placeText(arrangement: Arrangement, target: Target | undefined):
   if (target.to === "rack") return t("placeRack");
   const number = arrangement.melds.findIndex(({ id }) => id === target.meld) + 1;
   const before = arrangement.melds[number - 1]?.pieces[target.index - 1];
-  return before === undefined
-    ? t("placeStart", { number })
-    : t("placeAfter", { number, tile: tileText(before.tile) });
+  return before === undefined ? t("placeStart", { number }) : t("placeAfter", { number, tile: tileText(before.tile) });
 }
 
 /** Focuses the next tile to the left or right in reading order, or the nearest one above or below. */

@@ -54,7 +54,9 @@ const EMPTY: Arrangement = { melds: [], rack: [], nextId: 1 };
 export function arrange({ table, rack }: Tiles, before: Arrangement = EMPTY): Arrangement {
   let { nextId } = before;
   const oldMelds = [...before.melds];
-  const oldRack = [...before.rack, ...before.melds.flatMap((meld) => meld.pieces)].filter((piece) => piece.origin !== "table");
+  const oldRack = [...before.rack, ...before.melds.flatMap((meld) => meld.pieces)].filter(
+    (piece) => piece.origin !== "table",
+  );
   const melds = toMelds(table).map(({ tiles, kind, declaredFaces }): ArrangedMeld => {
     const same = oldMelds.findIndex(
       (meld) => meld.pieces.length === tiles.length && meld.pieces.every((piece, i) => piece.tile === tiles[i]),
@@ -122,7 +124,11 @@ export function split(arrangement: Arrangement, id: number): Arrangement {
   const meld = meldWith(arrangement, id);
   const index = meld?.pieces.findIndex((piece) => piece.id === id) ?? -1;
   if (meld === undefined || index <= 0) return arrangement;
-  return move(arrangement, meld.pieces.slice(index).map((piece) => piece.id), { to: "new" });
+  return move(
+    arrangement,
+    meld.pieces.slice(index).map((piece) => piece.id),
+    { to: "new" },
+  );
 }
 
 /** Puts the tiles of a meld in an order, such as the one that a violation suggests. */

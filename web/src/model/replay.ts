@@ -1,5 +1,13 @@
 /** The positions of a recorded game, one after each move, with all racks open. */
-import { type GameRecord, type Meld, MoveKind, type RecordedMove, type RecordedScore, type Tile, TurnDraw } from "rummikub-client";
+import {
+  type GameRecord,
+  type Meld,
+  MoveKind,
+  type RecordedMove,
+  type RecordedScore,
+  type Tile,
+  TurnDraw,
+} from "rummikub-client";
 import { without } from "./tiles.js";
 
 export interface Frame {
@@ -25,7 +33,16 @@ type Position = Pick<Frame, "round" | "table" | "racks" | "poolCount" | "river" 
   readonly choice: readonly Tile[];
 };
 
-const START: Position = { round: 0, table: [], racks: new Map(), poolCount: 0, river: [], played: [], pulled: [], choice: [] };
+const START: Position = {
+  round: 0,
+  table: [],
+  racks: new Map(),
+  poolCount: 0,
+  river: [],
+  played: [],
+  pulled: [],
+  choice: [],
+};
 
 /** Returns a frame for each move of a record that was checked by ImportRecord or exported by the service. */
 export function framesOf(record: GameRecord): Frame[] {

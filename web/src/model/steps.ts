@@ -9,7 +9,10 @@ export interface SteppedMeld {
 }
 
 /** Returns the table before the first step, and the table after each. */
-export function tablesOf(before: readonly { tiles: readonly Tile[] }[], steps: readonly SuggestedStep[]): SteppedMeld[][] {
+export function tablesOf(
+  before: readonly { tiles: readonly Tile[] }[],
+  steps: readonly SuggestedStep[],
+): SteppedMeld[][] {
   let table = before.map(({ tiles }, i): SteppedMeld => ({ key: `before${i}`, tiles, isChanged: false }));
   const tables = [table];
   for (const step of steps) {

@@ -33,7 +33,10 @@ export function ArrangedTable({ game, session, tabStop }: { game: Game; session:
   const { mayPlay } = choices(game);
   const isJudged = judgment !== undefined && judgment.arrangement === (carried?.preview ?? arrangement);
   const marks = isJudged ? judgment.marks.melds : undefined;
-  const stop = tabStopOf(tabStop, arrangement.melds.flatMap(({ pieces }) => pieces));
+  const stop = tabStopOf(
+    tabStop,
+    arrangement.melds.flatMap(({ pieces }) => pieces),
+  );
   const fresh = history.past.length === 0 ? freshTiles(lastPlay) : new Map<string, readonly Tile[]>();
   const isPlacing = mayPlay && selection.length > 0 && carried === undefined;
   return (
@@ -108,7 +111,13 @@ function MeldView(props: MeldProps) {
   const isMovedHere = selection.some((id) => meld.pieces.some((piece) => piece.id === id));
   const place = (at: number) => session.move(selection, { to: "meld", meld: meld.id, index: at });
   return (
-    <div class={`meld ${state}`} role="group" aria-label={`${name}. ${verdict}`} data-drop={mayMove ? "meld" : undefined} data-meld={meld.id}>
+    <div
+      class={`meld ${state}`}
+      role="group"
+      aria-label={`${name}. ${verdict}`}
+      data-drop={mayMove ? "meld" : undefined}
+      data-meld={meld.id}
+    >
       <div class="meld-tiles">
         {mayMove && (
           <span class="grip" data-grip={meld.id} title={t("drag")} aria-hidden="true">
@@ -123,20 +132,23 @@ function MeldView(props: MeldProps) {
           const isNew = piece.origin !== "table";
           return [
             index === i && <span key="caret" class="caret" />,
-              <MovableTile
-                key={piece.id}
-                piece={piece}
-                mark={`${isFaulty ? "faulty" : ""} ${isNew ? "mine" : ""} ${freshIndex >= 0 ? "fresh" : ""} ${carriedIds.includes(piece.id) ? "carried" : ""}`}
-                isSelected={selection.includes(piece.id)}
-                isTabStop={piece.id === stop}
-                onSelect={() => mayMove && session.select(piece.id)}
-                onFocus={() => tabStop.set(piece.id)}
-              />,
+            <MovableTile
+              key={piece.id}
+              piece={piece}
+              mark={`${isFaulty ? "faulty" : ""} ${isNew ? "mine" : ""} ${freshIndex >= 0 ? "fresh" : ""} ${carriedIds.includes(piece.id) ? "carried" : ""}`}
+              isSelected={selection.includes(piece.id)}
+              isTabStop={piece.id === stop}
+              onSelect={() => mayMove && session.select(piece.id)}
+              onFocus={() => tabStop.set(piece.id)}
+            />,
           ];
         })}
         {index === meld.pieces.length && <span class="caret" />}
         {isPlacing && !isMovedHere && (
-          <Slot label={t("placeAfter", { number, tile: tileText(tiles.at(-1)!) })} onPlace={() => place(tiles.length)} />
+          <Slot
+            label={t("placeAfter", { number, tile: tileText(tiles.at(-1)!) })}
+            onPlace={() => place(tiles.length)}
+          />
         )}
         {mark !== undefined && (
           <span class="verdict" aria-hidden="true">
@@ -147,7 +159,9 @@ function MeldView(props: MeldProps) {
       {mark !== undefined && !mark.isLegal && (
         <p class="violation">{[...new Set(mark.violations.map(violationText))].join(" ")}</p>
       )}
-      {mayMove && props.isChanged && mayNeedDeclaration(tiles, session) && <Declaration meld={meld} session={session} />}
+      {mayMove && props.isChanged && mayNeedDeclaration(tiles, session) && (
+        <Declaration meld={meld} session={session} />
+      )}
     </div>
   );
 }
@@ -162,7 +176,12 @@ function Slot({ label, onPlace }: { label: string; onPlace: () => void }) {
 
 function NewMeld({ mark, onPlace }: { mark: MeldMark | undefined; onPlace: () => void }) {
   return (
-    <button type="button" class={`meld new-meld ${mark === undefined ? "" : mark.isLegal ? "legal" : "illegal"}`} data-drop="new" onClick={onPlace}>
+    <button
+      type="button"
+      class={`meld new-meld ${mark === undefined ? "" : mark.isLegal ? "legal" : "illegal"}`}
+      data-drop="new"
+      onClick={onPlace}
+    >
       {t("newMeld")}
     </button>
   );
@@ -190,7 +209,9 @@ function Declaration({ meld, session }: { meld: ArrangedMeld; session: GameSessi
   const setFace = (joker: number, face: Tile | undefined) => {
     if (face === undefined) return session.declare(meld.id, meld.kind, []);
     const others = without(missing, [face]).left;
-    const declared = Array.from({ length: jokers }, (_, i) => (i === joker ? face : (meld.declaredFaces[i] ?? others[i] ?? face)));
+    const declared = Array.from({ length: jokers }, (_, i) =>
+      i === joker ? face : (meld.declaredFaces[i] ?? others[i] ?? face),
+    );
     session.declare(meld.id, MeldKind.GROUP, declared);
   };
   return (
@@ -229,7 +250,10 @@ function Declaration({ meld, session }: { meld: ArrangedMeld; session: GameSessi
 export function OthersTable({ game, draft }: { game: Game; draft: SavedDraft }) {
   const name = playerOf(game, draft.seat)?.name ?? "";
   const onTable = game.table.flatMap(({ tiles }) => tiles);
-  const fresh = without(draft.table.flatMap(({ tiles }) => tiles), onTable).left;
+  const fresh = without(
+    draft.table.flatMap(({ tiles }) => tiles),
+    onTable,
+  ).left;
   return (
     <section class="felt others-draft" aria-label={t("table")} data-draft={draft.number}>
       <p class="draft-label">{t(draft.isLegal ? "othersDraftLegal" : "othersDraft", { name })}</p>

@@ -33,7 +33,12 @@ export function Drawer({ onClose }: { onClose: () => void }) {
       </div>
       <ul class="calls">
         {shown.map((entry) => (
-          <Call key={entry.id} entry={entry} isOpen={entry.id === openId} onToggle={() => setOpenId(entry.id === openId ? undefined : entry.id)} />
+          <Call
+            key={entry.id}
+            entry={entry}
+            isOpen={entry.id === openId}
+            onToggle={() => setOpenId(entry.id === openId ? undefined : entry.id)}
+          />
         ))}
       </ul>
     </aside>
@@ -42,7 +47,9 @@ export function Drawer({ onClose }: { onClose: () => void }) {
 
 function matches(entry: Entry, filter: string): boolean {
   const wanted = filter.trim().toLowerCase();
-  return [entry.method, entry.request, ...entry.answers, entry.error ?? ""].some((text) => text.toLowerCase().includes(wanted));
+  return [entry.method, entry.request, ...entry.answers, entry.error ?? ""].some((text) =>
+    text.toLowerCase().includes(wanted),
+  );
 }
 
 function Call({ entry, isOpen, onToggle }: { entry: Entry; isOpen: boolean; onToggle: () => void }) {
@@ -62,7 +69,11 @@ function Call({ entry, isOpen, onToggle }: { entry: Entry; isOpen: boolean; onTo
         <div class="call-body">
           <Json title={`${t("request")}${token ? ` (${t("withToken")})` : ""}`} text={request} />
           {[...answers].reverse().map((answer, i) => (
-            <Json key={answers.length - i} title={isStream ? `${t("response")} ${answers.length - i}` : t("response")} text={answer} />
+            <Json
+              key={answers.length - i}
+              title={isStream ? `${t("response")} ${answers.length - i}` : t("response")}
+              text={answer}
+            />
           ))}
         </div>
       )}

@@ -37,7 +37,13 @@ export function Home() {
       <div class="name-row">
         <label class="field">
           {t("yourName")}
-          <input value={name} maxLength={40} autocomplete="nickname" required onInput={(e) => setName(e.currentTarget.value)} />
+          <input
+            value={name}
+            maxLength={40}
+            autocomplete="nickname"
+            required
+            onInput={(e) => setName(e.currentTarget.value)}
+          />
         </label>
       </div>
       <div class="columns">
@@ -81,7 +87,18 @@ function CreateForm({ name, isBusy, enter }: FormProps) {
   }, []);
   const chosen = rulesets.find(({ ruleset }) => ruleset?.preset === preset);
   const playersMax = chosen?.ruleset?.playersMax ?? 4;
-  const wanted = { name: name.trim() || t("you"), preset, bots, level, turnSeconds, rounds, hasRiver, showsDrafts, isPublic, options };
+  const wanted = {
+    name: name.trim() || t("you"),
+    preset,
+    bots,
+    level,
+    turnSeconds,
+    rounds,
+    hasRiver,
+    showsDrafts,
+    isPublic,
+    options,
+  };
   return (
     <section class="card">
       <h2>{t("newGame")}</h2>
@@ -137,7 +154,13 @@ function CreateForm({ name, isBusy, enter }: FormProps) {
           </label>
           <label class="field">
             {t("rounds")}
-            <input type="number" min={1} max={100} value={rounds} onInput={(e) => setRounds(Number(e.currentTarget.value))} />
+            <input
+              type="number"
+              min={1}
+              max={100}
+              value={rounds}
+              onInput={(e) => setRounds(Number(e.currentTarget.value))}
+            />
           </label>
         </div>
         <Check label={t("withDrafts")} isOn={showsDrafts} onChange={setDrafts} />
@@ -193,7 +216,14 @@ function JoinForm({ name, isBusy, enter }: FormProps) {
       >
         <label class="field">
           {t("code")}
-          <input class="code" value={code} maxLength={6} required autocapitalize="characters" onInput={(e) => setCode(e.currentTarget.value)} />
+          <input
+            class="code"
+            value={code}
+            maxLength={6}
+            required
+            autocapitalize="characters"
+            onInput={(e) => setCode(e.currentTarget.value)}
+          />
         </label>
         <button disabled={isBusy || code.trim().length !== 6}>{t("join")}</button>
       </form>
@@ -211,7 +241,8 @@ function YourGames() {
         {all.slice(0, 5).map(({ gameId, name, time }) => (
           <li key={gameId}>
             <span>
-              {name} · {new Date(time).toLocaleString(document.documentElement.lang, { dateStyle: "short", timeStyle: "short" })}
+              {name} ·{" "}
+              {new Date(time).toLocaleString(document.documentElement.lang, { dateStyle: "short", timeStyle: "short" })}
             </span>
             <a class="button" href={`#/game/${gameId}`}>
               {t("goOn")}
@@ -252,7 +283,10 @@ function OpenGames({ name, enter }: Pick<FormProps, "name" | "enter">) {
       <GameList
         games={open.filter(({ seatsFree }) => seatsFree > 0)}
         action={({ gameId }) => (
-          <button type="button" onClick={() => enter(() => joinGame({ case: "gameId", value: gameId }, name.trim() || t("you")))}>
+          <button
+            type="button"
+            onClick={() => enter(() => joinGame({ case: "gameId", value: gameId }, name.trim() || t("you")))}
+          >
             {t("join")}
           </button>
         )}
@@ -277,7 +311,10 @@ function GameList({ games, action }: { games: GameSummary[]; action: (game: Game
       {games.map((game) => (
         <li key={game.gameId}>
           <span>
-            {game.playerNames.join(", ") || "–"} <small class="help">{Preset[game.ruleset?.preset ?? 0]} {game.seatsTaken}/{game.playersMax}</small>
+            {game.playerNames.join(", ") || "–"}{" "}
+            <small class="help">
+              {Preset[game.ruleset?.preset ?? 0]} {game.seatsTaken}/{game.playersMax}
+            </small>
           </span>
           {action(game)}
         </li>

@@ -19,7 +19,9 @@ export function Lobby({ game, session, onSeat }: { game: Game; session: GameSess
   const me = playerOf(game, game.seat);
   const isHost = me?.isHost ?? seats.find(game.gameId)?.seat === 0;
   const mayStart = isHost || (me !== undefined && game.ruleset?.startBy !== StartBy.HOST);
-  const free = Array.from({ length: game.ruleset?.playersMax ?? 4 }, (_, i) => i + 1).filter((seat) => !playerOf(game, seat));
+  const free = Array.from({ length: game.ruleset?.playersMax ?? 4 }, (_, i) => i + 1).filter(
+    (seat) => !playerOf(game, seat),
+  );
   const sit = async (seat: number) => {
     try {
       await joinGame({ case: "gameId", value: game.gameId }, name.trim() || t("you"), seat);
@@ -41,7 +43,8 @@ export function Lobby({ game, session, onSeat }: { game: Game; session: GameSess
       </p>
       {game.joinCode !== "" && (
         <p class="code-row">
-          {t("shareCode")}: <output class="code">{game.joinCode}</output> <CopyButton text={game.joinCode} label={t("copy")} />{" "}
+          {t("shareCode")}: <output class="code">{game.joinCode}</output>{" "}
+          <CopyButton text={game.joinCode} label={t("copy")} />{" "}
           <CopyButton text={location.href} label={t("copyLink")} />
         </p>
       )}

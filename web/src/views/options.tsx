@@ -5,7 +5,11 @@ import { t } from "../i18n/index.js";
 
 type Options = Readonly<Record<string, number | boolean>>;
 
-export function AllOptions(props: { options: Options; base: Ruleset | undefined; onChange: (options: Options) => void }) {
+export function AllOptions(props: {
+  options: Options;
+  base: Ruleset | undefined;
+  onChange: (options: Options) => void;
+}) {
   const { options, base, onChange } = props;
   const set = (name: string, value: number | boolean | undefined) => {
     const { [name]: _, ...others } = options;

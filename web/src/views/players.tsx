@@ -5,7 +5,10 @@ import { clockText, type ServerClock } from "../model/clock.js";
 import { Countdown } from "./clock.js";
 
 export function PlayerName({ player, isMe }: { player: Player; isMe: boolean }) {
-  const level = { [BotLevel.EASY]: t("easy"), [BotLevel.MEDIUM]: t("medium"), [BotLevel.HARD]: t("hard") } as Record<number, string>;
+  const level = { [BotLevel.EASY]: t("easy"), [BotLevel.MEDIUM]: t("medium"), [BotLevel.HARD]: t("hard") } as Record<
+    number,
+    string
+  >;
   const isBot = player.botLevel !== BotLevel.UNSPECIFIED && !player.isAbsent;
   return (
     <span class="player-name">
@@ -56,8 +59,12 @@ function PlayerCard({ player, game, clock }: { player: Player; game: Game; clock
           <span class="hidden">{player.hasMelded ? t("melded") : t("notMelded")}</span>
         </span>
         {game.rounds.length > 0 && <span class="badge">{t("points", { points: player.totalPoints })}</span>}
-        {game.ruleset?.teams === Teams.PAIRS && <span class="badge">{t("team", { team: player.seat % 2 === 1 ? "A" : "B" })}</span>}
-        {player.timeLeft && !hasTurn && <span class="badge">{t("bank", { time: clockText(Number(player.timeLeft.seconds)) })}</span>}
+        {game.ruleset?.teams === Teams.PAIRS && (
+          <span class="badge">{t("team", { team: player.seat % 2 === 1 ? "A" : "B" })}</span>
+        )}
+        {player.timeLeft && !hasTurn && (
+          <span class="badge">{t("bank", { time: clockText(Number(player.timeLeft.seconds)) })}</span>
+        )}
         {game.lastChanceSeats.includes(player.seat) && <span class="badge warn">{t("lastChance")}</span>}
         {player.isAbsent && <span class="badge warn">{t("absent")}</span>}
         {player.resigned && <span class="badge warn">{t("resigned")}</span>}

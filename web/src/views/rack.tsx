@@ -19,20 +19,25 @@ export function Rack({ session, tabStop }: { session: GameSession; tabStop: TabS
         if (at >= 0) left.splice(at, 1);
         return [
           index === i && <span key="caret" class="caret" />,
-            <MovableTile
-              key={piece.id}
-              piece={piece}
-              mark={`${at >= 0 ? "hinted" : ""} ${piece.origin === "river" ? "from-river" : ""} ${carried?.ids.includes(piece.id) ? "carried" : ""}`}
-              isSelected={selection.includes(piece.id)}
-              isTabStop={piece.id === stop}
-              onSelect={() => session.select(piece.id)}
-              onFocus={() => tabStop.set(piece.id)}
-            />,
+          <MovableTile
+            key={piece.id}
+            piece={piece}
+            mark={`${at >= 0 ? "hinted" : ""} ${piece.origin === "river" ? "from-river" : ""} ${carried?.ids.includes(piece.id) ? "carried" : ""}`}
+            isSelected={selection.includes(piece.id)}
+            isTabStop={piece.id === stop}
+            onSelect={() => session.select(piece.id)}
+            onFocus={() => tabStop.set(piece.id)}
+          />,
         ];
       })}
       {index >= rack.length && <span class="caret" />}
       {canReturn && carried === undefined && (
-        <button type="button" class="slot" aria-label={t("placeRack")} onClick={() => session.move(selection, { to: "rack", index: rack.length })}>
+        <button
+          type="button"
+          class="slot"
+          aria-label={t("placeRack")}
+          onClick={() => session.move(selection, { to: "rack", index: rack.length })}
+        >
           +
         </button>
       )}

@@ -53,7 +53,11 @@ export function ReplayPage({ gameId }: { gameId?: string }) {
       <p class="problem" role="alert">
         {problem}
       </p>
-      {record === undefined ? gameId === undefined && <ImportForm onRecord={setRecord} onProblem={setProblem} /> : <Replay record={record} />}
+      {record === undefined ? (
+        gameId === undefined && <ImportForm onRecord={setRecord} onProblem={setProblem} />
+      ) : (
+        <Replay record={record} />
+      )}
     </main>
   );
 }
@@ -98,7 +102,11 @@ function ImportForm({ onRecord, onProblem }: RecordFormProps) {
       </label>
       <label class="field">
         {t("openFile")}
-        <input type="file" accept="text/plain" onChange={(e) => void e.currentTarget.files?.[0]?.text().then(setText)} />
+        <input
+          type="file"
+          accept="text/plain"
+          onChange={(e) => void e.currentTarget.files?.[0]?.text().then(setText)}
+        />
       </label>
       <button class="primary" disabled={text.trim() === ""}>
         {t("replay")}
@@ -132,7 +140,12 @@ function Replay({ record }: { record: GameRecord }) {
     setReviewing(true);
     setProblem("");
     try {
-      setReview(await service.analysis.reviewGame({ subject: { case: "record", value: record }, timeLimit: { seconds: REVIEW_SECONDS } }));
+      setReview(
+        await service.analysis.reviewGame({
+          subject: { case: "record", value: record },
+          timeLimit: { seconds: REVIEW_SECONDS },
+        }),
+      );
     } catch (error) {
       setProblem(errorText(error));
     } finally {
@@ -163,7 +176,8 @@ function Replay({ record }: { record: GameRecord }) {
         </label>
       </div>
       <p class="move-text" aria-live="polite">
-        <span class="badge">{t("round", { round: frame.round })}</span> <strong>{moveText(frame, name(frame.move.seat))}</strong>
+        <span class="badge">{t("round", { round: frame.round })}</span>{" "}
+        <strong>{moveText(frame, name(frame.move.seat))}</strong>
       </p>
       {frame.score !== undefined && (
         <p class="winner">
@@ -263,7 +277,14 @@ function Explained({ frame, record, name }: { frame: Frame; record: GameRecord; 
     setSteps(answer.steps);
   };
   if (steps !== undefined) {
-    return <Stepper title={t("explained", { name })} before={frame.tableBefore} steps={steps} onClose={() => setSteps(undefined)} />;
+    return (
+      <Stepper
+        title={t("explained", { name })}
+        before={frame.tableBefore}
+        steps={steps}
+        onClose={() => setSteps(undefined)}
+      />
+    );
   }
   return (
     <p>

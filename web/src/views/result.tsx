@@ -112,10 +112,12 @@ function Score({ game, seat, isWinner }: { game: Game; seat: SeatResult; isWinne
       <td>{seat.points > 0 ? `+${seat.points}` : seat.points}</td>
       <td>{player?.totalPoints}</td>
       <td>{seat.rackValue}</td>
-      <td class="small-tiles">
-        {seat.rack.map((tile, i) => (
-          <StaticTile key={i} tile={tile} />
-        ))}
+      <td>
+        <div class="small-tiles">
+          {seat.rack.map((tile, i) => (
+            <StaticTile key={i} tile={tile} />
+          ))}
+        </div>
       </td>
     </tr>
   );

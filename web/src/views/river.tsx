@@ -52,7 +52,14 @@ export function RiverChoice({ tiles, session }: { tiles: readonly Tile[]; sessio
       <h2>{t("layTitle")}</h2>
       <div class="actions">
         {tiles.map((tile, i) => (
-          <button key={i} type="button" class="plain" data-lay={tileName(tile)} aria-label={t("layTile", { tile: tileText(tile) })} onClick={() => session.lay(tile)}>
+          <button
+            key={i}
+            type="button"
+            class="plain"
+            data-lay={tileName(tile)}
+            aria-label={t("layTile", { tile: tileText(tile) })}
+            onClick={() => session.lay(tile)}
+          >
             <StaticTile tile={tile} />
           </button>
         ))}

@@ -31,7 +31,8 @@ export function Stepper({ title, before, steps, onClose, onApply, startAtEnd = f
         )}
       </div>
       <p aria-live="polite">
-        <strong>{at === 0 ? t("stepBefore") : t("step", { step: at, steps: steps.length })}</strong> {step && stepText(step)}
+        <strong>{at === 0 ? t("stepBefore") : t("step", { step: at, steps: steps.length })}</strong>{" "}
+        {step && stepText(step)}
       </p>
       <StaticTable melds={tables[at] ?? []} fresh={step?.tiles ?? []} />
       <div class="actions">

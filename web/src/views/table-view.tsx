@@ -83,12 +83,23 @@ export function TableView({ game, session }: { game: Game; session: GameSession 
 }
 
 function title(game: Game): string {
-  if (game.turn === undefined) return game.state === GameState.ROUND_OVER ? t("roundOver", { round: game.round }) : t("gameOver");
+  if (game.turn === undefined)
+    return game.state === GameState.ROUND_OVER ? t("roundOver", { round: game.round }) : t("gameOver");
   if (game.turn.seat === game.seat) return t("yourTurn");
   return t("turnOf", { name: playerOf(game, game.turn.seat)?.name ?? "" });
 }
 
-function LastPlay({ game, session, seat, tiles }: { game: Game; session: GameSession; seat: number; tiles: readonly Tile[] }) {
+function LastPlay({
+  game,
+  session,
+  seat,
+  tiles,
+}: {
+  game: Game;
+  session: GameSession;
+  seat: number;
+  tiles: readonly Tile[];
+}) {
   const name = playerOf(game, seat)?.name ?? "";
   return (
     <p class="last-play">
@@ -128,11 +139,18 @@ function Actions({ game, session }: { game: Game; session: GameSession }) {
   const laid = placed(history.present).length;
   const [single] = selection;
   const canSplit =
-    may.mayPlay && selection.length === 1 && (meldWith(history.present, single!)?.pieces.findIndex(({ id }) => id === single) ?? 0) > 0;
+    may.mayPlay &&
+    selection.length === 1 &&
+    (meldWith(history.present, single!)?.pieces.findIndex(({ id }) => id === single) ?? 0) > 0;
   const goesOut = judgment?.arrangement === history.present && judgment.answer.goesOut;
   return (
     <div class="actions turn-actions">
-      <button type="button" class="primary" disabled={!isReady || !may.mayPlay || laid === 0} onClick={() => session.play()}>
+      <button
+        type="button"
+        class="primary"
+        disabled={!isReady || !may.mayPlay || laid === 0}
+        onClick={() => session.play()}
+      >
         {t("play")}
       </button>
       {may.mustCall && goesOut && (
@@ -208,4 +226,3 @@ function HintMenu({ session, isReady }: { session: GameSession; isReady: boolean
     </span>
   );
 }
-

@@ -12,7 +12,13 @@ function Face({ tile }: { tile: Tile }) {
         <circle cx="12" cy="12" r="10" fill="none" stroke="currentColor" stroke-width="2" />
         <circle cx="8.5" cy="10" r="1.6" fill="currentColor" />
         <circle cx="15.5" cy="10" r="1.6" fill="currentColor" />
-        <path d="M7 14.5c2.5 3.6 7.5 3.6 10 0" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" />
+        <path
+          d="M7 14.5c2.5 3.6 7.5 3.6 10 0"
+          fill="none"
+          stroke="currentColor"
+          stroke-width="2"
+          stroke-linecap="round"
+        />
       </svg>
     );
   }
@@ -70,7 +76,15 @@ export function MovableTile({ piece, mark = "", isSelected, isTabStop, onSelect,
   );
 }
 
-export function StaticMeld({ tiles, isChanged = false, fresh = [] }: { tiles: readonly Tile[]; isChanged?: boolean; fresh?: readonly Tile[] }) {
+export function StaticMeld({
+  tiles,
+  isChanged = false,
+  fresh = [],
+}: {
+  tiles: readonly Tile[];
+  isChanged?: boolean;
+  fresh?: readonly Tile[];
+}) {
   const left = [...fresh];
   return (
     <div class={`meld static ${isChanged ? "changed" : ""}`} role="listitem">
@@ -84,7 +98,13 @@ export function StaticMeld({ tiles, isChanged = false, fresh = [] }: { tiles: re
 }
 
 /** A table that cannot be changed. `fresh` tiles are marked. */
-export function StaticTable({ melds, fresh = [] }: { melds: readonly { tiles: readonly Tile[]; isChanged?: boolean }[]; fresh?: readonly Tile[] }) {
+export function StaticTable({
+  melds,
+  fresh = [],
+}: {
+  melds: readonly { tiles: readonly Tile[]; isChanged?: boolean }[];
+  fresh?: readonly Tile[];
+}) {
   return (
     <div class="melds" role="list" aria-label={t("table")}>
       {melds.map(({ tiles, isChanged = false }, i) => (

@@ -94,7 +94,7 @@ export async function openWorld() {
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
   /** Opens a page as somebody else; any error in it fails the test that closes it. */
   const open = async (options = {}) => {
-    const context = await browser.newContext({ viewport: { width: 1120, height: 780 }, locale: "en-US", ...options });
+    const context = await browser.newContext({ viewport: { width: 1040, height: 720 }, locale: "en-US", ...options });
     await context.grantPermissions(["clipboard-read", "clipboard-write"]);
     const page = await context.newPage();
     pages.push(page);
@@ -102,7 +102,8 @@ export async function openWorld() {
     page.faults = [];
     page.on("pageerror", (error) => page.faults.push(error.stack ?? error.message));
     page.on("console", (message) => {
-      if (message.type() === "error" && !/Failed to load resource|ERR_/.test(message.text())) page.faults.push(message.text());
+      if (message.type() === "error" && !/Failed to load resource|ERR_/.test(message.text()))
+        page.faults.push(message.text());
     });
     await page.goto(cable.url);
     return page;
@@ -144,6 +145,20 @@ export async function inspect(page, name) {
   await page.screenshot({ path: join(PICTURES, `${name}.png`), animations: "disabled" });
 }
 
+/** Returns when the page first painted content, in milliseconds after the navigation began. */
+export function firstPaint(page) {
+  return page.evaluate(
+    () =>
+      new Promise((resolve) => {
+        const observer = new PerformanceObserver((list) => {
+          const paint = list.getEntriesByName("first-contentful-paint")[0];
+          if (paint !== undefined) resolve(paint.startTime);
+        });
+        observer.observe({ type: "paint", buffered: true });
+      }),
+  );
+}
+
 /** Creates a game. `options` are those of the contract by name; `bots` and `level` as in the form. */
 export async function createGame(page, { name = "Ann", bots = 1, level = "easy", checks = {}, options = {} } = {}) {
   await page.getByLabel("Your name").fill(name);
@@ -183,7 +198,10 @@ export async function myTurn(page) {
 export function tilesOf(page) {
   return page.evaluate(() => {
     const names = (root) => [...root.querySelectorAll("[data-piece]")].map((tile) => tile.dataset.tile);
-    return { rack: names(document.querySelector(".rack")), melds: [...document.querySelectorAll(".felt .meld")].map(names) };
+    return {
+      rack: names(document.querySelector(".rack")),
+      melds: [...document.querySelectorAll(".felt .meld")].map(names),
+    };
   });
 }
 
@@ -212,13 +230,19 @@ export async function layMeld(page, names) {
   await drag(page, rackTile(page, first), page.locator(".felt"), { x: 0.97, y: 0.95 });
   await page.locator(".felt .meld").nth(before).waitFor();
   for (const name of others) {
-    await drag(page, rackTile(page, name), page.locator(".felt .meld").nth(before).locator("[data-piece]").last(), { x: 0.95 });
+    await drag(page, rackTile(page, name), page.locator(".felt .meld").nth(before).locator("[data-piece]").last(), {
+      x: 0.95,
+    });
   }
 }
 
 /** Returns a meld of three or more tiles of a rack, without jokers; undefined if there is none. */
 export function findMeld(rack) {
-  const plain = [...new Set(rack.filter((name) => name !== "J"))].map((name) => ({ name, color: name[0], value: Number(name.slice(1)) }));
+  const plain = [...new Set(rack.filter((name) => name !== "J"))].map((name) => ({
+    name,
+    color: name[0],
+    value: Number(name.slice(1)),
+  }));
   for (const { color, value } of plain) {
     const run = [];
     for (let next = value; ; next++) {
@@ -244,7 +268,8 @@ export function findExtension(rack, melds) {
       const [color, value] = [name[0], Number(name.slice(1))];
       if (isRun && color === first.color && value === last.value + 1) return { name, meld, x: 0.95 };
       if (isRun && color === first.color && value === first.value - 1) return { name, meld, x: 0.02 };
-      if (!isRun && value === first.value && !tiles.some((tile) => tile.color === color)) return { name, meld, x: 0.95 };
+      if (!isRun && value === first.value && !tiles.some((tile) => tile.color === color))
+        return { name, meld, x: 0.95 };
     }
   }
   return undefined;

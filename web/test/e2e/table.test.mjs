@@ -4,6 +4,7 @@ import {
   button,
   createGame,
   drag,
+  firstPaint,
   findExtension,
   findMeld,
   inspect,
@@ -26,7 +27,7 @@ afterEach(() => world.clear());
 after(() => world?.close());
 
 /** Takes a turn by drags: lays a meld, adds tiles to melds, plays; or draws, or passes. */
-async function takeTurn(page) {
+async function takeTurn(page, onLegal = async () => {}) {
   let hasLaid = false;
   const hasMelded = await page.locator(".player.has-turn .badge.good").count();
   for (;;) {
@@ -36,29 +37,47 @@ async function takeTurn(page) {
     if (meld !== undefined) await layMeld(page, meld);
     else if (extension !== undefined) {
       const tiles = page.locator(".felt .meld").nth(extension.meld).locator("[data-piece]");
-      await drag(page, rackTile(page, extension.name), extension.x > 0.5 ? tiles.last() : tiles.first(), { x: extension.x });
+      await drag(page, rackTile(page, extension.name), extension.x > 0.5 ? tiles.last() : tiles.first(), {
+        x: extension.x,
+      });
     } else break;
     hasLaid = true;
   }
   if (hasLaid) {
     await page.locator(".turn-message.good").waitFor();
+    await onLegal();
     await button(page, "Play").click();
   } else {
     const draw = button(page, "Draw");
     await ((await draw.count()) ? draw : button(page, "Pass")).click();
   }
-  await page.waitForFunction(() => document.querySelector("section.result") || !document.querySelector(".turn-message.good"));
+  await page.waitForFunction(
+    () => document.querySelector("section.result") || !document.querySelector(".turn-message.good"),
+  );
 }
 
-test("a round is played to its end by drags and clicks against bots; the next follows, and a rematch", async () => {
+test("a round is played to its end by drags and clicks against bots; the next follows, and a rematch", async (context) => {
   const page = await world.open();
+  const paint = await firstPaint(page);
+  context.diagnostic(`first contentful paint after ${Math.round(paint)} ms`);
+  assert.ok(paint < 5_000, "the page appears soon");
+  await page.locator(".help", { hasText: "The standard game" }).waitFor();
   await inspect(page, "home");
-  await createGame(page, { level: "hard", options: { ...QUICK, deal_hand_size: 6, match_end: "FIXED_ROUNDS", match_rounds: 2, round_pause_seconds: 0 } });
+  await createGame(page, {
+    level: "hard",
+    options: { ...QUICK, deal_hand_size: 6, match_end: "FIXED_ROUNDS", match_rounds: 2, round_pause_seconds: 0 },
+  });
   await inspect(page, "lobby");
   await startGame(page);
+  let isPictured = false;
   for (let turn = 0; await myTurn(page); turn++) {
     assert.ok(turn < 150, "the round ends");
-    await takeTurn(page);
+    await takeTurn(page, async () => {
+      if ((await page.locator(".felt .meld").count()) < 7 || isPictured) return;
+      await button(page, "Sort by color").click();
+      await inspect(page, "table");
+      isPictured = true;
+    });
   }
   await page.getByText("Round 1 is over").first().waitFor();
   await inspect(page, "scores");
@@ -102,7 +121,10 @@ test("tiles are judged while they are dragged", async () => {
   await createGame(page, { options: QUICK });
   await startGame(page);
   await myTurn(page);
-  const [from, felt] = [await page.locator(".rack [data-piece]").first().boundingBox(), await page.locator(".felt").boundingBox()];
+  const [from, felt] = [
+    await page.locator(".rack [data-piece]").first().boundingBox(),
+    await page.locator(".felt").boundingBox(),
+  ];
   await page.mouse.move(from.x + 10, from.y + 10);
   await page.mouse.down();
   await page.mouse.move(felt.x + felt.width / 2, felt.y + felt.height / 2, { steps: 5 });
@@ -121,7 +143,10 @@ test("the keyboard picks up, moves and drops a tile, and sorts the rack", async 
   await myTurn(page);
   await button(page, "Sort by number").press("Enter");
   const values = (await tilesOf(page)).rack.filter((name) => name !== "J").map((name) => Number(name.slice(1)));
-  assert.deepEqual(values, [...values].sort((a, b) => a - b));
+  assert.deepEqual(
+    values,
+    [...values].sort((a, b) => a - b),
+  );
   await page.locator('.rack [data-piece][tabindex="0"]').focus();
   await page.keyboard.press("ArrowRight");
   const name = await page.evaluate(() => document.activeElement.dataset.tile);
@@ -165,7 +190,10 @@ test("a cut is shown and mended, and a reload keeps seat and draft", async () =>
   await page.waitForTimeout(500); // the draft that was laid last is saved
   await page.reload();
   await page.getByText("Your tiles lie as you left them.").waitFor();
-  assert.deepEqual((await tilesOf(page)).melds.map((meld) => meld.toSorted()), laid.map((meld) => meld.toSorted()));
+  assert.deepEqual(
+    (await tilesOf(page)).melds.map((meld) => meld.toSorted()),
+    laid.map((meld) => meld.toSorted()),
+  );
   await button(page, "Reset").click();
   await button(page, "Draw").click();
   await page.locator(".rack [data-piece]").nth(rack.length).waitFor();
@@ -265,6 +293,46 @@ test("with the River, a player lays one of two drawn tiles, and takes tiles from
   await leave(page);
 });
 
+test("the time of a turn is counted down, and a time-out puts the tiles back", async () => {
+  const page = await world.open();
+  await createGame(page, { options: { ...QUICK, turn_time_limit_seconds: 4, absent_after_timeouts: 0 } });
+  await startGame(page);
+  await myTurn(page);
+  const { rack } = await tilesOf(page);
+  await page.locator(".player.has-turn .clock", { hasText: /0:0[1-4]/ }).waitFor();
+  await layMeld(page, rack.filter((name) => name !== "J").slice(0, 1));
+  await page
+    .locator(".rack [data-piece]")
+    .nth(rack.length + 2)
+    .waitFor(); // three penalty tiles
+  await leave(page);
+});
+
+test("where plays are shown before they are judged, the other player objects", async () => {
+  const ann = await world.open();
+  await createGame(ann, { bots: 0, options: { ...QUICK, turn_invalid_submission: "PENALISE_ON_UNANIMOUS_CLAIM" } });
+  const ben = await world.open();
+  await ben.getByLabel("Your name").fill("Ben");
+  await ben.getByLabel("Code of the game").fill(await ann.locator("output.code").textContent());
+  await button(ben, "Join").click();
+  await ben.locator(".seats li", { hasText: "Ben" }).waitFor();
+  await startGame(ann);
+  await ben.locator(".rack [data-piece]").first().waitFor();
+  const isAnnsTurn = (await ann.locator(".turn-title", { hasText: "Your turn" }).count()) > 0;
+  const [mover, other] = isAnnsTurn ? [ann, ben] : [ben, ann];
+  const { rack } = await tilesOf(mover);
+  await layMeld(mover, rack.filter((name) => name !== "J").slice(0, 1));
+  await button(mover, "Play").click();
+  await other.getByText("has shown an illegal play").first().waitFor();
+  await inspect(other, "claim");
+  await button(other, "Object").click();
+  await mover
+    .locator(".rack [data-piece]")
+    .nth(rack.length + 2)
+    .waitFor();
+  await leave(ben, ann);
+});
+
 test("a finished game is replayed, explained and reviewed; its text is imported", async () => {
   const page = await world.open();
   await createGame(page, { level: "hard", options: QUICK });
@@ -273,7 +341,9 @@ test("a finished game is replayed, explained and reviewed; its text is imported"
     assert.ok(turn < 150, "the round ends");
     const draw = button(page, "Draw");
     await ((await draw.count()) && (await draw.isEnabled()) ? draw : button(page, "Pass")).click();
-    await page.waitForFunction(() => document.querySelector("section.result") || document.querySelector(".turn-actions .primary:disabled"));
+    await page.waitForFunction(
+      () => document.querySelector("section.result") || document.querySelector(".turn-actions .primary:disabled"),
+    );
     await page.waitForTimeout(60);
   }
   const download = page.waitForEvent("download");
@@ -298,6 +368,7 @@ test("a finished game is replayed, explained and reviewed; its text is imported"
   if (await next.isEnabled()) {
     await next.click();
     await page.locator(".beside .stepper").waitFor();
+    await page.locator(".beside").scrollIntoViewIfNeeded();
   }
   await inspect(page, "review");
   await page.goto(`${world.url}#/replay`);
@@ -320,7 +391,9 @@ test("the developer's drawer shows calls and updates without tokens", async () =
   await drawer.getByText("GameService.WatchGame").click();
   await drawer.getByText('"snapshot"').waitFor();
   await drawer.getByLabel("Filter").fill("");
-  const tokens = await page.evaluate(() => JSON.parse(sessionStorage.getItem("rummikub.seats")).map(({ token }) => token));
+  const tokens = await page.evaluate(() =>
+    JSON.parse(sessionStorage.getItem("rummikub.seats")).map(({ token }) => token),
+  );
   for (const head of await drawer.locator(".call-head").all()) {
     await head.click();
     const text = await drawer.textContent();
@@ -341,10 +414,14 @@ test("on a phone of 360 px a finger drags a tile, and nothing scrolls sideways",
     touch.send("Input.dispatchTouchEvent", { type, touchPoints: type === "touchEnd" ? [] : [{ x, y }] });
   const [x, y] = [from.x + from.width / 2, from.y + from.height / 2];
   await send("touchStart", x, y);
-  for (const part of [0.2, 0.5, 0.8, 1]) await send("touchMove", x + (to.x + to.width - 20 - x) * part, y + (to.y + to.height * 0.8 - y) * part);
+  for (const part of [0.2, 0.5, 0.8, 1])
+    await send("touchMove", x + (to.x + to.width - 20 - x) * part, y + (to.y + to.height * 0.8 - y) * part);
   await send("touchEnd");
   await page.locator(".felt .meld .tile.mine").waitFor();
   assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 360);
   await inspect(page, "phone");
+  await page.locator(".top select").selectOption("de");
+  await page.getByText("Du bist am Zug").first().waitFor();
+  assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 360);
   await leave(page);
 });

@@ -100,7 +100,10 @@ test("the rack sorts by color for runs and by number for groups, jokers last", (
 test("a new view of the game keeps the order of the rack and the ids of tiles and melds", () => {
   const start = sortRack(at("R5 R6 R7", "K9 B3 R2"), "value");
   const next = arrange(
-    { table: [{ tiles: tiles("B1 B2 B3") }, { tiles: tiles("R5 R6 R7") }].map((meld) => create(TableMeldSchema, meld)), rack: tiles("R2 B3 K9 O1") },
+    {
+      table: [{ tiles: tiles("B1 B2 B3") }, { tiles: tiles("R5 R6 R7") }].map((meld) => create(TableMeldSchema, meld)),
+      rack: tiles("R2 B3 K9 O1"),
+    },
     start,
   );
   assert.equal(rack(next), "R2 B3 K9 O1");
@@ -125,7 +128,11 @@ test("a pull from the River adds its oldest tile; the next pull replaces it", ()
   const first = pull(start, river, 0);
   assert.equal(first.riverIndex, 0);
   assert.equal(rack(first), "R5 R6 R7");
-  const laid = move(first, first.rack.map(({ id }) => id), { to: "new" });
+  const laid = move(
+    first,
+    first.rack.map(({ id }) => id),
+    { to: "new" },
+  );
   const second = pull(laid, river, 1);
   assert.equal(table(second), "[R5 R6]");
   assert.equal(rack(second), "K1");

@@ -55,7 +55,10 @@ test("drafts are saved one at a time, the newest one last; a failure does not st
 test("a tab's own seat comes before the browser's", () => {
   const memory = () => {
     const values = new Map<string, string>();
-    return { getItem: (key: string) => values.get(key) ?? null, setItem: (key: string, value: string) => void values.set(key, value) };
+    return {
+      getItem: (key: string) => values.get(key) ?? null,
+      setItem: (key: string, value: string) => void values.set(key, value),
+    };
   };
   const browser = memory();
   const [one, two] = [new Seats(memory(), browser), new Seats(memory(), browser)];

@@ -25,7 +25,13 @@ import { faceOf, pairs, tileOf, without } from "../../src/model/tiles.js";
 import { choices, turnToJudge } from "../../src/model/turn.js";
 
 test("every tile has the color and the value of its name", () => {
-  for (const [name, color, value] of [["R1", 1, 1], ["B13", 2, 13], ["O13", 4, 13], ["G1", 5, 1], ["P13", 6, 13]] as const) {
+  for (const [name, color, value] of [
+    ["R1", 1, 1],
+    ["B13", 2, 13],
+    ["O13", 4, 13],
+    ["G1", 5, 1],
+    ["P13", 6, 13],
+  ] as const) {
     assert.deepEqual(faceOf(tile(name)), { color, value });
     assert.equal(tileOf(color, value), tile(name));
   }
@@ -58,7 +64,11 @@ test("a violation marks its meld and the tiles at fault", () => {
   const other = create(ViolationSchema, { reason: ErrorReason.INITIAL_MELD_BELOW_THRESHOLD, subject: "table_after" });
   const marks = marksOf(laid, [violation, other]);
   assert.equal(marks.isLegal, false);
-  assert.deepEqual(marks.melds.get(meld!.id), { isLegal: false, violations: [violation], pieces: new Set([start.rack[0]!.id]) });
+  assert.deepEqual(marks.melds.get(meld!.id), {
+    isLegal: false,
+    violations: [violation],
+    pieces: new Set([start.rack[0]!.id]),
+  });
   assert.deepEqual(marks.table, [other]);
   assert.equal(marksOf(laid, [{ ...violation, subject: "play.table[0]" }]).melds.get(meld!.id)?.isLegal, false);
   assert.equal(marksOf(laid, []).melds.get(meld!.id)?.isLegal, true);
@@ -66,7 +76,14 @@ test("a violation marks its meld and the tiles at fault", () => {
 
 test("the choices follow the step of the turn, the pool and the River", () => {
   const game = (turn: { step: TurnStep; seat?: number; tilesDrawn?: Tile[] }, poolCount: number) =>
-    create(GameSchema, { state: GameState.PLAYING, seat: 1, poolCount, players: [{ seat: 1 }, { seat: 2 }], river: tiles("R1"), turn: { seat: 1, ...turn } });
+    create(GameSchema, {
+      state: GameState.PLAYING,
+      seat: 1,
+      poolCount,
+      players: [{ seat: 1 }, { seat: 2 }],
+      river: tiles("R1"),
+      turn: { seat: 1, ...turn },
+    });
   const open = choices(game({ step: TurnStep.OPEN }, 10));
   assert.deepEqual([open.mayPlay, open.mayDraw, open.mayPass, open.mayPull], [true, true, false, true]);
   const empty = choices(game({ step: TurnStep.OPEN }, 0));
