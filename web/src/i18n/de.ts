@@ -18,6 +18,7 @@ export const de: Readonly<Record<Key, string>> = {
   asRules: "wie in den Regeln",
   noLimit: "unbegrenzt",
   seconds: "{seconds} Sekunden",
+  secondsLeft: "Noch {seconds} Sekunden.",
   rounds: "Runden",
   withRiver: "Mit dem River spielen",
   withDrafts: "Alle sehen, wie Steine bewegt werden",

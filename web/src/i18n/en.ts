@@ -16,6 +16,7 @@ export const en = {
   asRules: "as in the rules",
   noLimit: "no limit",
   seconds: "{seconds} seconds",
+  secondsLeft: "{seconds} seconds left.",
   rounds: "Rounds",
   withRiver: "Play with the River",
   withDrafts: "All see the tiles move",

@@ -13,7 +13,11 @@ export function App() {
   const [route, setRoute] = useState<Route>(routeOf(location.hash));
   const [isDrawerOpen, setDrawerOpen] = useState(false);
   useEffect(() => {
-    const follow = () => setRoute(routeOf(location.hash));
+    const follow = () => {
+      setRoute(routeOf(location.hash));
+      // A screen reader goes on with the new page.
+      requestAnimationFrame(() => document.querySelector<HTMLElement>("main")?.focus());
+    };
     window.addEventListener("hashchange", follow);
     return () => window.removeEventListener("hashchange", follow);
   }, []);
@@ -64,7 +68,7 @@ function Page({ route }: { route: Route }) {
       return <ReplayPage key={route.gameId ?? ""} {...(route.gameId !== undefined && { gameId: route.gameId })} />;
     case "unknown":
       return (
-        <main class="page">
+        <main class="page" tabIndex={-1}>
           <h1>{t("notFound")}</h1>
           <a href="#/">{t("home")}</a>
         </main>

@@ -13,8 +13,18 @@ export function useSecondsUntil(time: Timestamp | undefined, clock: ServerClock)
   return time === undefined ? undefined : clock.secondsUntil(time, performance.now());
 }
 
-export function Countdown({ time, clock }: { time: Timestamp | undefined; clock: ServerClock }) {
+interface CountdownProps {
+  time: Timestamp | undefined;
+  clock: ServerClock;
+  /** Called when so many seconds are left. */
+  onSeconds?: (seconds: number) => void;
+}
+
+export function Countdown({ time, clock, onSeconds }: CountdownProps) {
   const seconds = useSecondsUntil(time, clock);
+  useEffect(() => {
+    if (seconds !== undefined) onSeconds?.(seconds);
+  }, [seconds]);
   if (seconds === undefined) return null;
   return (
     <span class={seconds <= 10 ? "clock urgent" : "clock"} role="timer" aria-live="off">

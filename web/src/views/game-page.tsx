@@ -30,7 +30,7 @@ export function GamePage({ gameId }: { gameId: string }) {
   }, [session]);
   const onSeat = () => setToken(seats.find(gameId)?.token);
   return (
-    <main class="game">
+    <main class="game" tabIndex={-1}>
       <Connection connection={connection} isShown={game !== undefined} />
       <div class="hidden" aria-live="polite" role="status" data-spoken>
         {spoken}

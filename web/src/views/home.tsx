@@ -28,7 +28,7 @@ export function Home() {
     }
   };
   return (
-    <main class="page home">
+    <main class="page home" tabIndex={-1}>
       <h1>{t("title")}</h1>
       <p class="tagline">{t("tagline")}</p>
       <p class="problem" role="alert">

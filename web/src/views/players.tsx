@@ -32,19 +32,29 @@ export function PlayerName({ player, isMe }: { player: Player; isMe: boolean }) 
   );
 }
 
-export function Players({ game, clock }: { game: Game; clock: ServerClock }) {
+/** When a screen reader is told how much time the player has left, in seconds. */
+const WARNINGS = [30, 10];
+
+interface PlayersProps {
+  game: Game;
+  clock: ServerClock;
+  /** Announces how many seconds the viewer's own turn has left. */
+  onWarning: (seconds: number) => void;
+}
+
+export function Players({ game, clock, onWarning }: PlayersProps) {
   const order = game.turnOrder.length > 0 ? game.turnOrder : game.players.map(({ seat }) => seat);
   const players = order.flatMap((seat) => game.players.filter((player) => player.seat === seat));
   return (
     <ul class="players">
       {players.map((player) => (
-        <PlayerCard key={player.seat} player={player} game={game} clock={clock} />
+        <PlayerCard key={player.seat} player={player} game={game} clock={clock} onWarning={onWarning} />
       ))}
     </ul>
   );
 }
 
-function PlayerCard({ player, game, clock }: { player: Player; game: Game; clock: ServerClock }) {
+function PlayerCard({ player, game, clock, onWarning }: PlayersProps & { player: Player }) {
   const hasTurn = game.turn?.seat === player.seat;
   const isMe = player.seat === game.seat;
   return (
@@ -69,7 +79,13 @@ function PlayerCard({ player, game, clock }: { player: Player; game: Game; clock
         {player.isAbsent && <span class="badge warn">{t("absent")}</span>}
         {player.resigned && <span class="badge warn">{t("resigned")}</span>}
         {player.wantsAbort && <span class="badge warn">{t("abortVotes")}</span>}
-        {hasTurn && <Countdown time={game.turn?.deadline} clock={clock} />}
+        {hasTurn && (
+          <Countdown
+            time={game.turn?.deadline}
+            clock={clock}
+            onSeconds={(seconds) => isMe && WARNINGS.includes(seconds) && onWarning(seconds)}
+          />
+        )}
       </span>
     </li>
   );

@@ -48,7 +48,7 @@ export function ReplayPage({ gameId }: { gameId?: string }) {
       );
   }, [gameId]);
   return (
-    <main class="page">
+    <main class="page" tabIndex={-1}>
       <h1>{t("replayOf")}</h1>
       <p class="problem" role="alert">
         {problem}

@@ -40,7 +40,7 @@ export function TableView({ game, session }: { game: Game; session: GameSession 
         <span class="badge">{t("round", { round: game.round })}</span>
         <Menu game={game} session={session} />
       </div>
-      <Players game={game} clock={session.clock} />
+      <Players game={game} clock={session.clock} onWarning={(seconds) => session.say(t("secondsLeft", { seconds }))} />
       {may.mayReturn && (
         <p class="banner">
           {t("youAreAbsent")}{" "}

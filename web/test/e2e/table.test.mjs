@@ -19,6 +19,8 @@ import {
 } from "./support.mjs";
 
 const QUICK = { deal_hand_size: 7, initial_meld_threshold: 0, turn_time_limit_seconds: 0 };
+/** Nobody can make the initial meld: the table stays empty. */
+const CALM = { ...QUICK, initial_meld_threshold: 200 };
 let world;
 before(async () => {
   world = await openWorld();
@@ -95,7 +97,7 @@ test("a round is played to its end by drags and clicks against bots; the next fo
 
 test("an illegal play is explained at its tiles, and undone", async () => {
   const page = await world.open();
-  await createGame(page, { options: { initial_meld_threshold: 30 } });
+  await createGame(page, { options: CALM });
   await startGame(page);
   await myTurn(page);
   const { rack } = await tilesOf(page);
@@ -118,7 +120,7 @@ test("an illegal play is explained at its tiles, and undone", async () => {
 
 test("tiles are judged while they are dragged", async () => {
   const page = await world.open();
-  await createGame(page, { options: QUICK });
+  await createGame(page, { options: CALM });
   await startGame(page);
   await myTurn(page);
   const [from, felt] = [
@@ -138,7 +140,7 @@ test("tiles are judged while they are dragged", async () => {
 
 test("the keyboard picks up, moves and drops a tile, and sorts the rack", async () => {
   const page = await world.open();
-  await createGame(page, { options: QUICK });
+  await createGame(page, { options: CALM });
   await startGame(page);
   await myTurn(page);
   await button(page, "Sort by number").press("Enter");
@@ -173,7 +175,7 @@ test("the keyboard picks up, moves and drops a tile, and sorts the rack", async 
 
 test("a cut is shown and mended, and a reload keeps seat and draft", async () => {
   const page = await world.open();
-  await createGame(page, { options: QUICK });
+  await createGame(page, { options: CALM });
   await startGame(page);
   await myTurn(page);
   const { rack } = await tilesOf(page);
@@ -202,7 +204,7 @@ test("a cut is shown and mended, and a reload keeps seat and draft", async () =>
 
 test("two people play in one game: join by code, ready, live drafts; a third one watches", async () => {
   const ann = await world.open();
-  await createGame(ann, { bots: 0, options: QUICK });
+  await createGame(ann, { bots: 0, options: CALM });
   const code = await ann.locator("output.code").textContent();
   const ben = await world.open({ locale: "de-DE" });
   await ben.getByLabel("Dein Name").fill("Ben");
@@ -274,7 +276,7 @@ test("hints: whether, which tiles, and a best turn step by step that is laid and
 
 test("with the River, a player lays one of two drawn tiles, and takes tiles from it", async () => {
   const page = await world.open();
-  await createGame(page, { checks: { "Play with the River": true }, options: QUICK });
+  await createGame(page, { checks: { "Play with the River": true }, options: CALM });
   await startGame(page);
   await myTurn(page);
   if ((await page.locator("[data-river]").count()) === 0) {
@@ -295,7 +297,7 @@ test("with the River, a player lays one of two drawn tiles, and takes tiles from
 
 test("the time of a turn is counted down, and a time-out puts the tiles back", async () => {
   const page = await world.open();
-  await createGame(page, { options: { ...QUICK, turn_time_limit_seconds: 4, absent_after_timeouts: 0 } });
+  await createGame(page, { options: { ...CALM, turn_time_limit_seconds: 4, absent_after_timeouts: 0 } });
   await startGame(page);
   await myTurn(page);
   const { rack } = await tilesOf(page);
@@ -310,7 +312,7 @@ test("the time of a turn is counted down, and a time-out puts the tiles back", a
 
 test("where plays are shown before they are judged, the other player objects", async () => {
   const ann = await world.open();
-  await createGame(ann, { bots: 0, options: { ...QUICK, turn_invalid_submission: "PENALISE_ON_UNANIMOUS_CLAIM" } });
+  await createGame(ann, { bots: 0, options: { ...CALM, turn_invalid_submission: "PENALISE_ON_UNANIMOUS_CLAIM" } });
   const ben = await world.open();
   await ben.getByLabel("Your name").fill("Ben");
   await ben.getByLabel("Code of the game").fill(await ann.locator("output.code").textContent());
@@ -380,7 +382,7 @@ test("a finished game is replayed, explained and reviewed; its text is imported"
 
 test("the developer's drawer shows calls and updates without tokens", async () => {
   const page = await world.open();
-  await createGame(page, { options: QUICK });
+  await createGame(page, { options: CALM });
   await page.getByRole("button", { name: "Developer" }).click();
   const drawer = page.locator("#drawer");
   await drawer.getByText("GameService.CreateGame").click();
