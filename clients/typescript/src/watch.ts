@@ -32,6 +32,8 @@ export interface WatchOptions {
   backoffMs?: readonly [number, number];
   /** Whether the watch pauses while the page is hidden. A page that becomes visible reconnects at once in any case. */
   pauseWhenHidden?: boolean;
+  /** Called when the stream is open, and when it is lost and the watch tries to reconnect. */
+  onConnection?: (isOpen: boolean) => void;
 }
 
 const START: Position = { revision: 0, etag: "" };
@@ -97,6 +99,12 @@ export class Watch implements AsyncIterable<Update> {
     const unfollow = this.#followVisibility();
     let failures = 0;
     let downSince: number | undefined;
+    let isOpen: boolean | undefined;
+    const report = (nowOpen: boolean) => {
+      if (nowOpen === isOpen) return;
+      isOpen = nowOpen;
+      this.#options.onConnection?.(nowOpen);
+    };
     try {
       while (!this.#stopped.signal.aborted) {
         if (this.#isPaused) {
@@ -110,8 +118,10 @@ export class Watch implements AsyncIterable<Update> {
           const closingMs = yield* this.#attempt(wake, () => {
             failures = 0;
             downSince = undefined;
+            report(true);
           });
           if (closingMs === undefined) return;
+          report(false);
           delayMs = closingMs;
         } catch (reason) {
           if (this.#stopped.signal.aborted) return;
@@ -123,6 +133,7 @@ export class Watch implements AsyncIterable<Update> {
           }
           downSince ??= Date.now();
           if (!isTransient(error) || Date.now() - downSince >= patienceMs) throw error;
+          report(false);
           failures += 1;
           delayMs = backoffMs(failures, firstMs, longestMs);
         }

@@ -1,4 +1,4 @@
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { createGrpcWebTransport } from "@connectrpc/connect-web";
 import { Rummikub, type RummikubOptions, targetUrl } from "./client.js";
 
@@ -10,6 +10,8 @@ export interface ConnectOptions extends Omit<RummikubOptions, "target"> {
   tls?: boolean;
   /** Replaces the global `fetch`; React Native needs one that streams responses. */
   fetch?: typeof globalThis.fetch;
+  /** See and change every attempt of a call, for example to log it. The token is among its headers. */
+  interceptors?: Interceptor[];
 }
 
 /**
@@ -18,10 +20,11 @@ export interface ConnectOptions extends Omit<RummikubOptions, "target"> {
  */
 export function connect(
   target: string = globalThis.location?.origin ?? "127.0.0.1:8080",
-  { tls = false, fetch, ...options }: ConnectOptions = {},
+  { tls = false, fetch, interceptors = [], ...options }: ConnectOptions = {},
 ): Rummikub {
   const transport = createGrpcWebTransport({
     baseUrl: targetUrl(target, tls),
+    interceptors,
     fetch: reporting(fetch ?? ((input, init) => globalThis.fetch(input, init))),
   });
   return Rummikub.over(transport, { ...options, target });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { test } from "node:test";
-import { Code, ConnectError, createRouterTransport, type ServiceImpl } from "@connectrpc/connect";
+import { Code, ConnectError, createRouterTransport, type Interceptor, type ServiceImpl } from "@connectrpc/connect";
 import {
   AnalysisService,
   connect,
@@ -216,3 +216,16 @@ function freePort(): Promise<number> {
     });
   });
 }
+
+test("an interceptor of the web transport sees each call with its token", async () => {
+  const seen: string[] = [];
+  const interceptors: Interceptor[] = [
+    (next) => async (call) => {
+      seen.push(`${call.method.name} ${call.header.get("authorization")}`);
+      return next(call);
+    },
+  ];
+  const service = connectWeb("127.0.0.1:1", { startMs: 0, interceptors }).seated("secret");
+  await assert.rejects(service.games.getGame({ gameId: "g" }));
+  assert.deepEqual(seen, ["GetGame Bearer secret"]);
+});

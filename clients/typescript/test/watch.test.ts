@@ -85,6 +85,19 @@ test("a watch that is cut resumes with revision and etag; heartbeats are not pas
   assert.deepEqual(resumed(requests), ["0", "4e4", "4e4", "5e5"]);
 });
 
+test("a watch reports when its stream is lost and when it is open again", async () => {
+  const { service } = serving(
+    sends(snapshot(3), heartbeat, lost()),
+    sends(lost()),
+    sends(change(4), lost()),
+    sends(change(5)),
+  );
+  const seen: (string | boolean)[] = [];
+  const options = { ...FAST, onConnection: (isOpen: boolean) => seen.push(isOpen) };
+  await collect(service.watch("g", options), (update) => seen.push(update));
+  assert.deepEqual(seen, [true, "snapshot 3", false, true, "change 4", false, true, "change 5"]);
+});
+
 test("a watch starts over when the history is lost", async () => {
   for (const [code, reason] of [
     [Code.OutOfRange, ErrorReason.HISTORY_UNAVAILABLE],

@@ -1,0 +1,63 @@
+/**
+ * Builds the page into dist: index.html, app.js, app.css. With --tests, builds the unit tests into build/test.
+ * The TypeScript client is compiled from its source beside this folder, with the packages that are installed here.
+ */
+import { cp, readdir, readFile, rm } from "node:fs/promises";
+import { gzipSync } from "node:zlib";
+import { build } from "esbuild";
+
+const LIMIT = 120 * 1024;
+
+const client = {
+  name: "client",
+  setup({ onResolve, resolve }) {
+    const resolveDir = import.meta.dirname;
+    onResolve({ filter: /^rummikub-client$/ }, () =>
+      resolve("../clients/typescript/src/web.ts", { resolveDir, kind: "import-statement" }),
+    );
+    onResolve({ filter: /^@(bufbuild|connectrpc)\// }, ({ path, kind, pluginData }) =>
+      pluginData === client ? undefined : resolve(path, { resolveDir, kind, pluginData: client }),
+    );
+  },
+};
+
+const common = {
+  absWorkingDir: import.meta.dirname,
+  bundle: true,
+  format: "esm",
+  target: "es2022",
+  jsx: "automatic",
+  jsxImportSource: "preact",
+  plugins: [client],
+  // Without the paths of tsconfig.json, which are for the type check: esbuild would ignore the exports of packages.
+  tsconfigRaw: {},
+  logLevel: "warning",
+};
+
+if (process.argv.includes("--tests")) {
+  await rm("build/test", { recursive: true, force: true });
+  const tests = (await readdir("test/unit")).filter((name) => name.endsWith(".test.ts"));
+  await build({
+    ...common,
+    entryPoints: tests.map((name) => `test/unit/${name}`),
+    outdir: "build/test",
+    platform: "node",
+    sourcemap: "inline",
+  });
+} else {
+  await rm("dist", { recursive: true, force: true });
+  await build({
+    ...common,
+    entryPoints: { app: "src/main.tsx" },
+    outdir: "dist",
+    minify: !process.argv.includes("--readable"),
+    charset: "utf8",
+  });
+  await cp("index.html", "dist/index.html");
+  const sizes = await Promise.all(
+    ["index.html", "app.js", "app.css"].map(async (name) => gzipSync(await readFile(`dist/${name}`)).length),
+  );
+  const total = sizes.reduce((sum, size) => sum + size, 0);
+  console.log(`dist: ${(total / 1024).toFixed(1)} KB gzipped`);
+  if (total > LIMIT) throw new Error(`the page has ${total} bytes gzipped; at most ${LIMIT} are allowed`);
+}

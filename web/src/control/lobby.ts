@@ -1,0 +1,105 @@
+/** Creating, joining and listing games: what the home page does with the service. */
+import {
+  BotLevel,
+  DraftVisibility,
+  type Game,
+  GameState,
+  type GameSummary,
+  MatchEnd,
+  type NamedRuleset,
+  type Preset,
+  type Ruleset,
+  TurnDraw,
+  Visibility,
+} from "rummikub-client";
+import { service } from "../api/connection.js";
+import { Seats } from "../api/seats.js";
+
+export const seats = new Seats(sessionStorage, localStorage);
+
+/** What a player chooses for a new game. */
+export interface NewGame {
+  readonly name: string;
+  readonly preset: Preset;
+  readonly bots: number;
+  readonly level: BotLevel;
+  /** Seconds for a turn; undefined as in the preset. */
+  readonly turnSeconds: number | undefined;
+  readonly rounds: number;
+  readonly hasRiver: boolean;
+  readonly showsDrafts: boolean;
+  readonly isPublic: boolean;
+  /** Further options by their names in the contract, such as `dealHandSize`. */
+  readonly options: Readonly<Record<string, number | boolean>>;
+}
+
+/** Returns the ruleset of a new game: the preset and the options that differ from it. */
+export function rulesetOf(
+  wanted: Omit<NewGame, "name" | "bots" | "level" | "isPublic">,
+): Partial<Ruleset> & { preset: Preset } {
+  return {
+    preset: wanted.preset,
+    ...(wanted.turnSeconds !== undefined && { turnTimeLimitSeconds: wanted.turnSeconds }),
+    ...(wanted.rounds > 1 && { matchEnd: MatchEnd.FIXED_ROUNDS, matchRounds: wanted.rounds }),
+    ...(wanted.hasRiver && { turnDraw: TurnDraw.TWO_RIVER }),
+    ...(wanted.showsDrafts && { draftVisibility: DraftVisibility.EVERYONE }),
+    ...wanted.options,
+  };
+}
+
+/**
+ * Creates a game, takes a seat as its host and adds the bots. The host token takes the seat, and then the seat's token
+ * has the host's rights too. Returns the game's id.
+ */
+export async function createGame(wanted: NewGame): Promise<string> {
+  const { $typeName: _, ...ruleset } = rulesetOf(wanted) as Partial<Ruleset>;
+  const visibility = wanted.isPublic ? Visibility.PUBLIC : Visibility.UNLISTED;
+  const { game, hostToken } = await service.games.createGame({ ruleset, visibility });
+  const gameId = game!.gameId;
+  seats.keep({ gameId, token: hostToken, seat: 0, name: wanted.name, time: Date.now() });
+  await joinGame({ case: "gameId", value: gameId }, wanted.name);
+  const host = service.seated(seats.find(gameId)!.token);
+  for (let bot = 0; bot < wanted.bots; bot++) await host.games.addBot({ gameId, level: wanted.level });
+  return gameId;
+}
+
+/** Takes a seat in the lobby by the game's id or its code, and stores its token. Returns the game's id. */
+export async function joinGame(
+  game: { case: "gameId" | "joinCode"; value: string },
+  name: string,
+  seat = 0,
+): Promise<string> {
+  const host = game.case === "gameId" ? seats.find(game.value) : undefined;
+  const caller = host?.seat === 0 ? service.seated(host.token) : service;
+  const joined = await caller.games.joinGame({ game, name, seat });
+  return keep(joined, name);
+}
+
+/** Takes a seat in any public game with these rules, or in a new one. Returns the game's id. */
+export async function joinAnyGame(wanted: NewGame): Promise<string> {
+  const { $typeName: _, ...ruleset } = rulesetOf(wanted) as Partial<Ruleset>;
+  return keep(await service.games.joinOrCreateGame({ ruleset, name: wanted.name }), wanted.name);
+}
+
+function keep(
+  { game, seat, seatToken: token }: { game?: Game | undefined; seat: number; seatToken: string },
+  name: string,
+): string {
+  const { gameId } = game!;
+  seats.keep({ gameId, token, seat, name, time: Date.now() });
+  return gameId;
+}
+
+/** The players of a rematch have the seats and tokens of the game before. */
+export function keepForRematch(gameId: string, rematchId: string): void {
+  const seat = seats.find(gameId);
+  if (seat !== undefined) seats.keep({ ...seat, gameId: rematchId, time: Date.now() });
+}
+
+export async function listRulesets(): Promise<NamedRuleset[]> {
+  return (await service.validation.listRulesets({})).rulesets;
+}
+
+export async function listGames(state: GameState): Promise<GameSummary[]> {
+  return (await service.games.listGames({ state, pageSize: 20 })).games;
+}

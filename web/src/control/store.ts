@@ -1,0 +1,42 @@
+/** A value that views follow. */
+import { useEffect, useState } from "preact/hooks";
+
+export class Store<T extends object> {
+  #value: T;
+  readonly #listeners = new Set<() => void>();
+
+  constructor(value: T) {
+    this.#value = value;
+  }
+
+  get value(): T {
+    return this.#value;
+  }
+
+  set(patch: Partial<T>): void {
+    this.#value = { ...this.#value, ...patch };
+    for (const listener of [...this.#listeners]) listener();
+  }
+
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+}
+
+/** Renders again when what the component reads from a source changes. */
+export function useFollowed<T>(subscribe: (listener: () => void) => () => void, read: () => T): T {
+  const [value, setValue] = useState(read);
+  useEffect(() => {
+    const follow = () => setValue(read);
+    follow();
+    return subscribe(follow);
+  }, [subscribe]);
+  return value;
+}
+
+export function useStore<T extends object>(store: Store<T>): T {
+  const [, setTick] = useState(0);
+  useEffect(() => store.subscribe(() => setTick((tick) => tick + 1)), [store]);
+  return store.value;
+}

@@ -1,0 +1,102 @@
+/** Texts for players: the page's own, and the service's message catalog, which the build takes from docs/messages. */
+import {
+  ErrorReason,
+  refusal,
+  StepKind,
+  type SuggestedStep,
+  type Tile,
+  TileColor,
+  type Violation,
+} from "rummikub-client";
+import deMessages from "../../../docs/messages/de.json";
+import enMessages from "../../../docs/messages/en.json";
+import { Store } from "../control/store.js";
+import { faceOf } from "../model/tiles.js";
+import { de } from "./de.js";
+import { en, type Key } from "./en.js";
+
+export type { Key };
+
+export interface Catalog {
+  readonly colors: Readonly<Record<string, { readonly name: string; readonly symbol: string }>>;
+  readonly reasons: Readonly<Record<string, string>>;
+}
+
+export const LANGUAGES = {
+  en: { name: "English", texts: en, catalog: enMessages as Catalog },
+  de: { name: "Deutsch", texts: de, catalog: deMessages as Catalog },
+} as const;
+
+export type Language = keyof typeof LANGUAGES;
+
+export const language = new Store<{ code: Language }>({ code: "en" });
+
+/** Returns the language to begin with: the one chosen before, else the browser's, else English. */
+export function preferredLanguage(chosen: string | null, browser: readonly string[]): Language {
+  const codes = [chosen ?? "", ...browser].map((tag) => tag.split("-")[0]!);
+  return codes.find((code): code is Language => code in LANGUAGES) ?? "en";
+}
+
+/** Replaces keys in braces by values. */
+export function fill(text: string, values: Readonly<Record<string, string | number>>): string {
+  return text.replace(/\{(\w+)\}/g, (all, key: string) => String(values[key] ?? all));
+}
+
+export function t(key: Key, values: Readonly<Record<string, string | number>> = {}): string {
+  return fill(LANGUAGES[language.value.code].texts[key], values);
+}
+
+export function colorOf(color: TileColor): { name: string; symbol: string } {
+  return LANGUAGES[language.value.code].catalog.colors[TileColor[color] ?? ""] ?? { name: "?", symbol: "?" };
+}
+
+/** Returns a tile's name, such as "red 7". */
+export function tileText(tile: Tile): string {
+  const face = faceOf(tile);
+  if (face === undefined) return t("joker");
+  return t("tileName", { color: colorOf(face.color).name, value: face.value });
+}
+
+export function tilesList(tiles: readonly Tile[]): string {
+  return tiles.map(tileText).join(", ");
+}
+
+const STEP_TEXTS: { readonly [kind in StepKind]?: Key } = {
+  [StepKind.PULL]: "stepPull",
+  [StepKind.SPLIT]: "stepSplit",
+  [StepKind.SUBSTITUTE]: "stepSubstitute",
+  [StepKind.ARRANGE]: "stepArrange",
+  [StepKind.TAKE]: "stepTake",
+  [StepKind.JOIN]: "stepJoin",
+  [StepKind.PLACE]: "stepPlace",
+  [StepKind.EXTEND]: "stepExtend",
+  [StepKind.LAY_JOKERS]: "stepJokers",
+};
+
+/** Returns a step of a suggested or explained turn in words. */
+export function stepText({ kind, text, tiles, laid, parts }: SuggestedStep): string {
+  const key = STEP_TEXTS[kind];
+  if (key === undefined) return text;
+  return t(key, {
+    tiles: tilesList(tiles),
+    laid: tilesList(laid?.tiles ?? []),
+    parts: parts.map((part) => `[${tilesList(part.laid?.tiles ?? [])}]`).join(t("and")),
+  });
+}
+
+/** Returns the service's text for a reason. A reason of a newer service has none. */
+function reasonText(reason: ErrorReason, values: Readonly<Record<string, string | number>>): string | undefined {
+  const text = LANGUAGES[language.value.code].catalog.reasons[ErrorReason[reason] ?? ""];
+  return text === undefined ? undefined : fill(text, values);
+}
+
+export function violationText(violation: Violation): string {
+  return reasonText(violation.reason, violation.metadata) ?? violation.text;
+}
+
+/** Returns why a call failed, for a player. */
+export function errorText(error: unknown): string {
+  const refused = refusal(error);
+  if (refused === undefined) return t("noConnection");
+  return reasonText(refused.reason, refused.metadata) ?? refused.name;
+}

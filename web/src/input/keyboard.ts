@@ -1,0 +1,123 @@
+/**
+ * Moves tiles by keys. Arrows move the focus; Space selects; Enter picks up the selected or the focused tiles,
+ * Shift+Enter the whole meld. While tiles are carried, arrows choose the place, Enter drops, Escape puts back.
+ */
+import type { GameSession } from "../control/game-session.js";
+import { t, tilesList, tileText } from "../i18n/index.js";
+import { type Arrangement, meldWith, pieceOf, type Target } from "../model/arrangement.js";
+import { nextPlace, places } from "./places.js";
+
+type Direction = "left" | "right" | "up" | "down";
+
+const ARROWS: Readonly<Record<string, Direction>> = {
+  ArrowLeft: "left",
+  ArrowRight: "right",
+  ArrowUp: "up",
+  ArrowDown: "down",
+};
+
+/** Handles a key on the table or the rack. */
+export function onTableKey(event: KeyboardEvent, root: HTMLElement, session: GameSession): void {
+  if (event.ctrlKey || event.metaKey) return;
+  const { carried, selection } = session.state.value;
+  const direction = ARROWS[event.key];
+  const focused = (event.target as Element).closest<HTMLElement>("[data-piece]");
+  if (carried !== undefined) {
+    if (direction !== undefined) carryOn(session, direction);
+    else if (event.key === "Enter" || event.key === " ") dropThere(session, root);
+    else if (event.key === "Escape") letGo(session, root, carried.ids[0]);
+    else return;
+    event.preventDefault();
+  } else if (focused !== null && direction !== undefined) {
+    focusNext(root, focused, direction);
+    event.preventDefault();
+  } else if (focused !== null && event.key === "Enter") {
+    pickUp(session, Number(focused.dataset.piece), event.shiftKey);
+    event.preventDefault();
+  } else if (event.key === "Escape" && selection.length > 0) {
+    session.clearSelection();
+  }
+}
+
+/** Handles the keys of undo and redo, wherever the focus is. */
+export function onShortcut(event: KeyboardEvent, session: GameSession): void {
+  const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement;
+  if (!(event.ctrlKey || event.metaKey) || isTyping) return;
+  const key = event.key.toLowerCase();
+  if (key === "z" && !event.shiftKey) session.undo();
+  else if (key === "y" || key === "z") session.redo();
+  else return;
+  event.preventDefault();
+}
+
+function pickUp(session: GameSession, focused: number, isWholeMeld: boolean): void {
+  const { selection } = session.state.value;
+  const { arrangement } = session;
+  const meld = isWholeMeld ? meldWith(arrangement, focused)?.pieces.map(({ id }) => id) : undefined;
+  const ids = meld ?? (selection.includes(focused) ? selection : [focused]);
+  if (!session.mayArrange && ids.some((id) => pieceOf(arrangement, id)?.origin === "table")) return;
+  const all = placesFor(session, ids);
+  const start = all.find(({ to }) => to === "new") ?? all[0];
+  session.carry(ids, start);
+  const tiles = tilesList(ids.flatMap((id) => pieceOf(arrangement, id)?.tile ?? []));
+  session.say(`${t("carry", { tiles })} ${placeText(arrangement, start)}`);
+}
+
+function placesFor(session: GameSession, ids: readonly number[]): Target[] {
+  const { arrangement } = session;
+  const isOfTable = ids.some((id) => pieceOf(arrangement, id)?.origin === "table");
+  return places(arrangement).filter(({ to }) => (to === "rack" ? !isOfTable : session.mayArrange));
+}
+
+function carryOn(session: GameSession, direction: Direction): void {
+  const { carried } = session.state.value;
+  if (carried === undefined) return;
+  const by = direction === "left" || direction === "up" ? -1 : 1;
+  const isContainer = direction === "up" || direction === "down";
+  const target = nextPlace(placesFor(session, carried.ids), carried.target, by, isContainer);
+  session.carry(carried.ids, target);
+  session.say(placeText(session.arrangement, target));
+}
+
+function dropThere(session: GameSession, root: HTMLElement): void {
+  const [id] = session.state.value.carried?.ids ?? [];
+  session.drop();
+  session.say(t("dropped"));
+  focusPiece(root, id);
+}
+
+function letGo(session: GameSession, root: HTMLElement, id: number | undefined): void {
+  session.putBack();
+  session.say(t("putBack"));
+  focusPiece(root, id);
+}
+
+/** Focuses a tile after the next rendering, because a tile that moves to another meld is a new element. */
+function focusPiece(root: HTMLElement, id: number | undefined): void {
+  requestAnimationFrame(() => root.querySelector<HTMLElement>(`[data-piece="${id}"]`)?.focus());
+}
+
+/** Returns a place in words. */
+export function placeText(arrangement: Arrangement, target: Target | undefined): string {
+  if (target === undefined) return "";
+  if (target.to === "new") return t("placeNew");
+  if (target.to === "rack") return t("placeRack");
+  const number = arrangement.melds.findIndex(({ id }) => id === target.meld) + 1;
+  const before = arrangement.melds[number - 1]?.pieces[target.index - 1];
+  return before === undefined ? t("placeStart", { number }) : t("placeAfter", { number, tile: tileText(before.tile) });
+}
+
+/** Focuses the next tile to the left or right in reading order, or the nearest one above or below. */
+function focusNext(root: HTMLElement, from: HTMLElement, direction: Direction): void {
+  const tiles = [...root.querySelectorAll<HTMLElement>("[data-piece]")];
+  if (direction === "left" || direction === "right") {
+    tiles[tiles.indexOf(from) + (direction === "left" ? -1 : 1)]?.focus();
+    return;
+  }
+  const box = from.getBoundingClientRect();
+  const isBeyond = (other: DOMRect) => (direction === "up" ? other.bottom <= box.top + 2 : other.top >= box.bottom - 2);
+  const distance = (other: DOMRect) => Math.abs(other.top - box.top) * 3 + Math.abs(other.left - box.left);
+  const beyond = tiles.map((tile) => ({ tile, box: tile.getBoundingClientRect() })).filter(({ box }) => isBeyond(box));
+  beyond.sort((a, b) => distance(a.box) - distance(b.box));
+  beyond[0]?.tile.focus();
+}

@@ -1,0 +1,116 @@
+/** Drags tiles and whole melds with a mouse, a pen or a finger. A press without movement stays a click. */
+import type { GameSession } from "../control/game-session.js";
+import { targetAt } from "./places.js";
+
+const THRESHOLD = 6;
+
+/** Makes the tiles inside an element movable. Returns a function that ends it. */
+export function followPointer(root: HTMLElement, session: GameSession): () => void {
+  let drag: Drag | undefined;
+  let press: { id: number; x: number; y: number; ids: number[]; source: HTMLElement } | undefined;
+  let suppressClick = false;
+
+  const onDown = (event: PointerEvent) => {
+    suppressClick = false;
+    if (event.button !== 0 || drag !== undefined) return;
+    const source = (event.target as Element).closest<HTMLElement>("[data-piece],[data-grip]");
+    if (source === null) return;
+    const ids = movedBy(source, session);
+    if (ids.length > 0) press = { id: event.pointerId, x: event.clientX, y: event.clientY, ids, source };
+  };
+  const onMove = (event: PointerEvent) => {
+    if (press?.id === event.pointerId && Math.hypot(event.clientX - press.x, event.clientY - press.y) > THRESHOLD) {
+      drag = new Drag(press.ids, press.source, press.x, press.y);
+      document.body.classList.add("is-dragging");
+      press = undefined;
+    }
+    if (drag === undefined) return;
+    event.preventDefault();
+    drag.moveTo(event.clientX, event.clientY);
+    session.carry(drag.ids, targetAt(event.clientX, event.clientY));
+  };
+  const onUp = (event: PointerEvent) => {
+    press = undefined;
+    if (drag === undefined) return;
+    end();
+    suppressClick = true;
+    if (event.type === "pointerup") session.drop();
+    else session.putBack();
+  };
+  const onClick = (event: MouseEvent) => {
+    if (!suppressClick) return;
+    suppressClick = false;
+    event.stopPropagation();
+    event.preventDefault();
+  };
+  const onKey = (event: KeyboardEvent) => {
+    if (event.key !== "Escape" || drag === undefined) return;
+    end();
+    session.putBack();
+  };
+  const end = () => {
+    drag?.end();
+    drag = undefined;
+    document.body.classList.remove("is-dragging");
+  };
+
+  root.addEventListener("pointerdown", onDown);
+  window.addEventListener("pointermove", onMove);
+  window.addEventListener("pointerup", onUp);
+  window.addEventListener("pointercancel", onUp);
+  window.addEventListener("click", onClick, true);
+  window.addEventListener("keydown", onKey);
+  return () => {
+    end();
+    root.removeEventListener("pointerdown", onDown);
+    window.removeEventListener("pointermove", onMove);
+    window.removeEventListener("pointerup", onUp);
+    window.removeEventListener("pointercancel", onUp);
+    window.removeEventListener("click", onClick, true);
+    window.removeEventListener("keydown", onKey);
+  };
+}
+
+/** Returns the pieces that a press on an element moves: a whole meld, the selection, or one tile. */
+function movedBy(source: HTMLElement, session: GameSession): number[] {
+  const { arrangement } = session;
+  if (source.dataset.grip !== undefined) {
+    const meld = arrangement.melds.find(({ id }) => id === Number(source.dataset.grip));
+    return meld?.pieces.map((piece) => piece.id) ?? [];
+  }
+  const id = Number(source.dataset.piece);
+  const isMovable = session.mayArrange || arrangement.rack.some((piece) => piece.id === id);
+  if (!isMovable) return [];
+  const { selection } = session.state.value;
+  return selection.includes(id) ? [...selection] : [id];
+}
+
+/** The tiles under the pointer: copies of those that are moved. */
+class Drag {
+  readonly ids: readonly number[];
+  readonly #ghost = document.createElement("div");
+
+  constructor(ids: readonly number[], source: HTMLElement, x: number, y: number) {
+    this.ids = ids;
+    this.#ghost.className = "ghost";
+    this.#ghost.setAttribute("aria-hidden", "true");
+    for (const id of ids) {
+      const tile = document.querySelector(`[data-piece="${id}"]`)?.cloneNode(true) as HTMLElement | undefined;
+      tile?.removeAttribute("data-piece");
+      if (tile !== undefined) this.#ghost.append(tile);
+    }
+    document.body.append(this.#ghost);
+    // A finger hides what is under it, so the tiles hang above it.
+    const isTouch = matchMedia("(pointer: coarse)").matches;
+    this.#ghost.classList.toggle("above", isTouch && source.dataset.grip === undefined);
+    this.moveTo(x, y);
+  }
+
+  moveTo(x: number, y: number): void {
+    this.#ghost.style.transform = `translate(${x}px, ${y}px)`;
+  }
+
+  end(): void {
+    this.#ghost.remove();
+  }
+}

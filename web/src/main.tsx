@@ -1,0 +1,21 @@
+import "../styles/base.css";
+import "../styles/table.css";
+import "../styles/pages.css";
+import { render } from "preact";
+import { language, preferredLanguage } from "./i18n/index.js";
+import { App } from "./views/app.js";
+
+const LANGUAGE = "rummikub.language";
+
+language.subscribe(() => {
+  document.documentElement.lang = language.value.code;
+  try {
+    localStorage.setItem(LANGUAGE, language.value.code);
+  } catch {
+    // Without storage the choice lasts as long as the page.
+  }
+});
+language.set({ code: preferredLanguage(localStorage.getItem(LANGUAGE), navigator.languages) });
+const root = document.getElementById("app")!;
+root.replaceChildren();
+render(<App />, root);

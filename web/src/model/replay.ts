@@ -1,0 +1,117 @@
+/** The positions of a recorded game, one after each move, with all racks open. */
+import {
+  type GameRecord,
+  type Meld,
+  MoveKind,
+  type RecordedMove,
+  type RecordedScore,
+  type Tile,
+  TurnDraw,
+} from "rummikub-client";
+import { without } from "./tiles.js";
+
+export interface Frame {
+  /** The move's index in the record. */
+  readonly index: number;
+  readonly move: RecordedMove;
+  readonly round: number;
+  readonly tableBefore: readonly Meld[];
+  readonly table: readonly Meld[];
+  readonly racks: ReadonlyMap<number, readonly Tile[]>;
+  readonly poolCount: number;
+  readonly river: readonly Tile[];
+  /** The tiles that the move laid on the table. */
+  readonly played: readonly Tile[];
+  /** The tiles pulled from the River, oldest first. */
+  readonly pulled: readonly Tile[];
+  /** The score of the round that the move ended. */
+  readonly score?: RecordedScore;
+}
+
+type Position = Pick<Frame, "round" | "table" | "racks" | "poolCount" | "river" | "played" | "pulled"> & {
+  /** The two drawn tiles of which one goes to the River. */
+  readonly choice: readonly Tile[];
+};
+
+const START: Position = {
+  round: 0,
+  table: [],
+  racks: new Map(),
+  poolCount: 0,
+  river: [],
+  played: [],
+  pulled: [],
+  choice: [],
+};
+
+/** Returns a frame for each move of a record that was checked by ImportRecord or exported by the service. */
+export function framesOf(record: GameRecord): Frame[] {
+  const hasRiver = record.ruleset?.turnDraw === TurnDraw.TWO_RIVER;
+  let position = START;
+  return record.moves.map((move, index) => {
+    const before = position;
+    position = after(position, move, hasRiver);
+    const next = record.moves[index + 1];
+    const endsRound = next === undefined || next.kind === MoveKind.DEAL;
+    const score = endsRound ? record.rounds[position.round - 1] : undefined;
+    const { choice: _, ...shown } = position;
+    return { index, move, tableBefore: before.table, ...shown, ...(score !== undefined && { score }) };
+  });
+}
+
+function after(before: Position, move: RecordedMove, hasRiver: boolean): Position {
+  const still: Position = { ...before, played: [], pulled: [] };
+  switch (move.kind) {
+    case MoveKind.DEAL:
+    case MoveKind.REDEAL:
+      return {
+        ...START,
+        round: before.round + (move.kind === MoveKind.DEAL ? 1 : 0),
+        racks: new Map(move.deal?.racks.map(({ seat, tiles }) => [seat, tiles])),
+        poolCount: move.deal?.pool.length ?? 0,
+      };
+    case MoveKind.PLAY:
+      return play(still, move);
+    case MoveKind.DRAW:
+      return { ...draw(still, move), choice: hasRiver && move.tiles.length === 2 ? move.tiles : [] };
+    case MoveKind.LAY_ON_RIVER:
+      return { ...lay(still, move.seat, move.tiles), choice: [] };
+    case MoveKind.PENALTY:
+    case MoveKind.TIME_OUT: {
+      // A turn that ends while the choice is pending lays the tile that was drawn second.
+      const chosen = { ...lay(still, move.seat, before.choice.slice(1)), choice: [] };
+      return move.table.length > 0 ? play(chosen, move) : draw(chosen, move);
+    }
+    case MoveKind.RESIGN:
+      return { ...still, choice: [] };
+    default:
+      return still;
+  }
+}
+
+function play(before: Position, move: RecordedMove): Position {
+  const tilesOf = (melds: readonly Meld[]) => melds.flatMap(({ tiles }) => tiles);
+  const played = without(tilesOf(move.table), tilesOf(before.table)).left;
+  const pulled = move.riverIndex === undefined ? [] : before.river.slice(move.riverIndex);
+  const river = before.river.slice(0, before.river.length - pulled.length);
+  const rack = without([...rackOf(before, move.seat), ...pulled], played).left;
+  return { ...withRack(before, move.seat, rack), table: move.table, river, played, pulled };
+}
+
+function draw(before: Position, move: RecordedMove): Position {
+  const rack = [...rackOf(before, move.seat), ...move.tiles];
+  return { ...withRack(before, move.seat, rack), poolCount: before.poolCount - move.tiles.length };
+}
+
+function lay(before: Position, seat: number, tiles: readonly Tile[]): Position {
+  if (tiles.length === 0) return before;
+  return { ...withRack(before, seat, without(rackOf(before, seat), tiles).left), river: [...before.river, ...tiles] };
+}
+
+function rackOf({ racks }: Position, seat: number): readonly Tile[] {
+  return racks.get(seat) ?? [];
+}
+
+function withRack(position: Position, seat: number, rack: readonly Tile[]): Position {
+  return { ...position, racks: new Map([...position.racks, [seat, rack]]) };
+}

@@ -1,0 +1,76 @@
+/** What a seat may do now, by the state of the game and its options. The service decides; this only picks buttons. */
+import {
+  DealThreePairsReshuffle,
+  type Game,
+  GameState,
+  type Player,
+  Tile,
+  toMelds,
+  TurnPlayAfterDraw,
+  TurnStep,
+  WinCall,
+} from "rummikub-client";
+import { type Arrangement, tableOf } from "./arrangement.js";
+import { pairs } from "./tiles.js";
+
+export interface Choices {
+  /** Whether the caller's seat has the turn and may arrange tiles. */
+  readonly mayPlay: boolean;
+  readonly mayDraw: boolean;
+  readonly mayPass: boolean;
+  /** The drawn tiles of which one has to be laid on the River. */
+  readonly toLay: readonly Tile[];
+  readonly mayPull: boolean;
+  /** Whether the caller may vote on a shown illegal play. */
+  readonly mayClaim: boolean;
+  readonly mayRedeal: boolean;
+  readonly mayReturn: boolean;
+  readonly mustCall: boolean;
+}
+
+export function playerOf(game: Game, seat: number): Player | undefined {
+  return game.players.find((player) => player.seat === seat);
+}
+
+export function choices(game: Game): Choices {
+  const { turn, seat, ruleset, river, rack, state } = game;
+  const me = playerOf(game, seat);
+  const isPlaying = state === GameState.PLAYING && me !== undefined && !me.resigned;
+  const isMine = isPlaying && turn?.seat === seat;
+  const step = isMine ? turn?.step : undefined;
+  const shown = turn?.shownPlay;
+  return {
+    mayPlay: step === TurnStep.OPEN || step === TurnStep.DRAWN,
+    mayDraw: step === TurnStep.OPEN && game.poolCount > 0,
+    mayPass: step === TurnStep.DRAWN || (step === TurnStep.OPEN && game.poolCount === 0),
+    toLay: step === TurnStep.CHOOSING ? (turn?.tilesDrawn ?? []) : [],
+    mayPull: step === TurnStep.OPEN && river.length > 0,
+    mayClaim:
+      isPlaying && !isMine && shown !== undefined && shown.againstSeat === 0 && !shown.claimSeats.includes(seat),
+    mayRedeal:
+      isPlaying &&
+      ruleset?.dealThreePairsReshuffle === DealThreePairsReshuffle.ON_REQUEST &&
+      game.table.length === 0 &&
+      pairs(rack) >= 3,
+    mayReturn: isPlaying && me.isAbsent,
+    mustCall: ruleset?.winCall === WinCall.REQUIRED,
+  };
+}
+
+/** Returns the request of ValidateTurn for an arrangement of the caller's turn. */
+export function turnToJudge(game: Game, arrangement: Arrangement) {
+  const drawn = game.turn?.step === TurnStep.DRAWN ? game.turn.tilesDrawn.at(-1) : undefined;
+  const otherTilesOnly = game.ruleset?.turnPlayAfterDraw === TurnPlayAfterDraw.OTHER_TILES;
+  return {
+    ...(game.ruleset && { ruleset: game.ruleset }),
+    tableBefore: toMelds(game.table),
+    tableAfter: tableOf(arrangement),
+    rack: game.rack,
+    hasMelded: playerOf(game, game.seat)?.hasMelded ?? false,
+    river: game.river,
+    ...(arrangement.riverIndex !== undefined && { riverIndex: arrangement.riverIndex }),
+    ...(drawn !== undefined && otherTilesOnly && { tileDrawn: drawn }),
+    // Calling the win is a button: an arrangement is legal if it is with the call.
+    callsRummikub: true,
+  };
+}

@@ -1,0 +1,263 @@
+/** The melds on the table: the player's own arrangement, or the draft of the player who has the turn. */
+import { type Game, JokersDeclaration, MeldKind, type SavedDraft, Tile } from "rummikub-client";
+import { useState } from "preact/hooks";
+import type { GameSession, LastPlay } from "../control/game-session.js";
+import { useStore } from "../control/store.js";
+import { t, tilesList, tileText, violationText } from "../i18n/index.js";
+import type { ArrangedMeld, Target } from "../model/arrangement.js";
+import type { MeldMark } from "../model/marks.js";
+import { faceOf, tileOf, without } from "../model/tiles.js";
+import { choices, playerOf } from "../model/turn.js";
+import { MovableTile, StaticTable } from "./tile.js";
+
+/** The tile that Tab reaches, of the table and of the rack each: the one that had the focus last. */
+export interface TabStop {
+  readonly ids: readonly number[];
+  readonly set: (id: number) => void;
+}
+
+export function useTabStop(): TabStop {
+  const [ids, setIds] = useState<readonly number[]>([]);
+  return { ids, set: (id) => setIds((before) => [id, ...before.filter((other) => other !== id)].slice(0, 8)) };
+}
+
+/** Returns the id of the tile among these that Tab reaches. */
+export function tabStopOf(tabStop: TabStop, pieces: readonly { id: number }[]): number | undefined {
+  return tabStop.ids.find((id) => pieces.some((piece) => piece.id === id)) ?? pieces[0]?.id;
+}
+
+export function ArrangedTable({ game, session, tabStop }: { game: Game; session: GameSession; tabStop: TabStop }) {
+  const { history, selection, carried, judgment, lastPlay } = useStore(session.state);
+  const arrangement = history.present;
+  const start = history.past[0] ?? arrangement;
+  const { mayPlay } = choices(game);
+  const isJudged = judgment !== undefined && judgment.arrangement === (carried?.preview ?? arrangement);
+  const marks = isJudged ? judgment.marks.melds : undefined;
+  const stop = tabStopOf(
+    tabStop,
+    arrangement.melds.flatMap(({ pieces }) => pieces),
+  );
+  const fresh = history.past.length === 0 ? freshTiles(lastPlay) : new Map<string, readonly Tile[]>();
+  const isPlacing = mayPlay && selection.length > 0 && carried === undefined;
+  return (
+    <section class="felt" aria-label={t("table")} data-drop={mayPlay ? "new" : undefined}>
+      {arrangement.melds.length === 0 && carried === undefined && <p class="empty">{t("emptyTable")}</p>}
+      <div class="melds">
+        {arrangement.melds.map((meld, i) => {
+          const isChanged = start.melds.find(({ id }) => id === meld.id)?.pieces !== meld.pieces;
+          const isTarget = carried?.target?.to === "meld" && carried.target.meld === meld.id;
+          const mark = marks?.get(meld.id);
+          return (
+            <MeldView
+              key={meld.id}
+              meld={meld}
+              number={i + 1}
+              session={session}
+              mark={mark !== undefined && (isChanged || isTarget || !mark.isLegal) ? mark : undefined}
+              target={isTarget ? carried.target : undefined}
+              carriedIds={carried?.ids ?? []}
+              selection={selection}
+              stop={stop}
+              tabStop={tabStop}
+              isPlacing={isPlacing}
+              mayMove={mayPlay}
+              isChanged={isChanged}
+              fresh={fresh.get(meld.pieces.map(({ tile }) => tile).join()) ?? []}
+            />
+          );
+        })}
+        {(carried?.target?.to === "new" || isPlacing) && (
+          <NewMeld
+            mark={carried?.preview && marks?.get(carried.preview.melds.at(-1)!.id)}
+            onPlace={() => session.move(selection, { to: "new" })}
+          />
+        )}
+      </div>
+    </section>
+  );
+}
+
+/** Returns the tiles that the last play laid, by the melds in which they lie. */
+function freshTiles(play: LastPlay | undefined): Map<string, readonly Tile[]> {
+  const before = new Set(play?.before.map(({ tiles }) => tiles.join()));
+  const isNew = ({ tiles }: { tiles: readonly Tile[] }) => !before.has(tiles.join());
+  return new Map(play?.after.filter(isNew).map(({ tiles }) => [tiles.join(), play.tiles]));
+}
+
+interface MeldProps {
+  meld: ArrangedMeld;
+  number: number;
+  session: GameSession;
+  mark: MeldMark | undefined;
+  target: Target | undefined;
+  carriedIds: readonly number[];
+  selection: readonly number[];
+  stop: number | undefined;
+  tabStop: TabStop;
+  isPlacing: boolean;
+  mayMove: boolean;
+  isChanged: boolean;
+  fresh: readonly Tile[];
+}
+
+function MeldView(props: MeldProps) {
+  const { meld, number, session, mark, target, selection, stop, tabStop, isPlacing, mayMove, carriedIds } = props;
+  const tiles = meld.pieces.map(({ tile }) => tile);
+  const name = t("meldOf", { number, tiles: tilesList(tiles) });
+  const verdict = mark === undefined ? "" : mark.isLegal ? t("meldLegal") : t("meldIllegal");
+  const state = mark === undefined ? "" : mark.isLegal ? "legal" : "illegal";
+  const index = target?.to === "meld" ? target.index : -1;
+  const fresh = [...props.fresh];
+  const isMovedHere = selection.some((id) => meld.pieces.some((piece) => piece.id === id));
+  const place = (at: number) => session.move(selection, { to: "meld", meld: meld.id, index: at });
+  return (
+    <div
+      class={`meld ${state}`}
+      role="group"
+      aria-label={`${name}. ${verdict}`}
+      data-drop={mayMove ? "meld" : undefined}
+      data-meld={meld.id}
+    >
+      <div class="meld-tiles">
+        {mayMove && (
+          <span class="grip" data-grip={meld.id} title={t("drag")} aria-hidden="true">
+            ⠿
+          </span>
+        )}
+        {isPlacing && !isMovedHere && <Slot label={t("placeStart", { number })} onPlace={() => place(0)} />}
+        {meld.pieces.flatMap((piece, i) => {
+          const freshIndex = fresh.indexOf(piece.tile);
+          if (freshIndex >= 0) fresh.splice(freshIndex, 1);
+          const isFaulty = mark?.pieces.has(piece.id) ?? false;
+          const isNew = piece.origin !== "table";
+          return [
+            index === i && <span key="caret" class="caret" />,
+            <MovableTile
+              key={piece.id}
+              piece={piece}
+              mark={`${isFaulty ? "faulty" : ""} ${isNew ? "mine" : ""} ${freshIndex >= 0 ? "fresh" : ""} ${carriedIds.includes(piece.id) ? "carried" : ""}`}
+              isSelected={selection.includes(piece.id)}
+              isTabStop={piece.id === stop}
+              onSelect={() => mayMove && session.select(piece.id)}
+              onFocus={() => tabStop.set(piece.id)}
+            />,
+          ];
+        })}
+        {index === meld.pieces.length && <span class="caret" />}
+        {isPlacing && !isMovedHere && (
+          <Slot
+            label={t("placeAfter", { number, tile: tileText(tiles.at(-1)!) })}
+            onPlace={() => place(tiles.length)}
+          />
+        )}
+        {mark !== undefined && (
+          <span class="verdict" aria-hidden="true">
+            {mark.isLegal ? "✓" : "✗"}
+          </span>
+        )}
+      </div>
+      {mark !== undefined && !mark.isLegal && (
+        <p class="violation">{[...new Set(mark.violations.map(violationText))].join(" ")}</p>
+      )}
+      {mayMove && props.isChanged && mayNeedDeclaration(tiles, session) && (
+        <Declaration meld={meld} session={session} />
+      )}
+    </div>
+  );
+}
+
+function Slot({ label, onPlace }: { label: string; onPlace: () => void }) {
+  return (
+    <button type="button" class="slot" aria-label={label} onClick={onPlace}>
+      +
+    </button>
+  );
+}
+
+function NewMeld({ mark, onPlace }: { mark: MeldMark | undefined; onPlace: () => void }) {
+  return (
+    <button
+      type="button"
+      class={`meld new-meld ${mark === undefined ? "" : mark.isLegal ? "legal" : "illegal"}`}
+      data-drop="new"
+      onClick={onPlace}
+    >
+      {t("newMeld")}
+    </button>
+  );
+}
+
+/** Whether the rules may want to know what jokers stand for, or one numbered tile and jokers fit both kinds. */
+function mayNeedDeclaration(tiles: readonly Tile[], session: GameSession): boolean {
+  const jokers = tiles.filter((tile) => tile === Tile.JOKER).length;
+  const isByPlace = session.state.value.game?.ruleset?.jokersDeclaration === JokersDeclaration.POSITIONAL;
+  return jokers > 0 && (!isByPlace || tiles.length - jokers === 1);
+}
+
+/** What a meld with jokers is, and what they stand for, where a player wants or has to say it. */
+function Declaration({ meld, session }: { meld: ArrangedMeld; session: GameSession }) {
+  const jokers = meld.pieces.filter(({ tile }) => tile === Tile.JOKER).length;
+  const faces = meld.pieces.flatMap(({ tile }) => faceOf(tile) ?? []);
+  const colors = session.state.value.game?.ruleset?.geometryColors ?? 4;
+  const [value] = faces.map((face) => face.value);
+  const missing =
+    value === undefined
+      ? []
+      : Array.from({ length: colors }, (_, i) => i + 1)
+          .filter((color) => !faces.some((face) => face.color === color))
+          .map((color) => tileOf(color, value));
+  const setFace = (joker: number, face: Tile | undefined) => {
+    if (face === undefined) return session.declare(meld.id, meld.kind, []);
+    const others = without(missing, [face]).left;
+    const declared = Array.from({ length: jokers }, (_, i) =>
+      i === joker ? face : (meld.declaredFaces[i] ?? others[i] ?? face),
+    );
+    session.declare(meld.id, MeldKind.GROUP, declared);
+  };
+  return (
+    <details class="declaration">
+      <summary>{t("jokerStandsFor")}</summary>
+      <select
+        aria-label={t("meldKind")}
+        value={meld.kind}
+        onChange={(e) => session.declare(meld.id, Number(e.currentTarget.value), [])}
+      >
+        <option value={MeldKind.UNSPECIFIED}>{t("either")}</option>
+        <option value={MeldKind.RUN}>{t("run")}</option>
+        <option value={MeldKind.GROUP}>{t("group")}</option>
+      </select>
+      {meld.kind === MeldKind.GROUP &&
+        Array.from({ length: jokers }, (_, joker) => (
+          <select
+            key={joker}
+            aria-label={t("jokerStandsFor")}
+            value={meld.declaredFaces[joker] ?? ""}
+            onChange={(e) => setFace(joker, e.currentTarget.value === "" ? undefined : Number(e.currentTarget.value))}
+          >
+            <option value="">{t("byPlace")}</option>
+            {missing.map((face) => (
+              <option key={face} value={face}>
+                {tileText(face)}
+              </option>
+            ))}
+          </select>
+        ))}
+    </details>
+  );
+}
+
+/** The draft of another player: the table as they arrange it now. */
+export function OthersTable({ game, draft }: { game: Game; draft: SavedDraft }) {
+  const name = playerOf(game, draft.seat)?.name ?? "";
+  const onTable = game.table.flatMap(({ tiles }) => tiles);
+  const fresh = without(
+    draft.table.flatMap(({ tiles }) => tiles),
+    onTable,
+  ).left;
+  return (
+    <section class="felt others-draft" aria-label={t("table")} data-draft={draft.number}>
+      <p class="draft-label">{t(draft.isLegal ? "othersDraftLegal" : "othersDraft", { name })}</p>
+      <StaticTable melds={draft.table} fresh={fresh} />
+    </section>
+  );
+}

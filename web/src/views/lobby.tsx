@@ -1,0 +1,121 @@
+/** The lobby: seats, bots, the code for friends, the start. */
+import { BotLevel, type Game, type Player, StartBy } from "rummikub-client";
+import { useState } from "preact/hooks";
+import type { GameSession } from "../control/game-session.js";
+import { joinGame, seats } from "../control/lobby.js";
+import { go } from "../control/router.js";
+import { useStore } from "../control/store.js";
+import { errorText, t } from "../i18n/index.js";
+import { playerOf } from "../model/turn.js";
+import { CopyButton } from "./copy.js";
+import { LevelSelect } from "./home.js";
+import { PlayerName } from "./players.js";
+
+export function Lobby({ game, session, onSeat }: { game: Game; session: GameSession; onSeat: () => void }) {
+  const { isBusy, problem } = useStore(session.state);
+  const [name, setName] = useState(localStorage.getItem("rummikub.name") ?? "");
+  const [failure, setFailure] = useState("");
+  const [level, setLevel] = useState(BotLevel.MEDIUM);
+  const me = playerOf(game, game.seat);
+  const isHost = me?.isHost ?? seats.find(game.gameId)?.seat === 0;
+  const mayStart = isHost || (me !== undefined && game.ruleset?.startBy !== StartBy.HOST);
+  const free = Array.from({ length: game.ruleset?.playersMax ?? 4 }, (_, i) => i + 1).filter(
+    (seat) => !playerOf(game, seat),
+  );
+  const sit = async (seat: number) => {
+    try {
+      await joinGame({ case: "gameId", value: game.gameId }, name.trim() || t("you"), seat);
+      onSeat();
+    } catch (error) {
+      setFailure(errorText(error));
+    }
+  };
+  const leave = async () => {
+    await session.leave();
+    seats.forget(game.gameId);
+    go("");
+  };
+  return (
+    <section class="card lobby">
+      <h1>{t("lobby")}</h1>
+      <p class="problem" role="alert">
+        {problem?.text ?? failure}
+      </p>
+      {game.joinCode !== "" && (
+        <p class="code-row">
+          {t("shareCode")}: <output class="code">{game.joinCode}</output>{" "}
+          <CopyButton text={game.joinCode} label={t("copy")} />{" "}
+          <CopyButton text={location.href} label={t("copyLink")} />
+        </p>
+      )}
+      <ul class="seats">
+        {game.players.map((player) => (
+          <li key={player.seat}>
+            <PlayerName player={player} isMe={player.seat === game.seat} />
+            <Ready player={player} />
+            {isHost && player.seat !== game.seat && (
+              <button
+                type="button"
+                class="quiet"
+                disabled={isBusy}
+                aria-label={t("removePlayer", { name: player.name })}
+                onClick={() => session.kick(player.seat)}
+              >
+                {t("remove")}
+              </button>
+            )}
+          </li>
+        ))}
+        {free.map((seat) => (
+          <li key={seat} class="free">
+            <span>
+              {t("seat", { seat })}: {t("freeSeat")}
+            </span>
+            {me === undefined ? (
+              <button type="button" disabled={isBusy} onClick={() => sit(seat)}>
+                {t("takeSeat")}
+              </button>
+            ) : (
+              <button type="button" disabled={isBusy} onClick={() => session.addBot(level, seat)}>
+                {t("addBot")}
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
+      {me === undefined ? (
+        <label class="field">
+          {t("yourName")}
+          <input value={name} maxLength={40} autocomplete="nickname" onInput={(e) => setName(e.currentTarget.value)} />
+        </label>
+      ) : (
+        <label class="field">
+          {t("botLevel")}
+          <LevelSelect value={level} onChange={setLevel} />
+        </label>
+      )}
+      <div class="actions">
+        {mayStart && (
+          <button type="button" class="primary" disabled={isBusy} onClick={() => session.start()}>
+            {t("start")}
+          </button>
+        )}
+        {me !== undefined && (
+          <>
+            <button type="button" disabled={isBusy} onClick={() => session.setReady(!me.isReady)}>
+              {me.isReady ? t("notReady") : t("ready")}
+            </button>
+            <button type="button" class="quiet" disabled={isBusy} onClick={leave}>
+              {t("leave")}
+            </button>
+          </>
+        )}
+      </div>
+      {!mayStart && <p class="help">{t("waiting")} …</p>}
+    </section>
+  );
+}
+
+function Ready({ player }: { player: Player }) {
+  return <span class={player.isReady ? "badge good" : "badge"}>{player.isReady ? t("ready") : t("notReady")}</span>;
+}

@@ -1,0 +1,55 @@
+/** The menu of a running game: resign, abort, rules. */
+import { type Game, GameState } from "rummikub-client";
+import { useState } from "preact/hooks";
+import type { GameSession } from "../control/game-session.js";
+import { t } from "../i18n/index.js";
+import { playerOf } from "../model/turn.js";
+
+type Question = { text: string; act: () => Promise<void> };
+
+export function Menu({ game, session }: { game: Game; session: GameSession }) {
+  const [isOpen, setOpen] = useState(false);
+  const [question, setQuestion] = useState<Question>();
+  const me = playerOf(game, game.seat);
+  const isRunning = game.state === GameState.PLAYING || game.state === GameState.ROUND_OVER;
+  if (me === undefined || me.resigned || !isRunning) return null;
+  const close = () => {
+    setOpen(false);
+    setQuestion(undefined);
+  };
+  return (
+    <span class="menu">
+      <button type="button" class="quiet" aria-expanded={isOpen} onClick={() => (isOpen ? close() : setOpen(true))}>
+        {t("menu")}
+      </button>
+      {isOpen && question === undefined && (
+        <span class="menu-list">
+          <span class="help">{t("initialMeld", { points: game.ruleset?.initialMeldThreshold ?? 30 })}</span>
+          <button type="button" onClick={() => setQuestion({ text: t("resignSure"), act: () => session.resign() })}>
+            {t("resign")}
+          </button>
+          <button type="button" onClick={() => setQuestion({ text: t("abortSure"), act: () => session.abort() })}>
+            {t("abort")}
+          </button>
+        </span>
+      )}
+      {isOpen && question !== undefined && (
+        <span class="menu-list" role="group" aria-label={question.text}>
+          <span>{question.text}</span>
+          <button
+            type="button"
+            onClick={() => {
+              close();
+              void question.act();
+            }}
+          >
+            {t("yes")}
+          </button>
+          <button type="button" onClick={close}>
+            {t("no")}
+          </button>
+        </span>
+      )}
+    </span>
+  );
+}

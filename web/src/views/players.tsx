@@ -1,0 +1,92 @@
+/** The players around the table. */
+import { BotLevel, type Game, type Player, Teams } from "rummikub-client";
+import { t } from "../i18n/index.js";
+import { clockText, type ServerClock } from "../model/clock.js";
+import { Countdown } from "./clock.js";
+
+export function PlayerName({ player, isMe }: { player: Player; isMe: boolean }) {
+  const level = { [BotLevel.EASY]: t("easy"), [BotLevel.MEDIUM]: t("medium"), [BotLevel.HARD]: t("hard") } as Record<
+    number,
+    string
+  >;
+  const isBot = player.botLevel !== BotLevel.UNSPECIFIED && !player.isAbsent;
+  return (
+    <span class="player-name">
+      {!isBot && player.isConnected !== undefined && (
+        <span
+          class={player.isConnected ? "dot on" : "dot"}
+          role="img"
+          aria-label={player.isConnected ? t("connected") : t("disconnected")}
+        />
+      )}
+      <strong>{player.name}</strong>
+      {isMe && <small> ({t("you")})</small>}
+      {isBot && (
+        <small>
+          {" "}
+          ({t("bot")}, {level[player.botLevel]})
+        </small>
+      )}
+      {player.isHost && <small class="badge">{t("host")}</small>}
+    </span>
+  );
+}
+
+/** When a screen reader is told how much time the player has left, in seconds. */
+const WARNINGS = [30, 10];
+
+interface PlayersProps {
+  game: Game;
+  clock: ServerClock;
+  /** Announces how many seconds the viewer's own turn has left. */
+  onWarning: (seconds: number) => void;
+}
+
+export function Players({ game, clock, onWarning }: PlayersProps) {
+  const order = game.turnOrder.length > 0 ? game.turnOrder : game.players.map(({ seat }) => seat);
+  const players = order.flatMap((seat) => game.players.filter((player) => player.seat === seat));
+  return (
+    <ul class="players">
+      {players.map((player) => (
+        <PlayerCard key={player.seat} player={player} game={game} clock={clock} onWarning={onWarning} />
+      ))}
+    </ul>
+  );
+}
+
+function PlayerCard({ player, game, clock, onWarning }: PlayersProps & { player: Player }) {
+  const hasTurn = game.turn?.seat === player.seat;
+  const isMe = player.seat === game.seat;
+  return (
+    <li class={`player ${hasTurn ? "has-turn" : ""} ${player.resigned ? "is-out" : ""}`} aria-current={hasTurn}>
+      <PlayerName player={player} isMe={isMe} />
+      <span class="facts">
+        <span class="count" role="img" aria-label={t("tiles", { count: player.tileCount })}>
+          <span class="mini-tile" aria-hidden="true" /> {player.tileCount}
+        </span>
+        <span class={player.hasMelded ? "badge good" : "badge"} title={player.hasMelded ? t("melded") : t("notMelded")}>
+          <span aria-hidden="true">{player.hasMelded ? "✓" : "–"}</span>
+          <span class="hidden">{player.hasMelded ? t("melded") : t("notMelded")}</span>
+        </span>
+        {game.rounds.length > 0 && <span class="badge">{t("points", { points: player.totalPoints })}</span>}
+        {game.ruleset?.teams === Teams.PAIRS && (
+          <span class="badge">{t("team", { team: player.seat % 2 === 1 ? "A" : "B" })}</span>
+        )}
+        {player.timeLeft && !hasTurn && (
+          <span class="badge">{t("bank", { time: clockText(Number(player.timeLeft.seconds)) })}</span>
+        )}
+        {game.lastChanceSeats.includes(player.seat) && <span class="badge warn">{t("lastChance")}</span>}
+        {player.isAbsent && <span class="badge warn">{t("absent")}</span>}
+        {player.resigned && <span class="badge warn">{t("resigned")}</span>}
+        {player.wantsAbort && <span class="badge warn">{t("abortVotes")}</span>}
+        {hasTurn && (
+          <Countdown
+            time={game.turn?.deadline}
+            clock={clock}
+            onSeconds={(seconds) => isMe && WARNINGS.includes(seconds) && onWarning(seconds)}
+          />
+        )}
+      </span>
+    </li>
+  );
+}

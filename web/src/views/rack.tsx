@@ -1,0 +1,46 @@
+/** The player's rack. */
+import type { GameSession } from "../control/game-session.js";
+import { useStore } from "../control/store.js";
+import { t } from "../i18n/index.js";
+import { type TabStop, tabStopOf } from "./arranged-table.js";
+import { MovableTile } from "./tile.js";
+
+export function Rack({ session, tabStop }: { session: GameSession; tabStop: TabStop }) {
+  const { history, selection, carried, hinted } = useStore(session.state);
+  const { rack } = history.present;
+  const left = [...hinted];
+  const stop = tabStopOf(tabStop, rack);
+  const index = carried?.target?.to === "rack" ? carried.target.index : -1;
+  const canReturn = selection.some((id) => !rack.some((piece) => piece.id === id));
+  return (
+    <section class="rack" aria-label={t("rack")} data-drop="rack">
+      {rack.flatMap((piece, i) => {
+        const at = left.indexOf(piece.tile);
+        if (at >= 0) left.splice(at, 1);
+        return [
+          index === i && <span key="caret" class="caret" />,
+          <MovableTile
+            key={piece.id}
+            piece={piece}
+            mark={`${at >= 0 ? "hinted" : ""} ${piece.origin === "river" ? "from-river" : ""} ${carried?.ids.includes(piece.id) ? "carried" : ""}`}
+            isSelected={selection.includes(piece.id)}
+            isTabStop={piece.id === stop}
+            onSelect={() => session.select(piece.id)}
+            onFocus={() => tabStop.set(piece.id)}
+          />,
+        ];
+      })}
+      {index >= rack.length && <span class="caret" />}
+      {canReturn && carried === undefined && (
+        <button
+          type="button"
+          class="slot"
+          aria-label={t("placeRack")}
+          onClick={() => session.move(selection, { to: "rack", index: rack.length })}
+        >
+          +
+        </button>
+      )}
+    </section>
+  );
+}

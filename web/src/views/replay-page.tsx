@@ -1,0 +1,302 @@
+/** A record step by step, with the review of the service: the best turn beside the one played. */
+import {
+  type GameRecord,
+  type MoveReview,
+  MoveKind,
+  RecordForm,
+  type ReviewGameResponse,
+  type SuggestedStep,
+} from "rummikub-client";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { service } from "../api/connection.js";
+import { seats } from "../control/lobby.js";
+import { errorText, type Key, t, tilesList } from "../i18n/index.js";
+import { type Frame, framesOf } from "../model/replay.js";
+import { compareTiles } from "../model/tiles.js";
+import { Stepper } from "./stepper.js";
+import { StaticTable, StaticTile } from "./tile.js";
+
+const MOVE_TEXTS: { readonly [kind in MoveKind]?: Key } = {
+  [MoveKind.DEAL]: "mvDeal",
+  [MoveKind.REDEAL]: "mvRedeal",
+  [MoveKind.PLAY]: "mvPlay",
+  [MoveKind.DRAW]: "mvDraw",
+  [MoveKind.LAY_ON_RIVER]: "mvLay",
+  [MoveKind.PASS_TURN]: "mvPass",
+  [MoveKind.SHOW]: "mvShow",
+  [MoveKind.CLAIM]: "mvClaim",
+  [MoveKind.OBJECT]: "mvObject",
+  [MoveKind.PENALTY]: "mvPenalty",
+  [MoveKind.TIME_OUT]: "mvTimeOut",
+  [MoveKind.RESIGN]: "mvResign",
+  [MoveKind.RETURN_TO_SEAT]: "mvReturn",
+};
+const AUTOPLAY_MS = 1_200;
+/** A review of a long game takes a while; the service allows a minute. */
+const REVIEW_SECONDS = 30n;
+
+export function ReplayPage({ gameId }: { gameId?: string }) {
+  const [record, setRecord] = useState<GameRecord>();
+  const [problem, setProblem] = useState("");
+  useEffect(() => {
+    if (gameId === undefined) return;
+    caller(gameId)
+      .games.exportGame({ gameId, form: RecordForm.MESSAGE })
+      .then(
+        ({ exported }) => exported.case === "record" && setRecord(exported.value),
+        (error: unknown) => setProblem(errorText(error)),
+      );
+  }, [gameId]);
+  return (
+    <main class="page" tabIndex={-1}>
+      <h1>{t("replayOf")}</h1>
+      <p class="problem" role="alert">
+        {problem}
+      </p>
+      {record === undefined ? (
+        gameId === undefined && <ImportForm onRecord={setRecord} onProblem={setProblem} />
+      ) : (
+        <Replay record={record} />
+      )}
+    </main>
+  );
+}
+
+/** The caller's seat in a game, whose spectators may see nothing. */
+function caller(gameId: string) {
+  const seat = seats.find(gameId);
+  return seat === undefined ? service : service.seated(seat.token);
+}
+
+interface RecordFormProps {
+  onRecord: (record: GameRecord) => void;
+  onProblem: (text: string) => void;
+}
+
+function ImportForm({ onRecord, onProblem }: RecordFormProps) {
+  const [text, setText] = useState("");
+  const importRecord = async () => {
+    onProblem("");
+    try {
+      const { fault, converted } = await service.analysis.importRecord({
+        source: { case: "text", value: text },
+        timeLimit: { seconds: 10n },
+      });
+      if (fault !== undefined) onProblem(t("recordBad", { move: (fault.moveIndex ?? 0) + 1, text: fault.text }));
+      if (converted.case === "record") onRecord(converted.value);
+    } catch (error) {
+      onProblem(errorText(error));
+    }
+  };
+  return (
+    <form
+      class="card"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void importRecord();
+      }}
+    >
+      <label class="field">
+        {t("recordText")}
+        <textarea rows={12} spellcheck={false} value={text} onInput={(e) => setText(e.currentTarget.value)} />
+      </label>
+      <label class="field">
+        {t("openFile")}
+        <input
+          type="file"
+          accept="text/plain"
+          onChange={(e) => void e.currentTarget.files?.[0]?.text().then(setText)}
+        />
+      </label>
+      <button class="primary" disabled={text.trim() === ""}>
+        {t("replay")}
+      </button>
+    </form>
+  );
+}
+
+function Replay({ record }: { record: GameRecord }) {
+  const frames = useMemo(() => framesOf(record), [record]);
+  const [at, setAt] = useState(0);
+  const [isAuto, setAuto] = useState(false);
+  const [review, setReview] = useState<ReviewGameResponse>();
+  const [problem, setProblem] = useState("");
+  const [isReviewing, setReviewing] = useState(false);
+  const last = frames.length - 1;
+  useEffect(() => {
+    if (!isAuto) return;
+    const timer = setInterval(() => setAt((now) => Math.min(now + 1, last)), AUTOPLAY_MS);
+    return () => clearInterval(timer);
+  }, [isAuto, last]);
+  useEffect(() => {
+    if (at === last) setAuto(false);
+  }, [at]);
+  const frame = frames[at];
+  if (frame === undefined) return null;
+  const name = (seat: number) => record.players.find((player) => player.seat === seat)?.name ?? "";
+  const reviewOf = new Map(review?.moves.map((move) => [move.moveIndex, move]));
+  const nextMissed = review?.moves.find(({ moveIndex, missed }) => moveIndex > at && missed > 0)?.moveIndex;
+  const ask = async () => {
+    setReviewing(true);
+    setProblem("");
+    try {
+      setReview(
+        await service.analysis.reviewGame({
+          subject: { case: "record", value: record },
+          timeLimit: { seconds: REVIEW_SECONDS },
+        }),
+      );
+    } catch (error) {
+      setProblem(errorText(error));
+    } finally {
+      setReviewing(false);
+    }
+  };
+  return (
+    <div class="replay">
+      <div class="actions" role="group" aria-label={t("replayOf")}>
+        <button type="button" disabled={at === 0} onClick={() => setAt(0)}>
+          {t("first")}
+        </button>
+        <button type="button" disabled={at === 0} onClick={() => setAt(at - 1)}>
+          {t("previous")}
+        </button>
+        <button type="button" class="primary" disabled={at === last} onClick={() => setAuto(!isAuto)}>
+          {isAuto ? t("pause") : t("auto")}
+        </button>
+        <button type="button" disabled={at === last} onClick={() => setAt(at + 1)}>
+          {t("next")}
+        </button>
+        <button type="button" disabled={at === last} onClick={() => setAt(last)}>
+          {t("last")}
+        </button>
+        <label class="slider">
+          <span>{t("move", { move: at + 1, moves: frames.length })}</span>
+          <input type="range" min={0} max={last} value={at} onInput={(e) => setAt(Number(e.currentTarget.value))} />
+        </label>
+      </div>
+      <p class="move-text" aria-live="polite">
+        <span class="badge">{t("round", { round: frame.round })}</span>{" "}
+        <strong>{moveText(frame, name(frame.move.seat))}</strong>
+      </p>
+      {frame.score !== undefined && (
+        <p class="winner">
+          {frame.score.points.map(({ seat, points }) => `${name(seat)}: ${points > 0 ? "+" : ""}${points}`).join(", ")}
+        </p>
+      )}
+      <section class="felt" aria-label={t("table")}>
+        <StaticTable melds={frame.table} fresh={frame.played} />
+      </section>
+      {frame.river.length > 0 && (
+        <section class="river" aria-label={t("river")}>
+          <h2>{t("river")}</h2>
+          <div class="river-tiles">
+            {frame.river.map((tile, i) => (
+              <StaticTile key={i} tile={tile} />
+            ))}
+          </div>
+        </section>
+      )}
+      <ul class="open-racks">
+        {[...frame.racks].map(([seat, rack]) => (
+          <li key={seat} class={seat === frame.move.seat ? "has-turn" : ""}>
+            <strong>{name(seat)}</strong> <span class="badge">{t("tiles", { count: rack.length })}</span>
+            <div class="small-tiles">
+              {[...rack].sort(compareTiles("color")).map((tile, i) => (
+                <StaticTile key={i} tile={tile} />
+              ))}
+            </div>
+          </li>
+        ))}
+      </ul>
+      <p>
+        <span class="badge">{t("pool", { count: frame.poolCount })}</span>
+      </p>
+      <Explained frame={frame} record={record} name={name(frame.move.seat)} />
+      <section class="card review" aria-label={t("reviewOf")}>
+        <h2>{t("reviewOf")}</h2>
+        <p class="problem" role="alert">
+          {problem}
+        </p>
+        {review === undefined ? (
+          <>
+            <button type="button" disabled={isReviewing} onClick={() => void ask()}>
+              {t("review")}
+            </button>
+            {isReviewing && <p role="status">{t("reviewing")}</p>}
+          </>
+        ) : (
+          <>
+            <ul>
+              {review.seats.map(({ seat, played, missed }) => (
+                <li key={seat}>{t("reviewSeat", { name: name(seat), played, missed })}</li>
+              ))}
+            </ul>
+            <button type="button" disabled={nextMissed === undefined} onClick={() => setAt(nextMissed ?? at)}>
+              {t("onlyMistakes")}
+            </button>
+            <Reviewed frame={frame} review={reviewOf.get(frame.index)} />
+          </>
+        )}
+      </section>
+    </div>
+  );
+}
+
+/** The turn that was played, beside the best one. */
+function Reviewed({ frame, review }: { frame: Frame; review: MoveReview | undefined }) {
+  if (review === undefined) return null;
+  const { best, missed } = review;
+  if (missed === 0 || best === undefined) return <p class="good-text">{t("reviewPerfect")}</p>;
+  return (
+    <div class="beside">
+      <p class="bad-text">{t("reviewMove", { missed })}</p>
+      <div class="columns">
+        <section class="card" aria-label={t("played")}>
+          <h2>{t("played")}</h2>
+          <StaticTable melds={frame.table} fresh={frame.played} />
+        </section>
+        <Stepper title={t("best")} before={frame.tableBefore} steps={best.steps} startAtEnd />
+      </div>
+    </div>
+  );
+}
+
+/** The play step by step, as the service explains it. */
+function Explained({ frame, record, name }: { frame: Frame; record: GameRecord; name: string }) {
+  const [steps, setSteps] = useState<readonly SuggestedStep[]>();
+  useEffect(() => setSteps(undefined), [frame]);
+  if (frame.played.length === 0) return null;
+  const ask = async () => {
+    const answer = await service.analysis.explainTurn({
+      ...(record.ruleset && { ruleset: record.ruleset }),
+      tableBefore: [...frame.tableBefore],
+      tableAfter: [...frame.table],
+      pulled: [...frame.pulled],
+    });
+    setSteps(answer.steps);
+  };
+  if (steps !== undefined) {
+    return (
+      <Stepper
+        title={t("explained", { name })}
+        before={frame.tableBefore}
+        steps={steps}
+        onClose={() => setSteps(undefined)}
+      />
+    );
+  }
+  return (
+    <p>
+      <button type="button" onClick={() => void ask()}>
+        {t("explainPlay")}
+      </button>
+    </p>
+  );
+}
+
+function moveText({ move, played }: Frame, name: string): string {
+  const key = MOVE_TEXTS[move.kind];
+  if (key === undefined) return "";
+  return t(key, { name, tiles: tilesList(played.length > 0 ? played : move.tiles) });
+}

@@ -1,0 +1,134 @@
+/** The end of a round or a game: scores, racks, and how to go on. */
+import { type Game, GameState, RoundEnd, type RoundResult, type SeatResult } from "rummikub-client";
+import type { GameSession } from "../control/game-session.js";
+import { go } from "../control/router.js";
+import { useStore } from "../control/store.js";
+import { t } from "../i18n/index.js";
+import { clockText } from "../model/clock.js";
+import { playerOf } from "../model/turn.js";
+import { useSecondsUntil } from "./clock.js";
+import { StaticTile } from "./tile.js";
+
+export function Result({ game, session }: { game: Game; session: GameSession }) {
+  const { isBusy, problem } = useStore(session.state);
+  const last = game.rounds.at(-1);
+  const me = playerOf(game, game.seat);
+  const isFinished = game.state === GameState.FINISHED;
+  const isOver = isFinished || game.state === GameState.ABORTED;
+  const seconds = useSecondsUntil(game.nextRoundTime, session.clock);
+  return (
+    <section class="card result" aria-labelledby="result-title">
+      <h2 id="result-title">{resultTitle(game)}</h2>
+      {isFinished && <p class="winner">{winnerText(game)}</p>}
+      <p class="problem" role="alert">
+        {problem?.text}
+      </p>
+      {last !== undefined && <Scores game={game} result={last} />}
+      <div class="actions">
+        {!isOver && me !== undefined && !me.resigned && (
+          <button type="button" class="primary" disabled={isBusy} onClick={() => session.nextRound()}>
+            {t("nextRound")}
+          </button>
+        )}
+        {!isOver && seconds !== undefined && <span>{t("nextRoundIn", { time: clockText(seconds) })}</span>}
+        {isOver && game.rematchGameId !== "" && (
+          <a class="button primary" href={`#/game/${game.rematchGameId}`}>
+            {t("toRematch")}
+          </a>
+        )}
+        {isOver && game.rematchGameId === "" && me !== undefined && (
+          <button type="button" class="primary" disabled={isBusy} onClick={() => session.rematch()}>
+            {t("rematch")}
+          </button>
+        )}
+        {isFinished && (
+          <>
+            <button type="button" onClick={() => go(`replay/${game.gameId}`)}>
+              {t("replay")}
+            </button>
+            <button type="button" onClick={() => void save(session)}>
+              {t("exportRecord")}
+            </button>
+          </>
+        )}
+        <a class="button quiet" href="#/">
+          {t("home")}
+        </a>
+      </div>
+    </section>
+  );
+}
+
+function resultTitle(game: Game): string {
+  if (game.state === GameState.ABORTED) return t("gameAborted");
+  if (game.abandoned) return t("gameAbandoned");
+  return game.state === GameState.FINISHED ? t("gameOver") : t("roundOver", { round: game.round });
+}
+
+function names(game: Game, seats: readonly number[]): string {
+  return seats.map((seat) => playerOf(game, seat)?.name ?? t("seat", { seat })).join(", ");
+}
+
+function winnerText(game: Game): string {
+  return game.winnerSeats.length === 0 ? t("noWinner") : t("winner", { names: names(game, game.winnerSeats) });
+}
+
+function endText(game: Game, { roundEnd, winnerSeats }: RoundResult): string {
+  if (roundEnd === RoundEnd.WENT_OUT) return t("wentOut", { names: names(game, winnerSeats) });
+  return roundEnd === RoundEnd.BLOCKED ? t("blocked") : t("allResigned");
+}
+
+function Scores({ game, result }: { game: Game; result: RoundResult }) {
+  return (
+    <>
+      <p>{endText(game, result)}</p>
+      <div class="scroll" tabIndex={0} role="region" aria-label={t("roundPoints")}>
+        <table class="scores">
+          <thead>
+            <tr>
+              <th scope="col">{t("player")}</th>
+              <th scope="col">{t("roundPoints")}</th>
+              <th scope="col">{t("total")}</th>
+              <th scope="col">{t("rackValue")}</th>
+              <th scope="col">{t("rackLeft")}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {result.seats.map((seat) => (
+              <Score key={seat.seat} game={game} seat={seat} isWinner={result.winnerSeats.includes(seat.seat)} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+function Score({ game, seat, isWinner }: { game: Game; seat: SeatResult; isWinner: boolean }) {
+  const player = playerOf(game, seat.seat);
+  return (
+    <tr class={isWinner ? "is-winner" : ""}>
+      <th scope="row">{player?.name}</th>
+      <td>{seat.points > 0 ? `+${seat.points}` : seat.points}</td>
+      <td>{player?.totalPoints}</td>
+      <td>{seat.rackValue}</td>
+      <td>
+        <div class="small-tiles">
+          {seat.rack.map((tile, i) => (
+            <StaticTile key={i} tile={tile} />
+          ))}
+        </div>
+      </td>
+    </tr>
+  );
+}
+
+async function save(session: GameSession): Promise<void> {
+  const text = await session.export();
+  if (text === undefined) return;
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
+  link.download = `rummikub-${session.gameId.slice(0, 8)}.txt`;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}

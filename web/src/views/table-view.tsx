@@ -1,0 +1,228 @@
+/** The table of a running game: players, melds, River, rack, and what the player may do. */
+import { type Game, GameState, HintTier, type Tile } from "rummikub-client";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { GameSession } from "../control/game-session.js";
+import { useStore } from "../control/store.js";
+import { onShortcut, onTableKey } from "../input/keyboard.js";
+import { followPointer } from "../input/pointer.js";
+import { t, tilesList } from "../i18n/index.js";
+import { meldWith, placed } from "../model/arrangement.js";
+import { choices, playerOf } from "../model/turn.js";
+import { ArrangedTable, OthersTable, useTabStop } from "./arranged-table.js";
+import { Menu } from "./menu.js";
+import { Players } from "./players.js";
+import { Rack } from "./rack.js";
+import { Result } from "./result.js";
+import { River, RiverChoice } from "./river.js";
+import { ShownClaim } from "./claim.js";
+import { Stepper } from "./stepper.js";
+
+export function TableView({ game, session }: { game: Game; session: GameSession }) {
+  const state = useStore(session.state);
+  const root = useRef<HTMLDivElement>(null);
+  useEffect(() => followPointer(root.current!, session), [session]);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => onShortcut(event, session);
+    window.addEventListener("keydown", onKey);
+    return () => window.removeEventListener("keydown", onKey);
+  }, [session]);
+  const may = choices(game);
+  const me = playerOf(game, game.seat);
+  const tabStop = useTabStop();
+  const isOver = game.state !== GameState.PLAYING;
+  return (
+    <div class="table-page" ref={root} onKeyDown={(event) => onTableKey(event, root.current!, session)}>
+      <div class="status-row">
+        <h1 class="turn-title">{title(game)}</h1>
+        <span class="badge" role="img" aria-label={t("poolLabel", { count: game.poolCount })}>
+          {t("pool", { count: game.poolCount })}
+        </span>
+        <span class="badge">{t("round", { round: game.round })}</span>
+        <Menu game={game} session={session} />
+      </div>
+      <Players game={game} clock={session.clock} onWarning={(seconds) => session.say(t("secondsLeft", { seconds }))} />
+      {may.mayReturn && (
+        <p class="banner">
+          {t("youAreAbsent")}{" "}
+          <button type="button" onClick={() => session.returnToSeat()}>
+            {t("returnToSeat")}
+          </button>
+        </p>
+      )}
+      {isOver && <Result game={game} session={session} />}
+      {may.mayClaim && <ShownClaim game={game} session={session} />}
+      {state.shown !== undefined && (
+        <Stepper
+          title={state.shown.title}
+          before={state.shown.before}
+          steps={state.shown.steps}
+          onClose={() => session.closeShown()}
+          {...(may.mayPlay && state.shown.suggestion && { onApply: () => session.layHint() })}
+        />
+      )}
+      {state.othersDraft !== undefined && !isOver ? (
+        <OthersTable game={game} draft={state.othersDraft} />
+      ) : (
+        <ArrangedTable game={game} session={session} tabStop={tabStop} />
+      )}
+      {state.lastPlay !== undefined && state.lastPlay.seat !== game.seat && !isOver && (
+        <LastPlay game={game} session={session} seat={state.lastPlay.seat} tiles={state.lastPlay.tiles} />
+      )}
+      {game.river.length > 0 && <River game={game} session={session} />}
+      {may.toLay.length > 0 && <RiverChoice tiles={may.toLay} session={session} />}
+      {me !== undefined && !isOver && (
+        <div class="hand">
+          <TurnMessage session={session} />
+          <Rack session={session} tabStop={tabStop} />
+          <Actions game={game} session={session} />
+        </div>
+      )}
+      {me === undefined && !isOver && <p class="help center">{t("spectator")}</p>}
+    </div>
+  );
+}
+
+function title(game: Game): string {
+  if (game.turn === undefined)
+    return game.state === GameState.ROUND_OVER ? t("roundOver", { round: game.round }) : t("gameOver");
+  if (game.turn.seat === game.seat) return t("yourTurn");
+  return t("turnOf", { name: playerOf(game, game.turn.seat)?.name ?? "" });
+}
+
+function LastPlay({
+  game,
+  session,
+  seat,
+  tiles,
+}: {
+  game: Game;
+  session: GameSession;
+  seat: number;
+  tiles: readonly Tile[];
+}) {
+  const name = playerOf(game, seat)?.name ?? "";
+  return (
+    <p class="last-play">
+      {t("lastPlay", { name, tiles: tilesList(tiles) })}{" "}
+      <button type="button" class="quiet" onClick={() => session.explainLastPlay(name)}>
+        {t("explainPlay")}
+      </button>
+    </p>
+  );
+}
+
+/** What is wrong or right with the tiles as they lie. */
+function TurnMessage({ session }: { session: GameSession }) {
+  const { problem, notice, judgment, history, carried } = useStore(session.state);
+  let text = notice ?? "";
+  let kind = "";
+  if (problem !== undefined) {
+    text = problem.text;
+    kind = "bad";
+  } else if (judgment !== undefined && carried === undefined && judgment.arrangement === history.present) {
+    const { marks, answer } = judgment;
+    kind = marks.isLegal ? "good" : "";
+    if (marks.isLegal) text = answer.goesOut ? t("legalOut") : t("legalTurn", { points: answer.points });
+    else text = notice ?? session.violationSummary(marks);
+  }
+  return (
+    <p class={`turn-message ${kind}`} role={problem === undefined ? "status" : "alert"}>
+      {text}
+    </p>
+  );
+}
+
+function Actions({ game, session }: { game: Game; session: GameSession }) {
+  const { history, isBusy, connection, selection, judgment } = useStore(session.state);
+  const may = choices(game);
+  const isReady = !isBusy && connection === "open";
+  const laid = placed(history.present).length;
+  const [single] = selection;
+  const canSplit =
+    may.mayPlay &&
+    selection.length === 1 &&
+    (meldWith(history.present, single!)?.pieces.findIndex(({ id }) => id === single) ?? 0) > 0;
+  const goesOut = judgment?.arrangement === history.present && judgment.answer.goesOut;
+  return (
+    <div class="actions turn-actions">
+      <button
+        type="button"
+        class="primary"
+        disabled={!isReady || !may.mayPlay || laid === 0}
+        onClick={() => session.play()}
+      >
+        {t("play")}
+      </button>
+      {may.mustCall && goesOut && (
+        <button type="button" class="primary" disabled={!isReady} onClick={() => session.play(true)}>
+          {t("callWin")}
+        </button>
+      )}
+      {may.mayPass ? (
+        <button type="button" disabled={!isReady} onClick={() => session.pass()}>
+          {game.poolCount === 0 ? t("pass") : t("endTurn")}
+        </button>
+      ) : (
+        <button type="button" disabled={!isReady || !may.mayDraw} onClick={() => session.draw()}>
+          {t("draw")}
+        </button>
+      )}
+      <span class="group">
+        <button type="button" disabled={history.past.length === 0} onClick={() => session.undo()}>
+          {t("undo")}
+        </button>
+        <button type="button" disabled={history.future.length === 0} onClick={() => session.redo()}>
+          {t("redo")}
+        </button>
+        <button type="button" disabled={history.past.length === 0} onClick={() => session.reset()}>
+          {t("reset")}
+        </button>
+        <button type="button" disabled={!canSplit} onClick={() => session.split(single!)}>
+          {t("split")}
+        </button>
+      </span>
+      <span class="group">
+        <button type="button" onClick={() => session.sort("color")}>
+          {t("sortRuns")}
+        </button>
+        <button type="button" onClick={() => session.sort("value")}>
+          {t("sortGroups")}
+        </button>
+      </span>
+      <HintMenu session={session} isReady={isReady} />
+      {may.mayRedeal && (
+        <button type="button" disabled={!isReady} onClick={() => session.redeal()}>
+          {t("redeal")}
+        </button>
+      )}
+    </div>
+  );
+}
+
+function HintMenu({ session, isReady }: { session: GameSession; isReady: boolean }) {
+  const [isOpen, setOpen] = useState(false);
+  const ask = (tier: HintTier) => {
+    setOpen(false);
+    void session.hint(tier);
+  };
+  return (
+    <span class="menu">
+      <button type="button" aria-expanded={isOpen} disabled={!isReady} onClick={() => setOpen(!isOpen)}>
+        {t("hint")}
+      </button>
+      {isOpen && (
+        <span class="menu-list up">
+          <button type="button" onClick={() => ask(HintTier.PLAY_EXISTS)}>
+            {t("hintExists")}
+          </button>
+          <button type="button" onClick={() => ask(HintTier.TILES)}>
+            {t("hintTiles")}
+          </button>
+          <button type="button" onClick={() => ask(HintTier.TURN)}>
+            {t("hintTurn")}
+          </button>
+        </span>
+      )}
+    </span>
+  );
+}

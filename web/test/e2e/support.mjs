@@ -1,0 +1,278 @@
+/** What the tests in a browser share: the servers, Chromium, axe, pictures, and a player's hands. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdir, readFile } from "node:fs/promises";
+import { createServer, connect } from "node:net";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { chromium } from "playwright-core";
+
+const ROOT = join(import.meta.dirname, "../../..");
+const PICTURES = join(ROOT, "docs/pictures");
+const FAILURES = join(ROOT, "web/build/failures");
+const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const FLAGS = [
+  "--headless",
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+const AXE = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const UPDATES_PICTURES = process.env.UPDATE_PICTURES === "1";
+
+/** Returns a port that is free now. */
+async function freePort() {
+  const server = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** Starts the service and the edge before it, as `make web` does. TABLE_EDGE is the port of an edge that runs already. */
+async function startEdge() {
+  if (process.env.TABLE_EDGE) return { port: Number(process.env.TABLE_EDGE), stop: async () => {} };
+  const port = await freePort();
+  const environment = {
+    ...process.env,
+    RUMMIKUB_LISTEN: "127.0.0.1:0",
+    RUMMIKUB_VALIDATION_LISTEN: "127.0.0.1:0",
+    RUMMIKUB_METRICS_LISTEN: "127.0.0.1:0",
+    RUMMIKUB_REDIS_URL: "memory://",
+    RUMMIKUB_BOT_DELAY_MS: "50",
+  };
+  const python = join(ROOT, ".venv/bin/python");
+  const process_ = spawn(python, ["-m", "tools.web", "--port", String(port), "--no-build"], {
+    cwd: ROOT,
+    env: environment,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  await new Promise((resolve, reject) => {
+    process_.once("exit", (code) => reject(new Error(`tools.web ended with ${code}`)));
+    process_.stdout.once("data", resolve);
+  });
+  const stop = async () => {
+    const ended = new Promise((resolve) => process_.once("exit", resolve));
+    process_.kill("SIGTERM");
+    await ended;
+  };
+  return { port, stop };
+}
+
+/** A proxy between the browser and the edge, which can be cut like a cable. */
+async function startCable(edgePort) {
+  const sockets = new Set();
+  const server = createServer((near) => {
+    const far = connect(edgePort, "127.0.0.1");
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.on("error", () => socket.destroy());
+      socket.on("close", () => sockets.delete(socket));
+    }
+    near.pipe(far).pipe(near);
+  });
+  const listen = (port) =>
+    new Promise((resolve) => server.listen(port, "127.0.0.1", () => resolve(server.address().port)));
+  const port = await listen(0);
+  const cut = () => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  };
+  return { url: `http://127.0.0.1:${port}/`, cut, restore: () => listen(port) };
+}
+
+/** Starts servers and browser. `clear` closes the pages that a failed test left, after a picture of each. */
+export async function openWorld() {
+  const edge = await startEdge();
+  const cable = await startCable(edge.port);
+  const pages = [];
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  /** Opens a page as somebody else; any error in it fails the test that closes it. */
+  const open = async (options = {}) => {
+    const context = await browser.newContext({ viewport: { width: 1040, height: 720 }, locale: "en-US", ...options });
+    await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+    const page = await context.newPage();
+    pages.push(page);
+    page.setDefaultTimeout(15_000);
+    page.faults = [];
+    page.on("pageerror", (error) => page.faults.push(error.stack ?? error.message));
+    page.on("console", (message) => {
+      if (message.type() === "error" && !/Failed to load resource|ERR_/.test(message.text()))
+        page.faults.push(message.text());
+    });
+    await page.goto(cable.url);
+    return page;
+  };
+  const clear = async () => {
+    for (const [i, page] of pages.splice(0).entries()) {
+      if (page.isClosed()) continue;
+      await page.screenshot({ path: join(FAILURES, `${Date.now()}-${i}.png`) });
+      await page.context().close();
+    }
+  };
+  const close = async () => {
+    await browser.close();
+    cable.cut();
+    await edge.stop();
+  };
+  return { open, clear, close, ...cable };
+}
+
+/** Closes a page of `open`, and fails if it reported an error. */
+export async function leave(...pages) {
+  for (const page of pages) {
+    await page.context().close();
+    assert.deepEqual(page.faults, []);
+  }
+}
+
+/** Checks a screen with axe, and takes its picture if UPDATE_PICTURES is 1. */
+export async function inspect(page, name) {
+  await page.evaluate(AXE);
+  const found = await page.evaluate(async () => {
+    const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
+    return violations.map(({ id, impact, nodes }) => ({ id, impact, html: nodes.slice(0, 3).map(({ html }) => html) }));
+  });
+  const grave = found.filter(({ impact }) => impact === "serious" || impact === "critical");
+  assert.deepEqual(grave, [], `axe on ${name}`);
+  if (!UPDATES_PICTURES) return;
+  await mkdir(PICTURES, { recursive: true });
+  await page.screenshot({ path: join(PICTURES, `${name}.png`), animations: "disabled" });
+}
+
+/** Returns when the page first painted content, in milliseconds after the navigation began. */
+export function firstPaint(page) {
+  return page.evaluate(
+    () =>
+      new Promise((resolve) => {
+        const observer = new PerformanceObserver((list) => {
+          const paint = list.getEntriesByName("first-contentful-paint")[0];
+          if (paint !== undefined) resolve(paint.startTime);
+        });
+        observer.observe({ type: "paint", buffered: true });
+      }),
+  );
+}
+
+/** Creates a game. `options` are those of the contract by name; `bots` and `level` as in the form. */
+export async function createGame(page, { name = "Ann", bots = 1, level = "easy", checks = {}, options = {} } = {}) {
+  await page.getByLabel("Your name").fill(name);
+  await page.getByLabel(/^Bots/).selectOption(String(bots));
+  await page.locator("form").getByLabel("Strength").first().selectOption({ label: level });
+  for (const [label, isOn] of Object.entries(checks)) await page.getByLabel(label).setChecked(isOn);
+  if (Object.keys(options).length > 0) {
+    await page.getByText("All options").click();
+    for (const [option, value] of Object.entries(options)) {
+      const field = page.locator("label.field", { has: page.locator(`code:text-is("${option}")`) });
+      await field.waitFor();
+      const input = field.locator("input");
+      if (await input.count()) await input.fill(String(value));
+      else await field.locator("select").selectOption({ label: value });
+    }
+  }
+  await page.getByRole("button", { name: "Create game" }).click();
+  await page.getByRole("button", { name: "Start game" }).waitFor();
+}
+
+export async function startGame(page) {
+  await page.getByRole("button", { name: "Start game" }).click();
+  await page.locator(".rack [data-piece]").first().waitFor();
+}
+
+export const button = (page, name) => page.getByRole("button", { name, exact: true });
+export const isOver = (page) => page.locator("section.result").count();
+
+/** Waits until the page's player has the turn. Returns false if the round is over. */
+export async function myTurn(page) {
+  const mine = page.locator(".turn-title", { hasText: "Your turn" });
+  await mine.or(page.locator("section.result")).first().waitFor();
+  return (await isOver(page)) === 0;
+}
+
+/** Returns the tiles of the rack and of the melds by their names. */
+export function tilesOf(page) {
+  return page.evaluate(() => {
+    const names = (root) => [...root.querySelectorAll("[data-piece]")].map((tile) => tile.dataset.tile);
+    return {
+      rack: names(document.querySelector(".rack")),
+      melds: [...document.querySelectorAll(".felt .meld")].map(names),
+    };
+  });
+}
+
+/** Drags with the mouse from the middle of one element to the middle, or another place, of another one. */
+export async function drag(page, from, to, at = {}) {
+  const middle = async (locator, { x = 0.5, y = 0.5 } = {}) => {
+    await locator.scrollIntoViewIfNeeded();
+    const box = await locator.boundingBox();
+    return [box.x + box.width * x, box.y + box.height * y];
+  };
+  const [endX, endY] = await middle(to, at);
+  const [startX, startY] = await middle(from);
+  await page.mouse.move(startX, startY);
+  await page.mouse.down();
+  await page.mouse.move((startX + endX) / 2, (startY + endY) / 2, { steps: 3 });
+  await page.mouse.move(endX, endY, { steps: 3 });
+  await page.mouse.up();
+}
+
+export const rackTile = (page, name) => page.locator(`.rack [data-tile="${name}"]`).first();
+
+/** Drags tiles of the rack to the table, the first one to a free place and the others behind it: a new meld. */
+export async function layMeld(page, names) {
+  const [first, ...others] = names;
+  const before = await page.locator(".felt .meld").count();
+  await drag(page, rackTile(page, first), page.locator(".felt"), { x: 0.97, y: 0.95 });
+  await page.locator(".felt .meld").nth(before).waitFor();
+  for (const name of others) {
+    await drag(page, rackTile(page, name), page.locator(".felt .meld").nth(before).locator("[data-piece]").last(), {
+      x: 0.95,
+    });
+  }
+}
+
+/** Returns a meld of three or more tiles of a rack, without jokers; undefined if there is none. */
+export function findMeld(rack) {
+  const plain = [...new Set(rack.filter((name) => name !== "J"))].map((name) => ({
+    name,
+    color: name[0],
+    value: Number(name.slice(1)),
+  }));
+  for (const { color, value } of plain) {
+    const run = [];
+    for (let next = value; ; next++) {
+      const tile = plain.find((other) => other.color === color && other.value === next);
+      if (tile === undefined) break;
+      run.push(tile.name);
+    }
+    if (run.length >= 3) return run;
+    const group = plain.filter((tile) => tile.value === value).map(({ name }) => name);
+    if (group.length >= 3) return group;
+  }
+  return undefined;
+}
+
+/** Returns a tile of a rack that fits at the end of a meld without jokers, as { name, meld, side }. */
+export function findExtension(rack, melds) {
+  for (const [meld, names] of melds.entries()) {
+    if (names.includes("J") || names.length < 3) continue;
+    const tiles = names.map((name) => ({ color: name[0], value: Number(name.slice(1)) }));
+    const [first, last] = [tiles[0], tiles.at(-1)];
+    const isRun = first.color === last.color;
+    for (const name of rack.filter((name) => name !== "J")) {
+      const [color, value] = [name[0], Number(name.slice(1))];
+      if (isRun && color === first.color && value === last.value + 1) return { name, meld, x: 0.95 };
+      if (isRun && color === first.color && value === first.value - 1) return { name, meld, x: 0.02 };
+      if (!isRun && value === first.value && !tiles.some((tile) => tile.color === color))
+        return { name, meld, x: 0.95 };
+    }
+  }
+  return undefined;
+}
+
+export { sleep };

@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { create } from "@bufbuild/protobuf";
+import { JoinGameResponseSchema } from "rummikub-client";
+import { maskedJson } from "../../src/api/inspector.js";
+import { Seats } from "../../src/api/seats.js";
+import { DraftSaver } from "../../src/control/draft-saver.js";
+import { Judge } from "../../src/control/judge.js";
+import { routeOf } from "../../src/control/router.js";
+import { nextPlace, places } from "../../src/input/places.js";
+import { arrange } from "../../src/model/arrangement.js";
+
+test("only the newest question is asked, and a late answer is dropped", async () => {
+  const asked: number[] = [];
+  const answered: string[] = [];
+  const judge = new Judge<number, string>(
+    async (question) => {
+      asked.push(question);
+      await sleep(question === 2 ? 40 : 1);
+      return `a${question}`;
+    },
+    (question, answer) => answered.push(`${question}${answer}`),
+    5,
+  );
+  judge.consider(1);
+  judge.consider(2);
+  await sleep(20);
+  judge.consider(3);
+  await sleep(60);
+  assert.deepEqual(asked, [2, 3]);
+  assert.deepEqual(answered, ["3a3"]);
+});
+
+test("drafts are saved one at a time, the newest one last; a failure does not stop the next", async () => {
+  const saved: number[] = [];
+  let running = 0;
+  const saver = new DraftSaver<number>(async (draft) => {
+    assert.equal(++running, 1);
+    await sleep(10);
+    running--;
+    saved.push(draft);
+    if (draft === 1) throw new Error("refused");
+  }, 5);
+  for (const draft of [1, 2, 3]) saver.offer(draft);
+  await sleep(60);
+  assert.deepEqual(saved, [1, 3]);
+  saver.offer(4);
+  saver.offer(5);
+  saver.drop();
+  await sleep(40);
+  assert.deepEqual(saved, [1, 3, 4]);
+});
+
+test("a tab's own seat comes before the browser's", () => {
+  const memory = () => {
+    const values = new Map<string, string>();
+    return {
+      getItem: (key: string) => values.get(key) ?? null,
+      setItem: (key: string, value: string) => void values.set(key, value),
+    };
+  };
+  const browser = memory();
+  const [one, two] = [new Seats(memory(), browser), new Seats(memory(), browser)];
+  const seat = { gameId: "g", token: "a", seat: 1, name: "Ann", time: 1 };
+  one.keep(seat);
+  two.keep({ ...seat, token: "b", seat: 2, time: 2 });
+  assert.equal(one.find("g")?.token, "a");
+  assert.equal(two.find("g")?.token, "b");
+  assert.equal(new Seats(memory(), browser).find("g")?.token, "b");
+  assert.equal(two.all().length, 1);
+  two.forget("g");
+  assert.deepEqual(new Seats(memory(), browser).all(), []);
+});
+
+test("addresses lead to pages", () => {
+  const id = "0123456789abcdef0123456789abcdef";
+  assert.deepEqual(routeOf(""), { page: "home" });
+  assert.deepEqual(routeOf("#/"), { page: "home" });
+  assert.deepEqual(routeOf(`#/game/${id}`), { page: "game", gameId: id });
+  assert.deepEqual(routeOf("#/replay"), { page: "replay" });
+  assert.deepEqual(routeOf(`#/replay/${id}`), { page: "replay", gameId: id });
+  assert.deepEqual(routeOf("#/game/x"), { page: "unknown" });
+});
+
+test("arrow keys reach every place", () => {
+  const arrangement = arrange({ table: [], rack: [1, 2] });
+  const all = places(arrangement);
+  assert.deepEqual(all, [{ to: "new" }, { to: "rack", index: 2 }]);
+  assert.deepEqual(nextPlace(all, { to: "new" }, 1, false), { to: "rack", index: 2 });
+  assert.deepEqual(nextPlace(all, { to: "rack", index: 2 }, 1, false), { to: "new" });
+  assert.deepEqual(nextPlace(all, { to: "new" }, -1, true), { to: "rack", index: 2 });
+});
+
+test("tokens are masked", () => {
+  const json = maskedJson(JoinGameResponseSchema, create(JoinGameResponseSchema, { seat: 2, seatToken: "secret" }));
+  assert.deepEqual(JSON.parse(json), { seat: 2, seatToken: "(masked)" });
+});

@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ErrorReason } from "rummikub-client";
+import { en } from "../../src/i18n/en.js";
+import { fill, LANGUAGES, preferredLanguage } from "../../src/i18n/index.js";
+
+const placeholders = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, key]) => key).sort();
+
+test("every language has every text, with the same values", () => {
+  for (const [code, { texts }] of Object.entries(LANGUAGES)) {
+    assert.deepEqual(Object.keys(texts).sort(), Object.keys(en).sort(), code);
+    for (const [key, text] of Object.entries(texts)) {
+      assert.notEqual(text, "", `${code}: ${key}`);
+      assert.deepEqual(placeholders(text), placeholders(en[key as keyof typeof en]), `${code}: ${key}`);
+    }
+  }
+});
+
+test("the service's catalog has a text for every reason, and a name and a symbol for every color", () => {
+  const reasons = Object.values(ErrorReason).filter((name) => typeof name === "string" && name !== "UNSPECIFIED");
+  for (const { catalog } of Object.values(LANGUAGES)) {
+    assert.deepEqual(Object.keys(catalog.reasons).sort(), [...reasons].sort());
+    assert.equal(Object.keys(catalog.colors).length, 6);
+  }
+});
+
+test("the language is the chosen one, else the browser's, else English", () => {
+  assert.equal(preferredLanguage(null, ["de-AT", "en"]), "de");
+  assert.equal(preferredLanguage("en", ["de"]), "en");
+  assert.equal(preferredLanguage(null, ["fr"]), "en");
+  assert.equal(fill("{a} {b}", { a: 1 }), "1 {b}");
+});
