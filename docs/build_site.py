@@ -52,7 +52,10 @@ SECTIONS: Final = (
     ("Clients", ("clients/README.md", "clients/*.md", "clients/*/README.md", "clients/conformance/README.md")),
     ("Rules", ("docs/rules.md", "docs/options.md")),
     ("API", ("api/index.md", "errors.md", "api/*-service.md", "api/*.md")),
-    ("Operation", ("docs/settings.md", "docs/operation.md", "docs/web.md", "docs/performance.md", "load/README.md")),
+    (
+        "Operation",
+        ("docs/settings.md", "docs/operation.md", "docs/web-edge.md", "docs/performance.md", "load/README.md"),
+    ),
     (
         "Design",
         (

@@ -25,7 +25,7 @@ _TLS_COMMENT: Final = """\
 # The web edge with TLS and HTTP/2, for production: made from envoy.yaml by `make edge-config`. Do not edit.
 #
 # It reads the certificate chain and its key from /etc/envoy/tls/tls.crt and tls.key, serves at 8443, and redirects
-# plain HTTP at 8080 to https. docs/web.md explains it.
+# plain HTTP at 8080 to https. docs/web-edge.md explains it.
 """
 _LISTENER: Final = "socket_address: {address: 0.0.0.0, port_value: 8080}"
 _TLS_LISTENER: Final = "socket_address: {address: 0.0.0.0, port_value: 8443}"

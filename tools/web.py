@@ -1,7 +1,7 @@
 """Runs the service and the web edge before it: the page, gRPC-Web, gRPC and JSON at one address (`make web`).
 
 The edge is Envoy with deploy/envoy.yaml. The service has its own settings from the environment, as in `make run`.
-Ctrl-C ends both. docs/web.md explains what to do where Envoy does not run.
+Ctrl-C ends both. docs/web-edge.md explains what to do where Envoy does not run.
 """
 
 import argparse
@@ -98,7 +98,9 @@ def _check_envoy() -> None:
     except OSError:
         works = False
     if not works:
-        raise WebError("Envoy does not run on this machine; docs/web.md says what to do (Where Envoy does not run)")
+        raise WebError(
+            "Envoy does not run on this machine; docs/web-edge.md says what to do (Where Envoy does not run)"
+        )
 
 
 def _check_free(host: str, port: int) -> None:
@@ -209,7 +211,7 @@ def _greeting(host: str, port: int) -> str:
     return f"""\
 Open {url}
 
-The same address serves gRPC-Web, gRPC, and JSON ({url}openapi.json describes it). docs/web.md explains it.
+The same address serves gRPC-Web, gRPC, and JSON ({url}openapi.json describes it). docs/web-edge.md explains it.
 Stop with Ctrl-C."""
 
 

@@ -1,4 +1,4 @@
-"""The examples of docs/web.md run as they are."""
+"""The examples of docs/web-edge.md run as they are."""
 
 import asyncio
 import re
@@ -10,7 +10,7 @@ import pytest
 from support.edge import running_web
 from support.harness import ROOT
 
-EXAMPLE = re.search(r"```\n(URL=.*?)```", (ROOT / "docs" / "web.md").read_text(), re.DOTALL)
+EXAMPLE = re.search(r"```\n(URL=.*?)```", (ROOT / "docs" / "web-edge.md").read_text(), re.DOTALL)
 
 
 @pytest.mark.skipif(not (shutil.which("curl") and shutil.which("jq")), reason="curl or jq is not installed")
