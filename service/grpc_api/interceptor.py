@@ -27,7 +27,7 @@ from service.runtime.admission import SERVER_METHODS, CallAdmission, peer_addres
 REQUEST_ID: Final = "x-request-id"
 
 _REQUEST_ID_FORM: Final = re.compile(r"[!-~]{1,64}")
-_FREQUENT: Final = "/rummikub.v1.ValidationService/"
+_FREQUENT: Final = ("/rummikub.v1.ValidationService/", "/grpc.health.v1.Health/")
 NO_REQUEST: Final = "The method requires exactly one request message."
 """The message of other gRPC libraries for a call that ends without a request."""
 

@@ -526,6 +526,7 @@ async def test_the_log_is_json_with_request_ids_and_without_tokens_or_tiles(
             game = await Client(channel).new_game()
             played = await played_turns(game, 20)
             refusals = await refused_calls(game)
+            await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
         assert await process.terminate() == 0
     assert any(tile_name.search(message) for message in refusals.values()), (
         "the test needs a message with a tile's name"
@@ -534,6 +535,7 @@ async def test_the_log_is_json_with_request_ids_and_without_tokens_or_tiles(
     entries = [json.loads(line) for line in lines]
     calls = [entry for entry in entries if entry["event"] == "call"]
     assert {entry["event"] for entry in entries} == {"call", "stopping"}
+    assert not [entry for entry in calls if "Health" in entry["method"]], "proxies ask every few seconds"
     assert all(entry["level"] == "info" and entry["timestamp"] for entry in entries)
     assert len({entry["request_id"] for entry in calls}) == len(calls)
     assert sum(entry["method"].endswith("/PlayTurn") and entry["code"] == "OK" for entry in calls) == played
