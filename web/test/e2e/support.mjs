@@ -208,7 +208,8 @@ export function tilesOf(page) {
 /** Drags with the mouse from the middle of one element to the middle, or another place, of another one. */
 export async function drag(page, from, to, at = {}) {
   const middle = async (locator, { x = 0.5, y = 0.5 } = {}) => {
-    await locator.scrollIntoViewIfNeeded();
+    // The hand covers the lower end of the window.
+    await locator.evaluate((element) => element.scrollIntoView({ block: element.matches(".felt") ? "end" : "center" }));
     const box = await locator.boundingBox();
     return [box.x + box.width * x, box.y + box.height * y];
   };
