@@ -48,12 +48,11 @@ class WebError(Exception):
 def main() -> None:
     """Serves until SIGINT or SIGTERM."""
     end_in_order()
-    try:
-        _serve(_arguments())
-    except (WebError, ServerError) as error:
-        sys.exit(f"make web: {error}")
-    except KeyboardInterrupt:
-        sys.exit(130)
+    with contextlib.suppress(KeyboardInterrupt):
+        try:
+            _serve(_arguments())
+        except (WebError, ServerError) as error:
+            sys.exit(f"make web: {error}")
 
 
 def _arguments() -> argparse.Namespace:
@@ -109,7 +108,7 @@ def _check_free(host: str, port: int) -> None:
             pass
     except OSError as error:
         do = f"stop the program that uses it, or choose another port: make web PORT={port + 1}"
-        raise WebError(f"cannot listen on {host}:{port} ({error.strerror}): {do}") from None
+        raise WebError(f"cannot listen on {host}:{port} ({os.strerror(error.errno or 0)}): {do}") from None
 
 
 def _upstream(address: str) -> tuple[str, int]:
@@ -153,15 +152,12 @@ def _modified(path: Path) -> float:
 
 
 def collect_page(scratch: Path) -> Path:
-    """Returns a folder with all files of the page: those that were built, or the placeholder."""
+    """Returns a folder with a copy of the page: of the built one, or of the placeholder."""
     folder = scratch / "page"
     folder.mkdir()
     source = DIST if (DIST / PAGE_FILES[0]).is_file() else DEPLOY / "page"
     for name in PAGE_FILES:
-        if (source / name).is_file():
-            shutil.copy(source / name, folder)
-        else:
-            (folder / name).touch()
+        shutil.copy(source / name, folder)
     return folder
 
 

@@ -1,0 +1,90 @@
+"""Every form of the edge's configuration is valid, and agrees with what it is made from."""
+
+import re
+import socket
+import ssl
+import subprocess
+from pathlib import Path
+
+import pytest
+from google.api import annotations_pb2
+
+from load.servers import free_port
+from support.edge import running_envoy
+from support.harness import CONTRACT, ROOT, self_signed, until
+from tools import edge_config, openapi, web
+from tools.edge_config import DEPLOY, OPENAPI, PAGE_FILES, PLAIN, TLS
+
+WITHOUT_URL = {"StreamValidateTurns": "HTTP has no stream of requests"}
+
+
+def local_paths(text: str, folder: Path) -> str:
+    """Returns a configuration for production with paths of this machine and free ports."""
+    text = text.replace("/srv/page/", f"{DEPLOY}/page/").replace("/etc/envoy/tls/tls.crt", f"{folder}/cert.pem")
+    text = text.replace("/etc/envoy/tls/tls.key", f"{folder}/key.pem").replace("/etc/envoy/", f"{DEPLOY}/")
+    return text.replace("address: 0.0.0.0, port_value: 8080", "address: 127.0.0.1, port_value: 0")
+
+
+@pytest.mark.parametrize("file", [PLAIN, TLS], ids=lambda file: file.name)
+def test_envoy_accepts_the_configuration_without_warnings(file: Path, tmp_path: Path) -> None:
+    self_signed(tmp_path, "DNS:localhost")
+    configuration = tmp_path / "envoy.yaml"
+    configuration.write_text(local_paths(file.read_text(), tmp_path))
+    checked = subprocess.run(
+        [web.ENVOY, "--mode", "validate", "--config-path", configuration, "--log-level", "warn"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stderr
+    assert not checked.stderr
+
+
+def test_the_configuration_with_tls_is_made_from_the_one_without() -> None:
+    assert TLS.read_text() == edge_config.with_tls(), "run `make edge-config`"
+
+
+def test_the_description_of_the_json_api_is_that_of_the_contract() -> None:
+    assert OPENAPI.read_text() == openapi.text(), "run `make openapi`"
+
+
+def test_every_rpc_has_a_url_or_a_reason_why_not() -> None:
+    methods = [method for service in CONTRACT for method in service.methods]
+    without = {method.name for method in methods if not method.GetOptions().HasExtension(annotations_pb2.http)}
+    assert without == set(WITHOUT_URL)
+
+
+def test_the_page_of_the_edge_lists_the_url_of_every_rpc() -> None:
+    listed = re.findall(r"^\| (\w+) \| `(GET|POST) (/v1/[^`]+)`", (ROOT / "docs" / "web.md").read_text(), re.MULTILINE)
+    bindings = [(found.method.name, found.verb.upper(), found.path) for found in openapi.Contract().bindings()]
+    assert listed == bindings
+
+
+def test_every_service_is_transcoded() -> None:
+    listed = re.findall(r"^ +- (rummikub\.v1\.\w+Service)$", PLAIN.read_text(), re.MULTILINE)
+    assert listed == sorted(service.full_name for service in CONTRACT)
+
+
+def test_the_edge_serves_the_files_of_the_page() -> None:
+    assert re.findall(r"/srv/page/([\w.]+)", PLAIN.read_text()) == ["index.html", "app.js", "app.css"]
+    assert {file.name for file in (DEPLOY / "page").iterdir()} == set(PAGE_FILES)
+    if web.DIST.is_dir():
+        assert {file.name for file in web.DIST.iterdir()} == set(PAGE_FILES)
+
+
+def test_a_client_with_tls_gets_http2(tmp_path: Path) -> None:
+    self_signed(tmp_path, "DNS:localhost")
+    port = free_port()
+    text = local_paths(TLS.read_text(), tmp_path).replace("0.0.0.0, port_value: 8443", f"127.0.0.1, port_value: {port}")
+    context = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    with running_envoy(tmp_path, text):
+        until(lambda: accepts(port))
+        plain = socket.create_connection(("127.0.0.1", port))
+        with context.wrap_socket(plain, server_hostname="localhost") as connection:
+            assert connection.selected_alpn_protocol() == "h2"
+
+
+def accepts(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
