@@ -234,7 +234,7 @@ test("two people play in one game: join by code, ready, live drafts; a third one
   await leave(guest, ben, ann);
 });
 
-test("a game that is not there, and a seat that is not one's own, are explained", async () => {
+test("a game that is not there, a seat that is not one's own, and a service that is away are explained", async () => {
   const page = await world.open();
   const gameId = "0".repeat(32);
   await page.goto(`${world.url}#/game/${gameId}`);
@@ -246,6 +246,10 @@ test("a game that is not there, and a seat that is not one's own, are explained"
   await inspect(page, "failure");
   await button(page, "Forget").click();
   await page.getByRole("heading", { name: "New game" }).waitFor();
+  world.cut();
+  await button(page, "Create game").click();
+  await page.getByText("The service does not answer.").waitFor();
+  await world.restore();
   await page.goto(`${world.url}#/nowhere`);
   await page.getByText("There is nothing at this address.").waitFor();
   await leave(page);

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError, createRouterTransport, type ServiceImpl } from "@connectrpc/connect";
 import {
@@ -20,6 +19,7 @@ import {
 } from "rummikub-client";
 import { GameSession } from "../../src/control/game-session.js";
 import { tableOf } from "../../src/model/arrangement.js";
+import { until } from "./support.js";
 
 type Update = NonNullable<MessageInitShape<typeof WatchGameResponseSchema>["update"]>;
 
@@ -66,10 +66,14 @@ function world(
   });
   const session = new GameSession(Rummikub.over(transport), "g");
   void session.follow();
-  const push = async (...pushed: Update[]) => {
-    updates.push(...pushed);
+  /** Sends an update, and waits until the session has it. */
+  const push = async (update: Update) => {
+    let hasChanged = false;
+    const forget = session.state.subscribe(() => (hasChanged = true));
+    updates.push(update);
     wake();
-    await sleep(10);
+    await until(() => hasChanged);
+    forget();
   };
   return { session, push };
 }
@@ -86,10 +90,10 @@ test("what the player lays is judged and saved as a draft; undo saves again", as
   await push({ case: "snapshot", value: game() });
   session.move(rackIds(session, 3), { to: "new" });
   assert.equal(table(session), "[R5 R6 R7] | [R1 R2 R3]");
-  await sleep(120);
-  assert.equal(session.state.value.judgment?.answer.points, 6);
+  await until(() => session.state.value.judgment?.answer.points === 6);
+  await until(() => drafts.length === 1);
   session.undo();
-  await sleep(200);
+  await until(() => drafts.length === 2);
   assert.deepEqual(drafts, ["[R5 R6 R7] | [R1 R2 R3]", "[R5 R6 R7]"]);
   assert.equal(session.state.value.judgment, undefined);
   session.stop();
@@ -113,9 +117,8 @@ test("tiles in an order that is not a run's are sorted as the service suggests",
   await push({ case: "snapshot", value: game() });
   const [first, second, third] = rackIds(session, 3);
   session.move([third!, first!, second!], { to: "new" });
-  await sleep(250);
+  await until(() => session.state.value.judgment?.marks.isLegal === true);
   assert.equal(table(session), "[R5 R6 R7] | [R1 R2 R3]");
-  assert.equal(session.state.value.judgment?.marks.isLegal, true);
   session.stop();
 });
 
