@@ -92,6 +92,8 @@ test("what the player lays is judged and saved as a draft; undo saves again", as
   assert.equal(table(session), "[R5 R6 R7] | [R1 R2 R3]");
   await until(() => session.state.value.judgment?.answer.points === 6);
   await until(() => drafts.length === 1);
+  session.sort("value");
+  assert.equal(session.state.value.judgment?.arrangement, session.arrangement);
   session.undo();
   await until(() => drafts.length === 2);
   assert.deepEqual(drafts, ["[R5 R6 R7] | [R1 R2 R3]", "[R5 R6 R7]"]);
