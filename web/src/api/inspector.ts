@@ -118,5 +118,9 @@ async function* tapped<T extends Message>(
 export function maskedJson(schema: DescMessage, message: Message): string {
   const mask = (key: string, value: unknown) =>
     SECRET.test(key) && typeof value === "string" && value !== "" ? "(masked)" : value;
-  return JSON.stringify(toJson(schema, message), mask, 2);
+  try {
+    return JSON.stringify(toJson(schema, message), mask, 2);
+  } catch (error) {
+    return `// no JSON: ${String(error)}`; // a value without a JSON form must not stop the call
+  }
 }

@@ -242,7 +242,7 @@ export class GameSession {
   }
 
   sort(order: RackOrder): void {
-    this.state.set({ history: amend(this.state.value.history, sortRack(this.arrangement, order)) });
+    this.#layRack(sortRack(this.arrangement, order));
   }
 
   undo(): void {
@@ -470,9 +470,20 @@ export class GameSession {
       return;
     }
     const isRackOnly = target?.to === "rack" && isSameTable(next, this.arrangement);
-    const { history } = this.state.value;
-    if (isRackOnly) this.state.set({ history: amend(history, next), carried: undefined });
-    else this.#go(step(history, next));
+    if (isRackOnly) this.#layRack(next);
+    else this.#go(step(this.state.value.history, next));
+  }
+
+  /** Takes another order of the rack, which is no step of its own and no other turn. */
+  #layRack(next: Arrangement): void {
+    const { history, judgment } = this.state.value;
+    const isJudged = judgment?.arrangement === history.present;
+    this.state.set({
+      history: amend(history, next),
+      carried: undefined,
+      ...(isJudged && { judgment: { ...judgment, arrangement: next } }),
+    });
+    if (!isJudged) this.#consider();
   }
 
   #go(history: History<Arrangement>): void {

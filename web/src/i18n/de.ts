@@ -250,5 +250,6 @@ export const de: Readonly<Record<Key, string>> = {
   stepExtend: "Lege {tiles} vom Brett an: {laid}.",
   stepJokers: "Lege den Joker: {laid}.",
   and: " und ",
+  oldServer: "Der Dienst ist älter als diese Seite und kann das nicht. Aktualisiere den Dienst.",
   notFound: "Unter dieser Adresse gibt es nichts.",
 };

@@ -249,6 +249,7 @@ export const en = {
   stepExtend: "Add {tiles} from the rack to {laid}.",
   stepJokers: "Lay the joker: {laid}.",
   and: " and ",
+  oldServer: "The service is older than this page and cannot do this. Update the service.",
   notFound: "There is nothing at this address.",
 };
 

@@ -1,6 +1,9 @@
 /** Texts for players: the page's own, and the service's message catalog, which the build takes from docs/messages. */
 import {
+  Code,
+  ConnectError,
   ErrorReason,
+  explain,
   refusal,
   StepKind,
   type SuggestedStep,
@@ -97,6 +100,8 @@ export function violationText(violation: Violation): string {
 /** Returns why a call failed, for a player. */
 export function errorText(error: unknown): string {
   const refused = refusal(error);
-  if (refused === undefined) return t("noConnection");
-  return reasonText(refused.reason, refused.metadata) ?? refused.name;
+  if (refused !== undefined) return reasonText(refused.reason, refused.metadata) ?? explain(error);
+  if (!(error instanceof ConnectError)) return String(error);
+  if (error.code === Code.Unimplemented) return t("oldServer");
+  return error.code === Code.Unavailable || error.code === Code.DeadlineExceeded ? t("noConnection") : explain(error);
 }

@@ -3,6 +3,7 @@ import type { GameSession } from "../control/game-session.js";
 import { targetAt } from "./places.js";
 
 const THRESHOLD = 6;
+const EDGE = 40;
 
 /** Makes the tiles inside an element movable. Returns a function that ends it. */
 export function followPointer(root: HTMLElement, session: GameSession): () => void {
@@ -11,7 +12,6 @@ export function followPointer(root: HTMLElement, session: GameSession): () => vo
   let suppressClick = false;
 
   const onDown = (event: PointerEvent) => {
-    suppressClick = false;
     if (event.button !== 0 || drag !== undefined) return;
     const source = (event.target as Element).closest<HTMLElement>("[data-piece],[data-grip]");
     if (source === null) return;
@@ -27,15 +27,21 @@ export function followPointer(root: HTMLElement, session: GameSession): () => vo
     if (drag === undefined) return;
     event.preventDefault();
     drag.moveTo(event.clientX, event.clientY);
+    scrollNearEdge(root, event.clientY);
     session.carry(drag.ids, targetAt(event.clientX, event.clientY));
   };
   const onUp = (event: PointerEvent) => {
     press = undefined;
     if (drag === undefined) return;
+    const { ids } = drag;
     end();
+    // The click that follows a drag is none; often there is none, because the tile is another element by then.
     suppressClick = true;
-    if (event.type === "pointerup") session.drop();
-    else session.putBack();
+    setTimeout(() => (suppressClick = false));
+    if (event.type !== "pointerup") return session.putBack();
+    // Events of the movement may be skipped: the place is where the finger leaves.
+    session.carry(ids, targetAt(event.clientX, event.clientY));
+    session.drop();
   };
   const onClick = (event: MouseEvent) => {
     if (!suppressClick) return;
@@ -69,6 +75,13 @@ export function followPointer(root: HTMLElement, session: GameSession): () => vo
     window.removeEventListener("click", onClick, true);
     window.removeEventListener("keydown", onKey);
   };
+}
+
+/** Scrolls a table that is higher than the window: at its upper edge, and above the hand. */
+function scrollNearEdge(root: HTMLElement, y: number): void {
+  const hand = root.querySelector(".hand")?.getBoundingClientRect().top ?? window.innerHeight;
+  if (y < EDGE) window.scrollBy(0, y - EDGE);
+  else if (Math.abs(y - hand) < EDGE / 2) window.scrollBy(0, EDGE / 4);
 }
 
 /** Returns the pieces that a press on an element moves: a whole meld, the selection, or one tile. */

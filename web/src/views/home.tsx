@@ -47,7 +47,7 @@ export function Home() {
         </label>
       </div>
       <div class="columns">
-        <CreateForm name={name} isBusy={isBusy} enter={enter} />
+        <CreateForm name={name} isBusy={isBusy} enter={enter} onProblem={(error) => setProblem(errorText(error))} />
         <div>
           <JoinForm name={name} isBusy={isBusy} enter={enter} />
           <YourGames />
@@ -70,7 +70,7 @@ interface FormProps {
   enter: (act: () => Promise<string>) => Promise<void>;
 }
 
-function CreateForm({ name, isBusy, enter }: FormProps) {
+function CreateForm({ name, isBusy, enter, onProblem }: FormProps & { onProblem: (error: unknown) => void }) {
   const [rulesets, setRulesets] = useState<NamedRuleset[]>([]);
   const [preset, setPreset] = useState(Preset.SABRA);
   const [bots, setBots] = useState(1);
@@ -83,7 +83,7 @@ function CreateForm({ name, isBusy, enter }: FormProps) {
   const [options, setOptions] = useState<NewGame["options"]>({});
   const [isAllShown, setAllShown] = useState(false);
   useEffect(() => {
-    listRulesets().then(setRulesets, () => {}); // without the list there is the standard game
+    listRulesets().then(setRulesets, onProblem);
   }, []);
   const chosen = rulesets.find(({ ruleset }) => ruleset?.preset === preset);
   const playersMax = chosen?.ruleset?.playersMax ?? 4;
@@ -119,7 +119,9 @@ function CreateForm({ name, isBusy, enter }: FormProps) {
             ))}
           </select>
         </label>
-        <p class="help">{chosen?.summary}</p>
+        <p class="help" lang="en">
+          {chosen?.summary}
+        </p>
         <div class="pair">
           <label class="field">
             {t("bots")}

@@ -31,7 +31,12 @@ export function TableView({ game, session }: { game: Game; session: GameSession 
   const tabStop = useTabStop();
   const isOver = game.state !== GameState.PLAYING;
   return (
-    <div class="table-page" ref={root} onKeyDown={(event) => onTableKey(event, root.current!, session)}>
+    <div
+      class="table-page"
+      data-revision={game.revision}
+      ref={root}
+      onKeyDown={(event) => onTableKey(event, root.current!, session)}
+    >
       <div class="status-row">
         <h1 class="turn-title">{title(game)}</h1>
         <span class="badge" role="img" aria-label={t("poolLabel", { count: game.poolCount })}>

@@ -194,6 +194,19 @@ export async function myTurn(page) {
   return (await isOver(page)) === 0;
 }
 
+/** Takes an action of the game, and waits until the table shows what came of it. */
+export async function act(page, action) {
+  const revision = () => Number(document.querySelector("[data-revision]").dataset.revision);
+  const before = await page.evaluate(revision);
+  await action();
+  await page.waitForFunction((old) => Number(document.querySelector("[data-revision]").dataset.revision) > old, before);
+}
+
+export async function drawOrPass(page) {
+  const draw = button(page, "Draw");
+  await act(page, async () => ((await draw.count()) ? draw : button(page, "Pass")).click());
+}
+
 /** Returns the tiles of the rack and of the melds by their names. */
 export function tilesOf(page) {
   return page.evaluate(() => {
@@ -206,18 +219,18 @@ export function tilesOf(page) {
 }
 
 /** Drags with the mouse from the middle of one element to the middle, or another place, of another one. */
-export async function drag(page, from, to, at = {}) {
-  const middle = async (locator, { x = 0.5, y = 0.5 } = {}) => {
-    await locator.scrollIntoViewIfNeeded();
-    const box = await locator.boundingBox();
-    return [box.x + box.width * x, box.y + box.height * y];
+export async function drag(page, from, to, { x = 0.5, y = 0.5 } = {}) {
+  // The hand covers the lower end of the window, and is always in sight.
+  await to.evaluate((element) => element.scrollIntoView({ block: element.matches(".felt") ? "end" : "center" }));
+  const start = await from.boundingBox();
+  const aim = async () => {
+    const box = await to.boundingBox();
+    await page.mouse.move(box.x + box.width * x, box.y + box.height * y, { steps: 3 });
   };
-  const [endX, endY] = await middle(to, at);
-  const [startX, startY] = await middle(from);
-  await page.mouse.move(startX, startY);
+  await page.mouse.move(start.x + start.width / 2, start.y + start.height / 2);
   await page.mouse.down();
-  await page.mouse.move((startX + endX) / 2, (startY + endY) / 2, { steps: 3 });
-  await page.mouse.move(endX, endY, { steps: 3 });
+  await aim();
+  await aim(); // the table may have scrolled under the tile
   await page.mouse.up();
 }
 

@@ -1,14 +1,15 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import {
+  act,
   button,
   createGame,
   drag,
+  drawOrPass,
   firstPaint,
   findExtension,
   findMeld,
   inspect,
-  isOver,
   layMeld,
   leave,
   myTurn,
@@ -48,14 +49,10 @@ async function takeTurn(page, onLegal = async () => {}) {
   if (hasLaid) {
     await page.locator(".turn-message.good").waitFor();
     await onLegal();
-    await button(page, "Play").click();
+    await act(page, () => button(page, "Play").click());
   } else {
-    const draw = button(page, "Draw");
-    await ((await draw.count()) ? draw : button(page, "Pass")).click();
+    await drawOrPass(page);
   }
-  await page.waitForFunction(
-    () => document.querySelector("section.result") || !document.querySelector(".turn-message.good"),
-  );
 }
 
 test("a round is played to its end by drags and clicks against bots; the next follows, and a rematch", async (context) => {
@@ -234,7 +231,7 @@ test("two people play in one game: join by code, ready, live drafts; a third one
   await leave(guest, ben, ann);
 });
 
-test("a game that is not there, and a seat that is not one's own, are explained", async () => {
+test("a game that is not there, a seat that is not one's own, and a service that is away are explained", async () => {
   const page = await world.open();
   const gameId = "0".repeat(32);
   await page.goto(`${world.url}#/game/${gameId}`);
@@ -246,6 +243,10 @@ test("a game that is not there, and a seat that is not one's own, are explained"
   await inspect(page, "failure");
   await button(page, "Forget").click();
   await page.getByRole("heading", { name: "New game" }).waitFor();
+  world.cut();
+  await button(page, "Create game").click();
+  await page.getByText("The service does not answer.").waitFor();
+  await world.restore();
   await page.goto(`${world.url}#/nowhere`);
   await page.getByText("There is nothing at this address.").waitFor();
   await leave(page);
@@ -341,12 +342,7 @@ test("a finished game is replayed, explained and reviewed; its text is imported"
   await startGame(page);
   for (let turn = 0; await myTurn(page); turn++) {
     assert.ok(turn < 150, "the round ends");
-    const draw = button(page, "Draw");
-    await ((await draw.count()) && (await draw.isEnabled()) ? draw : button(page, "Pass")).click();
-    await page.waitForFunction(
-      () => document.querySelector("section.result") || document.querySelector(".turn-actions .primary:disabled"),
-    );
-    await page.waitForTimeout(60);
+    await drawOrPass(page);
   }
   const download = page.waitForEvent("download");
   await button(page, "Save record").click();

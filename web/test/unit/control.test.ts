@@ -10,46 +10,50 @@ import { Judge } from "../../src/control/judge.js";
 import { routeOf } from "../../src/control/router.js";
 import { nextPlace, places } from "../../src/input/places.js";
 import { arrange } from "../../src/model/arrangement.js";
+import { until } from "./support.js";
 
 test("only the newest question is asked, and a late answer is dropped", async () => {
   const asked: number[] = [];
+  const answers: ((answer: string) => void)[] = [];
   const answered: string[] = [];
   const judge = new Judge<number, string>(
-    async (question) => {
+    (question) => {
       asked.push(question);
-      await sleep(question === 2 ? 40 : 1);
-      return `a${question}`;
+      return new Promise((resolve) => answers.push(resolve));
     },
     (question, answer) => answered.push(`${question}${answer}`),
-    5,
+    1,
   );
   judge.consider(1);
   judge.consider(2);
-  await sleep(20);
+  await until(() => asked.length > 0);
   judge.consider(3);
-  await sleep(60);
-  assert.deepEqual(asked, [2, 3]);
-  assert.deepEqual(answered, ["3a3"]);
+  answers[0]!("late");
+  await until(() => asked.length > 1);
+  answers[1]!("good");
+  await until(() => answered.length > 0);
+  assert.deepEqual([asked, answered], [[2, 3], ["3good"]]);
 });
 
 test("drafts are saved one at a time, the newest one last; a failure does not stop the next", async () => {
   const saved: number[] = [];
-  let running = 0;
-  const saver = new DraftSaver<number>(async (draft) => {
-    assert.equal(++running, 1);
-    await sleep(10);
-    running--;
+  const ends: { resolve: () => void; reject: (error: Error) => void }[] = [];
+  const saver = new DraftSaver<number>((draft) => {
     saved.push(draft);
-    if (draft === 1) throw new Error("refused");
-  }, 5);
+    return new Promise<void>((resolve, reject) => ends.push({ resolve, reject }));
+  }, 1);
   for (const draft of [1, 2, 3]) saver.offer(draft);
-  await sleep(60);
-  assert.deepEqual(saved, [1, 3]);
+  assert.deepEqual(saved, [1]);
+  ends[0]!.reject(new Error("refused"));
+  await until(() => saved.length > 1);
   saver.offer(4);
-  saver.offer(5);
   saver.drop();
-  await sleep(40);
-  assert.deepEqual(saved, [1, 3, 4]);
+  ends[1]!.resolve();
+  await sleep(20);
+  saver.offer(5);
+  await until(() => saved.length > 2);
+  assert.deepEqual(saved, [1, 3, 5]);
+  ends[2]!.resolve();
 });
 
 test("a tab's own seat comes before the browser's", () => {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ErrorReason } from "rummikub-client";
+import { Code, ConnectError, ErrorReason, RefusalSchema } from "rummikub-client";
 import { en } from "../../src/i18n/en.js";
-import { fill, LANGUAGES, preferredLanguage } from "../../src/i18n/index.js";
+import { errorText, fill, LANGUAGES, preferredLanguage } from "../../src/i18n/index.js";
 
 const placeholders = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, key]) => key).sort();
 
@@ -22,6 +22,17 @@ test("the service's catalog has a text for every reason, and a name and a symbol
     assert.deepEqual(Object.keys(catalog.reasons).sort(), [...reasons].sort());
     assert.equal(Object.keys(catalog.colors).length, 6);
   }
+});
+
+test("errors without a reason of the service say what to do", () => {
+  assert.match(errorText(new ConnectError("no", Code.Unavailable)), /does not answer/);
+  assert.match(errorText(new ConnectError("no", Code.Unimplemented)), /older than this page/);
+  assert.equal(errorText(new ConnectError("broken", Code.DataLoss)), "broken");
+});
+
+test("a reason of a newer service is shown with its own text", () => {
+  const detail = { desc: RefusalSchema, value: { reason: 9_999 as ErrorReason } };
+  assert.match(errorText(new ConnectError("a new rule", Code.FailedPrecondition, undefined, [detail])), /a new rule/);
 });
 
 test("the language is the chosen one, else the browser's, else English", () => {

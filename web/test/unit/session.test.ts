@@ -1,0 +1,193 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { Code, ConnectError, createRouterTransport, type ServiceImpl } from "@connectrpc/connect";
+import {
+  ErrorReason,
+  type Game,
+  GameSchema,
+  GameService,
+  GameState,
+  RefusalSchema,
+  Rummikub,
+  tableText,
+  tiles,
+  TurnService,
+  TurnStep,
+  ValidationService,
+  type WatchGameResponseSchema,
+} from "rummikub-client";
+import { GameSession } from "../../src/control/game-session.js";
+import { tableOf } from "../../src/model/arrangement.js";
+import { until } from "./support.js";
+
+type Update = NonNullable<MessageInitShape<typeof WatchGameResponseSchema>["update"]>;
+
+/** Returns a game in which seat 1 has the turn and the rack R1 R2 R3 K9, and R5 R6 R7 lie on the table. */
+function game(changes: Exclude<MessageInitShape<typeof GameSchema>, Game> = {}): Game {
+  return create(GameSchema, {
+    revision: 5,
+    state: GameState.PLAYING,
+    seat: 1,
+    players: [
+      { seat: 1, name: "Ann" },
+      { seat: 2, name: "Ben" },
+    ],
+    table: [{ tiles: tiles("R5 R6 R7") }],
+    rack: tiles("R1 R2 R3 K9"),
+    poolCount: 10,
+    turn: { seat: 1, step: TurnStep.OPEN, revision: 5 },
+    ...changes,
+  });
+}
+
+/** A service whose watch sends what the test pushes. */
+function world(
+  turns: Partial<ServiceImpl<typeof TurnService>> = {},
+  validation: Partial<ServiceImpl<typeof ValidationService>> = {},
+) {
+  const updates: Update[] = [];
+  let wake = () => {};
+  const transport = createRouterTransport((router) => {
+    router.service(GameService, {
+      getGame: () => ({}),
+      async *watchGame(_request, { signal }) {
+        while (!signal.aborted) {
+          for (const update of updates.splice(0)) yield { update };
+          await new Promise<void>((resolve) => {
+            wake = resolve;
+            signal.addEventListener("abort", () => resolve());
+          });
+        }
+      },
+    });
+    router.service(TurnService, { saveDraft: () => ({}), ...turns });
+    router.service(ValidationService, { validateTurn: () => ({}), ...validation });
+  });
+  const session = new GameSession(Rummikub.over(transport), "g");
+  void session.follow();
+  /** Sends an update, and waits until the session has it. */
+  const push = async (update: Update) => {
+    let hasChanged = false;
+    const forget = session.state.subscribe(() => (hasChanged = true));
+    updates.push(update);
+    wake();
+    await until(() => hasChanged);
+    forget();
+  };
+  return { session, push };
+}
+
+const table = (session: GameSession) => tableText(tableOf(session.arrangement));
+const rackIds = (session: GameSession, count: number) => session.arrangement.rack.slice(0, count).map(({ id }) => id);
+
+test("what the player lays is judged and saved as a draft; undo saves again", async () => {
+  const drafts: string[] = [];
+  const { session, push } = world(
+    { saveDraft: ({ draft }) => (drafts.push(tableText(draft?.table ?? [])), {}) },
+    { validateTurn: () => ({ points: 6 }) },
+  );
+  await push({ case: "snapshot", value: game() });
+  session.move(rackIds(session, 3), { to: "new" });
+  assert.equal(table(session), "[R5 R6 R7] | [R1 R2 R3]");
+  await until(() => session.state.value.judgment?.answer.points === 6);
+  await until(() => drafts.length === 1);
+  session.sort("value");
+  assert.equal(session.state.value.judgment?.arrangement, session.arrangement);
+  session.undo();
+  await until(() => drafts.length === 2);
+  assert.deepEqual(drafts, ["[R5 R6 R7] | [R1 R2 R3]", "[R5 R6 R7]"]);
+  assert.equal(session.state.value.judgment, undefined);
+  session.stop();
+});
+
+test("tiles in an order that is not a run's are sorted as the service suggests", async () => {
+  const { session, push } = world(
+    {},
+    {
+      validateTurn: ({ tableAfter }) => {
+        const isSorted = tableAfter[1]?.tiles.join() === tiles("R1 R2 R3").join();
+        const violation = {
+          reason: ErrorReason.RUN_NOT_ASCENDING,
+          subject: "table_after[1]",
+          suggestedOrder: tiles("R1 R2 R3"),
+        };
+        return { violations: isSorted ? [] : [violation] };
+      },
+    },
+  );
+  await push({ case: "snapshot", value: game() });
+  const [first, second, third] = rackIds(session, 3);
+  session.move([third!, first!, second!], { to: "new" });
+  await until(() => session.state.value.judgment?.marks.isLegal === true);
+  assert.equal(table(session), "[R5 R6 R7] | [R1 R2 R3]");
+  session.stop();
+});
+
+test("a saved draft is restored with the first snapshot, and what lies is kept at a reconnect", async () => {
+  const { session, push } = world();
+  const draft = { seat: 1, table: [{ tiles: tiles("R5 R6 R7") }, { tiles: tiles("K9") }] };
+  await push({ case: "snapshot", value: game({ turn: { seat: 1, step: TurnStep.OPEN, revision: 5, draft } }) });
+  assert.equal(table(session), "[R5 R6 R7] | [K9]");
+  session.undo();
+  assert.equal(table(session), "[R5 R6 R7]");
+  session.move(rackIds(session, 2), { to: "new" });
+  await push({ case: "snapshot", value: game({ turn: { seat: 1, step: TurnStep.OPEN, revision: 5, draft } }) });
+  assert.equal(table(session), "[R5 R6 R7] | [R1 R2]");
+  session.stop();
+});
+
+test("the next turn starts from its table; only the own turn lays tiles", async () => {
+  const { session, push } = world();
+  await push({ case: "snapshot", value: game() });
+  session.move(rackIds(session, 2), { to: "new" });
+  await push({ case: "game", value: game({ revision: 6, turn: { seat: 2, step: TurnStep.OPEN, revision: 6 } }) });
+  assert.equal(table(session), "[R5 R6 R7]");
+  assert.equal(session.arrangement.rack.length, 4);
+  session.move(rackIds(session, 1), { to: "new" });
+  assert.equal(table(session), "[R5 R6 R7]");
+  await push({ case: "draft", value: { seat: 2, number: 1, table: [{ tiles: tiles("K1") }] } });
+  assert.equal(session.state.value.othersDraft?.number, 1);
+  await push({ case: "game", value: game({ revision: 7, turn: { seat: 1, step: TurnStep.OPEN, revision: 7 } }) });
+  assert.equal(session.state.value.othersDraft, undefined);
+  session.stop();
+});
+
+test("a refused play keeps the tiles and says why, in the words of the catalog", async () => {
+  const violation = {
+    reason: ErrorReason.INITIAL_MELD_BELOW_THRESHOLD,
+    subject: "play.table",
+    metadata: { total: 6, threshold: 30 },
+  };
+  const { session, push } = world({
+    playTurn: () => {
+      const detail = { reason: ErrorReason.INITIAL_MELD_BELOW_THRESHOLD, violations: [violation] };
+      throw new ConnectError("no", Code.FailedPrecondition, undefined, [{ desc: RefusalSchema, value: detail }]);
+    },
+  });
+  await push({ case: "snapshot", value: game() });
+  session.move(rackIds(session, 3), { to: "new" });
+  await session.play();
+  assert.equal(session.state.value.problem?.text, "Your initial meld has 6 points. It needs 30.");
+  assert.equal(session.state.value.isBusy, false);
+  assert.equal(table(session), "[R5 R6 R7] | [R1 R2 R3]");
+  session.stop();
+});
+
+test("after a play the player waits until the watch has its result", async () => {
+  const sent: object[] = [];
+  const { session, push } = world({
+    playTurn: ({ expectedRevision, etag, action }) => {
+      sent.push([expectedRevision, etag, action.case]);
+      return { game: { revision: 6 } };
+    },
+  });
+  await push({ case: "snapshot", value: game({ etag: "e5" }) });
+  await session.draw();
+  assert.equal(session.state.value.isBusy, true);
+  await session.draw();
+  await push({ case: "game", value: game({ revision: 6, turn: { seat: 2, step: TurnStep.OPEN, revision: 6 } }) });
+  assert.equal(session.state.value.isBusy, false);
+  assert.deepEqual(sent, [[5, "e5", "draw"]]);
+  session.stop();
+});
