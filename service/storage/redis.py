@@ -288,7 +288,8 @@ class RedisStore:
             "" if commit.until_ms is None else commit.until_ms,
             self._clock() if self._clock else "",
         )
-        kind, now_ms, *memo = await self._run(self._commit, keys_of(record.game_id), arguments)
+        keys = (*keys_of(record.game_id), _draft_key(record.game_id), _presence_key(record.game_id))
+        kind, now_ms, *memo = await self._run(self._commit, keys, arguments)
         self._cache.set_time(now_ms)
         if kind == b"committed":
             self._cache.put(snapshot, record)

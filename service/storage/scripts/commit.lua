@@ -1,5 +1,5 @@
 -- Commits a change atomically: looks up the request's memo, checks the fence, then writes everything.
--- KEYS: game hash, request hash, event stream.
+-- KEYS: game hash, request hash, event stream, draft hash, presence hash.
 -- ARGV: 1 previous etag ('' for a creation), 2 revision, 3 etag, 4 snapshot, 5 change, 6 request key ('' for none), 7 memo,
 --       8 the request's sender ('' for callers without a token), 9 most memos of a sender, 10 lifetime of the game in
 --       milliseconds, 11 lifetime of its memos, 12 most entries in the stream, 13 channel to notify, 14 time of the decision in
@@ -44,5 +44,7 @@ end
 redis.call('PEXPIRE', KEYS[1], ARGV[10])
 redis.call('PEXPIRE', KEYS[2], ARGV[11])
 redis.call('PEXPIRE', KEYS[3], ARGV[10])
+redis.call('PEXPIRE', KEYS[4], ARGV[10])
+redis.call('PEXPIRE', KEYS[5], ARGV[10])
 redis.call('PUBLISH', ARGV[13], ARGV[2])
 return { 'committed', now }

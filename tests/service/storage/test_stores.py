@@ -961,11 +961,15 @@ async def test_the_time_to_live_of_a_games_keys_depends_on_its_state(
     seconds = [round((await raw.pttl(key)) / 1000) for key in keys if await raw.exists(key)]
     kept = LIFETIMES.started + records[-1].game.ruleset.turn_time_limit_seconds  # from the deadline on
     assert all(kept - 60 < one <= kept for one in seconds)
+    await redis_backed.save_draft(records[-1], a_draft(records[-1], 1))
+    await redis_backed.report_presence(GAME, "server 1", {"ada": Sighting.OPEN})
+    keys += [f"rummikub:{{{GAME}}}:{part}" for part in ("draft", "presence")]
     await stored(redis_backed, replace(resigning(records[-1]), request_key="request-9", memo=MEMO))
     seconds = [round((await raw.pttl(key)) / 1000) for key in keys]
+    finished = LIFETIMES.finished
     assert all(
         kept - 60 < one <= kept
-        for one, kept in zip(seconds, (LIFETIMES.finished, 3_600, LIFETIMES.finished), strict=True)
+        for one, kept in zip(seconds, (finished, 3_600, finished, finished, finished), strict=True)
     )
 
 
