@@ -97,7 +97,8 @@ LANGUAGES = {
     "java": Language(
         folder="java",
         run="java -jar conformance/target/conformance.jar",
-        build="mvn -q -B -ntp package",  # with the tests; the check `game` plays the first games of the README
+        # With the tests; the check `game` plays the first games of the README.
+        build="mvn -q -B -ntp -Dkotlin.compiler.daemon=false package",
         tools=("java", "mvn"),
     ),
     "kotlin": Language(

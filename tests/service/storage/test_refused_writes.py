@@ -72,8 +72,17 @@ async def changes(game: GameAtHand) -> list[int]:
     return [change.revision for change in answer.changes]
 
 
-def watch(game: GameAtHand, after_revision: int = 0) -> "AsyncIterator[gs.WatchGameResponse]":
-    return aiter(game.client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id, after_revision=after_revision)))
+async def watch(game: GameAtHand, after_revision: int = 0) -> AsyncIterator[gs.WatchGameResponse]:
+    """Yields updates; resumes, as clients do, when the connection to a Redis that is no primary is dropped."""
+    while True:
+        request = gs.WatchGameRequest(game_id=game.game_id, after_revision=after_revision)
+        try:
+            async for update in game.client.games.WatchGame(request):
+                after_revision = update.snapshot.revision or update.change.revision or after_revision
+                yield update
+        except grpc.aio.AioRpcError as error:
+            if error_info(error).reason != "STORE_UNAVAILABLE":
+                raise
 
 
 async def test_an_overdue_game_is_returned_as_stored(overdue: Overdue) -> None:
