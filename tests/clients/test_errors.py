@@ -1,6 +1,7 @@
 """Errors are explained: what is wrong, and what to do."""
 
 import asyncio
+from collections.abc import Callable
 
 import grpc
 import pytest
@@ -8,6 +9,7 @@ from google.protobuf.any_pb2 import Any
 from google.rpc.status_pb2 import Status
 
 import rummikub
+import rummikub.aio
 from service.storage.memory import MemoryStore
 from support.harness import FakeClock, memory_store, running_server
 
@@ -73,3 +75,9 @@ async def test_a_server_without_the_call() -> None:
             await call(b"")
         await channel.close()
     assert "older than this client" in rummikub.explain(refused.value)
+
+
+@pytest.mark.parametrize("kind", [rummikub.Rummikub, rummikub.aio.Rummikub])
+def test_a_url_is_no_target(kind: Callable[[str], object]) -> None:
+    with pytest.raises(ValueError, match="pass host:port"):
+        kind("http://127.0.0.1:50051")

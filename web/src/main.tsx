@@ -7,6 +7,9 @@ import { App } from "./views/app.js";
 
 const LANGUAGE = "rummikub.language";
 
+language.set({ code: preferredLanguage(localStorage.getItem(LANGUAGE), navigator.languages) });
+document.documentElement.lang = language.value.code;
+// Only a choice is stored: until then the page follows the browser.
 language.subscribe(() => {
   document.documentElement.lang = language.value.code;
   try {
@@ -15,7 +18,6 @@ language.subscribe(() => {
     // Without storage the choice lasts as long as the page.
   }
 });
-language.set({ code: preferredLanguage(localStorage.getItem(LANGUAGE), navigator.languages) });
 const root = document.getElementById("app")!;
 root.replaceChildren();
 render(<App />, root);

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	_ "embed"
 	"fmt"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -66,6 +67,9 @@ func WithDialOptions(dial ...grpc.DialOption) Option {
 // Connect returns a client of the service at target (`host:port`), without TLS unless an option sets it. It does not
 // wait for the server: a call waits for it until the call's deadline.
 func Connect(target string, opts ...Option) (*Client, error) {
+	if strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://") {
+		return nil, fmt.Errorf("the target %s is a URL: pass host:port, and WithTLS for TLS", target)
+	}
 	o := options{credentials: insecure.NewCredentials()}
 	for _, opt := range opts {
 		opt(&o)

@@ -91,6 +91,12 @@ func TestOldServer(t *testing.T) {
 	}
 }
 
+func TestURLIsNoTarget(t *testing.T) {
+	if _, err := Connect("http://127.0.0.1:50051"); err == nil || !strings.Contains(err.Error(), "pass host:port") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestNoServer(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

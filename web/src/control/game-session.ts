@@ -267,7 +267,7 @@ export class GameSession {
     const { riverIndex, table } = shown.suggestion;
     const base = riverIndex === undefined ? start : pull(start, this.#game.river, riverIndex);
     this.#lay(arrangeAs(base, toMelds(table)));
-    this.state.set({ shown: undefined, hinted: [] });
+    this.state.set({ shown: undefined, hinted: [], selection: [] });
   }
 
   // ---- turns

@@ -100,7 +100,13 @@ export function violationText(violation: Violation): string {
 /** Returns why a call failed, for a player. */
 export function errorText(error: unknown): string {
   const refused = refusal(error);
-  if (refused !== undefined) return reasonText(refused.reason, refused.metadata) ?? explain(error);
+  if (refused !== undefined) {
+    // A code of a wrong form is as unknown to a player as one that no game has.
+    const isCode = refused.fields.includes("join_code");
+    const reason = isCode ? ErrorReason.JOIN_CODE_UNKNOWN : refused.reason;
+    const text = reasonText(reason, refused.metadata) ?? explain(error);
+    return isCode || refused.fields.length === 0 ? text : `${text} (${refused.fields.join(", ")})`;
+  }
   if (!(error instanceof ConnectError)) return String(error);
   if (error.code === Code.Unimplemented) return t("oldServer");
   return error.code === Code.Unavailable || error.code === Code.DeadlineExceeded ? t("noConnection") : explain(error);

@@ -88,7 +88,7 @@ function CreateForm({ name, isBusy, enter, onProblem }: FormProps & { onProblem:
   const chosen = rulesets.find(({ ruleset }) => ruleset?.preset === preset);
   const playersMax = chosen?.ruleset?.playersMax ?? 4;
   const wanted = {
-    name: name.trim() || t("you"),
+    name: name.trim() || t("player"),
     preset,
     bots,
     level,
@@ -213,7 +213,7 @@ function JoinForm({ name, isBusy, enter }: FormProps) {
         class="inline"
         onSubmit={(event) => {
           event.preventDefault();
-          void enter(() => joinGame({ case: "joinCode", value: code.trim() }, name.trim() || t("you")));
+          void enter(() => joinGame({ case: "joinCode", value: code.trim() }, name.trim() || t("player")));
         }}
       >
         <label class="field">
@@ -287,7 +287,7 @@ function OpenGames({ name, enter }: Pick<FormProps, "name" | "enter">) {
         action={({ gameId }) => (
           <button
             type="button"
-            onClick={() => enter(() => joinGame({ case: "gameId", value: gameId }, name.trim() || t("you")))}
+            onClick={() => enter(() => joinGame({ case: "gameId", value: gameId }, name.trim() || t("player")))}
           >
             {t("join")}
           </button>

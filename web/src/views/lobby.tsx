@@ -24,7 +24,7 @@ export function Lobby({ game, session, onSeat }: { game: Game; session: GameSess
   );
   const sit = async (seat: number) => {
     try {
-      await joinGame({ case: "gameId", value: game.gameId }, name.trim() || t("you"), seat);
+      await joinGame({ case: "gameId", value: game.gameId }, name.trim() || t("player"), seat);
       onSeat();
     } catch (error) {
       setFailure(errorText(error));

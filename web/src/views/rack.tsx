@@ -5,6 +5,9 @@ import { t } from "../i18n/index.js";
 import { type TabStop, tabStopOf } from "./arranged-table.js";
 import { MovableTile } from "./tile.js";
 
+/** A rack with more tiles than this has smaller ones on a phone, so that the table stays in sight. */
+const CROWDED = 16;
+
 export function Rack({ session, tabStop }: { session: GameSession; tabStop: TabStop }) {
   const { history, selection, carried, hinted } = useStore(session.state);
   const { rack } = history.present;
@@ -13,7 +16,7 @@ export function Rack({ session, tabStop }: { session: GameSession; tabStop: TabS
   const index = carried?.target?.to === "rack" ? carried.target.index : -1;
   const canReturn = selection.some((id) => !rack.some((piece) => piece.id === id));
   return (
-    <section class="rack" aria-label={t("rack")} data-drop="rack">
+    <section class={`rack ${rack.length > CROWDED ? "crowded" : ""}`} aria-label={t("rack")} data-drop="rack">
       {rack.flatMap((piece, i) => {
         const at = left.indexOf(piece.tile);
         if (at >= 0) left.splice(at, 1);

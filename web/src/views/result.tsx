@@ -90,7 +90,6 @@ function Scores({ game, result }: { game: Game; result: RoundResult }) {
               <th scope="col">{t("roundPoints")}</th>
               <th scope="col">{t("total")}</th>
               <th scope="col">{t("rackValue")}</th>
-              <th scope="col">{t("rackLeft")}</th>
             </tr>
           </thead>
           <tbody>
@@ -107,19 +106,25 @@ function Scores({ game, result }: { game: Game; result: RoundResult }) {
 function Score({ game, seat, isWinner }: { game: Game; seat: SeatResult; isWinner: boolean }) {
   const player = playerOf(game, seat.seat);
   return (
-    <tr class={isWinner ? "is-winner" : ""}>
-      <th scope="row">{player?.name}</th>
-      <td>{seat.points > 0 ? `+${seat.points}` : seat.points}</td>
-      <td>{player?.totalPoints}</td>
-      <td>{seat.rackValue}</td>
-      <td>
-        <div class="small-tiles">
-          {seat.rack.map((tile, i) => (
-            <StaticTile key={i} tile={tile} />
-          ))}
-        </div>
-      </td>
-    </tr>
+    <>
+      <tr class={isWinner ? "is-winner" : ""}>
+        <th scope="row">{player?.name}</th>
+        <td>{seat.points > 0 ? `+${seat.points}` : seat.points}</td>
+        <td>{player?.totalPoints}</td>
+        <td>{seat.rackValue}</td>
+      </tr>
+      {seat.rack.length > 0 && (
+        <tr>
+          <td colSpan={4}>
+            <div class="small-tiles" role="group" aria-label={t("rackLeft")}>
+              {seat.rack.map((tile, i) => (
+                <StaticTile key={i} tile={tile} />
+              ))}
+            </div>
+          </td>
+        </tr>
+      )}
+    </>
   );
 }
 

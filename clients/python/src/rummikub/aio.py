@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import grpc
 import grpc.aio
 
-from rummikub.calls import authorization, channel_options, with_request_id
+from rummikub.calls import authorization, channel_options, check_target, with_request_id
 from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceStub
 from rummikub.v1.game_service_pb2 import WATCH_CONTENT_UNSPECIFIED, WatchContent, WatchGameRequest, WatchGameResponse
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
@@ -51,6 +51,7 @@ class Rummikub:
         channel: grpc.aio.Channel | None = None,
     ) -> None:
         if channel is None:
+            check_target(target)
             settings = channel_options(options)
             channel = (
                 grpc.aio.secure_channel(target, credentials, settings)

@@ -27,6 +27,12 @@ _OPTIONS: Final[Mapping[str, Any]] = {
 }
 
 
+def check_target(target: str) -> None:
+    """Raises ValueError if an address is a URL of HTTP, which gRPC would take for the name of a host."""
+    if target.startswith(("http://", "https://")):
+        raise ValueError(f"the target {target} is a URL: pass host:port, and credentials for TLS")
+
+
 def channel_options(changes: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
     """Returns the options of a channel, with changes."""
     return list({**_OPTIONS, **(changes or {})}.items())

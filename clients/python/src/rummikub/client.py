@@ -20,7 +20,7 @@ from typing import Any, Self
 
 import grpc
 
-from rummikub.calls import authorization, channel_options, with_request_id
+from rummikub.calls import authorization, channel_options, check_target, with_request_id
 from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceStub
 from rummikub.v1.game_service_pb2 import WATCH_CONTENT_UNSPECIFIED, WatchContent, WatchGameRequest, WatchGameResponse
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
@@ -52,6 +52,7 @@ class Rummikub:
         channel: grpc.Channel | None = None,
     ) -> None:
         if channel is None:
+            check_target(target)
             settings = channel_options(options)
             channel = (
                 grpc.secure_channel(target, credentials, settings)
