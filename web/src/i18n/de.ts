@@ -203,7 +203,7 @@ export const de: Readonly<Record<Key, string>> = {
   recordBad: "Diese Aufzeichnung bricht bei Zug {move} eine Regel: {text}",
   reviewOf: "Auswertung",
   reviewing: "Der Dienst vergleicht jeden Zug mit dem besten …",
-  reviewSeat: "{name}: {played} Steine gespielt, {missed} mehr waren möglich",
+  reviewSeat: "{name}: {played} Steine gespielt; in {turns} Zügen waren mehr möglich",
   reviewPerfect: "So gut wie der beste Zug.",
   reviewMove: "{missed} Steine mehr waren möglich.",
   played: "Gespielt",

@@ -202,7 +202,7 @@ export const en = {
   recordBad: "This record breaks a rule at move {move}: {text}",
   reviewOf: "Review",
   reviewing: "The service compares each move with the best turn …",
-  reviewSeat: "{name}: {played} tiles played, {missed} more were possible",
+  reviewSeat: "{name}: {played} tiles played; in {turns} turns more were possible",
   reviewPerfect: "As good as the best turn.",
   reviewMove: "{missed} more tiles were possible.",
   played: "Played",

@@ -228,9 +228,10 @@ function Replay({ record }: { record: GameRecord }) {
         ) : (
           <>
             <ul>
-              {review.seats.map(({ seat, played, missed }) => (
-                <li key={seat}>{t("reviewSeat", { name: name(seat), played, missed })}</li>
-              ))}
+              {review.seats.map(({ seat, played }) => {
+                const turns = review.moves.filter((move) => move.seat === seat && move.missed > 0).length;
+                return <li key={seat}>{t("reviewSeat", { name: name(seat), played, turns })}</li>;
+              })}
             </ul>
             <button type="button" disabled={nextMissed === undefined} onClick={() => setAt(nextMissed ?? at)}>
               {t("onlyMistakes")}
