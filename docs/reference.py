@@ -73,7 +73,7 @@ WHAT_TO_DO: Final = (
         "The turn goes on: the player corrects the play, draws or passes.",
     ),
 )
-"""What a client does after a refusal, by status code, and after a violation of the rules."""
+"""The action of a client after a refusal, by status code, and after a violation of the rules."""
 
 SCALARS: Final = {
     FieldDescriptorProto.TYPE_BOOL: "bool",
@@ -398,7 +398,7 @@ def http_lines(method: MethodDescriptorProto) -> Iterator[str]:
 
 
 def _badge(message: DescriptorProto, member: FieldDescriptorProto) -> str:
-    """Returns whether a field of a request must be set, and how an unset one is told from 0."""
+    """Returns notes on a field: whether a request must set it, whether 0 differs from unset, and its oneof."""
     behaviors = member.options.Extensions[field_behavior_pb2.field_behavior]
     notes = [field_behavior_pb2.FieldBehavior.Name(value).lower() for value in behaviors]
     if member.proto3_optional:
