@@ -50,7 +50,7 @@ $(EDGE): requirements/edge.txt $(STAMP)
 	  || { echo "Envoy has no package for this machine; docs/web-edge.md says what to do (Where Envoy does not run)" >&2; exit 1; }
 	@touch $@
 
-web-test: $(STAMP) envoy ## Test the table in the browser: types, units, and rounds in Chromium (needs Node.js)
+web-test: $(EDGE) ## Test the table in the browser: types, units, and rounds in Chromium (needs Node.js)
 	cd web && npm ci --silent --ignore-scripts && npm test --silent
 
 demo: $(STAMP) ## Play a round with four players over gRPC, on the running service or a temporary one

@@ -1,4 +1,4 @@
-"""Servers for load tests and benchmarks: each runs in a process on a free port and ends with its user."""
+"""Servers for load tests, benchmarks and `make web`: each runs in a process on a free port and ends with its user."""
 
 import contextlib
 import os

@@ -111,7 +111,7 @@ LANGUAGES = {
 
 @dataclass
 class Result:
-    """What became of a language: its checks with verdict and seconds, or why it did not run."""
+    """The result of a language: its checks with verdict and seconds, or the reason why it did not run."""
 
     checks: dict[str, tuple[str, str]] = field(default_factory=dict)
     build_seconds: float = 0.0

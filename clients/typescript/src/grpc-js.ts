@@ -84,7 +84,7 @@ export function grpcJsTransport(client: grpc.Client): Transport {
       const response = { stream: true, service: method.parent, method, header: new Headers(), trailer: new Headers() };
       call.on("metadata", (metadata) => copyTo(response.header, metadata));
       call.on("status", ({ metadata }) => copyTo(response.trailer, metadata));
-      call.on("error", () => {}); // reading the messages throws it; a call that nobody reads must not end the program
+      call.on("error", () => {}); // reading the messages throws it; without a listener, an unread call would end the program
       const requests = Readable.from(input).on("error", cancel);
       requests.pipe(call as unknown as NodeJS.WritableStream).on("close", () => requests.destroy());
       const message = receive(

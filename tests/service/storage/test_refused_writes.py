@@ -83,6 +83,8 @@ async def watch(game: GameAtHand, after_revision: int = 0) -> AsyncIterator[gs.W
         except grpc.aio.AioRpcError as error:
             if error_info(error).reason != "STORE_UNAVAILABLE":
                 raise
+        else:
+            return
 
 
 async def test_an_overdue_game_is_returned_as_stored(overdue: Overdue) -> None:

@@ -179,7 +179,7 @@ class Watch(Iterator[WatchGameResponse]):
 def _collect(call: Iterator[WatchGameResponse], updates: "queue.SimpleQueue[Any]") -> None:
     """Puts the updates of a stream into a queue, then None or the error that ended it.
 
-    A function, not a method: its thread does not keep a Watch alive that nobody uses.
+    A function, not a method, so that its thread holds no reference to the Watch, and an unused Watch is deleted.
     """
     try:
         for update in call:

@@ -21,7 +21,7 @@ _ADVICE: Final = {
     reasons.ERROR_REASON_NOT_THE_HOST: "call with the host token: client.seated(host_token)",
     reasons.ERROR_REASON_STALE_STATE: _READ_AGAIN,
 }
-"""What to do after a refusal, where the server's text does not say it."""
+"""The advice after a refusal, for reasons whose text from the server has none."""
 
 
 def refusal(error: grpc.RpcError) -> Refusal:

@@ -214,8 +214,8 @@ impl Service {
         explained(&malformed, ErrorReason::AuthorizationMalformed, "as JoinGame")?;
         let unknown = GetGameRequest { game_id: "0".repeat(32), ..Default::default() };
         explained(&refused(self.games.get_game(unknown.clone()).await)?, ErrorReason::GameNotFound, "game's id")?;
-        let nobody = Rummikub::connect("127.0.0.1:1")?.ready_within(Duration::from_millis(300));
-        let absent = refused(nobody.get_game(unknown).await)?;
+        let absent_server = Rummikub::connect("127.0.0.1:1")?.ready_within(Duration::from_millis(300));
+        let absent = refused(absent_server.get_game(unknown).await)?;
         explained(&absent, ErrorReason::Unspecified, "no service answers at 127.0.0.1:1")?;
         explained(&absent, ErrorReason::Unspecified, "make run")
     }
