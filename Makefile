@@ -88,7 +88,7 @@ check: $(STAMP) $(OLDEST) ## Check format, lint, types, imports, generated files
 	@$(CONTRACT_SUM) | cmp --quiet - clients/contract.hash || { echo "the clients are behind the contract: run make clients" >&2; exit 1; }
 	$(BIN)/python docs/generate.py --check
 	$(BIN)/python -m tools.edge_config --check
-	$(BIN)/python -m tools.openapi --check
+	$(BIN)/python docs/openapi.py --check
 	$(BIN)/hadolint Dockerfile deploy/Dockerfile
 
 canary: $(STAMP) ## Test the edge with the newest grpcio, protobuf and redis in an environment of its own
@@ -169,7 +169,7 @@ edge-config: $(STAMP) ## Generate deploy/envoy-tls.yaml from deploy/envoy.yaml
 	$(BIN)/python -m tools.edge_config
 
 openapi: $(STAMP) ## Generate deploy/openapi.json, the description of the JSON API, from proto/
-	$(BIN)/python -m tools.openapi
+	$(BIN)/python docs/openapi.py
 
 SITE_STAMP := build/docs-env/.set-up
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from google.api import annotations_pb2
 
+import openapi
 from load.servers import free_port
-from support.edge import running_envoy
 from support.harness import CONTRACT, ROOT, self_signed, until
-from tools import edge_config, openapi, web
-from tools.edge_config import DEPLOY, OPENAPI, PAGE_FILES, PLAIN, TLS
+from tools import edge_config, web
+from tools.edge_config import DEPLOY, PAGE_FILES, PLAIN, TLS
 
 WITHOUT_URL = {"StreamValidateTurns": "HTTP has no stream of requests"}
 
@@ -45,7 +45,7 @@ def test_the_configuration_with_tls_is_made_from_the_one_without() -> None:
 
 
 def test_the_description_of_the_json_api_is_that_of_the_contract() -> None:
-    assert OPENAPI.read_text() == openapi.text(), "run `make openapi`"
+    assert openapi.OPENAPI.read_text() == openapi.text(), "run `make openapi`"
 
 
 def test_every_rpc_has_a_url_or_a_reason_why_not() -> None:
@@ -80,7 +80,7 @@ def test_a_client_with_tls_gets_http2(tmp_path: Path) -> None:
     text = local_paths(TLS.read_text(), tmp_path).replace("0.0.0.0, port_value: 8443", f"127.0.0.1, port_value: {port}")
     context = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
     context.set_alpn_protocols(["h2", "http/1.1"])
-    with running_envoy(tmp_path, text):
+    with web.running_envoy(text, tmp_path):
         until(lambda: accepts(port))
         plain = socket.create_connection(("127.0.0.1", port))
         with context.wrap_socket(plain, server_hostname="localhost") as connection:

@@ -18,17 +18,15 @@ from google.protobuf.message import Message
 from load.servers import free_port
 from support.harness import ServerProcess, server_process
 from tools.edge_config import LocalEdge, local
-from tools.web import ENVOY, collect_page
+from tools.web import DEFAULTS, ENVOY, collect_page, running_envoy
 
 Headers = Mapping[str, str]
 
 
 BEHIND_EDGE = {
+    **DEFAULTS,
     "RUMMIKUB_REDIS_URL": "memory://",
     "RUMMIKUB_VALIDATION_LISTEN": "127.0.0.1:0",
-    "RUMMIKUB_PEER_SHARE": "1",
-    "RUMMIKUB_GAMES_PER_MINUTE": "0",
-    "RUMMIKUB_JOIN_GUESSES_PER_MINUTE": "0",
     "RUMMIKUB_HEARTBEAT_SECONDS": "0.5",
 }
 
@@ -60,7 +58,7 @@ class EdgeProcess:
     """An Envoy on a port of this machine."""
 
     port: int
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[str]
 
     @property
     def url(self) -> str:
@@ -69,26 +67,18 @@ class EdgeProcess:
     async def ready(self) -> None:
         """Waits until the edge reports that the service is healthy."""
         async with asyncio.timeout(20):
-            while True:
-                assert self.process.poll() is None, "Envoy has ended"
-                try:
-                    if (await self.send("GET", "/healthz")).status == 200:
-                        return
-                except OSError:
-                    pass
-                await asyncio.sleep(0.05)  # another process sends no notification
+            while await self.listens() != 200:  # noqa: ASYNC110 - another process sends no notification
+                await asyncio.sleep(0.05)
 
-    async def listens(self) -> None:
-        """Waits until the edge answers, whether the service is healthy or not."""
+    async def listens(self) -> int:
+        """Waits until the edge answers; returns the HTTP status of the service's health."""
         async with asyncio.timeout(20):
             while True:
                 assert self.process.poll() is None, "Envoy has ended"
                 try:
-                    await self.send("GET", "/healthz")
+                    return (await self.send("GET", "/healthz")).status
                 except OSError:
                     await asyncio.sleep(0.05)
-                else:
-                    return
 
     async def send(self, verb: str, path: str, body: bytes = b"", **headers: str) -> Answer:
         """Sends an HTTP request over a new connection. In header names, `_` stands for `-`."""
@@ -177,22 +167,8 @@ def running_edge(
     listen, upstreams = ("127.0.0.1", port), (("127.0.0.1", service), ("127.0.0.1", validation))
     text = local(LocalEdge(listen, *upstreams, collect_page(folder), limited=limited))
     text = text.replace("stream_idle_timeout: 60s", f"stream_idle_timeout: {stream_idle_timeout}")
-    with running_envoy(folder, text) as process:
+    with running_envoy(text, folder) as process:
         yield EdgeProcess(port, process)
-
-
-@contextmanager
-def running_envoy(folder: Path, configuration: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs Envoy with a configuration, which is written to a folder."""
-    file = folder / "envoy.yaml"
-    file.write_text(configuration)
-    flags = ["--concurrency", "1", "--disable-hot-restart", "--log-level", "error"]
-    with subprocess.Popen([ENVOY, "--config-path", file, *flags]) as process:
-        try:
-            yield process
-        finally:
-            process.terminate()
-            process.wait(10)
 
 
 @dataclass

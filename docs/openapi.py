@@ -1,6 +1,6 @@
 """Generates deploy/openapi.json, the OpenAPI description of the JSON API, from the contract and its comments.
 
-Usage: python -m tools.openapi [--check]
+Usage: python docs/openapi.py [--check]
 
 Each binding of google.api.http is an operation; each message and enum that operations use is a schema. --check writes
 nothing and fails if the committed file is not what the contract generates.
@@ -10,11 +10,9 @@ import argparse
 import json
 import re
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,12 +25,10 @@ from google.protobuf.descriptor import (
     MethodDescriptor,
     ServiceDescriptor,
 )
-from google.protobuf.descriptor_pb2 import FileDescriptorSet, SourceCodeInfo
-from grpc_tools import protoc
 
-from tools.edge_config import OPENAPI, ROOT
+import contract as source
 
-PROTO: Final = ROOT / "proto"
+OPENAPI: Final = Path(__file__).parent.parent / "deploy" / "openapi.json"
 PACKAGE: Final = "rummikub.v1"
 
 Schema = dict[str, Any]
@@ -97,24 +93,17 @@ class Contract:
     """The contract with its comments."""
 
     def __init__(self) -> None:
-        descriptors = _compiled()
-        pool = descriptor_pool.Default()
-        self._comments: dict[tuple[str, tuple[int, ...]], SourceCodeInfo.Location] = {}
+        self._comments: dict[str, str] = {}
         self.services: list[ServiceDescriptor] = []
-        for file in descriptors.file:
-            if file.package == PACKAGE:
-                for location in file.source_code_info.location:
-                    self._comments[file.name, tuple(location.path)] = location
-                __import__(file.name.replace("/", ".").replace(".proto", "_pb2"))
-                self.services += pool.FindFileByName(file.name).services_by_name.values()
+        for file in source.described().values():
+            self._comments |= source.comments(file)
+            __import__(file.name.replace("/", ".").replace(".proto", "_pb2"))
+            self.services += descriptor_pool.Default().FindFileByName(file.name).services_by_name.values()
 
-    def comment(self, element: object) -> str:
-        """Returns the comment of a message, enum, value, field, service or method, without line breaks in sentences."""
-        file, path = _place(element)
-        location = self._comments.get((file, path))
-        lines = location.leading_comments.split("\n") if location else []
-        text = "\n".join(line.strip() for line in lines).strip()
-        return re.sub(r"(?<!\n)\n(?!\n)", " ", text)
+    def comment(self, element: Any) -> str:  # noqa: ANN401 - descriptors have no common type
+        """Returns the comment of a message, enum, value, field, service or method."""
+        name: str = getattr(element, "full_name", element.name)  # values of enums have no full name
+        return self._comments.get(name.removeprefix(f"{PACKAGE}."), "")
 
     def bindings(self) -> Iterator[Binding]:
         """Yields all URLs in the order of the contract."""
@@ -125,44 +114,6 @@ class Contract:
                     verb = given.WhichOneof("pattern")
                     if verb:
                         yield Binding(method, verb, getattr(given, verb), number)
-
-
-def _compiled() -> FileDescriptorSet:
-    """Returns the contract's files with their comments."""
-    sources = [str(path.relative_to(PROTO)) for path in sorted((PROTO / "rummikub" / "v1").glob("*.proto"))]
-    with tempfile.TemporaryDirectory() as scratch:
-        out = Path(scratch) / "contract"
-        arguments = ["protoc", f"-I{PROTO}", f"-I{files('grpc_tools') / '_proto'}", "--include_source_info"]
-        if protoc.main([*arguments, f"--descriptor_set_out={out}", *sources]):
-            sys.exit("protoc failed: see above")
-        return FileDescriptorSet.FromString(out.read_bytes())
-
-
-def _place(element: Any) -> tuple[str, tuple[int, ...]]:  # noqa: ANN401 - descriptors have no common type
-    """Returns an element's file and its path there, as SourceCodeInfo has it."""
-    match element:
-        case FieldDescriptor():
-            file, path = _place(element.containing_type)
-            return file, (*path, 2, element.index)
-        case MethodDescriptor():
-            file, path = _place(element.containing_service)
-            return file, (*path, 2, element.index)
-        case Descriptor() if element.containing_type:
-            file, path = _place(element.containing_type)
-            return file, (*path, 3, _index(element, element.containing_type.nested_types))
-        case Descriptor():
-            return element.file.name, (4, _index(element, element.file.message_types_by_name.values()))
-        case EnumDescriptor():
-            return element.file.name, (5, _index(element, element.file.enum_types_by_name.values()))
-        case ServiceDescriptor():
-            return element.file.name, (6, element.index)
-        case _:  # a value of an enum
-            file, path = _place(element.type)
-            return file, (*path, 2, element.index)
-
-
-def _index(element: Any, siblings: Any) -> int:  # noqa: ANN401 - as _place
-    return [sibling.name for sibling in siblings].index(element.name)
 
 
 def document() -> Schema:
