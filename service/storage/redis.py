@@ -108,12 +108,12 @@ _Stream = Sequence[tuple[bytes, Sequence[bytes]]]
 
 
 def keys_of(game_id: str) -> list[str]:
-    """Returns a game's keys: snapshot, requests, event stream."""
-    return [f"rummikub:{{{game_id}}}:{part}" for part in ("game", "requests", "events")]
+    """Returns a game's keys: snapshot, requests, event stream, draft, presence."""
+    return [f"rummikub:{{{game_id}}}:{part}" for part in ("game", "requests", "events", "draft", "presence")]
 
 
 def _draft_key(game_id: str) -> str:
-    return f"rummikub:{{{game_id}}}:draft"
+    return keys_of(game_id)[3]
 
 
 def _channel(game_id: str) -> str:
@@ -121,7 +121,7 @@ def _channel(game_id: str) -> str:
 
 
 def _presence_key(game_id: str) -> str:
-    return f"rummikub:{{{game_id}}}:presence"
+    return keys_of(game_id)[4]
 
 
 def _presence_channel(game_id: str) -> str:
@@ -288,8 +288,7 @@ class RedisStore:
             "" if commit.until_ms is None else commit.until_ms,
             self._clock() if self._clock else "",
         )
-        keys = (*keys_of(record.game_id), _draft_key(record.game_id), _presence_key(record.game_id))
-        kind, now_ms, *memo = await self._run(self._commit, keys, arguments)
+        kind, now_ms, *memo = await self._run(self._commit, keys_of(record.game_id), arguments)
         self._cache.set_time(now_ms)
         if kind == b"committed":
             self._cache.put(snapshot, record)
@@ -555,7 +554,7 @@ class RedisStore:
         pipeline.get(SECRET)
         pipeline.get(_pointer_key(""))
         lists = map(_list_key, (*_LISTS_BY_STATE, open_list("")))
-        for key in (DEADLINES, *lists, *keys_of(""), _draft_key(""), _presence_key("")):
+        for key in (DEADLINES, *lists, *keys_of("")):
             pipeline.zrem(key, "")
         for channel in (_channel(""), _draft_channel(""), _presence_channel("")):
             pipeline.publish(channel, "")
