@@ -8,7 +8,7 @@ EDGE := .venv/.edge
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run web web-test envoy demo walkthrough puzzle test quick check canary fmt bench figures profile speed load load-ci floods crowds soak solver-soak mutants goldens compiled house baseline proto clients conformance edge-config openapi docs wire lock image clean
+.PHONY: help setup run web web-test envoy demo walkthrough puzzle test quick check canary fmt bench figures profile speed load load-ci floods crowds drill soak solver-soak mutants goldens compiled house baseline proto clients conformance edge-config openapi docs wire lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -122,6 +122,9 @@ floods: $(STAMP) ## Attack a server and measure honest callers meanwhile (ARGS="
 
 crowds: $(STAMP) ## Measure many watchers, restarts, many due games and a long round (ARGS="watchers sweeps"; all: 3 minutes)
 	@$(BIN)/python -m load.floods.crowds $(ARGS)
+
+drill: $(STAMP) ## Make a failure under load and report what callers noticed (ARGS="cluster --help")
+	@$(BIN)/python -m load.drills $(ARGS)
 
 soak: $(STAMP) ## Play 10,000 random games and check every invariant after each change (GAMES=n PRESET=name or all)
 	@$(BIN)/python tools/soak.py $(or $(GAMES),10000) $(if $(PRESET),$(if $(filter all,$(PRESET)),--every-preset,--preset $(PRESET)))

@@ -1,0 +1,1 @@
+"""Drills: failures made on purpose under load, and what callers noticed."""

@@ -1,0 +1,1 @@
+"""`rummikub-admin`: the operator's commands."""
