@@ -55,9 +55,15 @@ class SetReady:
 
 @dataclass(frozen=True, slots=True)
 class AbortGame:
-    """The host aborts the game, or a player votes for that. `seat` may be HOST."""
+    """The host aborts the game, or a player votes for that. `seat` may be HOST.
+
+    Attributes:
+        seat: The seat.
+        is_forced: Whether the operator aborts it, who needs no vote.
+    """
 
     seat: int
+    is_forced: bool = False
 
 
 @dataclass(frozen=True, slots=True)

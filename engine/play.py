@@ -177,7 +177,8 @@ class BasePlay(ABC):
         if not self._allows_table_play_with_initial_meld or self.unowned:
             return from_left_to_right(self.new_melds, self.playable)
         with suppress(TooComplexError):
-            return best_for_the_player(self.melds, self.tiles_played, self.ruleset, Effort(INITIAL_STEPS))
+            effort = Effort(min(INITIAL_STEPS, self.steps))
+            return best_for_the_player(self.melds, self.tiles_played, self.ruleset, effort)
         return None
 
     @property
@@ -196,13 +197,18 @@ class BasePlay(ABC):
         return may_meld and suffices(self.initial_meld, self.ruleset)
 
     @lazy_property
+    def steps(self) -> int:
+        """Returns how many steps the rules may take."""
+        return STEPS
+
+    @lazy_property
     def effort(self) -> Effort:
         """Returns the steps that all rules together have left."""
-        return Effort(STEPS)
+        return Effort(self.steps)
 
-    def reset_effort(self) -> None:
-        """Gives the rules all steps again: the play may have been judged before."""
-        preset(self, effort=Effort(STEPS))
+    def reset_effort(self, steps: int = STEPS) -> None:
+        """Gives the rules all steps again, or some: the play may have been judged before."""
+        preset(self, steps=steps, effort=Effort(steps))
 
     def ways_to_meld(self) -> Iterator[Table]:
         """Yields the ways to make the initial meld in a turn that also uses the table. Raises TooComplexError."""
@@ -238,7 +244,7 @@ class BasePlay(ABC):
         after = tuple([as_proposed(meld, self.ruleset) for meld in melds])
         rack = in_order(tiles.elements())
         rest = Play(self.table_before, after, rack, has_melded=True, ruleset=self.ruleset, subject=self.subject)
-        preset(rest, effort=self.effort, readings=tuple(melds))
+        preset(rest, steps=self.steps, effort=self.effort, readings=tuple(melds))
         return rest
 
     @lazy_property

@@ -20,7 +20,7 @@ from engine.initial_meld import (
 from engine.manipulation import melds_only_grow, no_meld_is_dissolved
 from engine.matching import unmatched
 from engine.melds import Meld, NotAMeld, joker_points
-from engine.play import BasePlay
+from engine.play import STEPS, BasePlay
 from engine.retrieval import limits_retrieval, retrieval_reasons
 from engine.ruleset import InitialMeldCount, InitialMeldJoker, Manipulation, Ruleset, WinCall
 from engine.tiles import COLORS, JOKER, LAST_TILE, Tile, naturals, value_of
@@ -56,15 +56,16 @@ class Judgement:
     points: int
 
 
-def judge(play: BasePlay, groups: "Iterable[RuleGroup] | None" = None) -> Judgement:
+def judge(play: BasePlay, groups: "Iterable[RuleGroup] | None" = None, steps: int = STEPS) -> Judgement:
     """Returns the judgement of a play.
 
     Args:
         play: The play.
         groups: The rules of its ruleset (groups_of), if the caller has them; otherwise all of TURN_RULES.
+        steps: See violations_of.
     """
     return Judgement(
-        violations=violations_of(play, TURN_RULES if groups is None else groups),
+        violations=violations_of(play, TURN_RULES if groups is None else groups, steps),
         table=play.melds,
         tiles_played=play.played,
         rack_left=play.rack_left,
@@ -72,9 +73,16 @@ def judge(play: BasePlay, groups: "Iterable[RuleGroup] | None" = None) -> Judgem
     )
 
 
-def violations_of(play: BasePlay, groups: "Iterable[RuleGroup]") -> tuple[Violation, ...]:
-    """Returns every violation of some rules."""
-    play.reset_effort()
+def violations_of(play: BasePlay, groups: "Iterable[RuleGroup]", steps: int = STEPS) -> tuple[Violation, ...]:
+    """Returns every violation of some rules.
+
+    Args:
+        play: The play.
+        groups: The rules.
+        steps: How many steps the rules may take. If they need more, TURN_TOO_COMPLEX is among the violations; with
+            fewer than STEPS, that says nothing about the turn, and a copy of the play may be judged with all steps.
+    """
+    play.reset_effort(steps)
     found: list[Violation] = []
     for group in groups:
         if group.is_clearly_kept is None or not group.is_clearly_kept(play):

@@ -22,7 +22,7 @@ from engine.fast.tile_counts import (
     split,
 )
 from engine.melds import Meld
-from engine.play import BasePlay, Play
+from engine.play import STEPS, BasePlay, Play
 from engine.rules import RuleGroup, groups_of, natural_points, points_of, violations_of
 from engine.ruleset import InitialMeldSameTurnTablePlay, Ruleset
 from engine.table import Table
@@ -59,9 +59,9 @@ class Verdict:
     play: BasePlay | None = None
 
 
-def verdict_of(play: BasePlay, groups: Sequence[RuleGroup]) -> Verdict:
-    """Returns the verdict of the rules on a play."""
-    return Verdict(violations_of(play, groups), play.played, points_of(play), play.rack_left, play)
+def verdict_of(play: BasePlay, groups: Sequence[RuleGroup], steps: int = STEPS) -> Verdict:
+    """Returns the verdict of the rules on a play. They may take some steps (engine.rules.violations_of)."""
+    return Verdict(violations_of(play, groups, steps), play.played, points_of(play), play.rack_left, play)
 
 
 class FastJudge(Generic[B, A]):
@@ -85,7 +85,13 @@ class FastJudge(Generic[B, A]):
         self._tile_set = sum(ONE[face] * ruleset.copies_of(face) for face in faces)
 
     def judge(
-        self, before: Sequence[B], after: Sequence[A], player: PlayerState, *, quick_only: bool = False
+        self,
+        before: Sequence[B],
+        after: Sequence[A],
+        player: PlayerState,
+        *,
+        quick_only: bool = False,
+        steps: int = STEPS,
     ) -> Verdict | None:
         """Judges a play.
 
@@ -95,6 +101,7 @@ class FastJudge(Generic[B, A]):
             player: The player's part.
             quick_only: Whether to judge only plays that take a millisecond or two at most: their rules do not search,
                 and few melds are new to the caches.
+            steps: How many steps the rules may take (engine.rules.violations_of).
 
         Returns:
             The verdict, or None if the plain rules have to judge: the table before has an entry that is not a meld,
@@ -110,7 +117,7 @@ class FastJudge(Generic[B, A]):
             totals = self._read_totals(before, after)
         if quick_only and count_of(totals[0] + totals[1], JOKER) > QUICK_MELDS_MAX:  # they may have to be read again
             return None
-        return self._judge(before, after, totals, player)
+        return self._judge(before, after, totals, player, steps)
 
     def new_table(self, before: Sequence[B], after: Sequence[A]) -> Table:
         """Returns the table after a legal play."""
@@ -141,7 +148,7 @@ class FastJudge(Generic[B, A]):
         return sum(map(counts, tables[0])), sum(map(counts, tables[1]))
 
     def _judge(
-        self, before: Sequence[B], after: Sequence[A], totals: tuple[int, int], player: PlayerState
+        self, before: Sequence[B], after: Sequence[A], totals: tuple[int, int], player: PlayerState, steps: int
     ) -> Verdict | None:
         total_before, total_after = totals
         rack = counts_of(player.rack)
@@ -152,7 +159,7 @@ class FastJudge(Generic[B, A]):
         is_in_doubt = missing or foreign or not added or total_after & FLAGGED
         if is_in_doubt or added & JOKERS or not self._is_simple(player):  # the points of a joker depend on its meld
             play = FastPlay(self._melds, (before, after), (*totals, *exchanged), player, self._subject)
-            return verdict_of(play, self._groups)
+            return verdict_of(play, self._groups, steps)
         played, left = split(player.rack, added)
         return Verdict((), played, natural_points(played), left)
 

@@ -16,6 +16,8 @@ def decide_ending(game: Game, action: AbortGame | RenewSeatToken | AnnounceRemat
             return _announce_rematch(game, game_id) if is_over else refused(Reason.GAME_NOT_OVER)
         case _ if is_over:
             return refused(Reason.GAME_OVER)
+        case AbortGame(_, is_forced=True):
+            return (GameAborted(by_host=False),)
         case AbortGame(seat):
             return _abort(game, seat)
         case RenewSeatToken(seat):

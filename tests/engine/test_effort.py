@@ -41,6 +41,13 @@ def test_a_step_too_many_is_refused() -> None:
         effort.take()
 
 
+@pytest.mark.parametrize("turn", HOSTILE[:20])
+def test_the_rules_take_no_more_than_the_given_steps(turn: HostileTurn) -> None:
+    judgement = judge(turn.to_judge, steps=0)
+    assert TOO_COMPLEX in {violation.reason for violation in judgement.violations}
+    assert judge(replace(turn.to_judge)) == judge(replace(turn.to_judge), steps=STEPS)
+
+
 def calls(turn: HostileTurn) -> int:
     """How many functions are called to judge a turn."""
     to_judge, count = turn.to_judge, 0

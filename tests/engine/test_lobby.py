@@ -215,6 +215,12 @@ def test_after_a_round_the_host_has_a_vote_only() -> None:
     assert do(votes, AbortGame(3)).game.phase == Aborted(game.round)
 
 
+def test_the_operator_aborts_any_game_that_is_not_over() -> None:
+    for game in (lobby("Ada", "Ben"), started("Ada", "Ben"), between_rounds()):
+        assert do(game, AbortGame(HOST, is_forced=True)).events == (GameAborted(by_host=False),)
+    assert only_reason(over(), AbortGame(HOST, is_forced=True)) is Reason.GAME_OVER
+
+
 def test_votes_count_until_the_end_of_the_round() -> None:
     rules = replace(TWO_ROUNDS, initial_meld_threshold=0)
     game = do(game_at(". / 1{R1 R2 R3} 2{K9} / {O1 O2} / 1", rules), AbortGame(2)).game
