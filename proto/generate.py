@@ -21,14 +21,18 @@ PROTO = Path(__file__).parent
 OLDEST_PYTHON = PROTO.parent / "build" / "oldest" / "bin" / "python"
 TARGET = PROTO.parent / "clients" / "python" / "src"
 PACKAGE = Path("rummikub", "v1")
+"""The contract of players' clients. The web edge has no other one."""
+ADMIN = Path("rummikub", "admin")
+"""The operator's contract, in folders by version."""
 DESCRIPTORS = PROTO.parent / "deploy" / "contract.binpb"
 ERRORS = ("google/rpc/status.proto", "google/rpc/error_details.proto")
 """The messages of a failed call's details, beside the contract's own."""
 
 
-def protoc(*arguments: str) -> None:
-    """Runs protoc on the files of the contract, or ends the program."""
-    sources = [str(path.relative_to(PROTO)) for path in sorted((PROTO / PACKAGE).glob("*.proto"))]
+def protoc(*arguments: str, folders: tuple[Path, ...] = (PACKAGE,)) -> None:
+    """Runs protoc on the files of some folders of the contract, or ends the program."""
+    paths = (path for folder in folders for path in sorted((PROTO / folder).glob("*.proto")))
+    sources = [str(path.relative_to(PROTO)) for path in paths]
     command = [OLDEST_PYTHON, "-m", "grpc_tools.protoc", f"-I{PROTO}", *arguments, *sources]
     if subprocess.run(command, check=False).returncode:
         sys.exit("protoc failed: see above")
@@ -39,8 +43,11 @@ def generate(out: Path) -> None:
     scripts = Path(sys.executable).parent
     plugins = [f"--plugin=protoc-gen-{kind}={scripts / f'protoc-gen-{kind}'}" for kind in ("mypy", "mypy_grpc")]
     outs = [f"--{kind}_out={out}" for kind in ("python", "grpc_python")]
-    protoc(*plugins, *outs, *(f"--{kind}_out=quiet:{out}" for kind in ("mypy", "mypy_grpc")))
-    (out / PACKAGE / "__init__.py").write_text('"""Generated from proto/rummikub/v1 by `make proto`. Do not edit."""\n')
+    typed = (f"--{kind}_out=quiet:{out}" for kind in ("mypy", "mypy_grpc"))
+    protoc(*plugins, *outs, *typed, folders=(PACKAGE, ADMIN / "v1"))
+    for folder in (PACKAGE, ADMIN, ADMIN / "v1"):
+        text = f'"""Generated from proto/{folder} by `make proto`. Do not edit."""\n'
+        (out / folder / "__init__.py").write_text(text)
 
 
 def generate_descriptors(out: Path) -> None:
@@ -49,7 +56,7 @@ def generate_descriptors(out: Path) -> None:
 
 
 def differences(left: Path, right: Path) -> list[str]:
-    """The names of files that differ or are on one side only."""
+    """Returns the names of files that differ or are on one side only."""
     comparison = filecmp.dircmp(left, right, ignore=["__pycache__"])
     _, unequal, broken = filecmp.cmpfiles(left, right, comparison.common_files, shallow=False)
     return sorted([*comparison.left_only, *comparison.right_only, *unequal, *broken])
@@ -62,19 +69,20 @@ def main() -> None:
     check = parser.parse_args().check
     with tempfile.TemporaryDirectory() as scratch:
         generate(Path(scratch))
-        fresh = Path(scratch) / PACKAGE
         descriptors = Path(scratch) / DESCRIPTORS.name
         generate_descriptors(descriptors)
         if check:
-            changed = differences(fresh, TARGET / PACKAGE)
+            folders = (PACKAGE, ADMIN, ADMIN / "v1")
+            changed = [name for path in folders for name in differences(Path(scratch) / path, TARGET / path)]
             if not DESCRIPTORS.exists() or descriptors.read_bytes() != DESCRIPTORS.read_bytes():
                 changed.append(DESCRIPTORS.name)
             if changed:
                 sys.exit(f"generated files are not those of the contract: run `make proto` ({', '.join(changed)})")
             return
         shutil.copy(descriptors, DESCRIPTORS)
-        shutil.rmtree(TARGET / PACKAGE, ignore_errors=True)
-        shutil.copytree(fresh, TARGET / PACKAGE)
+        for folder in (PACKAGE, ADMIN):
+            shutil.rmtree(TARGET / folder, ignore_errors=True)
+            shutil.copytree(Path(scratch) / folder, TARGET / folder)
 
 
 if __name__ == "__main__":

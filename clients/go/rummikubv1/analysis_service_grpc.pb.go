@@ -41,10 +41,11 @@ const (
 // response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
 // same certain answer; an uncertain answer may depend on the load of the server. A canceled call stops its search.
 //
-// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT),
-// UNAVAILABLE (SHUTTING_DOWN, OVERLOADED). Every RPC with a time_limit may return INVALID_ARGUMENT (TILE_UNKNOWN,
-// OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), RESOURCE_EXHAUSTED (ANALYSIS_BUSY),
-// UNAVAILABLE (ANALYSIS_UNAVAILABLE).
+// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (API_KEY_INVALID),
+// PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (SHUTTING_DOWN,
+// OVERLOADED). Every RPC with a time_limit may return INVALID_ARGUMENT (TILE_UNKNOWN, OPTION_UNKNOWN,
+// OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), RESOURCE_EXHAUSTED (ANALYSIS_BUSY), UNAVAILABLE
+// (ANALYSIS_UNAVAILABLE).
 type AnalysisServiceClient interface {
 	// Suggests a best turn for a position, or for the caller's own seat in a running game.
 	//
@@ -196,10 +197,11 @@ func (c *analysisServiceClient) FormatPosition(ctx context.Context, in *FormatPo
 // response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
 // same certain answer; an uncertain answer may depend on the load of the server. A canceled call stops its search.
 //
-// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT),
-// UNAVAILABLE (SHUTTING_DOWN, OVERLOADED). Every RPC with a time_limit may return INVALID_ARGUMENT (TILE_UNKNOWN,
-// OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), RESOURCE_EXHAUSTED (ANALYSIS_BUSY),
-// UNAVAILABLE (ANALYSIS_UNAVAILABLE).
+// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (API_KEY_INVALID),
+// PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (SHUTTING_DOWN,
+// OVERLOADED). Every RPC with a time_limit may return INVALID_ARGUMENT (TILE_UNKNOWN, OPTION_UNKNOWN,
+// OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), RESOURCE_EXHAUSTED (ANALYSIS_BUSY), UNAVAILABLE
+// (ANALYSIS_UNAVAILABLE).
 type AnalysisServiceServer interface {
 	// Suggests a best turn for a position, or for the caller's own seat in a running game.
 	//

@@ -71,8 +71,14 @@ const (
 	// PERMISSION_DENIED. The RPC needs a token, and none was sent (this is checked before the game is looked up); or it
 	// needs a seat token, and the host token was sent.
 	ErrorReason_ERROR_REASON_NOT_A_PLAYER ErrorReason = 202
-	// UNAUTHENTICATED. The authorization metadata is not `Bearer` followed by a token.
+	// UNAUTHENTICATED. The authorization metadata is not `Bearer` followed by a token; for AdminService, by the operator's.
 	ErrorReason_ERROR_REASON_AUTHORIZATION_MALFORMED ErrorReason = 203
+	// UNAUTHENTICATED. The server requires a key (RUMMIKUB_KEYS_FILE), and the call has no valid one: send it once, as the
+	// metadata `x-api-key`.
+	ErrorReason_ERROR_REASON_API_KEY_INVALID ErrorReason = 260
+	// PERMISSION_DENIED. The caller's key is not for this service, or not for a label of the request. Metadata: `kind`
+	// (service or label), `name`.
+	ErrorReason_ERROR_REASON_API_KEY_NOT_ALLOWED ErrorReason = 261
 	// ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated
 	// player has this name or one like it. Names are alike if they differ only in case, in compatibility forms (NFKC), in
 	// invisible characters, or in characters that look the same (Unicode's confusables).
@@ -246,21 +252,22 @@ const (
 	ErrorReason_ERROR_REASON_STORED_FORMAT_UNKNOWN ErrorReason = 702
 	// UNAVAILABLE. The server is stopping. Send the same request again, with the same request id; another server answers.
 	ErrorReason_ERROR_REASON_SHUTTING_DOWN ErrorReason = 703
-	// UNAVAILABLE. The server has reached its limit of concurrent calls (RUMMIKUB_MAX_CALLS; for streams at the
-	// validation address, RUMMIKUB_VALIDATION_STREAMS), the caller's address has reached its share (RUMMIKUB_PEER_SHARE),
-	// or the caller's seat saves too many drafts (SaveDraft). Send the same request again, with the same request id, after
-	// the delay in RetryInfo.
+	// UNAVAILABLE. The server has reached its limit of concurrent calls (RUMMIKUB_MAX_CALLS; for StreamValidateTurns,
+	// RUMMIKUB_VALIDATION_STREAMS; for WatchGame, RUMMIKUB_MAX_WATCHES), the caller's address has reached its share
+	// (RUMMIKUB_PEER_SHARE) or the caller's key its quota, or the caller's seat, address or key saves too many drafts
+	// (SaveDraft, RUMMIKUB_DRAFTS_PER_SECOND). Send the same request again, with the same request id, after the delay in
+	// RetryInfo.
 	ErrorReason_ERROR_REASON_OVERLOADED ErrorReason = 705
 	// DEADLINE_EXCEEDED. The request did not arrive in time after the call began (RUMMIKUB_REQUEST_SECONDS), or the
 	// call's deadline passed before the server began to answer. Send the same request again, with the same request id.
 	ErrorReason_ERROR_REASON_REQUEST_TIMED_OUT ErrorReason = 706
-	// RESOURCE_EXHAUSTED. The caller's address has created too many games in the last minute (RUMMIKUB_GAMES_PER_MINUTE).
-	// Send the request again after the delay in RetryInfo.
+	// RESOURCE_EXHAUSTED. The caller's address or key has created too many games in the last minute
+	// (RUMMIKUB_GAMES_PER_MINUTE). Send the request again after the delay in RetryInfo.
 	ErrorReason_ERROR_REASON_TOO_MANY_GAMES ErrorReason = 707
 	// RESOURCE_EXHAUSTED. Less than a tenth of the store's memory is free. The rest is reserved for existing games, so
 	// new games are refused. Send the request again after the delay in RetryInfo.
 	ErrorReason_ERROR_REASON_STORE_FULL ErrorReason = 708
-	// RESOURCE_EXHAUSTED. The caller's address has sent too many unknown join codes in the last minute
+	// RESOURCE_EXHAUSTED. The caller's address or key has sent too many unknown join codes in the last minute
 	// (RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
 	ErrorReason_ERROR_REASON_TOO_MANY_GUESSES ErrorReason = 709
 	// INTERNAL. A fault of the server. The `x-request-id` metadata of the answer identifies it in the server's log.
@@ -341,6 +348,8 @@ var (
 		201:  "ERROR_REASON_GAME_NOT_FOUND",
 		202:  "ERROR_REASON_NOT_A_PLAYER",
 		203:  "ERROR_REASON_AUTHORIZATION_MALFORMED",
+		260:  "ERROR_REASON_API_KEY_INVALID",
+		261:  "ERROR_REASON_API_KEY_NOT_ALLOWED",
 		204:  "ERROR_REASON_PLAYER_ALREADY_JOINED",
 		205:  "ERROR_REASON_GAME_FULL",
 		206:  "ERROR_REASON_TOO_FEW_PLAYERS",
@@ -460,6 +469,8 @@ var (
 		"ERROR_REASON_GAME_NOT_FOUND":                         201,
 		"ERROR_REASON_NOT_A_PLAYER":                           202,
 		"ERROR_REASON_AUTHORIZATION_MALFORMED":                203,
+		"ERROR_REASON_API_KEY_INVALID":                        260,
+		"ERROR_REASON_API_KEY_NOT_ALLOWED":                    261,
 		"ERROR_REASON_PLAYER_ALREADY_JOINED":                  204,
 		"ERROR_REASON_GAME_FULL":                              205,
 		"ERROR_REASON_TOO_FEW_PLAYERS":                        206,
@@ -597,7 +608,7 @@ var File_rummikub_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1erummikub/v1/error_reason.proto\x12\vrummikub.v1*\xdb\"\n" +
+	"\x1erummikub/v1/error_reason.proto\x12\vrummikub.v1*\xa5#\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eERROR_REASON_MALFORMED_REQUEST\x10\x01\x12\x1e\n" +
@@ -612,7 +623,9 @@ const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\x1fERROR_REASON_INSUFFICIENT_TILES\x10h\x12 \n" +
 	"\x1bERROR_REASON_GAME_NOT_FOUND\x10\xc9\x01\x12\x1e\n" +
 	"\x19ERROR_REASON_NOT_A_PLAYER\x10\xca\x01\x12)\n" +
-	"$ERROR_REASON_AUTHORIZATION_MALFORMED\x10\xcb\x01\x12'\n" +
+	"$ERROR_REASON_AUTHORIZATION_MALFORMED\x10\xcb\x01\x12!\n" +
+	"\x1cERROR_REASON_API_KEY_INVALID\x10\x84\x02\x12%\n" +
+	" ERROR_REASON_API_KEY_NOT_ALLOWED\x10\x85\x02\x12'\n" +
 	"\"ERROR_REASON_PLAYER_ALREADY_JOINED\x10\xcc\x01\x12\x1b\n" +
 	"\x16ERROR_REASON_GAME_FULL\x10\xcd\x01\x12!\n" +
 	"\x1cERROR_REASON_TOO_FEW_PLAYERS\x10\xce\x01\x12&\n" +

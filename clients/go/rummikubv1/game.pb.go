@@ -1702,7 +1702,7 @@ func (x *AbortRequested) GetSeat() uint32 {
 // stay.
 type GameAborted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whether the host aborted the game; otherwise the votes of all players did.
+	// Whether the host aborted the game; otherwise the votes of all players did, or the operator.
 	ByHost        bool `protobuf:"varint,1,opt,name=by_host,json=byHost,proto3" json:"by_host,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

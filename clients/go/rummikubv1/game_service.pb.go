@@ -149,9 +149,12 @@ type CreateGameRequest struct {
 	// Properties of the game that mean something to the front end, like a region or a league; everyone may see them. At
 	// most 8. A key has 1 to 32 characters of `a` to `z`, `0` to `9`, underscore, dot and hyphen; a value has up to 64
 	// printable characters.
-	Labels        map[string]string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Labels map[string]string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Properties of the game that only the operator sees (docs/admin.md), in the form of `labels`. At most 16. No view of a
+	// player has them, nor a watch or a record.
+	OperatorLabels map[string]string `protobuf:"bytes,5,rep,name=operator_labels,json=operatorLabels,proto3" json:"operator_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *CreateGameRequest) Reset() {
@@ -208,6 +211,13 @@ func (x *CreateGameRequest) GetVisibility() Visibility {
 func (x *CreateGameRequest) GetLabels() map[string]string {
 	if x != nil {
 		return x.Labels
+	}
+	return nil
+}
+
+func (x *CreateGameRequest) GetOperatorLabels() map[string]string {
+	if x != nil {
+		return x.OperatorLabels
 	}
 	return nil
 }
@@ -284,7 +294,10 @@ type JoinGameRequest struct {
 	// repeated request with it returns the token.
 	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// The seat to take. 0: the lowest free one.
-	Seat          uint32 `protobuf:"varint,4,opt,name=seat,proto3" json:"seat,omitempty"`
+	Seat uint32 `protobuf:"varint,4,opt,name=seat,proto3" json:"seat,omitempty"`
+	// The front end's own reference to the player, such as the id of an account: up to 64 bytes, opaque. Only the operator
+	// sees it (docs/admin.md). No view of a player has it, nor a watch or a record.
+	PlayerRef     string `protobuf:"bytes,6,opt,name=player_ref,json=playerRef,proto3" json:"player_ref,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -363,6 +376,13 @@ func (x *JoinGameRequest) GetSeat() uint32 {
 		return x.Seat
 	}
 	return 0
+}
+
+func (x *JoinGameRequest) GetPlayerRef() string {
+	if x != nil {
+		return x.PlayerRef
+	}
+	return ""
 }
 
 type isJoinGameRequest_Game interface {
@@ -458,9 +478,14 @@ type JoinOrCreateGameRequest struct {
 	// An idempotency key, as in JoinGame.
 	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// The labels of the game, as in CreateGame.
-	Labels        map[string]string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Labels map[string]string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The front end's own reference to the player, as in JoinGame.
+	PlayerRef string `protobuf:"bytes,5,opt,name=player_ref,json=playerRef,proto3" json:"player_ref,omitempty"`
+	// The operator's labels of the game, as in CreateGame, if this call creates it. They do not matter for the choice of a
+	// game.
+	OperatorLabels map[string]string `protobuf:"bytes,6,rep,name=operator_labels,json=operatorLabels,proto3" json:"operator_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *JoinOrCreateGameRequest) Reset() {
@@ -517,6 +542,20 @@ func (x *JoinOrCreateGameRequest) GetRequestId() string {
 func (x *JoinOrCreateGameRequest) GetLabels() map[string]string {
 	if x != nil {
 		return x.Labels
+	}
+	return nil
+}
+
+func (x *JoinOrCreateGameRequest) GetPlayerRef() string {
+	if x != nil {
+		return x.PlayerRef
+	}
+	return ""
+}
+
+func (x *JoinOrCreateGameRequest) GetOperatorLabels() map[string]string {
+	if x != nil {
+		return x.OperatorLabels
 	}
 	return nil
 }
@@ -2827,7 +2866,7 @@ var File_rummikub_v1_game_service_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1erummikub/v1/game_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rummikub/v1/game.proto\x1a\x18rummikub/v1/record.proto\x1a\x19rummikub/v1/ruleset.proto\"\xb2\x02\n" +
+	"\x1erummikub/v1/game_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rummikub/v1/game.proto\x1a\x18rummikub/v1/record.proto\x1a\x19rummikub/v1/ruleset.proto\"\xd8\x03\n" +
 	"\x11CreateGameRequest\x124\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12#\n" +
 	"\n" +
@@ -2835,34 +2874,46 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\n" +
 	"visibility\x18\x03 \x01(\x0e2\x17.rummikub.v1.VisibilityB\x04\xe2A\x01\x01R\n" +
 	"visibility\x12H\n" +
-	"\x06labels\x18\x04 \x03(\v2*.rummikub.v1.CreateGameRequest.LabelsEntryB\x04\xe2A\x01\x01R\x06labels\x1a9\n" +
+	"\x06labels\x18\x04 \x03(\v2*.rummikub.v1.CreateGameRequest.LabelsEntryB\x04\xe2A\x01\x01R\x06labels\x12a\n" +
+	"\x0foperator_labels\x18\x05 \x03(\v22.rummikub.v1.CreateGameRequest.OperatorLabelsEntryB\x04\xe2A\x01\x01R\x0eoperatorLabels\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aA\n" +
+	"\x13OperatorLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"Z\n" +
 	"\x12CreateGameResponse\x12%\n" +
 	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\x12\x1d\n" +
 	"\n" +
-	"host_token\x18\x02 \x01(\tR\thostToken\"\xb8\x01\n" +
+	"host_token\x18\x02 \x01(\tR\thostToken\"\xdd\x01\n" +
 	"\x0fJoinGameRequest\x12\x1f\n" +
 	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x01H\x00R\x06gameId\x12#\n" +
 	"\tjoin_code\x18\x05 \x01(\tB\x04\xe2A\x01\x01H\x00R\bjoinCode\x12\x18\n" +
 	"\x04name\x18\x02 \x01(\tB\x04\xe2A\x01\x02R\x04name\x12#\n" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tB\x04\xe2A\x01\x01R\trequestId\x12\x18\n" +
-	"\x04seat\x18\x04 \x01(\rB\x04\xe2A\x01\x01R\x04seatB\x06\n" +
+	"\x04seat\x18\x04 \x01(\rB\x04\xe2A\x01\x01R\x04seat\x12#\n" +
+	"\n" +
+	"player_ref\x18\x06 \x01(\tB\x04\xe2A\x01\x01R\tplayerRefB\x06\n" +
 	"\x04game\"l\n" +
 	"\x10JoinGameResponse\x12%\n" +
 	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\x12\x12\n" +
 	"\x04seat\x18\x02 \x01(\rR\x04seat\x12\x1d\n" +
 	"\n" +
-	"seat_token\x18\x03 \x01(\tR\tseatToken\"\x99\x02\n" +
+	"seat_token\x18\x03 \x01(\tR\tseatToken\"\xea\x03\n" +
 	"\x17JoinOrCreateGameRequest\x124\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12\x18\n" +
 	"\x04name\x18\x02 \x01(\tB\x04\xe2A\x01\x02R\x04name\x12#\n" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tB\x04\xe2A\x01\x01R\trequestId\x12N\n" +
-	"\x06labels\x18\x04 \x03(\v20.rummikub.v1.JoinOrCreateGameRequest.LabelsEntryB\x04\xe2A\x01\x01R\x06labels\x1a9\n" +
+	"\x06labels\x18\x04 \x03(\v20.rummikub.v1.JoinOrCreateGameRequest.LabelsEntryB\x04\xe2A\x01\x01R\x06labels\x12#\n" +
+	"\n" +
+	"player_ref\x18\x05 \x01(\tB\x04\xe2A\x01\x01R\tplayerRef\x12g\n" +
+	"\x0foperator_labels\x18\x06 \x03(\v28.rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntryB\x04\xe2A\x01\x01R\x0eoperatorLabels\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aA\n" +
+	"\x13OperatorLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8e\x01\n" +
 	"\x18JoinOrCreateGameResponse\x12%\n" +
@@ -3063,7 +3114,7 @@ func file_rummikub_v1_game_service_proto_rawDescGZIP() []byte {
 }
 
 var file_rummikub_v1_game_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rummikub_v1_game_service_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
+var file_rummikub_v1_game_service_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_rummikub_v1_game_service_proto_goTypes = []any{
 	(RecordForm)(0),                  // 0: rummikub.v1.RecordForm
 	(WatchContent)(0),                // 1: rummikub.v1.WatchContent
@@ -3111,106 +3162,110 @@ var file_rummikub_v1_game_service_proto_goTypes = []any{
 	(*ReturnToSeatRequest)(nil),      // 43: rummikub.v1.ReturnToSeatRequest
 	(*ReturnToSeatResponse)(nil),     // 44: rummikub.v1.ReturnToSeatResponse
 	nil,                              // 45: rummikub.v1.CreateGameRequest.LabelsEntry
-	nil,                              // 46: rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
-	nil,                              // 47: rummikub.v1.ListGamesRequest.LabelsEntry
-	(*Ruleset)(nil),                  // 48: rummikub.v1.Ruleset
-	(Visibility)(0),                  // 49: rummikub.v1.Visibility
-	(*Game)(nil),                     // 50: rummikub.v1.Game
-	(BotLevel)(0),                    // 51: rummikub.v1.BotLevel
-	(GameState)(0),                   // 52: rummikub.v1.GameState
-	(Preset)(0),                      // 53: rummikub.v1.Preset
-	(*GameSummary)(nil),              // 54: rummikub.v1.GameSummary
-	(*GameChange)(nil),               // 55: rummikub.v1.GameChange
-	(*SavedDraft)(nil),               // 56: rummikub.v1.SavedDraft
-	(*timestamppb.Timestamp)(nil),    // 57: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 58: google.protobuf.Duration
-	(*GameRecord)(nil),               // 59: rummikub.v1.GameRecord
+	nil,                              // 46: rummikub.v1.CreateGameRequest.OperatorLabelsEntry
+	nil,                              // 47: rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
+	nil,                              // 48: rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
+	nil,                              // 49: rummikub.v1.ListGamesRequest.LabelsEntry
+	(*Ruleset)(nil),                  // 50: rummikub.v1.Ruleset
+	(Visibility)(0),                  // 51: rummikub.v1.Visibility
+	(*Game)(nil),                     // 52: rummikub.v1.Game
+	(BotLevel)(0),                    // 53: rummikub.v1.BotLevel
+	(GameState)(0),                   // 54: rummikub.v1.GameState
+	(Preset)(0),                      // 55: rummikub.v1.Preset
+	(*GameSummary)(nil),              // 56: rummikub.v1.GameSummary
+	(*GameChange)(nil),               // 57: rummikub.v1.GameChange
+	(*SavedDraft)(nil),               // 58: rummikub.v1.SavedDraft
+	(*timestamppb.Timestamp)(nil),    // 59: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 60: google.protobuf.Duration
+	(*GameRecord)(nil),               // 61: rummikub.v1.GameRecord
 }
 var file_rummikub_v1_game_service_proto_depIdxs = []int32{
-	48, // 0: rummikub.v1.CreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	49, // 1: rummikub.v1.CreateGameRequest.visibility:type_name -> rummikub.v1.Visibility
+	50, // 0: rummikub.v1.CreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	51, // 1: rummikub.v1.CreateGameRequest.visibility:type_name -> rummikub.v1.Visibility
 	45, // 2: rummikub.v1.CreateGameRequest.labels:type_name -> rummikub.v1.CreateGameRequest.LabelsEntry
-	50, // 3: rummikub.v1.CreateGameResponse.game:type_name -> rummikub.v1.Game
-	50, // 4: rummikub.v1.JoinGameResponse.game:type_name -> rummikub.v1.Game
-	48, // 5: rummikub.v1.JoinOrCreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	46, // 6: rummikub.v1.JoinOrCreateGameRequest.labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
-	50, // 7: rummikub.v1.JoinOrCreateGameResponse.game:type_name -> rummikub.v1.Game
-	51, // 8: rummikub.v1.AddBotRequest.level:type_name -> rummikub.v1.BotLevel
-	50, // 9: rummikub.v1.AddBotResponse.game:type_name -> rummikub.v1.Game
-	50, // 10: rummikub.v1.LeaveGameResponse.game:type_name -> rummikub.v1.Game
-	50, // 11: rummikub.v1.KickPlayerResponse.game:type_name -> rummikub.v1.Game
-	50, // 12: rummikub.v1.SetReadyResponse.game:type_name -> rummikub.v1.Game
-	50, // 13: rummikub.v1.RenewSeatTokenResponse.game:type_name -> rummikub.v1.Game
-	50, // 14: rummikub.v1.StartGameResponse.game:type_name -> rummikub.v1.Game
-	50, // 15: rummikub.v1.AbortGameResponse.game:type_name -> rummikub.v1.Game
-	50, // 16: rummikub.v1.CreateRematchResponse.game:type_name -> rummikub.v1.Game
-	50, // 17: rummikub.v1.GetGameResponse.game:type_name -> rummikub.v1.Game
-	52, // 18: rummikub.v1.ListGamesRequest.state:type_name -> rummikub.v1.GameState
-	53, // 19: rummikub.v1.ListGamesRequest.preset:type_name -> rummikub.v1.Preset
-	47, // 20: rummikub.v1.ListGamesRequest.labels:type_name -> rummikub.v1.ListGamesRequest.LabelsEntry
-	54, // 21: rummikub.v1.ListGamesResponse.games:type_name -> rummikub.v1.GameSummary
-	1,  // 22: rummikub.v1.WatchGameRequest.content:type_name -> rummikub.v1.WatchContent
-	50, // 23: rummikub.v1.WatchGameResponse.snapshot:type_name -> rummikub.v1.Game
-	55, // 24: rummikub.v1.WatchGameResponse.change:type_name -> rummikub.v1.GameChange
-	31, // 25: rummikub.v1.WatchGameResponse.heartbeat:type_name -> rummikub.v1.Heartbeat
-	32, // 26: rummikub.v1.WatchGameResponse.closing:type_name -> rummikub.v1.Closing
-	56, // 27: rummikub.v1.WatchGameResponse.draft:type_name -> rummikub.v1.SavedDraft
-	30, // 28: rummikub.v1.WatchGameResponse.presence:type_name -> rummikub.v1.Presence
-	50, // 29: rummikub.v1.WatchGameResponse.game:type_name -> rummikub.v1.Game
-	57, // 30: rummikub.v1.Presence.last_seen_time:type_name -> google.protobuf.Timestamp
-	58, // 31: rummikub.v1.Closing.retry_delay:type_name -> google.protobuf.Duration
-	55, // 32: rummikub.v1.ListChangesResponse.changes:type_name -> rummikub.v1.GameChange
-	50, // 33: rummikub.v1.ResignGameResponse.game:type_name -> rummikub.v1.Game
-	50, // 34: rummikub.v1.StartNextRoundResponse.game:type_name -> rummikub.v1.Game
-	50, // 35: rummikub.v1.RequestRedealResponse.game:type_name -> rummikub.v1.Game
-	0,  // 36: rummikub.v1.ExportGameRequest.form:type_name -> rummikub.v1.RecordForm
-	59, // 37: rummikub.v1.ExportGameResponse.record:type_name -> rummikub.v1.GameRecord
-	50, // 38: rummikub.v1.ReturnToSeatResponse.game:type_name -> rummikub.v1.Game
-	2,  // 39: rummikub.v1.GameService.CreateGame:input_type -> rummikub.v1.CreateGameRequest
-	4,  // 40: rummikub.v1.GameService.JoinGame:input_type -> rummikub.v1.JoinGameRequest
-	6,  // 41: rummikub.v1.GameService.JoinOrCreateGame:input_type -> rummikub.v1.JoinOrCreateGameRequest
-	8,  // 42: rummikub.v1.GameService.AddBot:input_type -> rummikub.v1.AddBotRequest
-	10, // 43: rummikub.v1.GameService.LeaveGame:input_type -> rummikub.v1.LeaveGameRequest
-	12, // 44: rummikub.v1.GameService.KickPlayer:input_type -> rummikub.v1.KickPlayerRequest
-	14, // 45: rummikub.v1.GameService.SetReady:input_type -> rummikub.v1.SetReadyRequest
-	16, // 46: rummikub.v1.GameService.RenewSeatToken:input_type -> rummikub.v1.RenewSeatTokenRequest
-	18, // 47: rummikub.v1.GameService.StartGame:input_type -> rummikub.v1.StartGameRequest
-	20, // 48: rummikub.v1.GameService.AbortGame:input_type -> rummikub.v1.AbortGameRequest
-	22, // 49: rummikub.v1.GameService.CreateRematch:input_type -> rummikub.v1.CreateRematchRequest
-	24, // 50: rummikub.v1.GameService.GetGame:input_type -> rummikub.v1.GetGameRequest
-	26, // 51: rummikub.v1.GameService.ListGames:input_type -> rummikub.v1.ListGamesRequest
-	28, // 52: rummikub.v1.GameService.WatchGame:input_type -> rummikub.v1.WatchGameRequest
-	33, // 53: rummikub.v1.GameService.ListChanges:input_type -> rummikub.v1.ListChangesRequest
-	35, // 54: rummikub.v1.GameService.ResignGame:input_type -> rummikub.v1.ResignGameRequest
-	37, // 55: rummikub.v1.GameService.StartNextRound:input_type -> rummikub.v1.StartNextRoundRequest
-	39, // 56: rummikub.v1.GameService.RequestRedeal:input_type -> rummikub.v1.RequestRedealRequest
-	43, // 57: rummikub.v1.GameService.ReturnToSeat:input_type -> rummikub.v1.ReturnToSeatRequest
-	41, // 58: rummikub.v1.GameService.ExportGame:input_type -> rummikub.v1.ExportGameRequest
-	3,  // 59: rummikub.v1.GameService.CreateGame:output_type -> rummikub.v1.CreateGameResponse
-	5,  // 60: rummikub.v1.GameService.JoinGame:output_type -> rummikub.v1.JoinGameResponse
-	7,  // 61: rummikub.v1.GameService.JoinOrCreateGame:output_type -> rummikub.v1.JoinOrCreateGameResponse
-	9,  // 62: rummikub.v1.GameService.AddBot:output_type -> rummikub.v1.AddBotResponse
-	11, // 63: rummikub.v1.GameService.LeaveGame:output_type -> rummikub.v1.LeaveGameResponse
-	13, // 64: rummikub.v1.GameService.KickPlayer:output_type -> rummikub.v1.KickPlayerResponse
-	15, // 65: rummikub.v1.GameService.SetReady:output_type -> rummikub.v1.SetReadyResponse
-	17, // 66: rummikub.v1.GameService.RenewSeatToken:output_type -> rummikub.v1.RenewSeatTokenResponse
-	19, // 67: rummikub.v1.GameService.StartGame:output_type -> rummikub.v1.StartGameResponse
-	21, // 68: rummikub.v1.GameService.AbortGame:output_type -> rummikub.v1.AbortGameResponse
-	23, // 69: rummikub.v1.GameService.CreateRematch:output_type -> rummikub.v1.CreateRematchResponse
-	25, // 70: rummikub.v1.GameService.GetGame:output_type -> rummikub.v1.GetGameResponse
-	27, // 71: rummikub.v1.GameService.ListGames:output_type -> rummikub.v1.ListGamesResponse
-	29, // 72: rummikub.v1.GameService.WatchGame:output_type -> rummikub.v1.WatchGameResponse
-	34, // 73: rummikub.v1.GameService.ListChanges:output_type -> rummikub.v1.ListChangesResponse
-	36, // 74: rummikub.v1.GameService.ResignGame:output_type -> rummikub.v1.ResignGameResponse
-	38, // 75: rummikub.v1.GameService.StartNextRound:output_type -> rummikub.v1.StartNextRoundResponse
-	40, // 76: rummikub.v1.GameService.RequestRedeal:output_type -> rummikub.v1.RequestRedealResponse
-	44, // 77: rummikub.v1.GameService.ReturnToSeat:output_type -> rummikub.v1.ReturnToSeatResponse
-	42, // 78: rummikub.v1.GameService.ExportGame:output_type -> rummikub.v1.ExportGameResponse
-	59, // [59:79] is the sub-list for method output_type
-	39, // [39:59] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	46, // 3: rummikub.v1.CreateGameRequest.operator_labels:type_name -> rummikub.v1.CreateGameRequest.OperatorLabelsEntry
+	52, // 4: rummikub.v1.CreateGameResponse.game:type_name -> rummikub.v1.Game
+	52, // 5: rummikub.v1.JoinGameResponse.game:type_name -> rummikub.v1.Game
+	50, // 6: rummikub.v1.JoinOrCreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	47, // 7: rummikub.v1.JoinOrCreateGameRequest.labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
+	48, // 8: rummikub.v1.JoinOrCreateGameRequest.operator_labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
+	52, // 9: rummikub.v1.JoinOrCreateGameResponse.game:type_name -> rummikub.v1.Game
+	53, // 10: rummikub.v1.AddBotRequest.level:type_name -> rummikub.v1.BotLevel
+	52, // 11: rummikub.v1.AddBotResponse.game:type_name -> rummikub.v1.Game
+	52, // 12: rummikub.v1.LeaveGameResponse.game:type_name -> rummikub.v1.Game
+	52, // 13: rummikub.v1.KickPlayerResponse.game:type_name -> rummikub.v1.Game
+	52, // 14: rummikub.v1.SetReadyResponse.game:type_name -> rummikub.v1.Game
+	52, // 15: rummikub.v1.RenewSeatTokenResponse.game:type_name -> rummikub.v1.Game
+	52, // 16: rummikub.v1.StartGameResponse.game:type_name -> rummikub.v1.Game
+	52, // 17: rummikub.v1.AbortGameResponse.game:type_name -> rummikub.v1.Game
+	52, // 18: rummikub.v1.CreateRematchResponse.game:type_name -> rummikub.v1.Game
+	52, // 19: rummikub.v1.GetGameResponse.game:type_name -> rummikub.v1.Game
+	54, // 20: rummikub.v1.ListGamesRequest.state:type_name -> rummikub.v1.GameState
+	55, // 21: rummikub.v1.ListGamesRequest.preset:type_name -> rummikub.v1.Preset
+	49, // 22: rummikub.v1.ListGamesRequest.labels:type_name -> rummikub.v1.ListGamesRequest.LabelsEntry
+	56, // 23: rummikub.v1.ListGamesResponse.games:type_name -> rummikub.v1.GameSummary
+	1,  // 24: rummikub.v1.WatchGameRequest.content:type_name -> rummikub.v1.WatchContent
+	52, // 25: rummikub.v1.WatchGameResponse.snapshot:type_name -> rummikub.v1.Game
+	57, // 26: rummikub.v1.WatchGameResponse.change:type_name -> rummikub.v1.GameChange
+	31, // 27: rummikub.v1.WatchGameResponse.heartbeat:type_name -> rummikub.v1.Heartbeat
+	32, // 28: rummikub.v1.WatchGameResponse.closing:type_name -> rummikub.v1.Closing
+	58, // 29: rummikub.v1.WatchGameResponse.draft:type_name -> rummikub.v1.SavedDraft
+	30, // 30: rummikub.v1.WatchGameResponse.presence:type_name -> rummikub.v1.Presence
+	52, // 31: rummikub.v1.WatchGameResponse.game:type_name -> rummikub.v1.Game
+	59, // 32: rummikub.v1.Presence.last_seen_time:type_name -> google.protobuf.Timestamp
+	60, // 33: rummikub.v1.Closing.retry_delay:type_name -> google.protobuf.Duration
+	57, // 34: rummikub.v1.ListChangesResponse.changes:type_name -> rummikub.v1.GameChange
+	52, // 35: rummikub.v1.ResignGameResponse.game:type_name -> rummikub.v1.Game
+	52, // 36: rummikub.v1.StartNextRoundResponse.game:type_name -> rummikub.v1.Game
+	52, // 37: rummikub.v1.RequestRedealResponse.game:type_name -> rummikub.v1.Game
+	0,  // 38: rummikub.v1.ExportGameRequest.form:type_name -> rummikub.v1.RecordForm
+	61, // 39: rummikub.v1.ExportGameResponse.record:type_name -> rummikub.v1.GameRecord
+	52, // 40: rummikub.v1.ReturnToSeatResponse.game:type_name -> rummikub.v1.Game
+	2,  // 41: rummikub.v1.GameService.CreateGame:input_type -> rummikub.v1.CreateGameRequest
+	4,  // 42: rummikub.v1.GameService.JoinGame:input_type -> rummikub.v1.JoinGameRequest
+	6,  // 43: rummikub.v1.GameService.JoinOrCreateGame:input_type -> rummikub.v1.JoinOrCreateGameRequest
+	8,  // 44: rummikub.v1.GameService.AddBot:input_type -> rummikub.v1.AddBotRequest
+	10, // 45: rummikub.v1.GameService.LeaveGame:input_type -> rummikub.v1.LeaveGameRequest
+	12, // 46: rummikub.v1.GameService.KickPlayer:input_type -> rummikub.v1.KickPlayerRequest
+	14, // 47: rummikub.v1.GameService.SetReady:input_type -> rummikub.v1.SetReadyRequest
+	16, // 48: rummikub.v1.GameService.RenewSeatToken:input_type -> rummikub.v1.RenewSeatTokenRequest
+	18, // 49: rummikub.v1.GameService.StartGame:input_type -> rummikub.v1.StartGameRequest
+	20, // 50: rummikub.v1.GameService.AbortGame:input_type -> rummikub.v1.AbortGameRequest
+	22, // 51: rummikub.v1.GameService.CreateRematch:input_type -> rummikub.v1.CreateRematchRequest
+	24, // 52: rummikub.v1.GameService.GetGame:input_type -> rummikub.v1.GetGameRequest
+	26, // 53: rummikub.v1.GameService.ListGames:input_type -> rummikub.v1.ListGamesRequest
+	28, // 54: rummikub.v1.GameService.WatchGame:input_type -> rummikub.v1.WatchGameRequest
+	33, // 55: rummikub.v1.GameService.ListChanges:input_type -> rummikub.v1.ListChangesRequest
+	35, // 56: rummikub.v1.GameService.ResignGame:input_type -> rummikub.v1.ResignGameRequest
+	37, // 57: rummikub.v1.GameService.StartNextRound:input_type -> rummikub.v1.StartNextRoundRequest
+	39, // 58: rummikub.v1.GameService.RequestRedeal:input_type -> rummikub.v1.RequestRedealRequest
+	43, // 59: rummikub.v1.GameService.ReturnToSeat:input_type -> rummikub.v1.ReturnToSeatRequest
+	41, // 60: rummikub.v1.GameService.ExportGame:input_type -> rummikub.v1.ExportGameRequest
+	3,  // 61: rummikub.v1.GameService.CreateGame:output_type -> rummikub.v1.CreateGameResponse
+	5,  // 62: rummikub.v1.GameService.JoinGame:output_type -> rummikub.v1.JoinGameResponse
+	7,  // 63: rummikub.v1.GameService.JoinOrCreateGame:output_type -> rummikub.v1.JoinOrCreateGameResponse
+	9,  // 64: rummikub.v1.GameService.AddBot:output_type -> rummikub.v1.AddBotResponse
+	11, // 65: rummikub.v1.GameService.LeaveGame:output_type -> rummikub.v1.LeaveGameResponse
+	13, // 66: rummikub.v1.GameService.KickPlayer:output_type -> rummikub.v1.KickPlayerResponse
+	15, // 67: rummikub.v1.GameService.SetReady:output_type -> rummikub.v1.SetReadyResponse
+	17, // 68: rummikub.v1.GameService.RenewSeatToken:output_type -> rummikub.v1.RenewSeatTokenResponse
+	19, // 69: rummikub.v1.GameService.StartGame:output_type -> rummikub.v1.StartGameResponse
+	21, // 70: rummikub.v1.GameService.AbortGame:output_type -> rummikub.v1.AbortGameResponse
+	23, // 71: rummikub.v1.GameService.CreateRematch:output_type -> rummikub.v1.CreateRematchResponse
+	25, // 72: rummikub.v1.GameService.GetGame:output_type -> rummikub.v1.GetGameResponse
+	27, // 73: rummikub.v1.GameService.ListGames:output_type -> rummikub.v1.ListGamesResponse
+	29, // 74: rummikub.v1.GameService.WatchGame:output_type -> rummikub.v1.WatchGameResponse
+	34, // 75: rummikub.v1.GameService.ListChanges:output_type -> rummikub.v1.ListChangesResponse
+	36, // 76: rummikub.v1.GameService.ResignGame:output_type -> rummikub.v1.ResignGameResponse
+	38, // 77: rummikub.v1.GameService.StartNextRound:output_type -> rummikub.v1.StartNextRoundResponse
+	40, // 78: rummikub.v1.GameService.RequestRedeal:output_type -> rummikub.v1.RequestRedealResponse
+	44, // 79: rummikub.v1.GameService.ReturnToSeat:output_type -> rummikub.v1.ReturnToSeatResponse
+	42, // 80: rummikub.v1.GameService.ExportGame:output_type -> rummikub.v1.ExportGameResponse
+	61, // [61:81] is the sub-list for method output_type
+	41, // [41:61] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_game_service_proto_init() }
@@ -3244,7 +3299,7 @@ func file_rummikub_v1_game_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_game_service_proto_rawDesc), len(file_rummikub_v1_game_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   46,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

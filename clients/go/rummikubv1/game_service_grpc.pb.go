@@ -65,9 +65,13 @@ const (
 // the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
 // them one hour after the game expires.
 //
-// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
-// DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
-// game_id may return NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
+// A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
+// do not exist for its callers.
+//
+// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
+// API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
+// (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
+// UNAVAILABLE (STORED_FORMAT_UNKNOWN).
 type GameServiceClient interface {
 	// Creates a game in the lobby. No token is needed. Only this response contains the host token.
 	// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
@@ -128,7 +132,7 @@ type GameServiceClient interface {
 	AbortGame(ctx context.Context, in *AbortGameRequest, opts ...grpc.CallOption) (*AbortGameResponse, error)
 	// Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
 	// its host may call it. A game has one rematch: later calls return the same one. It has a join code of its own. The
-	// players and the host keep their names, seats and tokens, and do not join again. A player who does not want to play
+	// players and the host keep their names, seats, tokens and references, and do not join again. A player who does not want to play
 	// calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
 	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
 	// RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
@@ -427,9 +431,13 @@ func (c *gameServiceClient) ExportGame(ctx context.Context, in *ExportGameReques
 // the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
 // them one hour after the game expires.
 //
-// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
-// DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
-// game_id may return NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
+// A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
+// do not exist for its callers.
+//
+// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
+// API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
+// (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
+// UNAVAILABLE (STORED_FORMAT_UNKNOWN).
 type GameServiceServer interface {
 	// Creates a game in the lobby. No token is needed. Only this response contains the host token.
 	// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
@@ -490,7 +498,7 @@ type GameServiceServer interface {
 	AbortGame(context.Context, *AbortGameRequest) (*AbortGameResponse, error)
 	// Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
 	// its host may call it. A game has one rematch: later calls return the same one. It has a join code of its own. The
-	// players and the host keep their names, seats and tokens, and do not join again. A player who does not want to play
+	// players and the host keep their names, seats, tokens and references, and do not join again. A player who does not want to play
 	// calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
 	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
 	// RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).

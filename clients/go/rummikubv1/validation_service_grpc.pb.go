@@ -36,9 +36,10 @@ const (
 //
 // Legality is an answer, not an error: the response is OK and lists every violation in a fixed order.
 //
-// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with
-// a single request, DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN,
-// OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST), UNAUTHENTICATED (API_KEY_INVALID), PERMISSION_DENIED
+// (API_KEY_NOT_ALLOWED) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a single request, DEADLINE_EXCEEDED
+// (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID,
+// OPTIONS_CONFLICT, INSUFFICIENT_TILES).
 type ValidationServiceClient interface {
 	// Reads melds: returns the kind, the points and the faces of jokers, or the reasons why the tiles form no meld.
 	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
@@ -152,9 +153,10 @@ func (c *validationServiceClient) ListMessages(ctx context.Context, in *ListMess
 //
 // Legality is an answer, not an error: the response is OK and lists every violation in a fixed order.
 //
-// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with
-// a single request, DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN,
-// OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST), UNAUTHENTICATED (API_KEY_INVALID), PERMISSION_DENIED
+// (API_KEY_NOT_ALLOWED) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a single request, DEADLINE_EXCEEDED
+// (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID,
+// OPTIONS_CONFLICT, INSUFFICIENT_TILES).
 type ValidationServiceServer interface {
 	// Reads melds: returns the kind, the points and the faces of jokers, or the reasons why the tiles form no meld.
 	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).

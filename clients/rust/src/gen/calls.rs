@@ -393,7 +393,7 @@ impl crate::Rummikub {
 
     /// Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
     /// its host may call it. A game has one rematch: later calls return the same one. It has a join code of its own. The
-    /// players and the host keep their names, seats and tokens, and do not join again. A player who does not want to play
+    /// players and the host keep their names, seats, tokens and references, and do not join again. A player who does not want to play
     /// calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
     /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
     /// RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).

@@ -49,8 +49,14 @@ pub enum ErrorReason {
     /// PERMISSION_DENIED. The RPC needs a token, and none was sent (this is checked before the game is looked up); or it
     /// needs a seat token, and the host token was sent.
     NotAPlayer = 202,
-    /// UNAUTHENTICATED. The authorization metadata is not `Bearer` followed by a token.
+    /// UNAUTHENTICATED. The authorization metadata is not `Bearer` followed by a token; for AdminService, by the operator's.
     AuthorizationMalformed = 203,
+    /// UNAUTHENTICATED. The server requires a key (RUMMIKUB_KEYS_FILE), and the call has no valid one: send it once, as the
+    /// metadata `x-api-key`.
+    ApiKeyInvalid = 260,
+    /// PERMISSION_DENIED. The caller's key is not for this service, or not for a label of the request. Metadata: `kind`
+    /// (service or label), `name`.
+    ApiKeyNotAllowed = 261,
     /// ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated
     /// player has this name or one like it. Names are alike if they differ only in case, in compatibility forms (NFKC), in
     /// invisible characters, or in characters that look the same (Unicode's confusables).
@@ -224,21 +230,22 @@ pub enum ErrorReason {
     StoredFormatUnknown = 702,
     /// UNAVAILABLE. The server is stopping. Send the same request again, with the same request id; another server answers.
     ShuttingDown = 703,
-    /// UNAVAILABLE. The server has reached its limit of concurrent calls (RUMMIKUB_MAX_CALLS; for streams at the
-    /// validation address, RUMMIKUB_VALIDATION_STREAMS), the caller's address has reached its share (RUMMIKUB_PEER_SHARE),
-    /// or the caller's seat saves too many drafts (SaveDraft). Send the same request again, with the same request id, after
-    /// the delay in RetryInfo.
+    /// UNAVAILABLE. The server has reached its limit of concurrent calls (RUMMIKUB_MAX_CALLS; for StreamValidateTurns,
+    /// RUMMIKUB_VALIDATION_STREAMS; for WatchGame, RUMMIKUB_MAX_WATCHES), the caller's address has reached its share
+    /// (RUMMIKUB_PEER_SHARE) or the caller's key its quota, or the caller's seat, address or key saves too many drafts
+    /// (SaveDraft, RUMMIKUB_DRAFTS_PER_SECOND). Send the same request again, with the same request id, after the delay in
+    /// RetryInfo.
     Overloaded = 705,
     /// DEADLINE_EXCEEDED. The request did not arrive in time after the call began (RUMMIKUB_REQUEST_SECONDS), or the
     /// call's deadline passed before the server began to answer. Send the same request again, with the same request id.
     RequestTimedOut = 706,
-    /// RESOURCE_EXHAUSTED. The caller's address has created too many games in the last minute (RUMMIKUB_GAMES_PER_MINUTE).
-    /// Send the request again after the delay in RetryInfo.
+    /// RESOURCE_EXHAUSTED. The caller's address or key has created too many games in the last minute
+    /// (RUMMIKUB_GAMES_PER_MINUTE). Send the request again after the delay in RetryInfo.
     TooManyGames = 707,
     /// RESOURCE_EXHAUSTED. Less than a tenth of the store's memory is free. The rest is reserved for existing games, so
     /// new games are refused. Send the request again after the delay in RetryInfo.
     StoreFull = 708,
-    /// RESOURCE_EXHAUSTED. The caller's address has sent too many unknown join codes in the last minute
+    /// RESOURCE_EXHAUSTED. The caller's address or key has sent too many unknown join codes in the last minute
     /// (RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
     TooManyGuesses = 709,
     /// INTERNAL. A fault of the server. The `x-request-id` metadata of the answer identifies it in the server's log.
@@ -322,6 +329,8 @@ impl ErrorReason {
             Self::GameNotFound => "ERROR_REASON_GAME_NOT_FOUND",
             Self::NotAPlayer => "ERROR_REASON_NOT_A_PLAYER",
             Self::AuthorizationMalformed => "ERROR_REASON_AUTHORIZATION_MALFORMED",
+            Self::ApiKeyInvalid => "ERROR_REASON_API_KEY_INVALID",
+            Self::ApiKeyNotAllowed => "ERROR_REASON_API_KEY_NOT_ALLOWED",
             Self::PlayerAlreadyJoined => "ERROR_REASON_PLAYER_ALREADY_JOINED",
             Self::GameFull => "ERROR_REASON_GAME_FULL",
             Self::TooFewPlayers => "ERROR_REASON_TOO_FEW_PLAYERS",
@@ -462,6 +471,8 @@ impl ErrorReason {
             "ERROR_REASON_GAME_NOT_FOUND" => Some(Self::GameNotFound),
             "ERROR_REASON_NOT_A_PLAYER" => Some(Self::NotAPlayer),
             "ERROR_REASON_AUTHORIZATION_MALFORMED" => Some(Self::AuthorizationMalformed),
+            "ERROR_REASON_API_KEY_INVALID" => Some(Self::ApiKeyInvalid),
+            "ERROR_REASON_API_KEY_NOT_ALLOWED" => Some(Self::ApiKeyNotAllowed),
             "ERROR_REASON_PLAYER_ALREADY_JOINED" => Some(Self::PlayerAlreadyJoined),
             "ERROR_REASON_GAME_FULL" => Some(Self::GameFull),
             "ERROR_REASON_TOO_FEW_PLAYERS" => Some(Self::TooFewPlayers),
@@ -3847,7 +3858,7 @@ pub struct AbortRequested {
 /// stay.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GameAborted {
-    /// Whether the host aborted the game; otherwise the votes of all players did.
+    /// Whether the host aborted the game; otherwise the votes of all players did, or the operator.
     #[prost(bool, tag = "1")]
     pub by_host: bool,
 }
@@ -5278,10 +5289,11 @@ pub mod analysis_service_client {
     /// response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
     /// same certain answer; an uncertain answer may depend on the load of the server. A canceled call stops its search.
     ///
-    /// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT),
-    /// UNAVAILABLE (SHUTTING_DOWN, OVERLOADED). Every RPC with a time_limit may return INVALID_ARGUMENT (TILE_UNKNOWN,
-    /// OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), RESOURCE_EXHAUSTED (ANALYSIS_BUSY),
-    /// UNAVAILABLE (ANALYSIS_UNAVAILABLE).
+    /// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (API_KEY_INVALID),
+    /// PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (SHUTTING_DOWN,
+    /// OVERLOADED). Every RPC with a time_limit may return INVALID_ARGUMENT (TILE_UNKNOWN, OPTION_UNKNOWN,
+    /// OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), RESOURCE_EXHAUSTED (ANALYSIS_BUSY), UNAVAILABLE
+    /// (ANALYSIS_UNAVAILABLE).
     #[derive(Debug, Clone)]
     pub struct AnalysisServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -5624,6 +5636,13 @@ pub struct CreateGameRequest {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
+    /// Properties of the game that only the operator sees (docs/admin.md), in the form of `labels`. At most 16. No view of a
+    /// player has them, nor a watch or a record.
+    #[prost(map = "string, string", tag = "5")]
+    pub operator_labels: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
 }
 /// The response to CreateGame.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -5649,6 +5668,10 @@ pub struct JoinGameRequest {
     /// The seat to take. 0: the lowest free one.
     #[prost(uint32, tag = "4")]
     pub seat: u32,
+    /// The front end's own reference to the player, such as the id of an account: up to 64 bytes, opaque. Only the operator
+    /// sees it (docs/admin.md). No view of a player has it, nor a watch or a record.
+    #[prost(string, tag = "6")]
+    pub player_ref: ::prost::alloc::string::String,
     /// The game. Required.
     #[prost(oneof = "join_game_request::Game", tags = "1, 5")]
     pub game: ::core::option::Option<join_game_request::Game>,
@@ -5695,6 +5718,16 @@ pub struct JoinOrCreateGameRequest {
     /// The labels of the game, as in CreateGame.
     #[prost(map = "string, string", tag = "4")]
     pub labels: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    /// The front end's own reference to the player, as in JoinGame.
+    #[prost(string, tag = "5")]
+    pub player_ref: ::prost::alloc::string::String,
+    /// The operator's labels of the game, as in CreateGame, if this call creates it. They do not matter for the choice of a
+    /// game.
+    #[prost(map = "string, string", tag = "6")]
+    pub operator_labels: ::std::collections::HashMap<
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
@@ -6247,9 +6280,13 @@ pub mod game_service_client {
     /// the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     /// them one hour after the game expires.
     ///
-    /// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
-    /// DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
-    /// game_id may return NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
+    /// A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
+    /// do not exist for its callers.
+    ///
+    /// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
+    /// API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
+    /// (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
+    /// UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     #[derive(Debug, Clone)]
     pub struct GameServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -6605,7 +6642,7 @@ pub mod game_service_client {
         }
         /// Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
         /// its host may call it. A game has one rematch: later calls return the same one. It has a join code of its own. The
-        /// players and the host keep their names, seats and tokens, and do not join again. A player who does not want to play
+        /// players and the host keep their names, seats, tokens and references, and do not join again. A player who does not want to play
         /// calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
         /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
         /// RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
@@ -7517,9 +7554,10 @@ pub mod validation_service_client {
     ///
     /// Legality is an answer, not an error: the response is OK and lists every violation in a fixed order.
     ///
-    /// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with
-    /// a single request, DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN,
-    /// OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+    /// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST), UNAUTHENTICATED (API_KEY_INVALID), PERMISSION_DENIED
+    /// (API_KEY_NOT_ALLOWED) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a single request, DEADLINE_EXCEEDED
+    /// (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID,
+    /// OPTIONS_CONFLICT, INSUFFICIENT_TILES).
     #[derive(Debug, Clone)]
     pub struct ValidationServiceClient<T> {
         inner: tonic::client::Grpc<T>,

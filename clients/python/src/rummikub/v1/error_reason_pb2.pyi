@@ -58,7 +58,15 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     needs a seat token, and the host token was sent.
     """
     ERROR_REASON_AUTHORIZATION_MALFORMED: _ErrorReason.ValueType  # 203
-    """UNAUTHENTICATED. The authorization metadata is not `Bearer` followed by a token."""
+    """UNAUTHENTICATED. The authorization metadata is not `Bearer` followed by a token; for AdminService, by the operator's."""
+    ERROR_REASON_API_KEY_INVALID: _ErrorReason.ValueType  # 260
+    """UNAUTHENTICATED. The server requires a key (RUMMIKUB_KEYS_FILE), and the call has no valid one: send it once, as the
+    metadata `x-api-key`.
+    """
+    ERROR_REASON_API_KEY_NOT_ALLOWED: _ErrorReason.ValueType  # 261
+    """PERMISSION_DENIED. The caller's key is not for this service, or not for a label of the request. Metadata: `kind`
+    (service or label), `name`.
+    """
     ERROR_REASON_PLAYER_ALREADY_JOINED: _ErrorReason.ValueType  # 204
     """ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated
     player has this name or one like it. Names are alike if they differ only in case, in compatibility forms (NFKC), in
@@ -254,25 +262,26 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_SHUTTING_DOWN: _ErrorReason.ValueType  # 703
     """UNAVAILABLE. The server is stopping. Send the same request again, with the same request id; another server answers."""
     ERROR_REASON_OVERLOADED: _ErrorReason.ValueType  # 705
-    """UNAVAILABLE. The server has reached its limit of concurrent calls (RUMMIKUB_MAX_CALLS; for streams at the
-    validation address, RUMMIKUB_VALIDATION_STREAMS), the caller's address has reached its share (RUMMIKUB_PEER_SHARE),
-    or the caller's seat saves too many drafts (SaveDraft). Send the same request again, with the same request id, after
-    the delay in RetryInfo.
+    """UNAVAILABLE. The server has reached its limit of concurrent calls (RUMMIKUB_MAX_CALLS; for StreamValidateTurns,
+    RUMMIKUB_VALIDATION_STREAMS; for WatchGame, RUMMIKUB_MAX_WATCHES), the caller's address has reached its share
+    (RUMMIKUB_PEER_SHARE) or the caller's key its quota, or the caller's seat, address or key saves too many drafts
+    (SaveDraft, RUMMIKUB_DRAFTS_PER_SECOND). Send the same request again, with the same request id, after the delay in
+    RetryInfo.
     """
     ERROR_REASON_REQUEST_TIMED_OUT: _ErrorReason.ValueType  # 706
     """DEADLINE_EXCEEDED. The request did not arrive in time after the call began (RUMMIKUB_REQUEST_SECONDS), or the
     call's deadline passed before the server began to answer. Send the same request again, with the same request id.
     """
     ERROR_REASON_TOO_MANY_GAMES: _ErrorReason.ValueType  # 707
-    """RESOURCE_EXHAUSTED. The caller's address has created too many games in the last minute (RUMMIKUB_GAMES_PER_MINUTE).
-    Send the request again after the delay in RetryInfo.
+    """RESOURCE_EXHAUSTED. The caller's address or key has created too many games in the last minute
+    (RUMMIKUB_GAMES_PER_MINUTE). Send the request again after the delay in RetryInfo.
     """
     ERROR_REASON_STORE_FULL: _ErrorReason.ValueType  # 708
     """RESOURCE_EXHAUSTED. Less than a tenth of the store's memory is free. The rest is reserved for existing games, so
     new games are refused. Send the request again after the delay in RetryInfo.
     """
     ERROR_REASON_TOO_MANY_GUESSES: _ErrorReason.ValueType  # 709
-    """RESOURCE_EXHAUSTED. The caller's address has sent too many unknown join codes in the last minute
+    """RESOURCE_EXHAUSTED. The caller's address or key has sent too many unknown join codes in the last minute
     (RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
     """
     ERROR_REASON_INTERNAL_ERROR: _ErrorReason.ValueType  # 704
@@ -400,7 +409,15 @@ ERROR_REASON_NOT_A_PLAYER: ErrorReason.ValueType  # 202
 needs a seat token, and the host token was sent.
 """
 ERROR_REASON_AUTHORIZATION_MALFORMED: ErrorReason.ValueType  # 203
-"""UNAUTHENTICATED. The authorization metadata is not `Bearer` followed by a token."""
+"""UNAUTHENTICATED. The authorization metadata is not `Bearer` followed by a token; for AdminService, by the operator's."""
+ERROR_REASON_API_KEY_INVALID: ErrorReason.ValueType  # 260
+"""UNAUTHENTICATED. The server requires a key (RUMMIKUB_KEYS_FILE), and the call has no valid one: send it once, as the
+metadata `x-api-key`.
+"""
+ERROR_REASON_API_KEY_NOT_ALLOWED: ErrorReason.ValueType  # 261
+"""PERMISSION_DENIED. The caller's key is not for this service, or not for a label of the request. Metadata: `kind`
+(service or label), `name`.
+"""
 ERROR_REASON_PLAYER_ALREADY_JOINED: ErrorReason.ValueType  # 204
 """ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated
 player has this name or one like it. Names are alike if they differ only in case, in compatibility forms (NFKC), in
@@ -596,25 +613,26 @@ RetryInfo. Damaged data looks the same: then no replica can answer, and the log 
 ERROR_REASON_SHUTTING_DOWN: ErrorReason.ValueType  # 703
 """UNAVAILABLE. The server is stopping. Send the same request again, with the same request id; another server answers."""
 ERROR_REASON_OVERLOADED: ErrorReason.ValueType  # 705
-"""UNAVAILABLE. The server has reached its limit of concurrent calls (RUMMIKUB_MAX_CALLS; for streams at the
-validation address, RUMMIKUB_VALIDATION_STREAMS), the caller's address has reached its share (RUMMIKUB_PEER_SHARE),
-or the caller's seat saves too many drafts (SaveDraft). Send the same request again, with the same request id, after
-the delay in RetryInfo.
+"""UNAVAILABLE. The server has reached its limit of concurrent calls (RUMMIKUB_MAX_CALLS; for StreamValidateTurns,
+RUMMIKUB_VALIDATION_STREAMS; for WatchGame, RUMMIKUB_MAX_WATCHES), the caller's address has reached its share
+(RUMMIKUB_PEER_SHARE) or the caller's key its quota, or the caller's seat, address or key saves too many drafts
+(SaveDraft, RUMMIKUB_DRAFTS_PER_SECOND). Send the same request again, with the same request id, after the delay in
+RetryInfo.
 """
 ERROR_REASON_REQUEST_TIMED_OUT: ErrorReason.ValueType  # 706
 """DEADLINE_EXCEEDED. The request did not arrive in time after the call began (RUMMIKUB_REQUEST_SECONDS), or the
 call's deadline passed before the server began to answer. Send the same request again, with the same request id.
 """
 ERROR_REASON_TOO_MANY_GAMES: ErrorReason.ValueType  # 707
-"""RESOURCE_EXHAUSTED. The caller's address has created too many games in the last minute (RUMMIKUB_GAMES_PER_MINUTE).
-Send the request again after the delay in RetryInfo.
+"""RESOURCE_EXHAUSTED. The caller's address or key has created too many games in the last minute
+(RUMMIKUB_GAMES_PER_MINUTE). Send the request again after the delay in RetryInfo.
 """
 ERROR_REASON_STORE_FULL: ErrorReason.ValueType  # 708
 """RESOURCE_EXHAUSTED. Less than a tenth of the store's memory is free. The rest is reserved for existing games, so
 new games are refused. Send the request again after the delay in RetryInfo.
 """
 ERROR_REASON_TOO_MANY_GUESSES: ErrorReason.ValueType  # 709
-"""RESOURCE_EXHAUSTED. The caller's address has sent too many unknown join codes in the last minute
+"""RESOURCE_EXHAUSTED. The caller's address or key has sent too many unknown join codes in the last minute
 (RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
 """
 ERROR_REASON_INTERNAL_ERROR: ErrorReason.ValueType  # 704

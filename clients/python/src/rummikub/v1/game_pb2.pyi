@@ -973,7 +973,7 @@ class GameAborted(_message.Message):
 
     BY_HOST_FIELD_NUMBER: _builtins.int
     by_host: _builtins.bool
-    """Whether the host aborted the game; otherwise the votes of all players did."""
+    """Whether the host aborted the game; otherwise the votes of all players did, or the operator."""
     def __init__(
         self,
         *,

@@ -110,10 +110,31 @@ class CreateGameRequest(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class OperatorLabelsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     RULESET_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     VISIBILITY_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
+    OPERATOR_LABELS_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """An idempotency key: a repeated request with it returns the first answer. Optional, but without it a lost response
     means a game without a host. Keep it as secret as the host token: a repeated request with it returns the token.
@@ -131,6 +152,12 @@ class CreateGameRequest(_message.Message):
         printable characters.
         """
 
+    @_builtins.property
+    def operator_labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Properties of the game that only the operator sees (docs/admin.md), in the form of `labels`. At most 16. No view of a
+        player has them, nor a watch or a record.
+        """
+
     def __init__(
         self,
         *,
@@ -138,10 +165,11 @@ class CreateGameRequest(_message.Message):
         request_id: _builtins.str = ...,
         visibility: _game_pb2.Visibility.ValueType = ...,
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        operator_labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "request_id", b"request_id", "ruleset", b"ruleset", "visibility", b"visibility"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "operator_labels", b"operator_labels", "request_id", b"request_id", "ruleset", b"ruleset", "visibility", b"visibility"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -186,6 +214,7 @@ class JoinGameRequest(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     SEAT_FIELD_NUMBER: _builtins.int
+    PLAYER_REF_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
     join_code: _builtins.str
@@ -202,6 +231,10 @@ class JoinGameRequest(_message.Message):
     """
     seat: _builtins.int
     """The seat to take. 0: the lowest free one."""
+    player_ref: _builtins.str
+    """The front end's own reference to the player, such as the id of an account: up to 64 bytes, opaque. Only the operator
+    sees it (docs/admin.md). No view of a player has it, nor a watch or a record.
+    """
     def __init__(
         self,
         *,
@@ -210,10 +243,11 @@ class JoinGameRequest(_message.Message):
         name: _builtins.str = ...,
         request_id: _builtins.str = ...,
         seat: _builtins.int = ...,
+        player_ref: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "game_id", b"game_id", "join_code", b"join_code"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "game_id", b"game_id", "join_code", b"join_code", "name", b"name", "request_id", b"request_id", "seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "game_id", b"game_id", "join_code", b"join_code", "name", b"name", "player_ref", b"player_ref", "request_id", b"request_id", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_game: _TypeAlias = _typing.Literal["game_id", "join_code"]  # noqa: Y015
     _WhichOneofArgType_game: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
@@ -279,14 +313,38 @@ class JoinOrCreateGameRequest(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class OperatorLabelsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     RULESET_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
+    PLAYER_REF_FIELD_NUMBER: _builtins.int
+    OPERATOR_LABELS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The player's name, as in JoinGame."""
     request_id: _builtins.str
     """An idempotency key, as in JoinGame."""
+    player_ref: _builtins.str
+    """The front end's own reference to the player, as in JoinGame."""
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules of the game. Unset: the preset SABRA."""
@@ -295,6 +353,12 @@ class JoinOrCreateGameRequest(_message.Message):
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """The labels of the game, as in CreateGame."""
 
+    @_builtins.property
+    def operator_labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """The operator's labels of the game, as in CreateGame, if this call creates it. They do not matter for the choice of a
+        game.
+        """
+
     def __init__(
         self,
         *,
@@ -302,10 +366,12 @@ class JoinOrCreateGameRequest(_message.Message):
         name: _builtins.str = ...,
         request_id: _builtins.str = ...,
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        player_ref: _builtins.str = ...,
+        operator_labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "name", b"name", "request_id", b"request_id", "ruleset", b"ruleset"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "name", b"name", "operator_labels", b"operator_labels", "player_ref", b"player_ref", "request_id", b"request_id", "ruleset", b"ruleset"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -46,9 +46,13 @@ class GameServiceStub(object):
     the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     them one hour after the game expires.
 
-    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
-    DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
-    game_id may return NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
+    A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
+    do not exist for its callers.
+
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
+    API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
+    (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
+    UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
 
     def __init__(self, channel):
@@ -180,9 +184,13 @@ class GameServiceServicer(object):
     the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     them one hour after the game expires.
 
-    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
-    DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
-    game_id may return NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
+    A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
+    do not exist for its callers.
+
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
+    API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
+    (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
+    UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
 
     def CreateGame(self, request, context):
@@ -295,7 +303,7 @@ class GameServiceServicer(object):
     def CreateRematch(self, request, context):
         """Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
         its host may call it. A game has one rematch: later calls return the same one. It has a join code of its own. The
-        players and the host keep their names, seats and tokens, and do not join again. A player who does not want to play
+        players and the host keep their names, seats, tokens and references, and do not join again. A player who does not want to play
         calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
         RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
@@ -532,9 +540,13 @@ class GameService(object):
     the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     them one hour after the game expires.
 
-    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
-    DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
-    game_id may return NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
+    A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
+    do not exist for its callers.
+
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
+    API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
+    (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
+    UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
 
     @staticmethod

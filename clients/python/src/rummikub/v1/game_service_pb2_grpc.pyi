@@ -47,9 +47,13 @@ class GameServiceStub:
     the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     them one hour after the game expires.
 
-    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
-    DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
-    game_id may return NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
+    A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
+    do not exist for its callers.
+
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
+    API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
+    (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
+    UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
 
     @_typing.overload
@@ -126,7 +130,7 @@ class GameServiceStub:
     CreateRematch: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.CreateRematchRequest, _game_service_pb2.CreateRematchResponse]
     """Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
     its host may call it. A game has one rematch: later calls return the same one. It has a join code of its own. The
-    players and the host keep their names, seats and tokens, and do not join again. A player who does not want to play
+    players and the host keep their names, seats, tokens and references, and do not join again. A player who does not want to play
     calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
     RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
@@ -214,9 +218,13 @@ class GameServiceAsyncStub(GameServiceStub):
     the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     them one hour after the game expires.
 
-    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
-    DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
-    game_id may return NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
+    A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
+    do not exist for its callers.
+
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
+    API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
+    (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
+    UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -290,7 +298,7 @@ class GameServiceAsyncStub(GameServiceStub):
     CreateRematch: _aio.UnaryUnaryMultiCallable[_game_service_pb2.CreateRematchRequest, _game_service_pb2.CreateRematchResponse]  # type: ignore[assignment]
     """Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
     its host may call it. A game has one rematch: later calls return the same one. It has a join code of its own. The
-    players and the host keep their names, seats and tokens, and do not join again. A player who does not want to play
+    players and the host keep their names, seats, tokens and references, and do not join again. A player who does not want to play
     calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
     RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
@@ -377,9 +385,13 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     them one hour after the game expires.
 
-    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
-    DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
-    game_id may return NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
+    A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
+    do not exist for its callers.
+
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
+    API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
+    (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
+    UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
 
     @_abc_1.abstractmethod
@@ -517,7 +529,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_game_service_pb2.CreateRematchResponse, _abc.Awaitable[_game_service_pb2.CreateRematchResponse]]:
         """Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
         its host may call it. A game has one rematch: later calls return the same one. It has a join code of its own. The
-        players and the host keep their names, seats and tokens, and do not join again. A player who does not want to play
+        players and the host keep their names, seats, tokens and references, and do not join again. A player who does not want to play
         calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
         RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).

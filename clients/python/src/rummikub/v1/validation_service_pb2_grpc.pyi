@@ -31,9 +31,10 @@ class ValidationServiceStub:
 
     Legality is an answer, not an error: the response is OK and lists every violation in a fixed order.
 
-    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with
-    a single request, DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN,
-    OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST), UNAUTHENTICATED (API_KEY_INVALID), PERMISSION_DENIED
+    (API_KEY_NOT_ALLOWED) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a single request, DEADLINE_EXCEEDED
+    (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID,
+    OPTIONS_CONFLICT, INSUFFICIENT_TILES).
     """
 
     @_typing.overload
@@ -75,9 +76,10 @@ class ValidationServiceAsyncStub(ValidationServiceStub):
 
     Legality is an answer, not an error: the response is OK and lists every violation in a fixed order.
 
-    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with
-    a single request, DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN,
-    OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST), UNAUTHENTICATED (API_KEY_INVALID), PERMISSION_DENIED
+    (API_KEY_NOT_ALLOWED) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a single request, DEADLINE_EXCEEDED
+    (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID,
+    OPTIONS_CONFLICT, INSUFFICIENT_TILES).
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -115,9 +117,10 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
 
     Legality is an answer, not an error: the response is OK and lists every violation in a fixed order.
 
-    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with
-    a single request, DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN,
-    OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST), UNAUTHENTICATED (API_KEY_INVALID), PERMISSION_DENIED
+    (API_KEY_NOT_ALLOWED) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a single request, DEADLINE_EXCEEDED
+    (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID,
+    OPTIONS_CONFLICT, INSUFFICIENT_TILES).
     """
 
     @_abc_1.abstractmethod

@@ -906,7 +906,7 @@ export const AbortRequestedSchema: GenMessage<AbortRequested> = /*@__PURE__*/
  */
 export type GameAborted = Message<"rummikub.v1.GameAborted"> & {
   /**
-   * Whether the host aborted the game; otherwise the votes of all players did.
+   * Whether the host aborted the game; otherwise the votes of all players did, or the operator.
    *
    * @generated from field: bool by_host = 1;
    */

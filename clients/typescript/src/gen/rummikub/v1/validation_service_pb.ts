@@ -714,9 +714,10 @@ export const TextDirectionSchema: GenEnum<TextDirection> = /*@__PURE__*/
  *
  * Legality is an answer, not an error: the response is OK and lists every violation in a fixed order.
  *
- * Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with
- * a single request, DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN,
- * OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+ * Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST), UNAUTHENTICATED (API_KEY_INVALID), PERMISSION_DENIED
+ * (API_KEY_NOT_ALLOWED) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a single request, DEADLINE_EXCEEDED
+ * (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID,
+ * OPTIONS_CONFLICT, INSUFFICIENT_TILES).
  *
  * @generated from service rummikub.v1.ValidationService
  */

@@ -1,0 +1,1 @@
+"""Generated from proto/rummikub/admin by `make proto`. Do not edit."""
