@@ -8,15 +8,19 @@ Every store guarantees this; tests/service/storage/test_stores.py checks it:
 * The request key is checked before the fence: a repeated request finds its memo even if the game has changed since.
 * Watchers see only stored changes.
 * All servers use one clock, the store's.
+* The change log, if there is one, names every commit: its entry is stored before the commit. It may name a change that
+  was never stored, but no change is stored more than LOG_GRACE_MS after its entry.
 * A draft is not part of the game: it changes neither the snapshot nor the stream. It is saved only for the game that it
   was checked on, and never after the turn's deadline.
+* An entry of the outbox is claimed again until it is acknowledged.
 """
 
 import asyncio
 import hashlib
+import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Protocol
 
@@ -24,7 +28,7 @@ from engine.drafts import Draft
 from engine.events import Event
 from engine.game import Aborted, Finished, Game, Lobby, Phase, Playing, RoundOver
 from engine.timers import due_ms
-from service.storage.timing import Observer
+from service.storage.timing import Observer, Reporter
 
 SECRET_BYTES: Final = 32
 CLAIM_MS: Final = 2_000
@@ -44,6 +48,15 @@ DRAFTS_AT_ONCE: Final = 20
 """How many drafts a seat may save at once after a pause."""
 PRESENCE_MS: Final = 40_000
 """How long a reported watch counts as open. Servers report it again every 15 seconds."""
+OUTBOX_VALID_MS: Final = 3_000
+"""How long after its entry in the outbox the commit that ends a game may be stored."""
+OUTBOX_MARGIN_MS: Final = 2 * OUTBOX_VALID_MS
+"""After this time, a game that an entry names and that has not ended does not end by the commit of that entry. It is
+longer than OUTBOX_VALID_MS because entry and game may be on servers with different clocks."""
+LOG_GRACE_MS: Final = 5_000
+"""How long after its entry in the change log a change may be stored."""
+LOG_START: Final = "0-0"
+"""The place before all entries of a change log."""
 NO_ETAG: Final = ""
 """The etag before a game's creation."""
 
@@ -87,11 +100,13 @@ class Listing:
         visibility: Whether it is in public lists.
         join_code: A short code in place of its id; unique among games in the lobby.
         labels: Keys and values that its creator chose, by key.
+        key: The name of the key that created it, whose callers alone find it; empty for none.
     """
 
     visibility: Visibility = Visibility.UNLISTED
     join_code: str = ""
     labels: tuple[tuple[str, str], ...] = ()
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +122,58 @@ def presence_tag(digest: bytes) -> str:
     return digest[:8].hex()
 
 
+DEPARTED_REFS_MAX: Final = 32
+"""How many references of players who have left are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlayerRef:
+    """The operator's reference to a person who joined.
+
+    Attributes:
+        revision: The revision at which the person joined; with the seat it identifies the event.
+        seat: The seat.
+        text: The reference.
+        has_left: Whether the person has left the lobby.
+    """
+
+    revision: int
+    seat: int
+    text: str
+    has_left: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """What only the operator sees of a game.
+
+    Attributes:
+        labels: Keys and values that its creator chose, by key.
+        player_refs: References to its people, those who have left included, in the order in which they joined.
+    """
+
+    labels: tuple[tuple[str, str], ...] = ()
+    player_refs: tuple[PlayerRef, ...] = ()
+
+    def ref_of(self, seat: int) -> str:
+        """Returns the reference of the person in a seat; "" if there is none."""
+        return next((ref.text for ref in self.player_refs if ref.seat == seat and not ref.has_left), "")
+
+    def joined(self, ref: PlayerRef) -> "Operator":
+        """Returns the same after a person has joined."""
+        return replace(self, player_refs=(*self.player_refs, ref))
+
+    def left(self, seat: int) -> "Operator":
+        """Returns the same after the person in a seat has left. Only the last DEPARTED_REFS_MAX of those are kept."""
+        refs = [replace(ref, has_left=True) if ref.seat == seat else ref for ref in self.player_refs]
+        departed = [ref for ref in refs if ref.has_left][-DEPARTED_REFS_MAX:]
+        return replace(self, player_refs=tuple(ref for ref in refs if not ref.has_left or ref in departed))
+
+
+NO_OPERATOR: Final = Operator()
+"""Without labels and references."""
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """A stored game at one revision.
@@ -120,6 +187,7 @@ class Record:
         updated_ms: When it last changed.
         listing: How it is found.
         is_emptied: Whether all people have left its lobby. It is then in no list and expires after EMPTIED_MS.
+        operator: What only the operator sees.
     """
 
     game_id: str
@@ -130,6 +198,7 @@ class Record:
     updated_ms: int
     listing: Listing = Listing()
     is_emptied: bool = False
+    operator: Operator = NO_OPERATOR
 
     @property
     def state(self) -> GameState:
@@ -139,7 +208,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Lifetimes:
-    """How long a game is kept, in seconds: in the lobby, started, and over.
+    """How long a game is kept, in seconds: in the lobby, started, over, and finished but not archived yet.
 
     The time begins when the game is next due, otherwise with its last change, so a long turn does not outlast its game.
     """
@@ -147,11 +216,14 @@ class Lifetimes:
     lobby: int
     started: int
     finished: int
+    unarchived: int = 0
 
     def milliseconds(self, record: Record) -> int:
         """Returns how long a game is kept after a change."""
         if record.is_emptied:
             return EMPTIED_MS
+        if record.state is GameState.FINISHED:
+            return max(self.finished, self.unarchived) * 1000
         if record.state.is_over:
             return self.finished * 1000
         seconds = self.lobby if record.state is GameState.LOBBY else self.started
@@ -177,6 +249,30 @@ class Entry:
     time_ms: int
     nonce: bytes
     events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChange:
+    """One change in a game's event stream, with the stored bytes that its etag hashes (see `lineage`)."""
+
+    revision: int
+    etag: str
+    change: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxEntry:
+    """An entry of the outbox: a game that may have ended.
+
+    Attributes:
+        game_id: The game.
+        entry_id: Identifies the entry.
+        at_ms: When it was appended, by the store's clock.
+    """
+
+    game_id: str
+    entry_id: str
+    at_ms: int
 
 
 def code_name(join_code: str) -> str:
@@ -264,15 +360,19 @@ class Subscription:
 
     def __init__(self) -> None:
         self._changed = asyncio.Event()
+        self._notified_at = 0.0
 
     def notify(self) -> None:
         """Wakes the watcher."""
-        self._changed.set()
+        if not self._changed.is_set():
+            self._notified_at = time.perf_counter()
+            self._changed.set()
 
-    async def wait(self) -> None:
-        """Returns when the watcher has been notified since the last call."""
+    async def wait(self) -> float:
+        """Waits until the watcher has been notified since the last call; returns when that was (time.perf_counter)."""
         await self._changed.wait()
         self._changed.clear()
+        return self._notified_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,14 +406,65 @@ class Seen:
     open_until_ms: int = 0
 
 
+class LogKind(Enum):
+    """What an entry of the change log announces."""
+
+    CHANGED = "changed"
+    DELETED = "deleted"
+    REWRITTEN = "rewritten"
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """An entry of the change log.
+
+    Attributes:
+        place: Its place in its part of the log: milliseconds of the store's clock, hyphen, a number.
+        game_id: The game.
+        kind: What happened or was about to happen.
+        revision: The revision of a change; 0 for other kinds.
+        etag: The etag of a change. A change with another etag at this revision is another change.
+    """
+
+    place: str
+    game_id: str
+    kind: LogKind
+    revision: int = 0
+    etag: str = NO_ETAG
+
+    @property
+    def time_ms(self) -> int:
+        """When the entry was stored, by the store's clock."""
+        return int(self.place.partition("-")[0])
+
+
+@dataclass(frozen=True, slots=True)
+class LogPage:
+    """Entries of a part of the change log, in order, and the store's time before they were read."""
+
+    now_ms: int
+    entries: tuple[LogEntry, ...]
+
+
+def place_before(now_ms: int) -> str:
+    """Returns the place before which every entry was stored before a time."""
+    return f"{now_ms - 1}-{2**64 - 1}"
+
+
 class GameStore(Protocol):
     """A store of games. Every method may raise StoreUnavailable; reads may raise StoredFormatUnknown.
 
     Attributes:
         observe: Receives each operation's name, result and duration (timing.timed).
+        report: Receives failovers and moved slots.
+        log_ms: How long the change log has its entries; 0: there is no log.
+        log_parts: The number of parts of the change log. All entries of a game are in one part.
     """
 
     observe: Observer
+    report: Reporter
+    log_ms: int
+    log_parts: int
 
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         """Returns the game, the time, and the memo of a request, in one round trip."""
@@ -327,6 +478,26 @@ class GameStore(Protocol):
 
     async def commit(self, commit: Commit) -> Outcome:
         """Stores a change in one atomic round trip."""
+
+    async def delete(self, record: Record) -> None:
+        """Deletes a game and all that belongs to it, notifies its watchers, and announces it in the change log."""
+
+    async def rewrite(self, previous_etag: str, record: Record, stream: Sequence[tuple[bytes, str]]) -> Outcome:
+        """Replaces a game and its whole stream in one atomic step, and drops its memos.
+
+        Its lifetime does not change. Watchers are notified, and the change log announces it.
+
+        Args:
+            previous_etag: The game's etag before; with another one it is a conflict.
+            record: The game, at the same revision.
+            stream: The stored bytes of all changes, each with its etag. The last is the record's revision.
+        """
+
+    async def read_log(self, part: int, after: str, limit: int) -> LogPage:
+        """Returns at most `limit` entries of a part of the change log after a place."""
+
+    async def log_length(self) -> int:
+        """Returns the number of entries of the change log."""
 
     async def save_draft(self, record: Record, draft: Draft) -> int | None:
         """Saves a draft of the turn in progress, in place of any other, in one atomic round trip.
@@ -406,7 +577,9 @@ class GameStore(Protocol):
         """Ends a claim: makes the game due at a time, or never (None). Does nothing if the game was armed since."""
 
     async def claim(self, limit: int, skip: Collection[str] = ()) -> Sequence[Due]:
-        """Claims games whose time has come for CLAIM_MS, earliest first, so that other servers skip them.
+        """Claims games whose time has come for CLAIM_MS, so that other servers skip them; returns the earliest first.
+
+        If more are due, the claimed ones are the earliest of their part: a store may keep its deadlines in parts.
 
         Args:
             limit: Most games.
@@ -427,6 +600,29 @@ class GameStore(Protocol):
 
     def presence_changes(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:
         """Subscribes to watches of a game that open or close."""
+
+    async def append_to_outbox(self, game_id: str) -> int:
+        """Appends an entry that names a game to the outbox, and returns its time by the store's clock."""
+
+    async def claim_from_outbox(self, limit: int, claim_ms: int) -> Sequence[OutboxEntry]:
+        """Claims entries of the outbox that no server has claimed within the last claim_ms, new entries first.
+
+        Args:
+            limit: Most entries.
+            claim_ms: How long an earlier claim lasts.
+        """
+
+    async def acknowledge(self, entry: OutboxEntry) -> None:
+        """Removes an entry from the outbox."""
+
+    async def outbox_size(self) -> int:
+        """Returns the number of entries in the outbox."""
+
+    async def stored_changes(self, game_id: str, first_revision: int, limit: int) -> tuple[StoredChange, ...]:
+        """Returns at most `limit` changes of a game from a revision on, in order, as they are stored."""
+
+    async def shorten(self, record: Record, kept_ms: int) -> bool:
+        """Keeps a game no longer than kept_ms from now; returns False, without effect, if it has changed since."""
 
     async def ping(self) -> None:
         """Returns if the store accepts writes."""

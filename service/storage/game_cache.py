@@ -64,12 +64,13 @@ class GameCache:
         The estimate lags by the latency of the last reply, but is never before the game's last change.
         """
         known = self._games.get(game_id)
-        now_ms = self._now_ms()
+        now_ms = self.now_ms()
         if known is None or now_ms is None:
             return None
         return Loaded(max(now_ms, known[1].updated_ms), known[1], None)
 
-    def _now_ms(self) -> int | None:
+    def now_ms(self) -> int | None:
+        """Returns the estimated store time; None if it is unknown. It lags, and is never ahead."""
         if self._clock:
             return self._clock()
         return None if self._offset_ms is None else int(time.monotonic() * 1000 + self._offset_ms)

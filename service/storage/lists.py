@@ -58,10 +58,10 @@ def game_of_member(member: str) -> str:
 
 def match_of(record: Record) -> str:
     """Returns a game's match key."""
-    return match_key(record.game.ruleset, record.listing.labels)
+    return match_key(record.game.ruleset, record.listing.labels, record.listing.key)
 
 
 @lru_cache(maxsize=256)
-def match_key(ruleset: Ruleset, labels: tuple[tuple[str, str], ...]) -> str:
-    """Returns the key that games have in common if players of quick play may meet in them."""
-    return hashlib.sha256(dump([write_ruleset(ruleset), labels])).hexdigest()[:32]
+def match_key(ruleset: Ruleset, labels: tuple[tuple[str, str], ...], key: str = "") -> str:
+    """Returns what games have in common if players of quick play may meet in them; `key` is that of their creators."""
+    return hashlib.sha256(dump([write_ruleset(ruleset), labels, *([key] if key else ())])).hexdigest()[:32]

@@ -30,11 +30,17 @@ from service.storage.base import (
     Entry,
     GameState,
     Loaded,
+    LogEntry,
+    LogKind,
+    LogPage,
+    OutboxEntry,
     Outcome,
     Record,
     Seen,
     Sighting,
+    StoredChange,
     Subscription,
+    code_name,
 )
 from service.storage.lists import game_of_member, list_member, list_name, lists_of, open_list
 from service.storage.snapshot import (
@@ -48,7 +54,7 @@ from service.storage.snapshot import (
 )
 from service.storage.stored_events import decode_entry
 from service.storage.stored_presence import read_presence
-from service.storage.timing import Observer, timed, unobserved
+from service.storage.timing import Observer, Reporter, timed, unobserved, unreported
 
 
 def _system_clock() -> int:
@@ -57,6 +63,12 @@ def _system_clock() -> int:
 
 def _drafts_channel(game_id: str) -> str:
     return f"{game_id}:drafts"
+
+
+def _order(place: str) -> tuple[int, int]:
+    """Returns the key by which places in the change log are ordered."""
+    time_ms, number = place.split("-")
+    return int(time_ms), int(number)
 
 
 @dataclass(slots=True)
@@ -89,10 +101,16 @@ class MemoryStore:
     Args:
         history: How many changes of a game are kept for watchers and history.
         clock: Returns milliseconds since 1970.
+        log_ms: How long the change log has its entries; 0: there is no log.
     """
 
-    def __init__(self, history: int, clock: Callable[[], int] = _system_clock) -> None:
+    def __init__(self, history: int, clock: Callable[[], int] = _system_clock, log_ms: int = 0) -> None:
         self.observe: Observer = unobserved
+        self.report: Reporter = unreported
+        self.log_ms, self.log_parts = log_ms, 1
+        self._log: list[LogEntry] = []
+        self._logged = 0
+        """How many entries the change log has had."""
         self._history = history
         self._clock = clock
         self._games: dict[str, _Stored] = {}
@@ -101,6 +119,9 @@ class MemoryStore:
         """By name of the list: the members by game."""
         self._names: dict[str, str] = {}
         self._deadlines: dict[str, int] = {}
+        self._outbox: dict[OutboxEntry, int] = {}
+        """By entry: when it was claimed; 0 if it was not."""
+        self._entries_appended = 0
         self._presence: defaultdict[str, dict[bytes, int]] = defaultdict(dict)
         self._subscriptions: defaultdict[str, set[Subscription]] = defaultdict(set)
 
@@ -122,6 +143,7 @@ class MemoryStore:
     @timed
     async def commit(self, commit: Commit) -> Outcome:
         """See GameStore."""
+        self._announce(commit.record, LogKind.CHANGED)
         stored = self._games.get(commit.record.game_id, _Stored())
         if commit.request_key in stored.memos:
             return decode_memo(stored.memos[commit.request_key])
@@ -137,6 +159,57 @@ class MemoryStore:
         self._games[record.game_id] = stored
         self._notify(record.game_id)
         return Committed()
+
+    def _announce(self, record: Record, kind: LogKind) -> None:
+        """Adds an entry to the change log, if there is one, and removes old ones."""
+        if not self.log_ms:
+            return
+        self._logged += 1
+        now_ms = self._clock()
+        place = f"{now_ms}-{self._logged}"
+        self._log.append(LogEntry(place, record.game_id, kind, record.game.revision, record.etag))
+        while self._log[0].time_ms < now_ms - self.log_ms:
+            self._log.pop(0)
+
+    @timed
+    async def delete(self, record: Record) -> None:
+        """See GameStore."""
+        self._announce(record, LogKind.DELETED)
+        self._games.pop(record.game_id, None)
+        self._deadlines.pop(record.game_id, None)
+        self._presence.pop(record.game_id, None)
+        for members in self._lists.values():
+            members.pop(record.game_id, None)
+        code = code_name(record.listing.join_code)
+        if self._names.get(code) == record.game_id:
+            del self._names[code]
+        self._notify(record.game_id)
+
+    @timed
+    async def rewrite(self, previous_etag: str, record: Record, stream: Sequence[tuple[bytes, str]]) -> Outcome:
+        """See GameStore."""
+        self._announce(record, LogKind.REWRITTEN)
+        stored = self._games.get(record.game_id, _Stored())
+        if stored.etag != previous_etag:
+            return Conflict()
+        first_revision = record.game.revision - len(stream) + 1
+        stored.stream = [(first_revision + place, *change) for place, change in enumerate(stream)]
+        stored.snapshot, stored.etag = encode_record(record), record.etag
+        stored.memos.clear()
+        stored.last_keys.clear()
+        self._notify(record.game_id)
+        return Committed()
+
+    @timed
+    async def read_log(self, part: int, after: str, limit: int) -> LogPage:  # noqa: ARG002 - there is one part
+        """See GameStore."""
+        found = [entry for entry in self._log if _order(entry.place) > _order(after)]
+        return LogPage(self._clock(), tuple(found[:limit]))
+
+    @timed
+    async def log_length(self) -> int:
+        """See GameStore."""
+        return len(self._log)
 
     def _notify(self, channel: str) -> None:
         for subscription in self._subscriptions.get(channel, ()):
@@ -309,6 +382,48 @@ class MemoryStore:
     def presence_changes(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:
         """See GameStore."""
         return self._subscribe(f"{game_id}:seen")
+
+    @timed
+    async def append_to_outbox(self, game_id: str) -> int:
+        """See GameStore."""
+        self._entries_appended += 1
+        entry = OutboxEntry(game_id, str(self._entries_appended), self._clock())
+        self._outbox[entry] = 0
+        return entry.at_ms
+
+    @timed
+    async def claim_from_outbox(self, limit: int, claim_ms: int) -> Sequence[OutboxEntry]:
+        """See GameStore."""
+        now_ms = self._clock()
+        free = [entry for entry, claimed_ms in self._outbox.items() if claimed_ms + claim_ms <= now_ms]
+        found = sorted(free, key=self._outbox.__getitem__)[:limit]
+        self._outbox |= dict.fromkeys(found, now_ms)
+        return found
+
+    @timed
+    async def acknowledge(self, entry: OutboxEntry) -> None:
+        """See GameStore."""
+        self._outbox.pop(entry, None)
+
+    @timed
+    async def outbox_size(self) -> int:
+        """See GameStore."""
+        return len(self._outbox)
+
+    @timed
+    async def stored_changes(self, game_id: str, first_revision: int, limit: int) -> tuple[StoredChange, ...]:
+        """See GameStore."""
+        stream = self._games.get(game_id, _Stored()).stream
+        found = [
+            StoredChange(revision, etag, change) for revision, change, etag in stream if revision >= first_revision
+        ]
+        return tuple(found[:limit])
+
+    @timed
+    async def shorten(self, record: Record, kept_ms: int) -> bool:  # noqa: ARG002 - nothing expires
+        """See GameStore."""
+        stored = self._games.get(record.game_id)
+        return stored is None or stored.etag == record.etag
 
     @timed
     async def ping(self) -> None:

@@ -1,6 +1,8 @@
 """The stored form of games, drafts and memos.
 
-One value is written only if present: who declined the initial meld, which few games ask.
+Three values are written only if present: who declined the initial meld, which few games ask; the key of the game's
+creator; and what only the operator sees. A server that does not know keys cannot read a game with one, so it shows the
+game to nobody. One that does not know the operator's values reads such a game without them.
 """
 
 from itertools import pairwise
@@ -27,7 +29,7 @@ from engine.game import (
     Step,
 )
 from service.errors import StoredFormatUnknown
-from service.storage.base import Listing, Memo, Record, SeatToken, Visibility
+from service.storage.base import NO_OPERATOR, Listing, Memo, Operator, PlayerRef, Record, SeatToken, Visibility
 from service.storage.stored_values import (
     FORMAT,
     Json,
@@ -79,6 +81,7 @@ def encode_record(record: Record) -> bytes:
             "listing": _write_listing(record.listing),
             "emptied": record.is_emptied,
             "game": _write_game(record.game),
+            **_write_operator(record.operator),
         }
     )
 
@@ -101,18 +104,39 @@ def decode_record(data: bytes) -> Record:
         updated_ms=read_time(stored["updated"]),
         listing=_read_listing(stored["listing"]),
         is_emptied=read_flag(stored["emptied"]),
+        operator=_read_operator(stored["operator"]) if "operator" in stored else NO_OPERATOR,
     )
 
 
 @identity_cache(maxsize=4_096)
 def _write_listing(listing: Listing) -> orjson.Fragment:
-    values = [listing.visibility.value, listing.join_code, listing.labels]
+    values = [listing.visibility.value, listing.join_code, listing.labels, *([listing.key] if listing.key else ())]
     return orjson.Fragment(dump(values))
 
 
 def _read_listing(stored: list[Any]) -> Listing:
-    visibility, join_code, labels = stored
-    return Listing(Visibility(visibility), read_text(join_code), read_each(_read_label, labels))
+    visibility, join_code, labels, *key = stored
+    if len(key) > 1:
+        raise StoredFormatUnknown
+    own = read_text(key[0]) if key else ""
+    return Listing(Visibility(visibility), read_text(join_code), read_each(_read_label, labels), own)
+
+
+def _write_operator(operator: Operator) -> Json:
+    if operator == NO_OPERATOR:
+        return {}
+    refs = [[ref.revision, ref.seat, ref.text, ref.has_left] for ref in operator.player_refs]
+    return {"operator": [operator.labels, refs]}
+
+
+def _read_operator(stored: list[Any]) -> Operator:
+    labels, refs = stored
+    return Operator(read_each(_read_label, labels), read_each(_read_player_ref, refs))
+
+
+def _read_player_ref(stored: list[Any]) -> PlayerRef:
+    revision, seat, text, has_left = stored
+    return PlayerRef(read_number(revision), read_seat(seat), read_text(text), read_flag(has_left))
 
 
 def _read_label(stored: list[Any]) -> tuple[str, str]:

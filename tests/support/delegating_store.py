@@ -13,13 +13,16 @@ from service.storage.base import (
     GameState,
     GameStore,
     Loaded,
+    LogPage,
+    OutboxEntry,
     Outcome,
     Record,
     Seen,
     Sighting,
+    StoredChange,
     Subscription,
 )
-from service.storage.timing import Observer
+from service.storage.timing import Observer, Reporter
 
 _T = TypeVar("_T")
 
@@ -29,6 +32,7 @@ class DelegatingStore:
 
     def __init__(self, store: GameStore) -> None:
         self._store = store
+        self.log_ms, self.log_parts = store.log_ms, store.log_parts
 
     async def _forward(self, _operation: str, reply: Awaitable[_T]) -> _T:
         return await reply
@@ -41,6 +45,14 @@ class DelegatingStore:
     def observe(self, observe: Observer) -> None:
         self._store.observe = observe
 
+    @property
+    def report(self) -> Reporter:
+        return self._store.report
+
+    @report.setter
+    def report(self, report: Reporter) -> None:
+        self._store.report = report
+
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         return await self._forward("load", self._store.load(game_id, request_key))
 
@@ -49,6 +61,18 @@ class DelegatingStore:
 
     async def commit(self, commit: Commit) -> Outcome:
         return await self._forward("commit", self._store.commit(commit))
+
+    async def delete(self, record: Record) -> None:
+        await self._forward("delete", self._store.delete(record))
+
+    async def rewrite(self, previous_etag: str, record: Record, stream: Sequence[tuple[bytes, str]]) -> Outcome:
+        return await self._forward("rewrite", self._store.rewrite(previous_etag, record, stream))
+
+    async def read_log(self, part: int, after: str, limit: int) -> LogPage:
+        return await self._forward("read_log", self._store.read_log(part, after, limit))
+
+    async def log_length(self) -> int:
+        return await self._forward("log_length", self._store.log_length())
 
     async def save_draft(self, record: Record, draft: Draft) -> int | None:
         return await self._forward("save_draft", self._store.save_draft(record, draft))
@@ -111,6 +135,24 @@ class DelegatingStore:
 
     def presence_changes(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:
         return self._store.presence_changes(game_id)
+
+    async def append_to_outbox(self, game_id: str) -> int:
+        return await self._forward("append_to_outbox", self._store.append_to_outbox(game_id))
+
+    async def claim_from_outbox(self, limit: int, claim_ms: int) -> Sequence[OutboxEntry]:
+        return await self._forward("claim_from_outbox", self._store.claim_from_outbox(limit, claim_ms))
+
+    async def acknowledge(self, entry: OutboxEntry) -> None:
+        await self._forward("acknowledge", self._store.acknowledge(entry))
+
+    async def outbox_size(self) -> int:
+        return await self._forward("outbox_size", self._store.outbox_size())
+
+    async def stored_changes(self, game_id: str, first_revision: int, limit: int) -> tuple[StoredChange, ...]:
+        return await self._forward("stored_changes", self._store.stored_changes(game_id, first_revision, limit))
+
+    async def shorten(self, record: Record, kept_ms: int) -> bool:
+        return await self._forward("shorten", self._store.shorten(record, kept_ms))
 
     async def ping(self) -> None:
         await self._forward("ping", self._store.ping())

@@ -12,22 +12,15 @@ from structlog.testing import capture_logs
 
 from load.servers import free_port
 from service.errors import StoreUnavailable
-from service.storage.redis_deployment import CLUSTER, UNGUARDED
-from support.harness import (
-    RedisServer,
-    primary_and_replica,
-    redis_store,
-    run_service,
-    running_redis,
-    server_process,
-    until,
-)
+from service.storage.redis.deployment import CLUSTER, EVICTING, NO_CLUSTER, NOT_ON_DISK, UNGUARDED
+from support.harness import primary_and_replica, redis_store, run_service, running_redis, server_process, until
+from tools.redis_servers import RedisServer
 
 THIRDS = ((0, 5_460), (5_461, 10_922), (10_923, 16_383))
 """The slots of each node of a three-node cluster."""
 STATES = ("lobby", "playing", "round_over", "finished", "aborted")
 KEYS = (
-    *("rummikub:secret", "rummikub:probe", "rummikub:deadlines", "rummikub:name:", "rummikub:open:"),
+    *(f"rummikub:{name}" for name in ("secret", "probe", "deadlines", "outbox", "name:", "open:")),
     *(f"rummikub:{kind}:{state}" for kind in ("games", "public") for state in STATES),
     *(f"rummikub:{{}}:{part}" for part in ("game", "requests", "events", "draft", "presence")),
 )
@@ -79,6 +72,21 @@ def test_a_cluster_node_is_refused_at_startup(workers: str) -> None:
         refused = run_service(RUMMIKUB_REDIS_URL=node.url, RUMMIKUB_WORKERS=workers)
     assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr == f"rummikub-server: RUMMIKUB_REDIS_URL: {CLUSTER}\n"
+
+
+def test_a_redis_that_is_no_cluster_node_is_refused_at_startup_by_a_url_of_a_cluster() -> None:
+    port = free_port()
+    with running_redis(port=port):
+        refused = run_service(RUMMIKUB_REDIS_URL=f"redis+cluster://127.0.0.1:{port}")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == f"rummikub-server: RUMMIKUB_REDIS_URL: {NO_CLUSTER}\n"
+
+
+def test_replicas_need_a_redis() -> None:
+    for url in ("", "memory://"):
+        refused = run_service(RUMMIKUB_REDIS_URL=url, RUMMIKUB_REDIS_REPLICAS="1")
+        assert refused.returncode == 1
+        assert "RUMMIKUB_REDIS_REPLICAS=1" in refused.stderr
 
 
 async def test_a_cluster_node_that_is_detected_after_startup_is_not_used(tmp_path: Path) -> None:
@@ -163,3 +171,20 @@ async def test_no_warning_for_a_primary_that_requires_replicas_has_none_or_hides
         for refused in ("-config", "-info"):
             forbid(primary, refused)
             assert await ping(primary.url) == []
+
+
+async def test_a_primary_that_misses_its_replicas_causes_no_warning_a_call() -> None:
+    with running_redis("--min-replicas-to-write", "1") as primary:
+        store = redis_store(primary.url)
+        with capture_logs() as logs, pytest.raises(StoreUnavailable, match="NOREPLICAS"):
+            await store.ping()
+        await store.close()
+    assert {log["log_level"] for log in logs} == {"debug"}
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "problem"), [("appendonly", "no", NOT_ON_DISK), ("maxmemory-policy", "allkeys-lru", EVICTING)]
+)
+async def test_a_redis_that_may_lose_games_causes_a_warning(option: str, value: str, problem: str) -> None:
+    with running_redis(f"--{option}", value) as server:
+        assert await ping(server.url) == [problem]

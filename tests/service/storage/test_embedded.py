@@ -28,9 +28,9 @@ from support.harness import (
     new_id,
     run_service,
     server_process,
-    short_folder,
     store_of,
 )
+from tools.redis_servers import short_folder
 
 STORE_THAT_HANGS_UP = """
 import socket, sys

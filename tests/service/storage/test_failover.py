@@ -8,7 +8,8 @@ import pytest
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
-from support.harness import GameAtHand, RedisServer, error_info, primary_and_replica, redis_store, running_server, until
+from support.harness import GameAtHand, error_info, primary_and_replica, redis_store, running_server, until
+from tools.redis_servers import RedisServer
 
 SWITCHED_OFF, GUARDED = "0", "1"
 """Values of min-replicas-to-write."""

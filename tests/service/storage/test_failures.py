@@ -14,13 +14,12 @@ import pytest
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.storage.base import Loaded
-from service.storage.redis import REPLY_SECONDS
+from service.storage.redis.nodes import REPLY_SECONDS
 from support.delegating_store import DelegatingStore
 from support.grpc_play import Fleet, Played, history, lost_or_doubled, play_game, random_turn
 from support.harness import (
     Client,
     GameAtHand,
-    RedisServer,
     ServerProcess,
     error_info,
     memory_store,
@@ -29,6 +28,7 @@ from support.harness import (
     running_server,
     server_process,
 )
+from tools.redis_servers import RedisServer
 
 GAMES = 20
 KILLS = 3

@@ -19,7 +19,8 @@ import redis
 from rummikub.v1 import game_pb2
 from service.storage.embedded import EmbeddedStore
 from support.grpc_play import history
-from support.harness import ROOT, Client, GameAtHand, RedisServer, redis_store, running_redis, running_server
+from support.harness import ROOT, Client, GameAtHand, redis_store, running_redis, running_server
+from tools.redis_servers import RedisServer
 
 DURABLE = {
     "appendonly": "yes",

@@ -13,7 +13,6 @@ from rummikub.v1 import turn_service_pb2 as ts
 from support.harness import (
     FakeClock,
     GameAtHand,
-    RedisServer,
     error_info,
     new_id,
     redis_store,
@@ -21,6 +20,7 @@ from support.harness import (
     running_server,
     server_settings,
 )
+from tools.redis_servers import RedisServer
 
 LIMIT = 30
 REFUSED: dict[str, Callable[[RedisServer], object]] = {

@@ -604,6 +604,19 @@ def refused(snapshot: bytes, change: bytes) -> None:
         decode_entry(change, "")
 
 
+def test_the_key_of_a_game_is_stored_only_if_it_has_one() -> None:
+    """A server that knows no keys reads exactly three values of a listing, so it refuses a game with a key."""
+    snapshot = a_snapshot()
+    assert len(snapshot["listing"]) == 3
+    record = decode_record(json.dumps(snapshot).encode())
+    of_key = replace(record, listing=replace(record.listing, key="web"))
+    assert len(json.loads(encode_record(of_key))["listing"]) == 4
+    assert decode_record(encode_record(of_key)) == of_key
+    for more in (["web", "more"], [1], [None]):
+        with pytest.raises(StoredFormatUnknown):
+            decode_record(json.dumps({**snapshot, "listing": [*snapshot["listing"], *more]}).encode())
+
+
 @pytest.mark.parametrize("number", [0, 1, 2, 4, 99, "3", None])
 def test_another_format_number_is_refused(number: object) -> None:
     snapshot = json.dumps({**a_snapshot(), "format": number}).encode()

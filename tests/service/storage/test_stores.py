@@ -1,8 +1,10 @@
 """The contract of every store (service/storage/base.py), tested on each one; and the specifics of the Redis store."""
 
 import asyncio
+import itertools
 import random
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from dataclasses import replace
@@ -23,7 +25,6 @@ from engine.tiles import Tile
 from engine.turns import Applied, apply, create
 from service.app.identity import new_shuffle
 from service.errors import StoreUnavailable, TooManyDrafts
-from service.storage import redis_connection
 from service.storage.base import (
     BRIEF_MS,
     CLAIM_MS,
@@ -51,25 +52,27 @@ from service.storage.base import (
 )
 from service.storage.game_cache import GameCache
 from service.storage.lists import match_key
-from service.storage.redis import RedisStore, connect
+from service.storage.redis import connection as redis_connection
+from service.storage.redis.keys import CLUSTER_PARTS, part_of
+from service.storage.redis.nodes import OneRedis
+from service.storage.redis.store import RedisStore, connect
 from service.storage.snapshot import FINGERPRINT_BYTES
 from service.storage.stored_events import encode_change
-from support.harness import (
-    HISTORY,
-    LIFETIMES,
-    START_MS,
-    FakeClock,
-    RedisServer,
-    SeededChance,
-    due,
-    memory_store,
-    redis_store,
-)
+from support.harness import HISTORY, LIFETIMES, START_MS, FakeClock, SeededChance, due, memory_store, redis_store
+from support.stores import ALL_STORES, running_store
+from tools.redis_servers import RedisServer
 
 GAME = "0123456789abcdef0123456789abcdef"
 OTHER_GAME = "fedcba9876543210fedcba9876543210"
 NONCE = bytes(16)
 MEMO = Memo(fingerprint=bytes(range(FINGERPRINT_BYTES)), answer=b"\x00\xff the first answer", salt=b"salt\x00\xff")
+
+
+@pytest.fixture(params=ALL_STORES)
+async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[GameStore]:
+    """Yields each kind of store, empty, on the clock."""
+    async with running_store(request, clock) as store:
+        yield store
 
 
 def commit_of(
@@ -358,15 +361,11 @@ async def test_the_event_stream_has_every_change_once_in_order(store: GameStore)
     assert await store.events(GAME, len(records) + 1, 10) == ()
 
 
-@pytest.fixture(params=["memory", "redis"])
+@pytest.fixture(params=ALL_STORES)
 async def forgetful_store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[GameStore]:
-    """Returns each store in turn; it keeps three changes of a game."""
-    if request.param == "memory":
-        yield memory_store(clock, history=3)
-    else:
-        kept = redis_store(request.getfixturevalue("empty_redis_url"), clock, history=3)
-        yield kept
-        await kept.close()
+    """Yields each kind of store; it keeps three changes of a game."""
+    async with running_store(request, clock, history=3) as store:
+        yield store
 
 
 async def test_a_stream_keeps_its_newest_changes_and_returns_its_bounds(forgetful_store: GameStore) -> None:
@@ -625,27 +624,67 @@ async def test_a_game_is_due_after_its_deadline_and_not_at_it(store: GameStore, 
     assert await due(store) == [(GAME, START_MS + 1000)], "due until it is claimed"
 
 
+def games_of_one_part(count: int) -> list[str]:
+    """Returns the ids of games whose deadlines are in one part of a cluster."""
+    ids = (f"{number:032x}" for number in itertools.count())
+    return list(itertools.islice((game_id for game_id in ids if part_of(CLUSTER_PARTS, game_id) == PART), count))
+
+
+PART = CLUSTER_PARTS[7]
+
+
 async def test_a_claimed_game_cannot_be_claimed_until_the_claim_ends(store: GameStore, clock: FakeClock) -> None:
-    await store.arm(GAME, START_MS)
-    await store.arm(OTHER_GAME, START_MS + 1)
+    game, other = games_of_one_part(2)
+    await store.arm(game, START_MS)
+    await store.arm(other, START_MS + 1)
     clock.advance(1)
     [claim] = await store.claim(1)
-    assert claim == Due(GAME, START_MS, clock.now_ms + CLAIM_MS)
-    assert await due(store) == [(OTHER_GAME, START_MS + 1)]
-    assert await store.claim(10, skip=[OTHER_GAME]) in ((), [])
+    assert claim == Due(game, START_MS, clock.now_ms + CLAIM_MS)
+    assert await due(store) == [(other, START_MS + 1)]
+    assert await store.claim(10, skip=[other]) in ((), [])
     clock.advance(CLAIM_MS / 1000)
-    assert await due(store) == [(OTHER_GAME, START_MS + 1)]
+    assert await due(store) == [(other, START_MS + 1)]
     clock.advance(0.001)
-    assert await due(store) == [(OTHER_GAME, START_MS + 1), (GAME, claim.claimed_ms)]
+    assert await due(store) == [(other, START_MS + 1), (game, claim.claimed_ms)]
 
 
 async def test_the_most_overdue_games_are_claimed_first(store: GameStore, clock: FakeClock) -> None:
-    armed = [(f"{number:032x}", START_MS + number) for number in range(5)]
+    armed = [(game_id, START_MS + number) for number, game_id in enumerate(games_of_one_part(5))]
     for number in (3, 1, 4, 0, 2):
         await store.arm(*armed[number])
     clock.advance(60)
     assert await due(store, 3) == armed[:3]
     assert await due(store) == armed
+
+
+@pytest.mark.parametrize("limit", [1, 7, 32, 100])
+async def test_a_claim_has_as_many_games_as_are_due_up_to_its_limit(
+    store: GameStore, clock: FakeClock, limit: int
+) -> None:
+    ids = games_of_one_part(20) + [f"{number:032x}" for number in range(1_000, 1_020)]
+    for number, game_id in enumerate(ids):
+        await store.arm(game_id, START_MS + number)
+    clock.advance(60)
+    claimed: list[str] = []
+    for start in range(0, len(ids), limit):
+        claims = await store.claim(limit)
+        assert len(claims) == min(limit, len(ids) - start)
+        assert [claim.at_ms for claim in claims] == sorted(claim.at_ms for claim in claims)
+        claimed += [claim.game_id for claim in claims]
+    assert sorted(claimed) == sorted(ids)
+    assert not await store.claim(limit)
+
+
+async def test_no_part_is_served_last_at_each_claim(store: GameStore, clock: FakeClock) -> None:
+    """If more games are due than a server checks, each part gets its share."""
+    ids = [f"{number:032x}" for number in range(400)]
+    for game_id in ids:
+        await store.arm(game_id, START_MS)
+    clock.advance(60)
+    claimed = [claim.game_id for _ in range(10) for claim in await store.claim(16)]
+    parts = Counter(part_of(CLUSTER_PARTS, game_id) for game_id in claimed)
+    if isinstance(store, RedisStore) and len(store._nodes.parts) > 1:  # noqa: SLF001 - only a cluster has parts
+        assert set(parts.values()) == {10}
 
 
 async def test_arming_replaces_the_deadline(store: GameStore, clock: FakeClock) -> None:
@@ -1142,8 +1181,10 @@ async def test_a_late_reply_of_the_old_redis_does_not_drop_the_connection_to_the
     await becomes_a_replica(own_redis)
     own_redis.pause()
     late = asyncio.create_task(own_store.ping())
-    await asyncio.sleep(0)
-    connection = own_store._connection  # noqa: SLF001 - a timely reply of the old Redis drops it like this
+    for _ in range(5):  # its commands are sent
+        await asyncio.sleep(0)
+    assert isinstance(own_store._nodes, OneRedis)  # noqa: SLF001 - a timely reply of the old Redis drops it like this
+    connection = own_store._nodes._connection  # noqa: SLF001 - as above
     connection.drop(connection.current)
     primary.socket.replace(own_redis.socket)
     await stored(own_store, creation())
@@ -1520,7 +1561,8 @@ async def test_a_store_works_with_and_without_redis_pys_private_attributes(
     assert await store.page(record.state, "", 10) == ((record,), "")
     assert [entry.revision for entry in await store.events(GAME, 1, 10)] == [1]
     assert await store.bounds(GAME) == (1, 1)
-    assert (store._connection.current is not None) == can_share  # noqa: SLF001 - no public attribute shows it
+    assert isinstance(store._nodes, OneRedis)  # noqa: SLF001 - no public attribute shows it
+    assert (store._nodes._connection.current is not None) == can_share  # noqa: SLF001 - as above
     own_redis.stop()
     with pytest.raises(StoreUnavailable):
         await store.load(GAME)
@@ -1531,7 +1573,9 @@ async def test_a_store_works_with_and_without_redis_pys_private_attributes(
 
 def test_every_kind_of_url_is_supported() -> None:
     for url in ("redis://127.0.0.1:1/0", "rediss://127.0.0.1:1/0", "unix:///nowhere/redis.sock"):
-        options = connect(url).connection_pool.connection_kwargs
+        nodes = connect(url)
+        assert isinstance(nodes, OneRedis)
+        options = nodes._client.connection_pool.connection_kwargs  # noqa: SLF001 - no public attribute shows it
         assert options["socket_timeout"] == options["socket_connect_timeout"] == 1.0
 
 

@@ -28,6 +28,8 @@ PRIVATE_ATTRIBUTES: Final = ("_writer", "_close")
 """The attributes of redis-py's connections that _OpenConnection needs."""
 CAN_SHARE: Final = all(hasattr(Connection(), name) for name in PRIVATE_ATTRIBUTES)
 """Whether this redis-py has them."""
+ASKING: Final = pack_command(("ASKING",))
+"""Makes a cluster's node execute the next command on a slot that it is importing."""
 INCOMPLETE: Final = object()
 """hiredis returns this if it has no whole reply yet."""
 
@@ -37,8 +39,8 @@ _log = structlog.get_logger()
 class CommandConnection(Protocol):
     """Executes commands on one Redis."""
 
-    async def execute(self, *command: str | int | bytes) -> Any:  # noqa: ANN401 - any reply
-        """Returns the reply to a command. Raises redis-py's exceptions."""
+    async def execute(self, *command: str | int | bytes, is_asking: bool = False) -> Any:  # noqa: ANN401 - any reply
+        """Returns the reply to a command, before which ASKING is sent if `is_asking`. Raises redis-py's exceptions."""
 
     @property
     def current(self) -> "_OpenConnection | None":
@@ -66,13 +68,20 @@ class PooledConnection:
 
     def __init__(self, pool: ConnectionPool) -> None:
         self._pool = pool
+        self._dropping: asyncio.Task[None] | None = None
 
-    async def execute(self, *command: str | int | bytes) -> Any:  # noqa: ANN401 - any reply
+    async def execute(self, *command: str | int | bytes, is_asking: bool = False) -> Any:  # noqa: ANN401 - any reply
         """See CommandConnection. A connection that fails is closed before it goes back to the pool."""
         connection = await self._pool.get_connection()  # type: ignore[no-untyped-call]
         try:
+            if is_asking:
+                await connection.send_command("ASKING")
+                await connection.read_response()
             await connection.send_command(*command)
             return await connection.read_response()
+        except exceptions.ReadOnlyError:  # the other connections lead to the same replica
+            await self._drop()
+            raise
         except exceptions.ResponseError:
             raise
         except BaseException:
@@ -81,11 +90,18 @@ class PooledConnection:
         finally:
             await self._pool.release(connection)
 
-    def drop(self, current: "_OpenConnection | None") -> None:
-        """See CommandConnection. The store itself drops the pool's connections."""
+    def drop(self, current: "_OpenConnection | None") -> None:  # noqa: ARG002 - all connections of the pool are dropped
+        """See CommandConnection."""
+        self._dropping = asyncio.create_task(self._drop(), name="redis-pool-dropping")
+
+    async def _drop(self) -> None:
+        """Closes the pool's idle connections now and the others when they come back."""
+        await self._pool.update_active_connections_for_reconnect()  # type: ignore[no-untyped-call]
+        await self._pool.disconnect(inuse_connections=False)
 
     async def close(self) -> None:
-        """See CommandConnection. The pool belongs to the client."""
+        """See CommandConnection."""
+        await self._pool.disconnect()
 
 
 class SharedConnection:
@@ -102,12 +118,13 @@ class SharedConnection:
         self._current: _OpenConnection | None = None
         self._connecting: asyncio.Task[_OpenConnection] | None = None
 
-    async def execute(self, *command: str | int | bytes) -> Any:  # noqa: ANN401 - any reply
-        """See CommandConnection."""
+    async def execute(self, *command: str | int | bytes, is_asking: bool = False) -> Any:  # noqa: ANN401 - any reply
+        """See CommandConnection. ASKING and its command are written together, so no other command comes between."""
         current = self._current
         if current is None or current.is_lost:
             current = await self._connect()
-        reply = await current.execute(pack_command(command))  # type: ignore[arg-type]  # of any length
+        packed: bytes = pack_command(command)  # type: ignore[arg-type]  # of any length
+        reply = await (current.execute_asking(packed) if is_asking else current.execute(packed))
         if not isinstance(reply, ReplyError):
             return reply
         error = _exception_of(str(reply))
@@ -157,16 +174,36 @@ class SharedConnection:
             await self._current.close()
 
 
+class NoReplicasError(exceptions.ResponseError):
+    """The primary refuses writes, because it has fewer replicas than min-replicas-to-write."""
+
+
+class NotPersistingError(exceptions.ResponseError):
+    """The primary refuses writes, because it cannot save them on disk (MISCONF)."""
+
+
 _EXCEPTIONS: Final[dict[str, type[exceptions.RedisError]]] = {
+    "ASK": exceptions.AskError,
+    "CLUSTERDOWN": exceptions.ClusterDownError,
     "LOADING": exceptions.BusyLoadingError,
+    "MISCONF": NotPersistingError,
+    "MOVED": exceptions.MovedError,
+    "NOPERM": exceptions.NoPermissionError,
+    "NOREPLICAS": NoReplicasError,
     "NOSCRIPT": exceptions.NoScriptError,
+    "OOM": exceptions.OutOfMemoryError,
     "READONLY": exceptions.ReadOnlyError,
+    "TRYAGAIN": exceptions.TryAgainError,
 }
 
 
 def _exception_of(text: str) -> exceptions.RedisError:
     """Returns redis-py's exception for an error reply. BusyLoadingError is a ConnectionError there."""
-    return _EXCEPTIONS.get(text.partition(" ")[0], exceptions.ResponseError)(text)
+    code, _, rest = text.partition(" ")
+    known = _EXCEPTIONS.get(code)
+    if known is None:
+        return exceptions.ResponseError(text)
+    return known(rest if issubclass(known, exceptions.AskError) else text)  # redis-py parses the address
 
 
 class _OpenConnection(asyncio.Protocol):
@@ -204,6 +241,13 @@ class _OpenConnection(asyncio.Protocol):
             self._timer = self._loop.call_at(now + self._reply_seconds, self._check_timeout)
         self._transport.write(command)
         return await reply
+
+    async def execute_asking(self, command: bytes) -> Any:  # noqa: ANN401 - any reply; error replies are values
+        """Sends ASKING and a packed command, and returns the reply to the command."""
+        ignored: asyncio.Future[Any] = self._loop.create_future()
+        ignored.cancel()
+        self._waiting.append((ignored, self._loop.time()))
+        return await self.execute(ASKING + command)
 
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""

@@ -1,0 +1,1 @@
+"""The store on Redis: alone, behind Sentinels, or as a cluster."""

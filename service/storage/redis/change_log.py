@@ -1,0 +1,67 @@
+"""The change log in Redis: in each part a stream with an entry for each change of a game.
+
+An entry is stored before its commit, in a round trip of its own: the part may be on another server of a cluster, and a
+change must not be stored if its entry was refused. Only stores with a change log pay for that.
+"""
+
+from collections.abc import Sequence
+
+from service.storage.base import LOG_GRACE_MS, LogEntry, LogKind, LogPage, Record
+from service.storage.redis.keys import change_log_key, part_of
+from service.storage.redis.nodes import Nodes, Word
+from service.storage.redis.time import StoreTime
+
+
+class RedisChangeLog:
+    """The change log of a store.
+
+    Args:
+        nodes: The Redis servers.
+        time: The clock of the store.
+        log_ms: How long entries are kept; 0: there is no log.
+    """
+
+    def __init__(self, nodes: Nodes, time: StoreTime, log_ms: int) -> None:
+        self._nodes = nodes
+        self._time = time
+        self._log_ms = log_ms
+
+    async def announce(self, record: Record, kind: LogKind, now_ms: int | None) -> int | None:
+        """Adds an entry and removes old ones. Returns until when its change may be stored; None without a log.
+
+        Args:
+            record: The game after the change.
+            kind: What is about to happen.
+            now_ms: The time as far as it is known, by which old entries are found.
+        """
+        if not self._log_ms:
+            return None
+        key, now = change_log_key(part_of(self._nodes.parts, record.game_id)), self._time.argument
+        place = f"{now}-*" if now else "*"
+        change = ("game", record.game_id, "kind", kind.value, "revision", record.game.revision, "etag", record.etag)
+        oldest = ("MINID", "~", max(0, (now_ms or 0) - self._log_ms))
+        added: bytes = await self._nodes.execute(key, "XADD", key, *oldest, place, *change, is_promise=True)
+        return int(added.partition(b"-")[0]) + LOG_GRACE_MS
+
+    async def read(self, part: int, after: str, limit: int) -> LogPage:
+        """See GameStore.read_log."""
+        key = change_log_key(self._nodes.parts[part])
+        now_ms = await self._time.now_ms(key)
+        found = await self._nodes.execute(key, "XRANGE", key, f"({after}", "+", "COUNT", limit)
+        return LogPage(now_ms, tuple(_entry(place, fields) for place, fields in found))
+
+    async def length(self) -> int:
+        """See GameStore.log_length."""
+        return sum([await self._nodes.execute(key, "XLEN", key) for key in map(change_log_key, self._nodes.parts)])
+
+    def touches(self) -> Sequence[tuple[str, tuple[Word, ...]]]:
+        """Returns commands that keep the log for now: a log that no server writes any more disappears."""
+        keys = map(change_log_key, self._nodes.parts if self._log_ms else ())
+        return [(key, ("PEXPIRE", key, 2 * self._log_ms)) for key in keys]
+
+
+def _entry(place: bytes, fields: Sequence[bytes]) -> LogEntry:
+    """Returns an entry from alternating names and values."""
+    values = {name.decode(): value.decode() for name, value in zip(fields[::2], fields[1::2], strict=True)}
+    kind = LogKind(values["kind"])
+    return LogEntry(place.decode(), values["game"], kind, int(values["revision"]), values["etag"])

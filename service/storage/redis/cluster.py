@@ -1,0 +1,389 @@
+"""Nodes of a Redis Cluster: a slot map, and one held connection to each primary.
+
+MOVED, ASK and TRYAGAIN are followed, because the node that replied with them has done nothing. After any other failure
+a call fails as it does on one Redis, because the node may have executed its command, and the map is learned again.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Final
+
+import redis.asyncio as redis
+import structlog
+from redis import exceptions
+from redis.asyncio.connection import AbstractConnection
+
+from service.errors import StoreUnavailable
+from service.storage.base import Subscription
+from service.storage.redis.connection import CommandConnection, NoReplicasError, NotPersistingError, shared_connection
+from service.storage.redis.feed import SHARDED, Listener, RedisFeed
+from service.storage.redis.keys import CLUSTER_PARTS, slot_of
+from service.storage.redis.nodes import FAILURES, REPLY_SECONDS, Script, Word, log_failure, read_numbers
+from service.storage.redis.replicas import PROBE_MS, ReplicaWaiter
+from service.storage.redis.slots import SlotMap, changes, read_slots, target_of
+from service.storage.redis.url import Address, Options
+from service.storage.timing import FAILOVERS, SLOTS_MOVED, Reporter, unreported
+
+_log = structlog.get_logger()
+
+REDIRECT_SECONDS: Final = 1.0
+"""How long a call follows redirections."""
+DIRECT_ATTEMPTS: Final = 3
+"""Attempts without a pause: at the remembered owner, at a new one, and at the target of its import."""
+PAUSE_SECONDS: Final = (0.005, 0.05)
+"""The first and the longest pause between further attempts. The keys of a slot move within some milliseconds."""
+LEARN_SECONDS: Final = 0.25
+"""The least time between two readings of the map."""
+TROUBLE_SECONDS: Final = 5.0
+"""How long the map is read repeatedly after a failure, until it has changed. A failover takes some seconds."""
+ASKED: Final = 3
+"""Nodes that are asked for the map at once. One that is cut off has an old map."""
+GRACE_SECONDS: Final = 0.1
+"""How long others may take after the first node has replied."""
+
+_AWAY: Final = (exceptions.ConnectionError, exceptions.TimeoutError, OSError, TimeoutError)
+_OUTDATED: Final = (*_AWAY, exceptions.AskError, exceptions.ClusterDownError, exceptions.ReadOnlyError)
+"""Failures after which the map is read again."""
+_NO_WRITES: Final = (
+    *_AWAY,
+    exceptions.ClusterDownError,
+    exceptions.OutOfMemoryError,
+    NoReplicasError,
+    NotPersistingError,
+)
+"""Failures of a primary that accepts no writes, while others may."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A primary: its connections for commands and for WAIT."""
+
+    address: Address
+    connection: CommandConnection
+    replicas: ReplicaWaiter | None
+
+    async def close(self) -> None:
+        await self.connection.close()
+        if self.replicas:
+            await self.replicas.close()
+
+
+class ClusterNodes:
+    """Nodes of a Redis Cluster.
+
+    Args:
+        seeds: Some of its nodes.
+        options: Options of redis-py for connections to its nodes, with time-outs.
+        replicas: How many replicas must have a change before it is acknowledged.
+    """
+
+    publish = "SPUBLISH"
+    parts: Sequence[str] = CLUSTER_PARTS
+
+    def __init__(self, seeds: Sequence[Address], options: Options, replicas: int = 0) -> None:
+        self.report: Reporter = unreported
+        self._seeds = tuple(seeds)
+        self._options = options
+        self._needed_replicas = replicas
+        self._map: SlotMap | None = None
+        self._map_error = ""
+        """Why no node has replied with a map."""
+        self._owners: list[Address | None] = []
+        """The owners in the map, and newer ones that MOVED has named."""
+        self._probes: dict[Address, str] = {}
+        """A key in a slot of each primary."""
+        self._nodes: dict[Address, _Node] = {}
+        self._learning: asyncio.Task[None] | None = None
+        self._learned_at = -LEARN_SECONDS
+        self._trouble_until = 0.0
+        self._failed: frozenset[Address] = frozenset()
+        """Primaries that accepted no writes when they were last asked."""
+        self._closing: set[asyncio.Task[None]] = set()
+        self._feed: RedisFeed[Address] = RedisFeed(self._home, self._listen)
+
+    async def execute(self, key: str, *command: Word, is_promise: bool = False) -> Any:  # noqa: ANN401 - any reply
+        """See Nodes."""
+        try:
+            reply, node, opened = await self._execute(slot_of(key), command, waits=is_promise)
+            if node.replicas and is_promise:
+                await node.replicas.confirm(opened)
+        except FAILURES as error:
+            raise self._unavailable(error) from error
+        return reply
+
+    async def run(
+        self,
+        script: Script,
+        keys: Sequence[str],
+        arguments: Sequence[Word],
+        is_promise: Callable[[Any], bool] | None = None,
+    ) -> Any:  # noqa: ANN401 - any reply
+        """See Nodes. On NOSCRIPT, which has no effect, it falls back to EVAL with the full script."""
+        slot, waits = slot_of(keys[0]), is_promise is not None
+        try:
+            try:
+                command = ("EVALSHA", script.sha, len(keys), *keys, *arguments)
+                reply, node, opened = await self._execute(slot, command, waits=waits)
+            except exceptions.NoScriptError:
+                command = ("EVAL", script.text, len(keys), *keys, *arguments)
+                reply, node, opened = await self._execute(slot, command, waits=waits)
+            if node.replicas and is_promise and is_promise(reply):
+                await node.replicas.confirm(opened)
+        except FAILURES as error:
+            raise self._unavailable(error) from error
+        return reply
+
+    async def _execute(self, slot: int, command: Sequence[Word], *, waits: bool = False) -> tuple[Any, _Node, int]:
+        """Returns the reply, the node that executed the command, and its connection for WAIT if the caller `waits`."""
+        pauses = _pauses()
+        asked: Address | None = None
+        redirection: exceptions.ResponseError
+        until = asyncio.get_running_loop().time() + REDIRECT_SECONDS
+        while True:
+            node = self._node(asked or await self._owner(slot))
+            try:
+                opened = await node.replicas.open() if waits and node.replicas else 0
+                return await node.connection.execute(*command, is_asking=asked is not None), node, opened
+            except exceptions.MovedError as error:
+                asked, redirection = None, error
+                self._follow(error, node.address)
+            except exceptions.AskError as error:
+                asked, redirection = target_of(error, node.address), error
+            except exceptions.TryAgainError as error:
+                asked, redirection = None, error
+            pause = next(pauses)
+            if asyncio.get_running_loop().time() + pause > until:
+                raise redirection
+            await asyncio.sleep(pause)
+
+    def _unavailable(self, error: Exception) -> StoreUnavailable:
+        if isinstance(error, _OUTDATED):
+            self._expect_change()
+        return log_failure(error)
+
+    async def _owner(self, slot: int) -> Address:
+        """Returns the primary of a slot. Raises ConnectionError if no node can be asked or none has the slot."""
+        if self._map is None:
+            await self._load_map()
+        owner = self._owners[slot]
+        if owner is None:
+            raise exceptions.ConnectionError(f"no node has slot {slot}")
+        return owner
+
+    async def _load_map(self) -> SlotMap:
+        """Reads the first map and returns it. Raises ConnectionError if no node replies with one."""
+        await asyncio.shield(self._learn_soon())
+        if self._map is None:
+            raise exceptions.ConnectionError(f"no node of the cluster replies: {self._map_error}")
+        return self._map
+
+    def _node(self, address: Address) -> _Node:
+        if address not in self._nodes:
+            pool = self._pool(address)
+            waiter = None
+            if self._needed_replicas:
+                waiter = ReplicaWaiter(pool.make_connection, lambda: self._probe(address), self._needed_replicas)
+            self._nodes[address] = _Node(address, shared_connection(pool, REPLY_SECONDS), waiter)
+        return self._nodes[address]
+
+    def _probe(self, address: Address) -> str:
+        """Returns a probe key in a slot that a primary has. Raises ConnectionError if it has none."""
+        if address not in self._probes:
+            if address not in self._owners:
+                raise exceptions.ConnectionError(f"{address} has no slots")
+            keys = (f"rummikub:{{p{number}}}:probe" for number in count())
+            self._probes[address] = next(key for key in keys if self._owners[slot_of(key)] == address)
+        return self._probes[address]
+
+    def _follow(self, error: exceptions.MovedError, asked: Address) -> None:
+        """Remembers the owner that MOVED names, and reads the map: other slots may have moved too."""
+        if self._owners:
+            self._owners[error.slot_id] = target_of(error, asked)
+            self._probes.clear()
+        self._learn_soon()
+
+    def _expect_change(self) -> None:
+        """Reads the map until it has changed: a failover may be in progress."""
+        self._trouble_until = asyncio.get_running_loop().time() + TROUBLE_SECONDS
+        self._learn_soon()
+
+    def _learn_soon(self) -> "asyncio.Task[None]":
+        if self._learning is None:
+            self._learning = asyncio.create_task(self._learn(), name="redis-slot-map")
+            self._learning.add_done_callback(self._on_learned)
+        return self._learning
+
+    def _on_learned(self, _: "asyncio.Task[None]") -> None:
+        self._learning = None
+
+    async def _learn(self) -> None:
+        """Reads the map at most once in LEARN_SECONDS, repeatedly while a change is expected."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(max(0.0, self._learned_at + LEARN_SECONDS - loop.time()))
+            self._learned_at = loop.time()
+            learned = await self._newest_map()
+            has_changed = learned is not None and self._adopt(learned)
+            if has_changed:
+                self._trouble_until = 0.0
+            if self._map is None or loop.time() >= self._trouble_until:
+                return
+
+    def _adopt(self, learned: SlotMap) -> bool:
+        """Uses a new map; returns whether it differs from the one before."""
+        before, self._map = self._map, learned
+        self._owners = list(learned.owners)
+        self._probes.clear()
+        self._feed.replace()
+        if before is None or before == learned:
+            return before is None
+        self._close_nodes(set(before.nodes).difference(learned.nodes))
+        failovers, moved = changes(before, learned)
+        if failovers:
+            self.report(FAILOVERS, failovers)
+        if moved:
+            self.report(SLOTS_MOVED, moved)
+        _log.info("cluster", result="map has changed", failovers=failovers, slots_moved=moved)
+        return before.owners != learned.owners
+
+    def _close_nodes(self, left: Collection[Address]) -> None:
+        """Closes the connections to nodes that have left the map. Waiting calls fail.
+
+        A node that was in no map yet stays: a primary that imports its first slot has none.
+        """
+        for address in self._nodes.keys() & left:
+            closing = asyncio.create_task(self._forget(self._nodes.pop(address)), name="redis-node-closing")
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+    async def _forget(self, node: _Node) -> None:
+        await self._feed.forget(node.address)
+        await node.close()
+
+    async def _newest_map(self) -> SlotMap | None:
+        """Returns the newest map that some nodes have; None if no node replies."""
+        known = list(self._map.nodes) if self._map else []
+        random.shuffle(known)
+        nodes = list(dict.fromkeys([*known, *self._seeds]))
+        for start in range(0, len(nodes), ASKED):
+            asking = {asyncio.create_task(self._ask(node)) for node in nodes[start : start + ASKED]}
+            done, waiting = await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
+            while waiting and not any(task.exception() is None for task in done):
+                more, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                done |= more
+            if waiting:
+                more, waiting = await asyncio.wait(waiting, timeout=GRACE_SECONDS)
+                done |= more
+            for task in waiting:
+                task.cancel()
+            replies = [task.result() for task in done if task.exception() is None]
+            if replies:
+                return max(replies, key=lambda reply: reply[:2])[2]
+            error = next(iter(done)).exception()
+            self._map_error = f"{type(error).__name__}: {error}"
+        return None
+
+    async def _ask(self, address: Address) -> tuple[bool, int, SlotMap]:
+        """Returns whether a node sees a working cluster, its epoch, and its map."""
+        connection: AbstractConnection = self._pool(address).make_connection()  # type: ignore[no-untyped-call]
+        try:
+            await connection.connect()  # type: ignore[no-untyped-call]
+            commands = [("CLUSTER", "INFO"), ("CLUSTER", "SLOTS")]
+            await connection.send_packed_command(connection.pack_commands(commands))
+            info = await connection.read_response(disable_decoding=True)
+            slots = await connection.read_response(disable_decoding=True)
+        finally:
+            await connection.disconnect(nowait=True)
+        epoch = read_numbers(info).get("cluster_current_epoch", 0)
+        return b"cluster_state:ok" in info, epoch, read_slots(slots, address)
+
+    def _pool(self, address: Address) -> "redis.ConnectionPool":
+        return redis.BlockingConnectionPool(**{**self._options, "host": address.host, "port": address.port})
+
+    def subscribe(self, channel: str) -> AbstractAsyncContextManager[Subscription]:
+        """See Nodes."""
+        if self._map is None:
+            self._learn_soon()
+        return self._feed.subscribe(channel)
+
+    def _home(self, channel: str) -> Address | None:
+        return self._owners[slot_of(channel)] if self._owners else None
+
+    def _listen(self, home: Address, notify: Callable[[str], None]) -> Listener:
+        def on_failure(error: Exception | None) -> None:
+            if isinstance(error, exceptions.MovedError):
+                self._follow(error, home)
+                self._feed.replace()
+            else:
+                self._expect_change()
+
+        return Listener(self._pool(home).make_connection, REPLY_SECONDS, SHARDED, notify, on_failure)
+
+    async def memory(self) -> Sequence[Mapping[str, int]]:
+        """See Nodes. A primary that does not reply is left out."""
+        outcomes = await self._each_primary(lambda _: ("INFO", "memory"))
+        return [read_numbers(reply) for reply in self._check(outcomes.values())]
+
+    async def ping(self, touches: Sequence[tuple[str, Sequence[Word]]]) -> None:
+        """See Nodes. Primaries that accept no writes are left out, unless all are: the games of the others go on."""
+        outcomes = await self._each_primary(lambda address: ("SET", self._probe(address), 1, "PX", PROBE_MS))
+        failed = {address: error for address, error in outcomes.items() if isinstance(error, _NO_WRITES)}
+        for address in failed.keys() - self._failed:
+            text = f"{type(failed[address]).__name__}: {failed[address]}"
+            _log.warning("cluster", result="a primary accepts no writes", address=str(address), error=text)
+        self._failed = frozenset(failed)
+        self._check(outcomes.values())
+        touched = await asyncio.gather(
+            *(self._execute(slot_of(key), command) for key, command in touches), return_exceptions=True
+        )
+        self._check(touched)
+
+    async def _each_primary(self, command: Callable[[Address], Sequence[Word]]) -> dict[Address, Any]:
+        """Returns the reply of each primary, or the exception in its place. Raises StoreUnavailable without a map."""
+        try:
+            primaries = (self._map or await self._load_map()).primaries
+            outcomes = await asyncio.gather(
+                *(self._execute_at(address, command(address)) for address in primaries), return_exceptions=True
+            )
+        except FAILURES as error:
+            raise self._unavailable(error) from error
+        return dict(zip(primaries, outcomes, strict=True))
+
+    async def _execute_at(self, address: Address, command: Sequence[Word]) -> Any:  # noqa: ANN401 - any reply
+        return await self._node(address).connection.execute(*command)
+
+    def _check(self, outcomes: Collection[Any]) -> list[Any]:
+        """Returns the replies among outcomes. Raises StoreUnavailable if there are none, or for a lasting error."""
+        errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+        replies = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
+        for error in errors:
+            if isinstance(error, _OUTDATED):
+                self._expect_change()
+            if not replies or not isinstance(error, (*_NO_WRITES, exceptions.AskError, exceptions.TryAgainError)):
+                raise log_failure(error) if isinstance(error, FAILURES) else error
+        return replies
+
+    async def close(self) -> None:
+        """See Nodes."""
+        if self._learning:
+            self._learning.cancel()
+            await asyncio.wait([self._learning])
+        if self._closing:
+            await asyncio.wait(self._closing)
+        await self._feed.close()
+        for node in self._nodes.values():
+            await node.close()
+
+
+def _pauses() -> Iterator[float]:
+    """Yields the pauses before further attempts of a call."""
+    for _ in range(DIRECT_ATTEMPTS - 1):
+        yield 0.0
+    pause, longest = PAUSE_SECONDS
+    while True:
+        yield pause
+        pause = min(2 * pause, longest)

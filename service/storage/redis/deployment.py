@@ -1,0 +1,83 @@
+"""Checks of a Redis deployment: settings that the service cannot work with, or that lose acknowledged turns.
+
+A managed Redis, a proxy or an ACL may refuse INFO and CONFIG. Then the checks find nothing.
+"""
+
+from collections.abc import Awaitable, Mapping
+from typing import Any, Final, TypeAlias
+
+import redis.asyncio as redis
+from redis import exceptions
+
+from service.storage.redis.sentinel import has_sentinels
+
+Facts: TypeAlias = Mapping[Any, Any]
+"""The fields of an INFO or CONFIG reply; empty if Redis refuses the command."""
+
+CLUSTER: Final = (
+    "this Redis is a node of a Redis Cluster, which has only some of the keys: "
+    "write redis+cluster://host:port,host:port with some nodes of the cluster"
+)
+NO_CLUSTER: Final = "this Redis is no node of a Redis Cluster: write redis://host:port/database"
+GUARD: Final = "min-replicas-to-write"
+_LOSES_TURNS: Final = "after a failover it can acknowledge turns that are lost when it becomes a replica"
+UNGUARDED: Final = f"the primary has replicas but {GUARD} is 0: {_LOSES_TURNS}; set {GUARD} to 1 or more"
+UNGUARDED_SENTINEL: Final = (
+    f"Sentinels watch this primary but its {GUARD} is 0: {_LOSES_TURNS}; "
+    f"set {GUARD} to 1 or more, and min-replicas-max-lag to 10 or less, on the primary and on all replicas"
+)
+UNCHECKED_SENTINEL: Final = (
+    f"Sentinels watch this primary but it refuses CONFIG GET, so {GUARD} could not be checked: "
+    "make sure that it is 1 or more on the primary and on all replicas"
+)
+NOT_ON_DISK: Final = (
+    "appendonly is no: if this Redis restarts, turns since its last snapshot are lost, on its replicas too; "
+    "set appendonly to yes"
+)
+EVICTING: Final = "maxmemory-policy is not noeviction: games are lost when the memory is full; set it to noeviction"
+
+
+async def find_obstacle(client: "redis.Redis", *, is_cluster: bool = False) -> str:
+    """Returns why the service cannot work with a Redis, and the remedy; "" if it can.
+
+    Args:
+        client: Its client.
+        is_cluster: Whether it should be a node of a Redis Cluster.
+    """
+    cluster = await _facts(client.info("cluster"))
+    if cluster.get("cluster_enabled") == (0 if is_cluster else 1):
+        return NO_CLUSTER if is_cluster else CLUSTER
+    return UNGUARDED_SENTINEL if has_sentinels(client) and await _setting(client, GUARD) == "0" else ""
+
+
+async def find_risk(client: "redis.Redis") -> str:
+    """Returns how a Redis may lose acknowledged turns, and the remedies; "" if no risk is known."""
+    risks = (
+        await _replication_risk(client),
+        NOT_ON_DISK if await _setting(client, "appendonly") == "no" else "",
+        "" if await _setting(client, "maxmemory-policy") in {"noeviction", None} else EVICTING,
+    )
+    return "; ".join(filter(None, risks))
+
+
+async def _replication_risk(client: "redis.Redis") -> str:
+    least = await _setting(client, GUARD)
+    if has_sentinels(client):
+        return UNCHECKED_SENTINEL if least is None else ""
+    replication = await _facts(client.info("replication"))
+    has_replicas = replication.get("role") == "master" and replication.get("connected_slaves")
+    return UNGUARDED if has_replicas and least == "0" else ""
+
+
+async def _setting(client: "redis.Redis", name: str) -> str | None:
+    """Returns a setting, or None if the Redis does not show it."""
+    value: str | None = (await _facts(client.config_get(name))).get(name)
+    return value
+
+
+async def _facts(reply: Awaitable[Facts]) -> Facts:
+    """Returns a reply, or no facts if Redis refuses the command."""
+    try:
+        return await reply
+    except exceptions.ResponseError:
+        return {}

@@ -1,0 +1,150 @@
+"""The lists of games in Redis: one sorted set for each list and part, whose members sort by age."""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeVar
+
+from service.errors import StoreUnavailable
+from service.storage.base import GameState, Record
+from service.storage.lists import game_of_member, list_member, list_name, lists_of, open_list, possible_lists
+from service.storage.redis.keys import keys_of, list_key, part_of
+from service.storage.redis.nodes import Nodes
+from service.storage.redis.time import StoreTime
+from service.storage.snapshot import readable_record
+
+_T = TypeVar("_T")
+
+LISTED_AT_ONCE: Final = 20
+"""How many listed games are decoded before other tasks may run: 1 to 2 ms."""
+ORPHAN_MS: Final = 3_600_000
+"""How long a list may name a game that is not stored. A creation lists the game first, and may be retried."""
+
+LISTS_BY_STATE: Final = [list_name(state, is_public=is_public) for state in GameState for is_public in (False, True)]
+"""The lists that exist for ever."""
+
+_MEMBER: Final = re.compile(rb"\d{15}:[0-9a-f]{32}")
+"""A game in a list. Members of another form were not written by this service."""
+
+
+class RedisLists:
+    """Lists games. They may lag behind the games, and are repaired by reading.
+
+    Args:
+        nodes: The Redis servers.
+        time: The clock of the store.
+        name_ms: How long a list of open games is kept after it was written.
+    """
+
+    def __init__(self, nodes: Nodes, time: StoreTime, name_ms: int) -> None:
+        self._nodes = nodes
+        self._time = time
+        self._name_ms = name_ms
+        self._listing = asyncio.Lock()
+
+    async def index(self, record: Record) -> None:
+        """See GameStore."""
+        part, member, own = part_of(self._nodes.parts, record.game_id), list_member(record), lists_of(record)
+        for name in sorted(own):  # first: a game is never unlisted
+            key = list_key(part, name)
+            await self._nodes.execute(key, "ZADD", key, 0, member)
+            if name not in LISTS_BY_STATE:
+                await self._nodes.execute(key, "PEXPIRE", key, self._name_ms)
+        others = [list_key(part, name) for name in sorted(possible_lists(record) - own)]
+        await asyncio.gather(*(self._nodes.execute(key, "ZREM", key, member) for key in others))
+
+    async def remove(self, record: Record) -> None:
+        """Removes a game from all lists."""
+        part = part_of(self._nodes.parts, record.game_id)
+        keys = [list_key(part, name) for name in sorted(possible_lists(record))]
+        await asyncio.gather(*(self._nodes.execute(key, "ZREM", key, list_member(record)) for key in keys))
+
+    async def page(
+        self, state: GameState, cursor: str, limit: int, *, is_public: bool
+    ) -> tuple[tuple[Record, ...], str]:
+        """See GameStore."""
+        name = list_name(state, is_public=is_public)
+        start = f"({cursor}" if cursor else "+"
+        found = await self._read(name, limit, "ZREVRANGEBYLEX", start, "-")
+        found = sorted(found, reverse=True)[:limit]
+        members = [member for member, _ in found if _MEMBER.fullmatch(member)]
+        following = members[-1].decode() if members and len(found) == limit else ""
+        return await self._games_in(name, found), following
+
+    async def oldest_open(self, match: str, limit: int) -> tuple[Record, ...]:
+        """See GameStore."""
+        name = open_list(match)
+        found = await self._read(name, limit, "ZRANGEBYLEX", "-", "+")
+        return await self._games_in(name, sorted(found)[:limit])
+
+    async def _read(self, name: str, limit: int, command: str, *span: str) -> list[tuple[bytes, str]]:
+        """Returns members of a list, at most `limit` of each part, each with its part."""
+        parts = self._nodes.parts
+        keys = [list_key(part, name) for part in parts]
+        replies = await asyncio.gather(
+            *(self._nodes.execute(key, command, key, *span, "LIMIT", 0, limit) for key in keys)
+        )
+        return [(member, part) for part, members in zip(parts, replies, strict=True) for member in members]
+
+    async def _games_in(self, name: str, found: Sequence[tuple[bytes, str]]) -> tuple[Record, ...]:
+        """Returns the games of members of a list, and repairs the list where it was wrong."""
+        now_ms = await self._time.now_ms(list_key(self._nodes.parts[0], name))
+        part_of_member = {member.decode(): part for member, part in found if _MEMBER.fullmatch(member)}
+        records: list[Record] = []
+        moved: list[Record] = []
+        gone: list[tuple[str, str | bytes]] = [
+            (part, member) for member, part in found if not _MEMBER.fullmatch(member)
+        ]
+        for some in _in_batches([*part_of_member], LISTED_AT_ONCE):
+            for member, snapshot, record in await self._listed(some):
+                if record and record.is_emptied:
+                    continue  # it expires soon; a repair could remove it from its lists after somebody has joined
+                own_member = list_member(record) if record else member
+                if member != own_member:
+                    gone.append((part_of_member[member], member))  # from a creation that failed
+                if record and (name not in lists_of(record) or member != own_member):
+                    moved.append(record)
+                elif record:
+                    records.append(record)
+                elif not snapshot and now_ms - int(member.partition(":")[0]) > ORPHAN_MS:
+                    gone.append((part_of_member[member], member))
+        with contextlib.suppress(StoreUnavailable):  # a store that refuses writes is still readable
+            await self._repair(name, moved, gone)
+        return tuple(records)
+
+    async def _repair(self, name: str, moved: Sequence[Record], gone: Sequence[tuple[str, str | bytes]]) -> None:
+        """Puts games into their own lists, and removes members that are gone from their part of a list."""
+        for record in moved:
+            await self.index(record)
+        for part in sorted({part for part, _ in gone}):
+            members = [member for own_part, member in gone if own_part == part]
+            await self._nodes.execute(list_key(part, name), "ZREM", list_key(part, name), *members)
+
+    async def _listed(self, members: Sequence[str]) -> list[tuple[str, bytes | None, Record | None]]:
+        """Returns members of a list, each with its stored bytes and its game if that can be read.
+
+        Decoding a hundred games takes some 10 ms, so calls decode a few at a time and take turns.
+        """
+        keys = [keys_of(game_of_member(member))[0] for member in members]
+        snapshots = await asyncio.gather(*(self._nodes.execute(key, "HGET", key, "snapshot") for key in keys))
+        async with self._listing:
+            await asyncio.sleep(0)
+            return [
+                (member, snapshot, readable_record(snapshot))
+                for member, snapshot in zip(members, snapshots, strict=True)
+            ]
+
+    async def count(self) -> dict[GameState, int]:
+        """See GameStore."""
+        parts = self._nodes.parts
+        keys = [list_key(part, list_name(state, is_public=False)) for state in GameState for part in parts]
+        counts = await asyncio.gather(*(self._nodes.execute(key, "ZCARD", key) for key in keys))
+        sums = [sum(some) for some in _in_batches(counts, len(parts))]
+        return dict(zip(GameState, sums, strict=True))
+
+
+def _in_batches(items: Sequence[_T], most: int) -> Iterator[Sequence[_T]]:
+    """Yields the items in batches of at most `most`."""
+    for start in range(0, len(items), most):
+        yield items[start : start + most]

@@ -1,0 +1,235 @@
+"""Where keys live: the interface of RedisStore to one Redis or to the primaries of a cluster.
+
+Client retries are off because a script could be applied twice; changes.py retries with the request id.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from hashlib import sha1
+from importlib.resources import files
+from typing import Any, Final, Protocol, TypeAlias
+
+import redis.asyncio as redis
+import structlog
+from redis import exceptions
+
+from service.errors import StoreUnavailable
+from service.storage.base import Subscription
+from service.storage.redis.connection import NoReplicasError, shared_connection
+from service.storage.redis.deployment import find_obstacle, find_risk
+from service.storage.redis.feed import PLAIN, Listener, RedisFeed
+from service.storage.redis.keys import ONE_PART, PROBE
+from service.storage.redis.replicas import ReplicaWaiter, TooFewReplicasError
+from service.storage.redis.sentinel import on_switch
+from service.storage.timing import FAILOVERS, Reporter, unreported
+
+_log = structlog.get_logger()
+
+CONNECT_SECONDS: Final = 1.0
+"""Timeout of connecting."""
+REPLY_SECONDS: Final = 1.0
+"""Timeout of a reply."""
+
+FAILURES: Final = (exceptions.RedisError, OSError, TimeoutError)
+"""Exceptions of a store that does not reply, or replies with an error."""
+
+_AWAY: Final = (exceptions.ConnectionError, exceptions.TimeoutError, OSError, NoReplicasError, TooFewReplicasError)
+"""Failures that the health check and the replicas' own monitoring report."""
+
+Word: TypeAlias = str | int | bytes
+"""A part of a command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A Lua script, and its digest for EVALSHA."""
+
+    text: str
+    sha: str
+
+    @classmethod
+    def read(cls, name: str, publish: str) -> "Script":
+        """Returns a script of this package, which publishes hints with the command `publish`."""
+        text = (files("service.storage.redis") / "scripts" / name).read_text().replace("'PUBLISH'", f"'{publish}'")
+        return cls(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+class Nodes(Protocol):
+    """The Redis servers of a store. Every method may raise StoreUnavailable.
+
+    Attributes:
+        publish: The command that publishes hints.
+        parts: The prefixes of keys that span games.
+        report: Receives failovers and moved slots.
+    """
+
+    publish: str
+    parts: Sequence[str]
+    report: Reporter
+
+    async def execute(self, key: str, *command: Word, is_promise: bool = False) -> Any:  # noqa: ANN401 - any reply
+        """Returns the reply to a command, from the Redis that has a key or channel.
+
+        The effect of a promise has reached RUMMIKUB_REDIS_REPLICAS replicas.
+        """
+
+    async def run(
+        self,
+        script: Script,
+        keys: Sequence[str],
+        arguments: Sequence[Word],
+        is_promise: Callable[[Any], bool] | None = None,
+    ) -> Any:  # noqa: ANN401 - any reply
+        """Returns a script's reply. What a promise is about has reached RUMMIKUB_REDIS_REPLICAS replicas."""
+
+    def subscribe(self, channel: str) -> AbstractAsyncContextManager[Subscription]:
+        """Subscribes to a channel."""
+
+    async def memory(self) -> Sequence[Mapping[str, int]]:
+        """Returns the numbers of INFO memory of each primary."""
+
+    async def ping(self, touches: Sequence[tuple[str, Sequence[Word]]]) -> None:
+        """Returns if the store accepts writes and has executed commands, each given with its key."""
+
+    async def close(self) -> None:
+        """Closes all connections."""
+
+
+def log_failure(error: Exception) -> StoreUnavailable:
+    """Logs a failure and returns the exception for callers.
+
+    The health check logs that the store does not reply, once; calls log that at debug level only.
+    """
+    text = f"{type(error).__name__}: {str(error)[:200]}"
+    is_away = isinstance(error, _AWAY)
+    (_log.debug if is_away else _log.warning)("store", error=text)
+    return StoreUnavailable(text)
+
+
+def read_numbers(info: bytes) -> dict[str, int]:
+    """Returns the whole numbers in a reply to INFO."""
+    pairs = (line.partition(":") for line in info.decode(errors="replace").splitlines())
+    return {name: int(value) for name, _, value in pairs if value.isdecimal()}
+
+
+class OneRedis:
+    """Nodes of one Redis, alone or as a primary with replicas: one connection for all commands, one for the feed.
+
+    Args:
+        client: redis-py's client; its pool makes the connections.
+        replicas: How many replicas must have a change before it is acknowledged.
+    """
+
+    publish = "PUBLISH"
+    parts: Sequence[str] = ONE_PART
+
+    def __init__(self, client: "redis.Redis", replicas: int = 0) -> None:
+        self.report: Reporter = unreported
+        self._client = client
+        make = client.connection_pool.make_connection
+        self._connection = shared_connection(client.connection_pool, REPLY_SECONDS)
+        self._replicas = ReplicaWaiter(make, lambda: PROBE, replicas) if replicas else None
+        self._feed = RedisFeed(lambda _: "here", lambda _, notify: Listener(make, REPLY_SECONDS, PLAIN, notify))
+        self._is_replica = False
+        self._is_inspected = False
+        self._was_suitable = False
+        on_switch(client, self._leave, lambda: self.report(FAILOVERS, 1))
+
+    def _leave(self) -> None:
+        """Leaves a primary that is none any more. Waiting calls fail, as it is unknown which of them it executed."""
+        self._connection.drop(self._connection.current)
+        if self._replicas:
+            self._replicas.drop()
+        self._feed.drop()
+
+    async def execute(self, _key: str, *command: Word, is_promise: bool = False) -> Any:  # noqa: ANN401 - any reply
+        """See Nodes."""
+        try:
+            waiter = self._replicas if is_promise else None
+            opened = await waiter.open() if waiter else 0
+            reply = await self._connection.execute(*command)
+            if waiter:
+                await waiter.confirm(opened)
+        except FAILURES as error:
+            raise self._unavailable(error) from error
+        return reply
+
+    async def run(
+        self,
+        script: Script,
+        keys: Sequence[str],
+        arguments: Sequence[Word],
+        is_promise: Callable[[Any], bool] | None = None,
+    ) -> Any:  # noqa: ANN401 - any reply
+        """See Nodes. On NOSCRIPT, which has no effect, it falls back to EVAL with the full script."""
+        try:
+            waiter = self._replicas if is_promise else None
+            opened = await waiter.open() if waiter else 0
+            try:
+                reply = await self._connection.execute("EVALSHA", script.sha, len(keys), *keys, *arguments)
+            except exceptions.NoScriptError:
+                reply = await self._connection.execute("EVAL", script.text, len(keys), *keys, *arguments)
+            if waiter and is_promise and is_promise(reply):
+                await waiter.confirm(opened)
+        except FAILURES as error:
+            raise self._unavailable(error) from error
+        return reply
+
+    def _unavailable(self, error: Exception) -> StoreUnavailable:
+        if isinstance(error, exceptions.ReadOnlyError):
+            self._is_replica = True
+        return log_failure(error)
+
+    def subscribe(self, channel: str) -> AbstractAsyncContextManager[Subscription]:
+        """See Nodes."""
+        return self._feed.subscribe(channel)
+
+    async def memory(self) -> Sequence[Mapping[str, int]]:
+        """See Nodes."""
+        return [read_numbers(await self.execute(PROBE, "INFO", "memory"))]
+
+    async def ping(self, touches: Sequence[tuple[str, Sequence[Word]]]) -> None:
+        """See Nodes. Also checks the deployment at first and after each failure: another Redis may reply next.
+
+        The feed keeps its connection to a Redis that has become a replica, which publishes changes too, until some
+        Redis accepts writes.
+        """
+        if not self._is_inspected:
+            await self._inspect()
+        try:
+            await asyncio.gather(*(self.execute(key, *command) for key, command in touches))
+        except StoreUnavailable:
+            self._is_inspected = False
+            raise
+        if self._is_replica:
+            self._is_replica = False
+            self._feed.drop()
+
+    async def _inspect(self) -> None:
+        """Checks the deployment and logs a risk. Raises StoreUnavailable if the service cannot work with it.
+
+        After a failover it only logs: a primary with other settings is better than none.
+        """
+        try:
+            obstacle, risk = await find_obstacle(self._client), await find_risk(self._client)
+        except FAILURES as error:
+            raise self._unavailable(error) from error
+        finally:
+            with contextlib.suppress(*FAILURES):
+                await self._client.connection_pool.disconnect(inuse_connections=False)
+        if obstacle and not self._was_suitable:
+            raise StoreUnavailable(obstacle)
+        self._is_inspected = self._was_suitable = True
+        if obstacle or risk:
+            _log.warning("store may lose turns", problem=obstacle or risk)
+
+    async def close(self) -> None:
+        """See Nodes."""
+        await self._feed.close()
+        await self._connection.close()
+        if self._replicas:
+            await self._replicas.close()
+        await self._client.aclose()

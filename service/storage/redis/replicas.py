@@ -1,0 +1,140 @@
+"""Waits until replicas have what a primary has acknowledged (RUMMIKUB_REDIS_REPLICAS).
+
+WAIT counts replicas that have the last write of its own connection, and holds up every command behind it. So it has a
+connection of its own, on which a write of a probe key precedes it. A primary replicates its writes as one stream in
+the order of their execution. The probe is sent after the reply to a commit, so a replica that has the probe has the
+commit.
+
+That holds only if both connections lead to the same process: a primary that lost the commit in a restart would
+replicate the probe without it. So `open` is called before the commit is sent, and `confirm` fails if the connection was
+lost since: a connection that outlives the commit leads to the process that executed it.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from redis import exceptions
+from redis.asyncio.connection import AbstractConnection
+
+REPLICAS_SECONDS: Final = 0.5
+"""How long replicas may take to acknowledge a write; less than a reply may take."""
+PROBE_MS: Final = 60_000
+"""How long a probe key is kept."""
+
+
+class TooFewReplicasError(exceptions.ResponseError):
+    """A write is stored, but not on enough replicas in time."""
+
+
+class ReplicaWaiter:
+    """Waits for the replicas of one primary. Calls that arrive during a WAIT share the next one.
+
+    Args:
+        make: Makes an unconnected connection of redis-py.
+        probe: Returns a key that the primary has.
+        replicas: How many replicas must have a write.
+    """
+
+    def __init__(self, make: Callable[[], AbstractConnection], probe: Callable[[], str], replicas: int) -> None:
+        self._make = make
+        self._probe = probe
+        self._replicas = replicas
+        self._connection: AbstractConnection | None = None
+        self._opened = 0
+        self._opening: asyncio.Task[int] | None = None
+        self._waiting: list[asyncio.Future[None]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+
+    async def open(self) -> int:
+        """Returns the number of the open connection; opens one if there is none. Raises redis-py's exceptions."""
+        if self._connection is not None:
+            return self._opened
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open(), name="redis-replicas-connection")
+        opening = self._opening
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            if opening.cancelled():  # `close` cancelled it, not the caller
+                raise exceptions.ConnectionError("the connection for WAIT was closed while it was opened") from None
+            raise
+
+    async def _open(self) -> int:
+        try:
+            connection = self._make()
+            await connection.connect()  # type: ignore[no-untyped-call]
+            self._connection = connection
+            self._opened += 1
+            return self._opened
+        finally:
+            self._opening = None
+
+    async def confirm(self, opened: int) -> None:
+        """Returns when enough replicas have what the primary has acknowledged since the connection was opened.
+
+        Raises TooFewReplicasError if they take longer than REPLICAS_SECONDS, else redis-py's exceptions.
+        """
+        if self._connection is None or opened != self._opened:
+            raise exceptions.ConnectionError("the connection for WAIT was lost")
+        confirmed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(confirmed)
+        if self._task is None:
+            self._task = asyncio.create_task(self._confirm_all(), name="redis-replicas")
+        await confirmed
+
+    async def _confirm_all(self) -> None:
+        """Confirms in batches until no call waits. Fails the batch whose WAIT `close` cancels."""
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting, []
+                error: Exception | None = exceptions.ConnectionError("the connection for WAIT was closed")
+                try:
+                    error = await self._wait()
+                finally:
+                    for confirmed in batch:
+                        if not confirmed.done():
+                            confirmed.set_exception(error) if error else confirmed.set_result(None)
+        finally:
+            self._task = None
+
+    async def _wait(self) -> Exception | None:
+        """Sends a probe and WAIT; returns why the replicas do not have the probe. Drops a connection that fails."""
+        connection = self._connection
+        if connection is None:
+            return exceptions.ConnectionError("the connection for WAIT was lost")
+        try:
+            commands = [
+                ("SET", self._probe(), 1, "PX", PROBE_MS),
+                ("WAIT", self._replicas, round(REPLICAS_SECONDS * 1000)),
+            ]
+            await connection.send_packed_command(connection.pack_commands(commands))
+            await connection.read_response()
+            found = await connection.read_response()
+        except (exceptions.RedisError, OSError, TimeoutError) as error:
+            if self._connection is connection:
+                self._connection = None
+            await connection.disconnect(nowait=True)
+            return error
+        if found < self._replicas:
+            return TooFewReplicasError(f"{found} of {self._replicas} replicas have the change")
+        return None
+
+    def drop(self) -> None:
+        """Leaves a primary that is none any more. Waiting calls fail."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._closing = asyncio.create_task(connection.disconnect(nowait=True), name="redis-replicas-closing")
+
+    async def close(self) -> None:
+        """Closes the connection; waiting calls fail."""
+        self.drop()
+        for task in (self._opening, self._task):
+            if task is not None:
+                task.cancel()
+        if self._closing:
+            await self._closing
+        for confirmed in self._waiting:
+            if not confirmed.done():
+                confirmed.set_exception(exceptions.ConnectionError("the store is closed"))

@@ -1,0 +1,127 @@
+"""ClusterNodes on primaries of its own: health while some of them fail, and connections after a change of the map."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from redis.asyncio.connection import ConnectionPool
+from structlog.testing import capture_logs
+
+from service.errors import StoreUnavailable
+from service.storage.redis import cluster
+from service.storage.redis.cluster import ClusterNodes
+from service.storage.redis.connection import _exception_of
+from service.storage.redis.keys import slot_of
+from service.storage.redis.slots import SlotMap
+from service.storage.redis.url import Address
+
+ONE, TWO, THREE = (Address("10.0.0.1", port) for port in (1, 2, 3))
+KEYS = [f"key {number}" for number in range(20)]
+"""Keys of both primaries."""
+
+
+def map_of(*primaries: Address) -> SlotMap:
+    """Returns a map in which primaries own slots in turn."""
+    owners = tuple(primaries[slot % len(primaries)] for slot in range(16_384))
+    return SlotMap(owners, {primary: frozenset() for primary in primaries})
+
+
+class FakeCluster:
+    """Primaries, and what each replies instead of OK."""
+
+    def __init__(self) -> None:
+        self.errors: dict[Address, str] = {}
+        self.map = map_of(ONE, TWO)
+        self.closed: list[Address] = []
+
+    def connection(self, pool: ConnectionPool, _: float) -> "FakeConnection":
+        return FakeConnection(self, Address(pool.connection_kwargs["host"], pool.connection_kwargs["port"]))
+
+
+class FakeConnection:
+    """A CommandConnection to a node of a FakeCluster."""
+
+    current = None
+
+    def __init__(self, nodes: FakeCluster, address: Address) -> None:
+        self._nodes = nodes
+        self._address = address
+
+    async def execute(self, *_: str | int | bytes, is_asking: bool = False) -> bytes:  # noqa: ARG002 - the protocol's
+        if error := self._nodes.errors.get(self._address):
+            raise _exception_of(error)
+        return b"OK"
+
+    def drop(self, _: object) -> None:
+        """Does nothing."""
+
+    async def close(self) -> None:
+        self._nodes.closed.append(self._address)
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    """Replaces the nodes of a cluster."""
+
+    nodes = FakeCluster()
+
+    async def newest_map(_: ClusterNodes) -> SlotMap:
+        return nodes.map
+
+    monkeypatch.setattr(cluster, "shared_connection", nodes.connection)
+    monkeypatch.setattr(ClusterNodes, "_newest_map", newest_map)
+    return nodes
+
+
+@pytest.fixture
+async def nodes(fake: FakeCluster) -> AsyncIterator[ClusterNodes]:  # noqa: ARG001 - replaces the connections
+    one = ClusterNodes([ONE], {})
+    yield one
+    await one.close()
+
+
+TOUCHES = [(key, ("SET", key, 1)) for key in KEYS]
+REFUSALS = (
+    "CLUSTERDOWN The cluster is down",
+    "LOADING Redis is loading the dataset in memory",
+    "MISCONF Redis is configured to save RDB snapshots",
+    "NOREPLICAS Not enough good replicas to write.",
+    "OOM command not allowed when used memory > 'maxmemory'.",
+)
+"""What a primary replies that accepts no writes."""
+
+
+@pytest.mark.parametrize("error", REFUSALS, ids=lambda error: error.partition(" ")[0])
+async def test_a_store_is_healthy_while_any_primary_accepts_writes(
+    nodes: ClusterNodes, fake: FakeCluster, error: str
+) -> None:
+    fake.errors[TWO] = error
+    with capture_logs() as logs:
+        for _ in range(2):
+            await nodes.ping(TOUCHES)
+    assert [(log["result"], log["address"]) for log in logs] == [("a primary accepts no writes", str(TWO))]
+    fake.errors[ONE] = error
+    with capture_logs(), pytest.raises(StoreUnavailable):
+        await nodes.ping(TOUCHES)
+
+
+async def test_a_store_without_rights_on_one_primary_is_unhealthy(nodes: ClusterNodes, fake: FakeCluster) -> None:
+    fake.errors[TWO] = "NOPERM this user has no permissions to run the 'set' command"
+    with capture_logs(), pytest.raises(StoreUnavailable, match="NoPermission"):
+        await nodes.ping(TOUCHES)
+
+
+async def test_a_change_of_the_map_closes_only_connections_to_nodes_that_left_it(
+    nodes: ClusterNodes, fake: FakeCluster
+) -> None:
+    """A primary that imports its first slot is in no map yet, and has calls in flight."""
+    await nodes.ping(TOUCHES)
+    moving = next(key for key in KEYS if fake.map.owners[slot_of(key)] == ONE)
+    fake.errors[ONE] = f"ASK {slot_of(moving)} {THREE}"
+    assert await nodes.execute(moving, "GET", moving) == b"OK"
+    fake.map = map_of(ONE)
+    await nodes._learn_soon()  # noqa: SLF001 - the moment of the next reading cannot be chosen from outside
+    async with asyncio.timeout(2):
+        while not fake.closed:  # noqa: ASYNC110 - a closed connection has no other sign
+            await asyncio.sleep(0)
+    assert fake.closed == [TWO]

@@ -1,0 +1,526 @@
+"""`rummikub-admin migrate`: games move between one Redis and a Redis Cluster while they are played."""
+
+import asyncio
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+import redis.asyncio as redis
+
+from rummikub.v1 import game_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
+from service.app.change_feed import ChangeFeed, Position
+from service.errors import StoreUnavailable
+from service.storage.base import LOG_START, Committed, GameState, GameStore, LogEntry, Record
+from service.storage.redis import migration
+from service.storage.redis.keys import CLUSTER_PARTS, ONE_PART, keys_of
+from service.storage.redis.log_copy import ChangeLogCopy
+from service.storage.redis.migration import AT_ONCE, GUARD, MARK, REFUSE_ALL, MigrationError, migrate, undo
+from support.commits import GAME, creation, joining
+from support.grpc_play import Fleet, history, lost_or_doubled, play_game
+from support.harness import (
+    ROOT,
+    Client,
+    FakeClock,
+    GameAtHand,
+    bearer,
+    new_id,
+    redis_store,
+    running_redis,
+    running_server,
+    server_settings,
+    without_presence,
+)
+from tools.redis_cluster import RedisCluster
+from tools.redis_servers import HOST, RedisServer, WatchedServers, watched_servers
+
+GAMES = 4
+LOG_MS = 60_000
+
+
+@pytest.fixture
+async def source() -> AsyncIterator[RedisServer]:
+    """Runs the Redis to move from."""
+    with running_redis() as server:
+        yield server
+
+
+@pytest.fixture
+def target(cluster: RedisCluster) -> Iterator[str]:
+    """Yields the URL of the emptied cluster, which accepts writes afterwards."""
+    cluster.empty()
+    yield cluster.url
+    for node in cluster.nodes:
+        node.tell("CONFIG", "SET", "min-replicas-to-write", 0)
+
+
+@pytest.fixture
+def other() -> Iterator[RedisServer]:
+    """Runs a single Redis to move to."""
+    with running_redis() as server:
+        yield server
+
+
+def silent(_: str) -> None:
+    """Discards progress."""
+
+
+async def answered_draw(game: GameAtHand) -> tuple[ts.PlayTurnRequest, int, ts.PlayTurnResponse]:
+    """Draws; returns the request, its seat and the answer."""
+    seen = await game.see()
+    request = ts.PlayTurnRequest(
+        game_id=game.game_id, expected_revision=seen.revision, etag=seen.etag, request_id=new_id(), draw=ts.DrawTile()
+    )
+    answer = await game.client.turns.PlayTurn(request, metadata=game.as_seat(seen.turn.seat))
+    return request, seen.turn.seat, answer
+
+
+async def seen_by_all(client: Client, game: GameAtHand) -> list[game_pb2.Game]:
+    """Returns a game as a spectator and each of its seats see it at a server."""
+    request = gs.GetGameRequest(game_id=game.game_id)
+    games = [await client.games.GetGame(request, metadata=game.as_seat(seat)) for seat in game.tokens]
+    seen = [without_presence(answer.game) for answer in games]
+    for one in seen:
+        one.ClearField("server_time")
+    return seen
+
+
+async def test_games_go_on_in_a_cluster_and_back_with_their_tokens_and_request_ids(
+    source: RedisServer, target: str
+) -> None:
+    async with AsyncExitStack() as stack:
+
+        async def client_on(url: str) -> Client:
+            store = redis_store(url)
+            stack.push_async_callback(store.close)
+            settings = server_settings(sweep_seconds=3_600)
+            _, client = await stack.enter_async_context(running_server(store, settings))
+            return client
+
+        before = await client_on(source.url)
+        resting = await before.new_game(start=False)
+        asked = await before.new_game()
+        request, seat, answer = await answered_draw(asked)
+        await asked.save_draft()
+        games = [await before.new_game(players=2 + number % 3) for number in range(GAMES)]
+        fleet = Fleet([before], random.Random(1))
+        playing = [asyncio.create_task(play_game(fleet, game, random.Random(n))) for n, game in enumerate(games)]
+        await fleet.has_taken(GAMES * 3)
+        seen = await seen_by_all(before, asked)
+        lines: list[str] = []
+        moved = await migrate(source.url, target, lines.append)
+        assert moved.games == GAMES + 2
+        assert lines[-1] == f"all {GAMES + 2} games are equal"
+        assert not any(task.done() for task in playing), "the games ended before they were moved"
+        after = await client_on(target)
+        assert await seen_by_all(after, asked) == seen
+        fleet.clients = [after]
+        turns = fleet.turns
+        await fleet.has_taken(turns + GAMES)
+        assert await after.turns.PlayTurn(request, metadata=asked.as_seat(seat)) == answer
+        assert (await after.games.GetGame(gs.GetGameRequest(game_id=asked.game_id))).game.revision
+        resting_request = gs.GetGameRequest(game_id=resting.game_id)
+        code = (await after.games.GetGame(resting_request, metadata=bearer(resting.host_token))).game.join_code
+        joined = await after.games.JoinGame(gs.JoinGameRequest(join_code=code, name="Zoe", request_id=new_id()))
+        assert joined.game.game_id == resting.game_id
+        listed = await after.games.ListGames(gs.ListGamesRequest(state=game_pb2.GAME_STATE_LOBBY, page_size=50))
+        assert [summary.game_id for summary in listed.games] == [resting.game_id]
+
+        await migrate(target, source.url, silent)
+        fleet.clients = [await client_on(source.url)]
+        for played in await asyncio.gather(*playing):
+            assert played.final.state == game_pb2.GAME_STATE_FINISHED
+            assert not lost_or_doubled(played, await history(fleet.clients[0], played.game))
+        assert await fleet.clients[0].turns.PlayTurn(request, metadata=asked.as_seat(seat)) == answer
+
+
+async def test_lists_deadlines_outbox_and_lifetimes_move(source: RedisServer, target: str) -> None:
+    old, new = redis_store(source.url), redis_store(target)
+    ids = [f"{number:032x}" for number in range(2 * AT_ONCE)]
+    for game_id in ids:
+        commit = creation(game_id)
+        await old.commit(commit)
+        await old.index(commit.record)
+        await old.arm(game_id, 1)
+        await old.point(f"code:{game_id}", game_id)
+        await old.append_to_outbox(game_id)
+    secret = await old.secret()
+    lifetime = source.tell("PTTL", f"rummikub:{{{ids[0]}}}:game")
+    await migrate(source.url, target, silent)
+    assert (await new.count())[GameState.LOBBY] == len(ids)
+    records, _ = await new.page(GameState.LOBBY, "", 500)
+    assert sorted(record.game_id for record in records) == ids
+    assert sorted([due.game_id for _ in range(4) for due in await new.claim(50)]) == ids
+    assert await new.pointed(f"code:{ids[7]}") == ids[7]
+    assert sorted(entry.game_id for entry in await new.claim_from_outbox(len(ids) + 1, 1)) == ids
+    assert await new.secret() == secret
+    with pytest.raises(StoreUnavailable):
+        await old.commit(joining(creation(ids[0]).record, "Ada"))
+    assert 0 < source.tell("PTTL", f"rummikub:{{{ids[0]}}}:game") <= lifetime
+    for store in (old, new):
+        await store.close()
+
+
+async def joined(store: GameStore, before: Record, name: str) -> Record:
+    """Stores that a player joins; returns the game."""
+    commit = joining(before, name)
+    assert await store.commit(commit) == Committed()
+    return commit.record
+
+
+async def told(store: GameStore, position: Position | None) -> tuple[list[tuple[str, int]], Position]:
+    """Returns the changes after a position (None: all) as games and revisions, and where to resume."""
+    feed = ChangeFeed(store, position, from_oldest=True)
+    await feed.start()
+    changes: list[tuple[str, int]] = []
+    while page := [(one.game_id, one.change.revision) for one in await feed.read() if one.change]:
+        changes += page
+    return changes, feed.position
+
+
+async def test_a_watcher_of_all_changes_resumes_after_its_store_has_moved(
+    source: RedisServer, target: str, clock: FakeClock
+) -> None:
+    old, new = (redis_store(url, clock, log_ms=LOG_MS) for url in (source.url, target))
+    ids = [f"{number:032x}" for number in range(2 * AT_ONCE)]
+    games = []
+    for game_id in ids:
+        assert await old.commit(creation(game_id)) == Committed()
+        clock.advance(0.001)
+        games.append(creation(game_id).record)
+    seen, position = await told(old, None)
+    assert seen == [(game_id, 1) for game_id in ids]
+    games = [await joined(old, game, "Ann") for game in games]
+    games[0] = await joined(old, games[0], "Bob")
+
+    await migrate(source.url, target, silent)
+    seen, position = await told(new, position)
+    assert {*seen} >= {*((game_id, 2) for game_id in ids), (ids[0], 3)}
+    assert [revision for game_id, revision in seen if game_id == ids[0]][-2:] == [2, 3]
+    games = [await joined(new, game, "Eve") for game in games]
+    await new.ping()
+
+    await migrate(target, source.url, silent)
+    seen, position = await told(old, position)
+    assert {*seen} >= {(game.game_id, game.game.revision) for game in games}
+    games[0] = await joined(old, games[0], "Zoe")
+    assert (ids[0], games[0].game.revision) in (await told(old, position))[0]
+    assert (await told(old, None))[0].count((ids[0], 1)) == 1
+    assert 0 < source.tell("PTTL", "rummikub:changes") <= 2 * LOG_MS
+    for store in (old, new):
+        await store.close()
+
+
+async def test_a_change_log_is_merged_in_order_and_can_be_continued(
+    source: RedisServer, cluster: RedisCluster, target: str, clock: FakeClock
+) -> None:
+    parted = redis_store(target, clock, log_ms=LOG_MS)
+    ids = [f"{number:032x}" for number in range(AT_ONCE)]
+    async with (
+        redis.RedisCluster(host=HOST, port=cluster.nodes[0].port) as there,
+        redis.Redis(unix_socket_path=str(source.socket)) as here,
+    ):
+        copy = ChangeLogCopy(there, CLUSTER_PARTS, here, ONE_PART)
+        for game_id in ids:
+            await parted.commit(creation(game_id))  # at one time, so parts have entries of the same place
+        await copy.append()
+        for game_id in reversed(ids):
+            clock.advance(0.001)
+            await joined(parted, creation(game_id).record, "Ann")
+        await copy.append()
+        await copy.append()
+    one = redis_store(source.url, clock, log_ms=LOG_MS)
+    entries = (await one.read_log(0, LOG_START, 1_000)).entries
+    assert sorted(entry.game_id for entry in entries[: len(ids)]) == ids
+    assert [entry.game_id for entry in entries[len(ids) :]] == ids[::-1]
+    assert {entry.revision for entry in entries[: len(ids)]} == {1}
+    parts = [await parted.read_log(part, LOG_START, 1_000) for part in range(parted.log_parts)]
+    before = {(entry.game_id, entry.revision): entry for page in parts for entry in page.entries}
+    assert all(_place(entry) >= _place(before[entry.game_id, entry.revision]) for entry in entries)
+    for store in (one, parted):
+        await store.close()
+
+
+def _place(entry: LogEntry) -> tuple[int, ...]:
+    return tuple(map(int, entry.place.split("-")))
+
+
+async def test_a_game_that_is_deleted_after_it_was_copied_does_not_move(
+    source: RedisServer, cluster: RedisCluster, target: str
+) -> None:
+    old = redis_store(source.url)
+    await old.commit(creation())
+    await old.commit(creation("f" * 32))
+
+    def delete(line: str) -> None:
+        if "refuses writes" in line:
+            source.tell("UNLINK", *keys_of(GAME))
+
+    assert (await migrate(source.url, target, delete)).games == 1
+    assert not [key for node in cluster.nodes for key in node.tell("KEYS", f"*{GAME}*")]
+    assert await undo(source.url, target, silent) == 1
+    await old.close()
+
+
+async def test_the_number_of_tasks_does_not_grow_with_the_number_of_games(
+    source: RedisServer, other: RedisServer
+) -> None:
+    old = redis_store(source.url)
+    for number in range(4 * AT_ONCE):
+        await old.commit(creation(f"{number:032x}"))
+    moving = asyncio.create_task(migrate(source.url, other.url, silent))
+    most = 0
+    while not moving.done():
+        most = max(most, len(asyncio.all_tasks()))
+        await asyncio.sleep(0)
+    assert (await moving).games == 4 * AT_ONCE
+    assert AT_ONCE < most < 8 * AT_ONCE  # a key takes up to five; all keys at once would take 20 * AT_ONCE
+    await old.close()
+
+
+async def test_a_game_that_only_the_target_has_makes_a_migration_fail(source: RedisServer, other: RedisServer) -> None:
+    old = redis_store(source.url)
+    await old.commit(creation())
+
+    def create(line: str) -> None:
+        if "refuses writes" in line:
+            other.tell("HSET", keys_of("f" * 32)[0], "etag", "x")
+
+    with pytest.raises(MigrationError, match="1 games that the source lacks"):
+        await migrate(source.url, other.url, create)
+    await joined(old, creation().record, "Ann")
+    await old.close()
+
+
+async def test_undo_lets_the_source_accept_writes_unless_games_have_changed(source: RedisServer, target: str) -> None:
+    old, new = redis_store(source.url), redis_store(target)
+    await old.commit(creation())
+    with pytest.raises(MigrationError, match="nothing to undo"):
+        await undo(source.url, target, silent)
+    await migrate(source.url, target, silent)
+    await new.commit(joining(creation().record, "Ada"))
+    with pytest.raises(MigrationError, match="1 games have changed"):
+        await undo(source.url, target, silent)
+    source.tell("CONFIG", "SET", "min-replicas-to-write", 0)
+    await old.commit(joining(creation().record, "Ada"))
+    assert await undo(source.url, target, silent) == 1
+    assert (await old.load(GAME)).record == joining(creation().record, "Ada").record
+    for store in (old, new):
+        await store.close()
+
+
+async def test_undo_refuses_writes_at_the_target_before_it_compares(
+    source: RedisServer, other: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = redis_store(source.url), redis_store(other.url)
+    await old.commit(creation())
+    await migrate(source.url, other.url, silent)
+    compare, compared = migration._check_unchanged, []  # noqa: SLF001 - to see what holds meanwhile
+
+    async def observed(*arguments: Any) -> None:  # noqa: ANN401 - as above
+        compared.append(other.tell("CONFIG", "GET", GUARD)[GUARD.encode()])
+        await compare(*arguments)
+
+    monkeypatch.setattr(migration, "_check_unchanged", observed)
+    record = await joined(new, creation().record, "Ann")
+    with pytest.raises(MigrationError, match="1 games have changed"):
+        await undo(source.url, other.url, silent)
+    record = await joined(new, record, "Bob")
+    assert other.tell("GET", MARK) is None
+
+    await migrate(other.url, source.url, silent)
+    assert await undo(other.url, source.url, silent) == 1
+    with pytest.raises(StoreUnavailable):
+        await old.commit(joining(record, "Eve"))
+    record = await joined(new, record, "Eve")
+    assert compared == [str(REFUSE_ALL).encode()] * 2
+    await migrate(other.url, source.url, silent)
+    assert (await old.load(GAME)).record == record
+    for store in (old, new):
+        await store.close()
+
+
+async def test_undo_can_be_repeated_after_it_was_killed(source: RedisServer, other: RedisServer) -> None:
+    old = redis_store(source.url)
+    await old.commit(creation())
+    await migrate(source.url, other.url, silent)
+    other.tell("SET", MARK, 0)
+    other.tell("CONFIG", "SET", GUARD, REFUSE_ALL)
+    assert await undo(source.url, other.url, silent) == 1
+    await joined(old, creation().record, "Ann")
+    assert other.tell("GET", MARK) == b"0"
+    await old.close()
+
+
+async def test_undo_of_a_store_that_cannot_refuse_writes_needs_stopped_servers(
+    source: RedisServer, other: RedisServer
+) -> None:
+    old = redis_store(source.url)
+    await old.commit(creation())
+    await migrate(source.url, other.url, silent)
+    other.tell("ACL", "SETUSER", "default", "-config")
+    with pytest.raises(MigrationError, match="--stopped"):
+        await undo(source.url, other.url, silent)
+    assert await undo(source.url, other.url, silent, is_stopped=True) == 1
+    await joined(old, creation().record, "Ann")
+    await old.close()
+
+
+async def test_a_migration_that_fails_leaves_the_source_as_it_was(source: RedisServer, target: str) -> None:
+    old = redis_store(source.url)
+    await old.commit(creation())
+    source.tell("SET", "rummikub:{of nobody}", "?")
+    source.tell("SADD", "rummikub:unknown", "?")
+    with pytest.raises(MigrationError, match="unknown key"):
+        await migrate(source.url, target, silent)
+    await old.commit(joining(creation().record, "Ada"))
+    assert source.tell("GET", "rummikub:migrated") is None
+    await old.close()
+
+
+async def test_a_source_that_could_not_be_restored_is_restored_by_undo(source: RedisServer, other: RedisServer) -> None:
+    old = redis_store(source.url)
+    await old.commit(creation())
+
+    def fail(line: str) -> None:
+        if line.endswith("refuses writes from now on"):
+            source.tell("HSET", keys_of(GAME)[0], "etag", "of a turn after the copy")
+        elif line.endswith("that have changed"):
+            source.tell("ACL", "SETUSER", "default", "-config|set")
+            raise MigrationError("the first error")
+
+    with pytest.raises(MigrationError, match=r"the first error; .*unix://.*--from unix://.* --to unix://.* --undo"):
+        await migrate(source.url, other.url, fail)
+    source.tell("ACL", "SETUSER", "default", "+config")
+    assert source.tell("GET", MARK) is not None
+    assert await undo(source.url, other.url, silent) == 1
+    assert source.tell("GET", MARK) is None
+    assert source.tell("CONFIG", "GET", GUARD)[GUARD.encode()] == b"0"
+    await old.close()
+
+
+async def test_each_node_of_a_source_is_restored_on_its_own(
+    other: RedisServer, cluster: RedisCluster, target: str
+) -> None:
+    failing, *rest = cluster.nodes
+
+    def fail(line: str) -> None:
+        if line.endswith("that have changed"):
+            failing.tell("ACL", "SETUSER", "default", "-config|set")
+            raise MigrationError("the first error")
+
+    try:
+        with pytest.raises(MigrationError, match=rf"the first error; .*:{failing.port} .*--undo"):
+            await migrate(target, other.url, fail)
+    finally:
+        failing.tell("ACL", "SETUSER", "default", "+config")
+    assert {node.tell("CONFIG", "GET", GUARD)[GUARD.encode()] for node in rest} == {b"0"}
+    await undo(target, other.url, silent)
+    assert failing.tell("CONFIG", "GET", GUARD)[GUARD.encode()] == b"0"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+async def test_a_signal_lets_the_source_accept_writes_again(
+    source: RedisServer, other: RedisServer, number: signal.Signals
+) -> None:
+    old = redis_store(source.url)
+    await old.commit(creation())
+    program = (
+        "import os, signal; from service.cli.admin import migrate, program\n"
+        f"is_ignored = signal.getsignal({number:d}) is signal.SIG_IGN  # as nohup sets it\n"
+        f"is_ignored and signal.signal({number:d}, signal.SIG_DFL)\n"
+        "report = migrate._report\n"
+        f"kill = lambda line: 'that have changed' in line and os.kill(os.getpid(), {number:d})\n"
+        "migrate._report = lambda line: (report(line), kill(line))\n"
+        "program.main()"
+    )
+    command = [sys.executable, "-c", program, "migrate", "--from", source.url, "--to", other.url]
+    done = await asyncio.to_thread(
+        subprocess.run, command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (1, "rummikub-admin: interrupted\n")
+    assert done.stdout.splitlines()[-1] == f"{source.url} accepts writes again"
+    await joined(old, creation().record, "Ann")
+    assert source.tell("GET", MARK) is None
+    await old.close()
+
+
+def guards(group: WatchedServers) -> set[str]:
+    """Returns how many replicas a write needs at each of the servers."""
+    return {server.tell("CONFIG", "GET", GUARD)[GUARD.encode()].decode() for server in group.servers}
+
+
+async def test_games_move_to_and_from_a_primary_behind_sentinels(source: RedisServer) -> None:
+    with watched_servers("--min-replicas-to-write", "1", replicas=1, sentinels=1) as group:
+        one, watched = redis_store(source.url), redis_store(group.url)
+        await one.commit(creation())
+        await migrate(source.url, group.url, silent)
+        record = await joined(watched, creation().record, "Ann")
+
+        await migrate(group.url, source.url, silent)
+        assert guards(group) == {str(REFUSE_ALL)}, "a replica that is promoted must refuse writes too"
+        assert await undo(group.url, source.url, silent) == 1
+        assert guards(group) == {"1"}
+
+        assert (await one.load(GAME)).record == record
+        for store in (one, watched):
+            await store.close()
+
+
+async def test_a_migration_stops_if_no_sentinel_names_a_primary(source: RedisServer) -> None:
+    with pytest.raises(MigrationError, match="no Sentinel names a primary"):
+        await migrate(source.url, "redis+sentinel://127.0.0.1:1/games", silent)
+
+
+async def test_a_migration_stops_if_no_node_of_a_cluster_replies(source: RedisServer) -> None:
+    with pytest.raises(MigrationError, match="a store does not reply"):
+        await migrate(source.url, "redis+cluster://127.0.0.1:1", silent)
+
+
+async def test_games_are_not_moved_onto_others_nor_from_a_redis_that_cannot_stop_writes(
+    source: RedisServer, target: str
+) -> None:
+    old, new = redis_store(source.url), redis_store(target)
+    await old.commit(creation())
+    await new.commit(creation("f" * 32))
+    with pytest.raises(MigrationError, match="has games already"):
+        await migrate(source.url, target, silent)
+    for denied in ("-config|set", "-config"):
+        source.tell("ACL", "SETUSER", "default", denied)
+        with pytest.raises(MigrationError, match="--stopped"):
+            await migrate(source.url, target, silent)
+        assert source.tell("GET", MARK) is None
+        source.tell("ACL", "SETUSER", "default", "+config")
+    source.tell("CONFIG", "SET", "min-replicas-max-lag", 0)
+    with pytest.raises(MigrationError, match="min-replicas-max-lag"):
+        await migrate(source.url, target, silent)
+    with pytest.raises(MigrationError, match="the same"):
+        await migrate(source.url, source.url, silent)
+    for store in (old, new):
+        await store.close()
+
+
+def admin(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs rummikub-admin in a process of its own, whose log is not that of the tests."""
+    command = [sys.executable, "-c", "from service.cli.admin.program import main; main()", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_command_moves_games_and_reports_problems(source: RedisServer, target: str) -> None:
+    urls = ["--from", source.url, "--to", target]
+    moved = admin("migrate", *urls)
+    assert (moved.returncode, moved.stdout.splitlines()[-1]) == (
+        0,
+        "restart all servers with the new RUMMIKUB_REDIS_URL",
+    )
+    again = admin("migrate", *urls)
+    assert again.returncode == 1
+    assert "was moved away from before" in again.stderr
+    assert admin("migrate", *urls, "--undo").returncode == 0
+    assert "expected redis://" in admin("migrate", "--from", "http://x", "--to", "y").stderr

@@ -1,0 +1,31 @@
+"""Each kind of store for tests: in memory, on one Redis, on a Redis Cluster."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import pytest
+
+from service.storage.base import GameStore
+from support.harness import HISTORY, FakeClock, memory_store, redis_store
+
+STORES: Final = ("memory", "redis")
+"""The stores that most tests use."""
+ALL_STORES: Final = (*STORES, "cluster")
+"""All stores, for tests of stores."""
+
+_URLS: Final = {"redis": "limited_redis_url", "cluster": "limited_cluster_url"}
+"""The fixtures of the emptied servers, for a user with the rights that the operator's page names."""
+
+
+@asynccontextmanager
+async def running_store(
+    request: pytest.FixtureRequest, clock: FakeClock, history: int = HISTORY
+) -> AsyncIterator[GameStore]:
+    """Yields a store of the kind that is the fixture's parameter, empty."""
+    if request.param == "memory":
+        yield memory_store(clock, history)
+    else:
+        store = redis_store(request.getfixturevalue(_URLS[request.param]), clock, history)
+        yield store
+        await store.close()
