@@ -16,6 +16,9 @@ class AddressInUseError(Exception):
 
 def address_error(variable: str, address: str) -> AddressInUseError:
     """Returns the error for an address that could not be bound. Tries once more to learn the system's reason."""
+    if address.startswith("unix:"):
+        do = "set it to a path in a folder that the server may write to, of at most 100 characters"
+        return AddressInUseError(f"{variable}={address}: cannot listen there: {do}")
     try:
         with contextlib.ExitStack() as stack:
             _bind_all(stack, address)

@@ -1,75 +1,97 @@
-"""Admission control: bounds on what all callers together, and each peer address, may hold at once."""
+"""Admission control: bounds on what all callers together, each address, and each key may hold at once."""
 
-import ipaddress
+import contextlib
 import math
 import threading
-from collections import Counter
-from functools import lru_cache
+from collections.abc import Iterator
 from typing import Final
-from urllib.parse import unquote
 
 from service.errors import Overloaded
+from service.runtime.origins import CALLS, Key, Origin
 
 SERVER_METHODS: Final = ("/grpc.health.v1.Health/", "/grpc.reflection.")
-"""Path prefixes of health and reflection, which are served even while the server stops."""
+"""Path prefixes of health and reflection, which need no key, and are served even while the server stops."""
 
-IPV6_PREFIX: Final = 64
-"""Bits of an IPv6 address that identify a peer: one host usually has the whole /64 network."""
-
-
-def peer_address(peer: str) -> str:
-    """Returns the address of a gRPC peer (`ipv4:192.0.2.1:50000`) without its port; for IPv6 the network."""
-    return _address(peer.rpartition(":")[0])
-
-
-@lru_cache(maxsize=4_096)
-def _address(host: str) -> str:
-    scheme, _, text = host.partition(":")
-    if scheme != "ipv6":
-        return host
-    try:
-        address = ipaddress.IPv6Address(unquote(text).strip("[]"))
-    except ValueError:  # gRPC does not write other forms today; the text still distinguishes hosts
-        return host
-    if address.ipv4_mapped:
-        return f"ipv4:{address.ipv4_mapped}"
-    return f"ipv6:{ipaddress.IPv6Network((int(address) >> IPV6_PREFIX << IPV6_PREFIX, IPV6_PREFIX))}"
+RESERVE: Final = 10
+"""One part in this many of a resource is reserved for addresses that hold little of it."""
+LITTLE: Final = 500
+"""An address holds little while it holds at most one part in this many of a resource, or one unit."""
 
 
 class Admission:
-    """A bounded resource, with an equal bound for each peer. Thread-safe.
+    """A bounded resource that addresses share fairly. Thread-safe.
+
+    One address may hold `peer_share` of the resource while no other holds any. In general, what it holds may be at most
+    a fixed ratio of what is free, so its bound shrinks as the resource fills up and some of it stays free. The last
+    part is reserved for addresses that hold little. A key may have a quota besides.
 
     Args:
         capacity: The bound, in any unit: calls, streams, bytes.
-        peer_share: The share of it that one peer may hold, above 0, at most 1.
+        peer_share: The share of it that one address may hold alone, above 0. With 1, addresses have no bound.
+        quota: The name of a key's bound for this resource (origins.QUOTAS).
     """
 
-    def __init__(self, capacity: int, peer_share: float) -> None:
+    def __init__(self, capacity: int, peer_share: float, quota: str = "") -> None:
         self._capacity = capacity
-        self._peer_capacity = min(capacity, max(1, math.ceil(capacity * peer_share)))
-        self._held: Counter[str] = Counter()
+        self._is_shared = peer_share < 1
+        self._ratio = peer_share / (1 - peer_share) if self._is_shared else math.inf
+        self._unreserved = capacity - capacity // RESERVE
+        self._little = max(1, capacity // LITTLE)
+        self._quota = quota
+        self._held: dict[str, int] = {}
         self._lock = threading.Lock()
         self.total = 0
-        """The amount held by all peers."""
+        """The amount held by all callers."""
 
-    def enter(self, peer: str, size: int = 1) -> None:
-        """Acquires an amount for a peer. Raises Overloaded, without effect, if a bound would be exceeded."""
+    def enter(self, origin: Origin, size: int = 1) -> None:
+        """Acquires an amount for a caller. Raises Overloaded, without effect, if a bound would be exceeded."""
+        address, key = origin
+        held = self._held
         with self._lock:
-            held = self._held[peer] + size
-            if self.total + size > self._capacity or held > self._peer_capacity:
-                if held == size:
-                    del self._held[peer]
+            if not (self._has_room(origin, size) and (key is None or self._is_within_quota(key, size))):
                 raise Overloaded
-            self._held[peer] = held
             self.total += size
+            held[address] = held.get(address, 0) + size
+            if key is not None:
+                held[key.holder] = held.get(key.holder, 0) + size
 
-    def leave(self, peer: str, size: int = 1) -> None:
-        """Releases an amount that `enter` acquired."""
+    def _has_room(self, origin: Origin, size: int) -> bool:
+        total = self.total + size
+        if total > self._capacity:
+            return False
+        if not self.is_bounded(origin):
+            return True
+        held = self._held.get(origin.address, 0) + size
+        return held <= self._little or (total <= self._unreserved and held <= self._ratio * (self._capacity - total))
+
+    def is_bounded(self, origin: Origin) -> bool:
+        """Returns whether the address of a caller has a bound: a proxy's has none."""
+        return self._is_shared and not (origin.key is not None and origin.key.is_proxy)
+
+    def _is_within_quota(self, key: Key, size: int) -> bool:
+        return self._held.get(key.holder, 0) + size <= key.quotas.get(self._quota, self._capacity)
+
+    def leave(self, origin: Origin, size: int = 1) -> None:
+        """Releases an amount that `enter` acquired for the same origin."""
         with self._lock:
             self.total -= size
-            self._held[peer] -= size
-            if not self._held[peer]:
-                del self._held[peer]
+            self._release(origin.address, size)
+            if origin.key is not None:
+                self._release(origin.key.holder, size)
+
+    def _release(self, holder: str, size: int) -> None:
+        self._held[holder] -= size
+        if not self._held[holder]:
+            del self._held[holder]
+
+    @contextlib.contextmanager
+    def holding(self, origin: Origin) -> Iterator[None]:
+        """Holds one unit within the context. Raises Overloaded."""
+        self.enter(origin)
+        try:
+            yield
+        finally:
+            self.leave(origin)
 
 
 class CallAdmission:
@@ -77,17 +99,17 @@ class CallAdmission:
 
     Args:
         max_calls: Most calls at a time.
-        peer_share: The share of them that one peer may have.
+        peer_share: The share of them that one address may have alone.
     """
 
     def __init__(self, max_calls: int, peer_share: float) -> None:
-        self.calls = Admission(max_calls, peer_share)
+        self.calls = Admission(max_calls, peer_share, CALLS)
         self._server_calls = Admission(max_calls, peer_share)
 
-    def enter(self, path: str, peer: str) -> None:
+    def enter(self, path: str, origin: Origin) -> None:
         """Admits a call. Raises Overloaded."""
-        (self._server_calls if path.startswith(SERVER_METHODS) else self.calls).enter(peer)
+        (self._server_calls if path.startswith(SERVER_METHODS) else self.calls).enter(origin)
 
-    def leave(self, path: str, peer: str) -> None:
+    def leave(self, path: str, origin: Origin) -> None:
         """Releases an admitted call."""
-        (self._server_calls if path.startswith(SERVER_METHODS) else self.calls).leave(peer)
+        (self._server_calls if path.startswith(SERVER_METHODS) else self.calls).leave(origin)

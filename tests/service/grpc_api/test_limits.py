@@ -21,14 +21,15 @@ from service.codec.rulesets import encode_ruleset
 from service.codec.tiles import MELDS_MAX
 from service.codec.validation import BATCH_MAX
 from service.errors import TooManyGames
-from service.runtime import rate_limit
+from service.grpc_api import interceptor
+from service.runtime import rate_limit, refusal_pace
 from service.runtime.connections import shut_down_connections
+from service.runtime.origins import GAMES_PER_MINUTE, Key, Origin
 from service.runtime.rate_limit import RateLimit
 from service.settings import Settings
-from service.storage.redis import RESERVE
+from service.storage.redis.store import RESERVE
 from support.harness import (
     Client,
-    RedisServer,
     as_tiles,
     error_info,
     field_violations,
@@ -38,6 +39,7 @@ from support.harness import (
     running_server,
     server_settings,
 )
+from tools.redis_servers import RedisServer
 
 UNLIMITED = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
 
@@ -52,34 +54,59 @@ async def refused_with(call: "grpc.aio.UnaryUnaryCall[gs.CreateGameRequest, gs.C
 
 
 def test_a_minute_s_games_may_be_created_at_once_and_then_at_the_limit_s_rate() -> None:
-    limit = RateLimit(6, TooManyGames)
+    limit = RateLimit(6, TooManyGames, GAMES_PER_MINUTE)
     for _ in range(6):
-        limit.take("a", 100.0)
+        limit.take(Origin("a"), 100.0)
     with pytest.raises(TooManyGames):
-        limit.take("a", 109.9)
-    limit.take("b", 109.9)
-    limit.take("a", 110.1)
+        limit.take(Origin("a"), 109.9)
+    limit.take(Origin("b"), 109.9)
+    limit.take(Origin("a"), 110.1)
     with pytest.raises(TooManyGames):
-        limit.take("a", 110.2)
+        limit.take(Origin("a"), 110.2)
     for _ in range(6):
-        limit.take("a", 1_000.0)
+        limit.take(Origin("a"), 1_000.0)
     with pytest.raises(TooManyGames):
-        limit.take("a", 1_000.0)
+        limit.take(Origin("a"), 1_000.0)
 
 
 def test_zero_means_no_limit() -> None:
-    limit = RateLimit(0, TooManyGames)
+    limit = RateLimit(0, TooManyGames, GAMES_PER_MINUTE)
     for _ in range(1_000):
-        limit.take("a", 0.0)
+        limit.take(Origin("a"), 0.0)
+
+
+def test_a_key_has_its_own_rate_and_a_refusal_counts_nowhere() -> None:
+    limit = RateLimit(3, TooManyGames, GAMES_PER_MINUTE)
+    key = Key("web", quotas={GAMES_PER_MINUTE: 4})
+    for address in "aaab":
+        limit.take(Origin(address, key), 0.0)
+    with pytest.raises(TooManyGames):
+        limit.take(Origin("b", key), 0.0)
+    for _ in range(2):
+        limit.take(Origin("b"), 0.0)
+    with pytest.raises(TooManyGames):
+        limit.take(Origin("b"), 0.0)
+
+
+def test_addresses_of_a_proxy_have_no_rate_but_the_key_has() -> None:
+    limit = RateLimit(1, TooManyGames, GAMES_PER_MINUTE)
+    proxy = Origin("a", Key("proxy", is_proxy=True, quotas={GAMES_PER_MINUTE: 2}))
+    for _ in range(2):
+        limit.take(proxy, 0.0)
+    with pytest.raises(TooManyGames):
+        limit.take(proxy, 0.0)
+    limit.give_back(proxy)
+    limit.take(proxy, 0.0)
+    limit.take(Origin("a"), 0.0)
 
 
 def test_the_number_of_buckets_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_limit, "PEERS_MAX", 2)
-    limit = RateLimit(1, TooManyGames)
+    monkeypatch.setattr(rate_limit, "HOLDERS_MAX", 2)
+    limit = RateLimit(1, TooManyGames, GAMES_PER_MINUTE)
     for peer in ("a", "b", "c", "a"):
-        limit.take(peer, 0.0)
+        limit.take(Origin(peer), 0.0)
     with pytest.raises(TooManyGames):
-        limit.take("a", 0.0)
+        limit.take(Origin("a"), 0.0)
 
 
 async def test_an_address_over_its_limit_does_not_affect_other_addresses() -> None:
@@ -91,6 +118,70 @@ async def test_an_address_over_its_limit_does_not_affect_other_addresses() -> No
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
             game = await Client(channel).new_game()
             assert (await game.see()).revision == 4, "a running game continues"
+
+
+async def test_an_address_that_is_refused_again_and_again_waits_for_its_refusals(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(interceptor, "PER_SECOND", 1 / 3_600)
+    monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
+    settings = server_settings(games_per_minute=1, peer_share=0.5)
+    async with running_server(memory_store(), settings) as (server, client), from_another_address(server.port) as port:
+        await client.games.CreateGame(gs.CreateGameRequest())
+        waiting = client.games.CreateGame(gs.CreateGameRequest())
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            other = Client(channel)
+            await other.games.CreateGame(gs.CreateGameRequest())
+        await client.games.ListGames(gs.ListGamesRequest())
+        assert not waiting.done(), "its other calls are served meanwhile"
+        stopping = asyncio.create_task(server.stop())
+        assert await refused_with(waiting) == "TOO_MANY_GAMES"
+        await stopping
+
+
+def test_a_second_s_refusals_leave_at_once_and_then_at_a_steady_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refusal_pace, "AT_ONCE", 2)
+    pace = refusal_pace.RefusalPace(lambda origin: origin.address != "proxy", 2)
+    attacker, other, proxy = Origin("a"), Origin("b"), Origin("proxy")
+    assert [pace.delay(attacker, 1_000.0) for _ in range(5)] == [0, 0, 0.5, 1, 1.5]
+    assert [pace.delay(other, 1_000.0) for _ in range(3)] == [0, 0, 0.5]
+    assert [pace.delay(proxy, 1_000.0) for _ in range(5)] == [0] * 5
+    assert [pace.delay(attacker, 1_002.5) for _ in range(3)] == [0, 0, 0.5]
+
+
+def test_no_refusal_waits_longer_than_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
+    pace = refusal_pace.RefusalPace(lambda _origin: True, per_second=10)
+    delays = [pace.delay(Origin("a"), 1_000.0) for _ in range(5_000)]
+    assert delays[:600] == pytest.approx([place / 10 for place in range(1, 601)])
+    by_second = Counter(int(delay) for delay in delays[600:])
+    assert by_second.keys() == set(range(30, 60))
+    assert max(by_second.values()) < 1.1 * min(by_second.values()), "they do not leave together"
+    assert pace.delay(Origin("a"), 1_060.0) < 1, "the pace recovers"
+
+
+def test_the_number_of_paced_addresses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refusal_pace, "AT_ONCE", 1)
+    monkeypatch.setattr(refusal_pace, "ADDRESSES_MAX", 2)
+    pace = refusal_pace.RefusalPace(lambda _origin: True, 1)
+    delays = [pace.delay(Origin(address), 1_000.0) for address in "abbcab"]
+    assert delays == [0, 0, 1, 0, 0, 0], "the one refused longest ago is forgotten"
+
+
+async def test_few_refusals_wait_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interceptor, "PER_SECOND", 1 / 3_600)
+    monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
+    monkeypatch.setattr(interceptor, "WAITING_MAX", 2)
+    settings = server_settings(games_per_minute=1, peer_share=0.5)
+    async with running_server(memory_store(), settings) as (server, client):
+        await client.games.CreateGame(gs.CreateGameRequest())
+        calls = [client.games.CreateGame(gs.CreateGameRequest()) for _ in range(3)]
+        async with asyncio.timeout(60):
+            while not any(call.done() for call in calls):  # noqa: ASYNC110 - gRPC has no event for this
+                await asyncio.sleep(0.01)
+        stopping = asyncio.create_task(server.stop())
+        assert [await refused_with(call) for call in calls] == ["TOO_MANY_GAMES"] * 3
+        await stopping
 
 
 async def test_a_nearly_full_store_accepts_changes_but_no_new_games() -> None:

@@ -1,0 +1,70 @@
+"""The origin of the call that is being handled, and how a listener finds it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
+from typing import Final, TypeAlias
+
+from service.errors import ApiKeyNotAllowed
+from service.runtime.admission import SERVER_METHODS
+from service.runtime.keys import Keys, Metadata
+from service.runtime.origins import Origin, peer_address
+
+AuthContext: TypeAlias = Callable[[], Mapping[str, Iterable[bytes]]]
+"""Returns what the transport knows of a peer, by gRPC's names."""
+
+_CERTIFICATE_NAMES: Final = ("x509_common_name", "x509_subject_alternative_name")
+
+_current: ContextVar[Origin] = ContextVar("origin")
+
+
+def current_origin() -> Origin:
+    """Returns the origin of the call that the task handles."""
+    return _current.get()
+
+
+def set_current_origin(origin: Origin) -> None:
+    """Sets the origin of the call that the task handles."""
+    _current.set(origin)
+
+
+def check_labels(labels: Iterable[tuple[str, str]]) -> None:
+    """Raises ApiKeyNotAllowed for a label that the caller's key may not set or search for."""
+    key = current_origin().key
+    if key is None or key.labels is None:
+        return
+    for name, _ in labels:
+        if name not in key.labels:
+            raise ApiKeyNotAllowed("label", name)
+
+
+class Origins:
+    """Finds the origin of each call.
+
+    Args:
+        keys: The keys that callers need; None if they need none.
+    """
+
+    def __init__(self, keys: Keys | None) -> None:
+        self._keys = keys
+
+    def origin_of(self, path: str, peer: str, metadata: Metadata | None, auth_context: AuthContext) -> Origin:
+        """Returns the origin of a call.
+
+        Args:
+            path: The method's path. Health and reflection need no key.
+            peer: gRPC's name of the peer.
+            metadata: The call's metadata.
+            auth_context: Has the names in the client's certificate.
+
+        Raises:
+            ApiKeyInvalid: The call has no valid key.
+            ApiKeyNotAllowed: The key is not for the service.
+        """
+        address = peer_address(peer)
+        if self._keys is None or path.startswith(SERVER_METHODS):
+            return Origin(address)
+        return Origin(address, self._keys.identify(path, metadata, lambda: _certificate_names(auth_context())))
+
+
+def _certificate_names(auth_context: Mapping[str, Iterable[bytes]]) -> list[str]:
+    return [name.decode(errors="replace") for kind in _CERTIFICATE_NAMES for name in auth_context.get(kind, ())]

@@ -1,0 +1,76 @@
+"""Where a call comes from: the peer's address, and the key that it sends. Limits apply to both."""
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+IPV6_PREFIX: Final = 64
+"""Bits of an IPv6 address that identify a peer: one host usually has the whole /64 network."""
+
+CALLS: Final = "calls"
+STREAMS: Final = "streams"
+WATCHES: Final = "watches"
+SEARCHES: Final = "searches"
+GAMES_PER_MINUTE: Final = "games_per_minute"
+JOIN_GUESSES_PER_MINUTE: Final = "join_guesses_per_minute"
+DRAFTS_PER_SECOND: Final = "drafts_per_second"
+QUOTAS: Final = (CALLS, STREAMS, WATCHES, SEARCHES, GAMES_PER_MINUTE, JOIN_GUESSES_PER_MINUTE, DRAFTS_PER_SECOND)
+"""The limits that a key may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key that callers send: who they are, and what they may do.
+
+    Attributes:
+        name: Its name, which its games carry.
+        services: The services that it may call; None for all.
+        labels: The labels of games that it may set and search for; None for all.
+        quotas: Its limits, by the names in QUOTAS. It has no limit of its own where it has no entry.
+        is_proxy: Whether its callers share few addresses, so limits for each address do not apply to them.
+    """
+
+    name: str
+    services: frozenset[str] | None = None
+    labels: frozenset[str] | None = None
+    quotas: Mapping[str, int] = field(default_factory=dict)
+    is_proxy: bool = False
+
+    @property
+    def holder(self) -> str:
+        """The name under which limits count what the key holds. No address has this form."""
+        return f"key:{self.name}"
+
+
+class Origin(NamedTuple):
+    """Where a call comes from.
+
+    Attributes:
+        address: The peer's address (peer_address).
+        key: The key that was sent, if the server has keys.
+    """
+
+    address: str
+    key: Key | None = None
+
+
+def peer_address(peer: str) -> str:
+    """Returns the address of a gRPC peer (`ipv4:192.0.2.1:50000`) without its port; for IPv6 the network."""
+    return _address(peer.rpartition(":")[0])
+
+
+@lru_cache(maxsize=4_096)
+def _address(host: str) -> str:
+    scheme, _, text = host.partition(":")
+    if scheme != "ipv6":
+        return host
+    try:
+        address = ipaddress.IPv6Address(unquote(text).strip("[]"))
+    except ValueError:  # gRPC does not write other forms today; the text still distinguishes hosts
+        return host
+    if address.ipv4_mapped:
+        return f"ipv4:{address.ipv4_mapped}"
+    return f"ipv6:{ipaddress.IPv6Network((int(address) >> IPV6_PREFIX << IPV6_PREFIX, IPV6_PREFIX))}"

@@ -1,0 +1,381 @@
+"""Keys at both listeners: who may call, and that the games of different keys are apart."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from rummikub.admin.v1 import admin_service_pb2 as pb
+from rummikub.v1 import analysis_service_pb2 as an
+from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
+from rummikub.v1 import validation_service_pb2 as vs
+from service.runtime.keys import HEADER
+from service.server import Server
+from service.storage.base import GameStore
+from service.storage.snapshot import decode_record, encode_record
+from support.harness import (
+    Client,
+    FakeClock,
+    GameAtHand,
+    bearer,
+    client_with_key,
+    error_info,
+    keys_file,
+    memory_store,
+    new_id,
+    running_server,
+    server_settings,
+)
+from support.operator import admin_at
+
+UNLIMITED = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
+PUBLIC = game_pb2.VISIBILITY_PUBLIC
+OVERDUE_SECONDS = 3_600
+"""Longer than a turn may take."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A server with keys: clients of two of them, and one without a key."""
+
+    server: Server
+    web: Client
+    partner: Client
+    nobody: Client
+    store: GameStore
+
+
+@pytest.fixture
+async def scene(tmp_path: Path, store: GameStore) -> AsyncIterator[Scene]:
+    async with serving(tmp_path, store, web="", partner="") as found:
+        yield found
+
+
+@asynccontextmanager
+async def serving(folder: Path, store: GameStore, **entries: str) -> AsyncIterator[Scene]:
+    settings = server_settings(
+        keys_file=keys_file(folder, **entries), validation_listen="127.0.0.1:0", sweep_seconds=3_600
+    )
+    async with (
+        running_server(store, settings) as (server, nobody),
+        client_with_key(server.port, "web") as web,
+        client_with_key(server.port, "partner") as partner,
+    ):
+        yield Scene(server, web, partner, nobody, store)
+
+
+async def reason(call: Any) -> str:  # noqa: ANN401 - a call of any kind
+    """Returns the reason of a refused call; "" for an answer."""
+    try:
+        if isinstance(call, grpc.aio.UnaryStreamCall):
+            await call.read()
+            call.cancel()
+        else:
+            await call
+    except grpc.aio.AioRpcError as error:
+        return str(error_info(error).reason)
+    return ""
+
+
+def seen_by(client: Client, game: GameAtHand) -> GameAtHand:
+    """Returns the game as callers of another client know it: its id and tokens are the same."""
+    return GameAtHand(client, game.game_id, dict(game.tokens), host_token=game.host_token)
+
+
+async def test_the_operator_changes_and_deletes_games_of_every_key(tmp_path: Path, store: GameStore) -> None:
+    settings = server_settings(keys_file=keys_file(tmp_path, web=""), admin_listen="127.0.0.1:0")
+    async with (
+        running_server(store, settings) as (server, _),
+        client_with_key(server.port, "web") as web,
+        admin_at(server.admin_port) as admin,
+    ):
+        game = await web.new_game(players=3)
+        await admin.KickPlayer(pb.KickPlayerRequest(game_id=game.game_id, seat=1))
+        await admin.AbortGame(pb.AbortGameRequest(game_id=game.game_id))
+        assert (await game.see()).state == game_pb2.GAME_STATE_ABORTED
+        await admin.DeleteGame(pb.DeleteGameRequest(game_id=game.game_id))
+        assert await reason(web.games.GetGame(gs.GetGameRequest(game_id=game.game_id))) == "GAME_NOT_FOUND"
+
+
+async def test_a_call_needs_a_key_at_both_listeners_but_health_none(scene: Scene) -> None:
+    assert await reason(scene.nobody.games.ListGames(gs.ListGamesRequest())) == "API_KEY_INVALID"
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{scene.server.validation_port}") as channel:
+        own = Client(channel)
+        request = vs.ListRulesetsRequest()
+        assert await reason(own.validation.ListRulesets(request)) == "API_KEY_INVALID"
+        assert await reason(own.validation.ListRulesets(request, metadata=((HEADER, "wrong"),))) == "API_KEY_INVALID"
+        assert await reason(own.validation.ListRulesets(request, metadata=((HEADER, "web"),))) == ""
+        for stub in (health_pb2_grpc.HealthStub(channel), health_pb2_grpc.HealthStub(scene.nobody.channel)):
+            answer = await stub.Check(health_pb2.HealthCheckRequest())
+            assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+@pytest.mark.parametrize("listener", ["port", "validation_port"])
+async def test_hostile_metadata_is_refused_and_no_key_is_logged(
+    tmp_path: Path, listener: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sent = "a-secret-that-nobody-logs"
+    async with serving(tmp_path, memory_store(), **{sent: ""}) as scene:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{getattr(scene.server, listener)}") as channel:
+            stub = Client(channel).validation
+            right = (HEADER, sent)
+            hostile: list[tuple[tuple[str, str | bytes], ...]] = [
+                ((HEADER, ""),),
+                ((HEADER, "x" * 4_000),),
+                ((HEADER, f"{sent}, {sent}"),),
+                (right, right),
+                (right, (HEADER, "wrong")),
+                ((f"{HEADER}-bin", sent.encode()),),
+                (("authorization", sent),),
+            ]
+            for metadata in hostile:
+                assert await reason(stub.ListRulesets(vs.ListRulesetsRequest(), metadata=metadata)) == "API_KEY_INVALID"
+            assert await reason(stub.ListRulesets(vs.ListRulesetsRequest(), metadata=(right,))) == ""
+        scene.server.metrics.registry.collect()
+    out, err = capsys.readouterr()
+    assert "API_KEY_INVALID" in out + err
+    assert sent not in out + err
+
+
+async def test_a_key_calls_its_services_only(tmp_path: Path) -> None:
+    async with serving(
+        tmp_path, memory_store(), web='services = ["GameService"]', partner='services = ["ValidationService"]'
+    ) as scene:
+        assert await reason(scene.web.games.CreateGame(gs.CreateGameRequest())) == ""
+        assert await reason(scene.partner.games.CreateGame(gs.CreateGameRequest())) == "API_KEY_NOT_ALLOWED"
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{scene.server.validation_port}") as channel:
+            stub = Client(channel).validation
+            request = vs.ListRulesetsRequest()
+            assert await reason(stub.ListRulesets(request, metadata=((HEADER, "partner"),))) == ""
+            assert await reason(stub.ListRulesets(request, metadata=((HEADER, "web"),))) == "API_KEY_NOT_ALLOWED"
+
+
+async def test_a_key_sets_and_searches_its_labels_only(tmp_path: Path) -> None:
+    async with serving(tmp_path, memory_store(), web='labels = ["league"]', partner="") as scene:
+        for client, label, expected in (
+            (scene.web, "league", ""),
+            (scene.web, "region", "API_KEY_NOT_ALLOWED"),
+            (scene.partner, "region", ""),
+        ):
+            labels = {label: "a"}
+            calls = [
+                client.games.CreateGame(gs.CreateGameRequest(labels=labels)),
+                client.games.JoinOrCreateGame(
+                    gs.JoinOrCreateGameRequest(labels=labels, name="Ada", request_id=new_id())
+                ),
+                client.games.ListGames(gs.ListGamesRequest(labels=labels)),
+            ]
+            assert [await reason(call) for call in calls] == [expected] * 3
+
+
+Ask = Callable[[GameAtHand], Any]
+
+QUESTIONS: dict[str, Ask] = {
+    "GetGame": lambda game: game.client.games.GetGame(gs.GetGameRequest(game_id=game.game_id)),
+    "GetGame as a seat": lambda game: game.client.games.GetGame(
+        gs.GetGameRequest(game_id=game.game_id), metadata=game.as_seat(1)
+    ),
+    "GetGame of a revision": lambda game: game.client.games.GetGame(
+        gs.GetGameRequest(game_id=game.game_id, revision=1)
+    ),
+    "WatchGame": lambda game: game.client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id)),
+    "WatchGame as a seat": lambda game: game.client.games.WatchGame(
+        gs.WatchGameRequest(game_id=game.game_id, after_revision=1), metadata=game.as_seat(1)
+    ),
+    "ListChanges": lambda game: game.client.games.ListChanges(gs.ListChangesRequest(game_id=game.game_id)),
+    "JoinGame": lambda game: game.client.games.JoinGame(
+        gs.JoinGameRequest(game_id=game.game_id, name="Eve", request_id=new_id())
+    ),
+    "ExportGame": lambda game: game.client.games.ExportGame(
+        gs.ExportGameRequest(game_id=game.game_id), metadata=game.as_seat(1)
+    ),
+    "CreateRematch": lambda game: game.client.games.CreateRematch(
+        gs.CreateRematchRequest(game_id=game.game_id, request_id=new_id()), metadata=game.as_seat(1)
+    ),
+    "PlayTurn": lambda game: game.client.turns.PlayTurn(
+        ts.PlayTurnRequest(game_id=game.game_id, expected_revision=4, draw=ts.DrawTile()), metadata=game.as_seat(1)
+    ),
+    "PlayTurn, validated": lambda game: game.client.turns.PlayTurn(
+        ts.PlayTurnRequest(game_id=game.game_id, expected_revision=4, validate_only=True, draw=ts.DrawTile()),
+        metadata=game.as_seat(1),
+    ),
+    "SaveDraft": lambda game: game.client.turns.SaveDraft(
+        ts.SaveDraftRequest(game_id=game.game_id, expected_revision=4, draft=game_pb2.Draft()), metadata=game.as_seat(1)
+    ),
+    "SuggestTurn": lambda game: game.client.analysis.SuggestTurn(
+        an.SuggestTurnRequest(game_id=game.game_id), metadata=game.as_seat(1)
+    ),
+    "ReviewGame": lambda game: game.client.analysis.ReviewGame(
+        an.ReviewGameRequest(game_id=game.game_id), metadata=game.as_seat(1)
+    ),
+    "ResignGame": lambda game: game.client.games.ResignGame(
+        gs.ResignGameRequest(game_id=game.game_id, request_id=new_id()), metadata=game.as_seat(1)
+    ),
+}
+
+
+async def test_a_game_does_not_exist_for_other_keys(scene: Scene) -> None:
+    game = await scene.web.new_game(ruleset=UNLIMITED)
+    theirs = seen_by(scene.partner, game)
+    assert {name: await reason(ask(theirs)) for name, ask in QUESTIONS.items()} == dict.fromkeys(
+        QUESTIONS, "GAME_NOT_FOUND"
+    )
+    assert (await game.see()).revision == 4
+    await game.draw()
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+async def test_a_caller_with_another_key_changes_nothing(
+    tmp_path: Path, store: GameStore, clock: FakeClock, question: str
+) -> None:
+    async with serving(tmp_path, store, web="", partner="") as scene:
+        game = await scene.web.new_game()
+        clock.advance(OVERDUE_SECONDS)
+        assert await reason(QUESTIONS[question](seen_by(scene.partner, game))) == "GAME_NOT_FOUND"
+        record = (await store.load(game.game_id)).record
+        assert record
+        assert record.game.revision == 4, "the overdue turn was settled"
+        assert await store.draft(game.game_id) is None
+        assert (await game.see()).revision == 5
+
+
+async def test_a_foreign_game_is_refused_as_a_missing_one(scene: Scene) -> None:
+    game = seen_by(scene.partner, await scene.web.new_game())
+    missing = seen_by(scene.partner, game)
+    missing.game_id = "0" * 32
+    details = []
+    for asked in (game, missing):
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await QUESTIONS["GetGame as a seat"](asked)
+        details.append((refusal.value.code(), refusal.value.details(), error_info(refusal.value)))
+    assert details[0] == details[1]
+
+
+async def test_lists_join_codes_and_quick_play_find_the_own_games(scene: Scene) -> None:
+    created = {}
+    for name, client in (("web", scene.web), ("partner", scene.partner)):
+        request = gs.JoinOrCreateGameRequest(name="Ada", request_id=new_id())
+        created[name] = (await client.games.JoinOrCreateGame(request)).game
+    assert created["web"].game_id != created["partner"].game_id
+    for name, client in (("web", scene.web), ("partner", scene.partner)):
+        listed = await client.games.ListGames(gs.ListGamesRequest())
+        assert [game.game_id for game in listed.games] == [created[name].game_id]
+        again = await client.games.JoinOrCreateGame(gs.JoinOrCreateGameRequest(name="Ben", request_id=new_id()))
+        assert again.game.game_id == created[name].game_id
+    code = gs.JoinGameRequest(join_code=created["web"].join_code, name="Eve", request_id=new_id())
+    assert await reason(scene.partner.games.JoinGame(code)) == "JOIN_CODE_UNKNOWN"
+    assert (await scene.web.games.JoinGame(code)).game.game_id == created["web"].game_id
+
+
+async def test_a_list_pages_past_the_games_of_others_without_naming_them(scene: Scene) -> None:
+    own = [(await scene.web.new_game(start=False)).game_id]
+    others = [(await scene.partner.new_game(start=False)).game_id for _ in range(3)]
+    own += [(await scene.web.new_game(start=False)).game_id]
+    found: list[str] = []
+    token = ""
+    for _ in range(10):
+        page = await scene.web.games.ListGames(gs.ListGamesRequest(page_size=1, page_token=token))
+        found += [game.game_id for game in page.games]
+        token = page.next_page_token
+        if not token:
+            break
+    assert set(found) == set(own)
+    assert not set(found) & set(others)
+
+
+async def test_the_same_request_id_of_two_keys_is_two_requests(scene: Scene) -> None:
+    request = gs.CreateGameRequest(request_id=new_id())
+    first, second = [await client.games.CreateGame(request) for client in (scene.web, scene.partner)]
+    assert first.game.game_id != second.game.game_id
+    assert (await scene.web.games.CreateGame(request)) == first
+    join = gs.JoinGameRequest(game_id=first.game.game_id, name="Ada", request_id=new_id())
+    await scene.web.games.JoinGame(join)
+    assert await reason(scene.partner.games.JoinGame(join)) == "GAME_NOT_FOUND", "nor the answer to the same request"
+
+
+async def test_a_rematch_and_its_bots_belong_to_the_key(scene: Scene) -> None:
+    game = await scene.web.new_game(players=1, start=False, ruleset=UNLIMITED)
+    await scene.web.games.AddBot(
+        gs.AddBotRequest(game_id=game.game_id, level=game_pb2.BOT_LEVEL_EASY, request_id=new_id()),
+        metadata=bearer(game.host_token),
+    )
+    await game.start()
+    if (await game.see()).turn.seat == 1:
+        await game.draw()
+    while (await game.see()).turn.seat != 1:
+        pass  # the bot acts
+    await scene.web.games.AbortGame(
+        gs.AbortGameRequest(game_id=game.game_id, request_id=new_id()), metadata=bearer(game.host_token)
+    )
+    answer = await scene.web.games.CreateRematch(
+        gs.CreateRematchRequest(game_id=game.game_id, request_id=new_id()), metadata=game.as_seat(1)
+    )
+    rematch = gs.GetGameRequest(game_id=answer.game.rematch_game_id)
+    assert await reason(scene.web.games.GetGame(rematch)) == ""
+    assert await reason(scene.partner.games.GetGame(rematch)) == "GAME_NOT_FOUND"
+
+
+async def test_games_without_a_key_and_with_one_are_apart_when_keys_are_turned_off(tmp_path: Path) -> None:
+    store = memory_store()
+    async with serving(tmp_path, store, web="") as scene:
+        game = await scene.web.new_game()
+    async with running_server(store) as (_, anyone):
+        assert await reason(QUESTIONS["GetGame"](seen_by(anyone, game))) == "GAME_NOT_FOUND"
+        assert list((await anyone.games.ListGames(gs.ListGamesRequest(state=game_pb2.GAME_STATE_PLAYING))).games) == []
+        own = await anyone.new_game()
+    async with serving(tmp_path, store, web="") as scene:
+        assert await reason(QUESTIONS["GetGame"](seen_by(scene.web, own))) == "GAME_NOT_FOUND"
+        assert (await seen_by(scene.web, game).see()).revision == 4
+
+
+async def test_a_game_keeps_its_key_in_the_store_and_players_do_not_see_it(scene: Scene) -> None:
+    game = await scene.web.new_game()
+    record = (await scene.store.load(game.game_id)).record
+    assert record is not None
+    assert record.listing.key == "web"
+    assert decode_record(encode_record(record)) == record
+    assert b"web" not in (await game.see()).SerializeToString()
+
+
+async def test_a_quota_of_a_key_holds_for_its_callers_only(tmp_path: Path) -> None:
+    limits = "games_per_minute = 2\nwatches = 1\ndrafts_per_second = 0\njoin_guesses_per_minute = 1"
+    async with serving(tmp_path, memory_store(), web=limits, partner="") as scene:
+        game = await scene.web.new_game(ruleset=UNLIMITED)
+        await scene.web.games.CreateGame(gs.CreateGameRequest())
+        assert await reason(scene.web.games.CreateGame(gs.CreateGameRequest())) == "TOO_MANY_GAMES"
+        guess = gs.JoinGameRequest(join_code="222222", name="Ada", request_id=new_id())
+        assert await reason(scene.web.games.JoinGame(guess)) == "JOIN_CODE_UNKNOWN"
+        assert await reason(scene.web.games.JoinGame(guess)) == "TOO_MANY_GUESSES"
+        watching = scene.web.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id))
+        await watching.read()
+        assert await reason(scene.web.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id))) == "OVERLOADED"
+        watching.cancel()
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await game.save_draft()
+        assert error_info(refusal.value).reason == "OVERLOADED"
+        for client in (scene.partner,):
+            theirs = await client.new_game(ruleset=UNLIMITED)
+            await theirs.save_draft()
+            assert await reason(client.games.JoinGame(guess)) == "JOIN_CODE_UNKNOWN"
+        refused = {
+            name: scene.server.metrics.registry.get_sample_value("rummikub_refused_calls_total", {"reason": name})
+            for name in ("OVERLOADED", "TOO_MANY_GAMES", "TOO_MANY_GUESSES", "STORE_FULL")
+        }
+        assert refused == {"OVERLOADED": 2, "TOO_MANY_GAMES": 1, "TOO_MANY_GUESSES": 1, "STORE_FULL": None}
+
+
+async def test_a_server_reads_a_changed_file(tmp_path: Path) -> None:
+    async with serving(tmp_path, memory_store(), web="") as scene:
+        assert await reason(scene.partner.games.ListGames(gs.ListGamesRequest())) == "API_KEY_INVALID"
+        keys_file(tmp_path, partner="")
+        while await reason(scene.partner.games.ListGames(gs.ListGamesRequest())):
+            pass
+        assert await reason(scene.web.games.ListGames(gs.ListGamesRequest())) == "API_KEY_INVALID"
