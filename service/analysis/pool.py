@@ -2,17 +2,21 @@
 
 A search takes seconds of CPU time, so it runs in a process of its own with low priority. Processes start on demand, and
 each runs one query at a time. When a call ends before its answer, by deadline or cancellation, its place is free at
-once and its worker gets a stop signal. A worker that dies fails only the call it works for. Any client may fill the
-queue, so bots' queries go first: a full queue must not stall a game.
+once and its worker gets a stop signal. A worker that dies fails only the call it works for.
+
+Addresses take turns in the queue, and one address has only its share of the processes, so a client with many searches
+delays another by no more than the wait for a process. Any client may fill the queue, so bots' queries go first: a full
+queue must not stall a game.
 """
 
 import asyncio
 import contextlib
+import math
 import pickle
 import socket
 import subprocess
 import sys
-from collections import deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar, cast
@@ -24,6 +28,8 @@ from service.analysis.worker import LENGTH, STOP, frame
 from service.errors import AnalysisBusy, AnalysisUnavailable, Overloaded
 from service.metrics.metrics import Metrics
 from service.runtime.admission import Admission
+from service.runtime.origins import SEARCHES, Origin
+from service.runtime.tracing import SearchObserver
 
 COMMAND: Final = (sys.executable, "-m", "service.analysis.worker")
 GRACE_SECONDS: Final = 10.0
@@ -33,6 +39,10 @@ STOP_SECONDS: Final = 5.0
 
 _log = structlog.get_logger()
 _A = TypeVar("_A")
+
+
+def unobserved(_kind: str, _result: str, _waited: float, _seconds: float) -> None:
+    """Discards an observation."""
 
 
 class SearchFailedError(Exception):
@@ -46,19 +56,29 @@ class AnalysisPool:
         workers: The most processes.
         queue: The most calls that wait, besides those that have a worker.
         metrics: Counts calls and lost workers.
-        peer_share: The share of all calls that one peer may have.
+        peer_share: The share of all calls that one address may have alone.
         command: Starts a worker.
+
+    Attributes:
+        observe: Receives each search.
     """
 
     def __init__(
         self, workers: int, queue: int, metrics: Metrics, peer_share: float = 1.0, command: Sequence[str] = COMMAND
     ) -> None:
+        self.observe: SearchObserver = unobserved
         self._workers = tuple(_Worker(command, metrics) for _ in range(workers))
         self._metrics = metrics
         self._idle = list(self._workers)  # the last one is used first: its process runs already
         self._priority_queue: deque[asyncio.Future[_Worker]] = deque()
-        self._queue: deque[asyncio.Future[_Worker]] = deque()
-        self._admission = Admission(workers + queue, peer_share)
+        self._queues: OrderedDict[str, deque[asyncio.Future[_Worker]]] = OrderedDict()
+        """The waiting calls of each address, in the order of their turns."""
+        self._working: Counter[str] = Counter()
+        """The number of workers that each address has."""
+        self._proxies: set[str] = set()
+        """The keys of proxies, which may have all workers."""
+        self._workers_each = max(1, math.ceil(workers * peer_share))
+        self._admission = Admission(workers + queue, peer_share, SEARCHES)
         self._exchanges: set[asyncio.Task[object]] = set()
 
     @property
@@ -67,27 +87,34 @@ class AnalysisPool:
         return tuple(pid for worker in self._workers if (pid := worker.pid))
 
     @contextlib.contextmanager
-    def admit(self, peer: str) -> Iterator[None]:
-        """Holds a place for a call of a peer, which may then ask several queries in turn. Raises AnalysisBusy."""
+    def admit(self, origin: Origin) -> Iterator["AdmittedAnalysis"]:
+        """Holds a place for a call, which may then ask several queries in turn. Raises AnalysisBusy."""
         try:
-            self._admission.enter(peer)
+            self._admission.enter(origin)
         except Overloaded:
             raise AnalysisBusy from None
         self._metrics.analysis_calls(self._admission.total)
         try:
-            yield
+            yield AdmittedAnalysis(self, self._turn_taker(origin))
         finally:
-            self._admission.leave(peer)
+            self._admission.leave(origin)
             self._metrics.analysis_calls(self._admission.total)
 
+    def _turn_taker(self, origin: Origin) -> str:
+        """Returns the name under which an origin takes turns: its address, or its key if that is a proxy's."""
+        if origin.key is None or not origin.key.is_proxy:
+            return origin.address
+        self._proxies.add(origin.key.holder)
+        return origin.key.holder
+
     async def ask(
-        self, query: Query[_A], seconds: float, until: float | None = None, *, has_priority: bool = False
+        self, query: Query[_A], seconds: float, until: float | None = None, *, address: str | None = None
     ) -> _A:
         """Returns the answer to a query once a worker is free. Raises AnalysisUnavailable. See ask_timed."""
-        return (await self.ask_timed(query, seconds, until, has_priority=has_priority))[0]
+        return (await self.ask_timed(query, seconds, until, address=address))[0]
 
     async def ask_timed(
-        self, query: Query[_A], seconds: float, until: float | None = None, *, has_priority: bool = False
+        self, query: Query[_A], seconds: float, until: float | None = None, *, address: str | None = None
     ) -> tuple[_A, float]:
         """Returns the answer, and the seconds that it took once a worker was free. Raises AnalysisUnavailable.
 
@@ -95,14 +122,31 @@ class AnalysisPool:
             query: The query.
             seconds: The most seconds to search.
             until: The time of the event loop's clock at which the search ends, if that is earlier.
-            has_priority: Whether it goes before waiting queries without priority.
+            address: The address that it is for; None for a query that goes before those of addresses.
         """
-        worker = await self._free_worker(self._priority_queue if has_priority else self._queue)
+        loop = asyncio.get_running_loop()
+        asked, result, started = loop.time(), "ok", None
+        try:
+            worker = await self._free_worker(address)
+            started = loop.time()
+            return await self._searched(worker, query, seconds, until, address), loop.time() - started
+        except BaseException as error:
+            result = type(error).__name__
+            raise
+        finally:
+            ended = loop.time()
+            waited = (ended if started is None else started) - asked
+            self.observe(type(query).__name__, result, waited, ended - asked)
+
+    async def _searched(
+        self, worker: "_Worker", query: Query[_A], seconds: float, until: float | None, address: str | None
+    ) -> _A:
+        """Returns a worker's answer to a query, and releases the worker. Raises AnalysisUnavailable."""
         started = asyncio.get_running_loop().time()
         left = seconds if until is None else min(seconds, until - started)
         exchange = asyncio.create_task(worker.exchange(Job(query, max(left, 0.0))))
         self._exchanges.add(exchange)
-        exchange.add_done_callback(lambda _: self._release(worker, exchange))
+        exchange.add_done_callback(lambda _: self._release(worker, address, exchange))
         try:
             answer = await asyncio.shield(exchange)
         except asyncio.CancelledError:
@@ -111,34 +155,67 @@ class AnalysisPool:
             raise
         if isinstance(answer, Failed):
             raise SearchFailedError(answer.trace)
-        return cast("_A", answer), asyncio.get_running_loop().time() - started
+        return cast("_A", answer)
 
-    async def _free_worker(self, queue: "deque[asyncio.Future[_Worker]]") -> "_Worker":
-        if self._idle:
-            return self._idle.pop()
+    async def _free_worker(self, address: str | None) -> "_Worker":
+        if self._idle and self._may_have_worker(address):
+            return self._assigned(self._idle.pop(), address)
         turn: asyncio.Future[_Worker] = asyncio.get_running_loop().create_future()
+        queue = self._priority_queue if address is None else self._queues.setdefault(address, deque())
         queue.append(turn)
         try:
             return await turn
         except asyncio.CancelledError:
             if turn.cancelled():
                 queue.remove(turn)
+                self._drop_if_empty(address)
             else:  # a worker was assigned at the same moment
-                self._pass_on(turn.result())
+                self._pass_on(turn.result(), address)
             raise
 
-    def _pass_on(self, worker: "_Worker") -> None:
-        """Gives a worker to the next waiting call that has not just been canceled."""
-        waiting = next((turn for turn in (*self._priority_queue, *self._queue) if not turn.done()), None)
-        if waiting is None:
+    def _may_have_worker(self, address: str | None) -> bool:
+        return address is None or address in self._proxies or self._working[address] < self._workers_each
+
+    def _assigned(self, worker: "_Worker", address: str | None) -> "_Worker":
+        if address is not None:
+            self._working[address] += 1
+        return worker
+
+    def _pass_on(self, worker: "_Worker", address: str | None) -> None:
+        """Takes a worker from an address, and gives it to the next waiting call."""
+        if address is not None:
+            self._working[address] -= 1
+            if not self._working[address]:
+                del self._working[address]
+        following = self._next_waiting()
+        if following is None:
             self._idle.append(worker)
             return
-        (self._priority_queue if waiting in self._priority_queue else self._queue).remove(waiting)
-        waiting.set_result(worker)
+        turn, waiting = following
+        turn.set_result(self._assigned(worker, waiting))
 
-    def _release(self, worker: "_Worker", exchange: "asyncio.Task[object]") -> None:
+    def _next_waiting(self) -> tuple["asyncio.Future[_Worker]", str | None] | None:
+        """Removes the next waiting call that has not just been canceled, and returns it with its address."""
+        turn = next((turn for turn in self._priority_queue if not turn.done()), None)
+        if turn is not None:
+            self._priority_queue.remove(turn)
+            return turn, None
+        for address, queue in tuple(self._queues.items()):
+            turn = next((turn for turn in queue if not turn.done()), None)
+            if turn is not None and self._may_have_worker(address):
+                queue.remove(turn)
+                self._queues.move_to_end(address)
+                self._drop_if_empty(address)
+                return turn, address
+        return None
+
+    def _drop_if_empty(self, address: str | None) -> None:
+        if address is not None and not self._queues.get(address, True):
+            del self._queues[address]
+
+    def _release(self, worker: "_Worker", address: str | None, exchange: "asyncio.Task[object]") -> None:
         self._exchanges.discard(exchange)
-        self._pass_on(worker)
+        self._pass_on(worker, address)
         if not exchange.cancelled():
             exchange.exception()  # mark it as retrieved: the caller may be gone
 
@@ -159,7 +236,23 @@ class PriorityAnalysis:
 
     async def ask(self, query: Query[_A], seconds: float) -> _A:
         """Returns the answer to a query. See AnalysisPool.ask."""
-        return await self.pool.ask(query, seconds, has_priority=True)
+        return await self.pool.ask(query, seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class AdmittedAnalysis:
+    """Asks queries of a pool for an admitted call of an address."""
+
+    pool: AnalysisPool
+    address: str
+
+    async def ask(self, query: Query[_A], seconds: float, until: float | None = None) -> _A:
+        """Returns the answer to a query. See AnalysisPool.ask."""
+        return await self.pool.ask(query, seconds, until, address=self.address)
+
+    async def ask_timed(self, query: Query[_A], seconds: float, until: float | None = None) -> tuple[_A, float]:
+        """Returns the answer, and the seconds that it took. See AnalysisPool.ask_timed."""
+        return await self.pool.ask_timed(query, seconds, until, address=self.address)
 
 
 class _Worker:

@@ -12,7 +12,7 @@ from engine.analysis import Situation
 from engine.game import Aborted, Choosing, Drawn, Finished, Lobby, RoundOver
 from engine.melds import as_proposed
 from engine.play import Play
-from engine.rules import judge
+from engine.rules import Judgement, judge
 from engine.ruleset import Hints, Ruleset, TurnPlayAfterDraw
 from engine.scoring import rack_value
 from engine.solver import Arrangement, Budget, Existence, LegalTurn, Objective, arrange, best_turn, has_turn
@@ -48,6 +48,17 @@ class Query(Protocol[_A_co]):
 
     def answer(self, budget: Budget) -> _A_co:
         """Returns the answer, or as much of it as the budget allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePlay:
+    """Asks for the judgement of a play whose rules take long."""
+
+    play: Play
+
+    def answer(self, _budget: Budget) -> Judgement:
+        """Returns the judgement. The rules have a budget of their own."""
+        return judge(self.play)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,11 @@ from service.analysis.queries import (
     unplayable_tiles,
 )
 from service.app.games import Games
-from service.app.identity import SPECTATOR
 from service.codec import analysis, fields, rulesets
 from service.errors import FieldFault, InvalidRequest, NotAPlayer
+from service.grpc_api.call_origin import current_origin
 from service.grpc_api.deadlines import left_until, until_deadline
-from service.grpc_api.handlers import Context, RequestReader, Service, caller, peer_of, unary
+from service.grpc_api.handlers import Context, RequestReader, Service, caller, unary
 from service.grpc_api.record_review import RecordReview
 
 
@@ -58,9 +58,9 @@ class AnalysisServicer:
         view = None
         if situation is None:
             situation, view = await self._own(request, context)
-        with self._pool.admit(peer_of(context)):
+        with self._pool.admit(current_origin()) as admitted:
             question = turn_query(situation, tier, objective, unplayable_tiles(view) if view else ())
-            suggestion = await self._pool.ask(question, seconds, until_deadline(context))
+            suggestion = await admitted.ask(question, seconds, until_deadline(context))
         return pb.SuggestTurnResponse(
             suggestion=analysis.encode_suggestion(suggestion, tier), revision=view.revision if view else 0
         ).SerializeToString()
@@ -70,7 +70,7 @@ class AnalysisServicer:
         if request.WhichOneof("subject") is None:
             raise InvalidRequest(FieldFault("subject", "expected one of position, game_id"))
         game_id, sender = fields.game_id(request.game_id), caller(context)
-        if sender == SPECTATOR:
+        if sender.is_spectator:
             raise NotAPlayer
         view = (await self._games.get_game(game_id, sender)).view
         situation = own_situation(view)
@@ -81,8 +81,8 @@ class AnalysisServicer:
         """HasLegalTurn."""
         request, situation = read
         seconds = analysis.time_limit(request)
-        with self._pool.admit(peer_of(context)):
-            suggestion = await self._pool.ask(TurnExistsQuery(situation), seconds, until_deadline(context))
+        with self._pool.admit(current_origin()) as admitted:
+            suggestion = await admitted.ask(TurnExistsQuery(situation), seconds, until_deadline(context))
         return pb.HasLegalTurnResponse(exists=analysis.encode_existence(suggestion.exists)).SerializeToString()
 
     async def arrange_tiles(self, request: pb.ArrangeTilesRequest, context: Context) -> bytes:
@@ -90,8 +90,8 @@ class AnalysisServicer:
         rules = rulesets.ruleset(request.ruleset)
         tiles = analysis.tiles_to_arrange(request, rules)
         seconds = analysis.time_limit(request)
-        with self._pool.admit(peer_of(context)):
-            arrangement = await self._pool.ask(ArrangementQuery(tiles, rules), seconds, until_deadline(context))
+        with self._pool.admit(current_origin()) as admitted:
+            arrangement = await admitted.ask(ArrangementQuery(tiles, rules), seconds, until_deadline(context))
         return analysis.encode_arrangement(arrangement).SerializeToString()
 
     async def batch_suggest_turns(self, read: "_Batch", context: Context) -> bytes:
@@ -101,10 +101,10 @@ class AnalysisServicer:
         seconds = analysis.time_limit(request, analysis.BATCH_TIME_LIMIT_SECONDS)
         until = until_deadline(context)
         suggestions = []
-        with self._pool.admit(peer_of(context)):
+        with self._pool.admit(current_origin()) as admitted:
             for index, situation in enumerate(situations):
                 share = left_until(seconds, until) / (len(situations) - index)
-                suggestion, spent = await self._pool.ask_timed(turn_query(situation, tier, objective), share, until)
+                suggestion, spent = await admitted.ask_timed(turn_query(situation, tier, objective), share, until)
                 seconds = max(0.0, seconds - spent)
                 suggestions.append(analysis.encode_suggestion(suggestion, tier))
         return pb.BatchSuggestTurnsResponse(suggestions=suggestions).SerializeToString()

@@ -12,8 +12,9 @@ from service.app.games import Games
 from service.codec import analysis, fields, reviews
 from service.codec.records import record_in_steps
 from service.errors import FieldFault, InvalidRequest
+from service.grpc_api.call_origin import current_origin
 from service.grpc_api.deadlines import left_until, until_deadline
-from service.grpc_api.handlers import Context, Handler, RequestReader, caller, peer_of, unary
+from service.grpc_api.handlers import Context, Handler, RequestReader, caller, unary
 
 _Explanation = tuple[pb.ExplainTurnRequest, ExplanationQuery]
 _Import = tuple[pb.ImportRecordRequest, GameRecord]
@@ -49,17 +50,17 @@ class RecordReview:
         """ExplainTurn."""
         request, query = read
         seconds = analysis.time_limit(request)
-        with self._pool.admit(peer_of(context)):
-            steps = await self._pool.ask(query, seconds, until_deadline(context))
+        with self._pool.admit(current_origin()) as admitted:
+            steps = await admitted.ask(query, seconds, until_deadline(context))
         return reviews.encode_explanation(query, steps).SerializeToString()
 
     async def import_record(self, read: _Import, context: Context) -> bytes:
         """ImportRecord."""
         request, record = read
         seconds = analysis.time_limit(request)
-        with self._pool.admit(peer_of(context)):
+        with self._pool.admit(current_origin()) as admitted:
             query = RecordQuery(record, is_text=request.HasField("record"))
-            checked = await self._pool.ask(query, seconds, until_deadline(context))
+            checked = await admitted.ask(query, seconds, until_deadline(context))
         response = await asyncio.to_thread(reviews.encode_checked, record, checked)
         return response.SerializeToString()
 
@@ -72,8 +73,8 @@ class RecordReview:
         if record is None:
             record = await self._games.export_game(fields.game_id(request.game_id), caller(context))
         found = []
-        with self._pool.admit(peer_of(context)):
-            checked, spent = await self._pool.ask_timed(RecordQuery(record, is_review=True), seconds, until)
+        with self._pool.admit(current_origin()) as admitted:
+            checked, spent = await admitted.ask_timed(RecordQuery(record, is_review=True), seconds, until)
             _check(checked, request)
             for index, move in enumerate(checked.to_review):
                 seconds = max(0.0, seconds - spent)
@@ -81,7 +82,7 @@ class RecordReview:
                 if left <= 0:
                     break
                 share = left / (len(checked.to_review) - index)
-                best, spent = await self._pool.ask_timed(
+                best, spent = await admitted.ask_timed(
                     BestTurnQuery(move.situation, objective, move.kept), share, until
                 )
                 found.append(reviews.encode_review(move, best, objective))

@@ -10,7 +10,7 @@ Both return the same responses; tests compare them.
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -20,8 +20,9 @@ from engine.fast.fast_judge import FastJudges, Verdict
 from engine.fast.fast_play import PlayerState
 from engine.fast.read_melds import ReadMeld, melds_by_key
 from engine.melds import NotAMeld, ProposedMeld, read_meld
+from engine.play import Play
 from engine.presets import PRESET_TEXTS, PRESETS
-from engine.rules import judge
+from engine.rules import Judgement, judge
 from engine.ruleset import Ruleset
 from engine.scoring import score_round
 from engine.tiles import LAST_TILE, Tile
@@ -54,6 +55,9 @@ AT_ONCE_MELDS_MAX: Final = 32
 AT_ONCE_VIOLATIONS_MAX: Final = 16
 """Most violations of a response that is encoded at once."""
 
+STEPS_IN_PLACE: Final = 2_000
+"""How many steps the rules may take in this process, a millisecond or two. Few turns take more."""
+
 T = TypeVar("T")
 
 _Turn: TypeAlias = tuple[bytes, Sequence[bytes], Sequence[bytes], PlayerState]
@@ -73,16 +77,21 @@ class Validator:
 
     Methods named `..._at_once` return None if the request may take more than a millisecond or two or is invalid; the
     caller then uses the other method. They raise nothing.
+
+    Args:
+        judge_complex: Judges a play whose rules take more than STEPS_IN_PLACE. Called from the threads that use the
+            methods not named `..._at_once`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, judge_complex: Callable[[Play], Judgement] = judge) -> None:
+        self._judge_complex = judge_complex
         self._judges = FastJudges[bytes, bytes, bytes](_cacheable_ruleset, melds_by_key(_proposed))
         self._encoded: dict[ReadMeld, bytes] = {}
 
     def validate_turn(self, data: bytes) -> bytes:
         """Serves ValidateTurn."""
         response = self._validate(_parse(raw_messages.parse_turn, data), b"")
-        return response or _validate_plainly(fields.decode(pb.ValidateTurnRequest, data), b"")
+        return response or self._validate_plainly(fields.decode(pb.ValidateTurnRequest, data), b"")
 
     def turn_in_steps(self, data: bytes) -> Generator[None, None, bytes]:
         """Serves ValidateTurn in steps, in each of which it reads a few melds."""
@@ -171,14 +180,14 @@ class Validator:
                 response = self._validate(turn, default)
             if response is None:
                 plain = plain or fields.decode(pb.BatchValidateTurnsRequest, data)
-                response = _validate_plainly(plain.turns[place], default, f"turns[{place}].")
+                response = self._validate_plainly(plain.turns[place], default, f"turns[{place}].")
             responses.append(response)
             yield
         return raw_messages.encode_batch_response(responses)
 
     def stream(self) -> "StreamValidator":
         """Returns a validator for the turns of one StreamValidateTurns call."""
-        return StreamValidator(self._validate, self._judge_at_once)
+        return StreamValidator(self._validate, self._judge_at_once, self._validate_plainly)
 
     def _validate(self, turn: RawTurn, default: bytes) -> bytes | None:
         """Returns a ValidateTurnResponse; None if the plain path has to serve the turn.
@@ -189,9 +198,25 @@ class Validator:
         """
         try:
             ruleset, before, after, player = _decode_turn(turn, default)
-            return _encode_verdict(self._judges.of(ruleset).judge(before, after, player))
+            verdict = self._judges.of(ruleset).judge(before, after, player, steps=STEPS_IN_PLACE)
+            return None if verdict and _is_complex(verdict.violations) else _encode_verdict(verdict)
         except _FAST_PATH_ERRORS:
             return None
+
+    def _validate_plainly(self, request: pb.ValidateTurnRequest, default: bytes, field: str = "") -> bytes:
+        """Returns a ValidateTurnResponse by the plain path. Raises InvalidRequest, MalformedRequest.
+
+        Args:
+            request: The turn.
+            default: The ruleset for a turn without one.
+            field: The path of the turn within a larger message, with a dot at the end, for field violations.
+        """
+        ruleset = rulesets.ruleset(request.ruleset, field) if request.HasField("ruleset") else _decode_ruleset(default)
+        play = validation.play(request, ruleset, field)
+        judgement = judge(play, steps=STEPS_IN_PLACE)
+        if _is_complex(judgement.violations):
+            judgement = self._judge_complex(replace(play))
+        return validation.encode_judgement(judgement).SerializeToString()
 
     def _validate_at_once(self, turn: RawTurn, default: bytes) -> bytes | None:
         """Returns the same; None also if the turn may take longer."""
@@ -243,14 +268,17 @@ class StreamValidator:
         validate: Returns the response to a turn, given the ruleset for a turn without one; None if the plain path has
             to serve it.
         judge_at_once: Returns the same; None also if the turn may take longer. Raises what is in _FAST_PATH_ERRORS.
+        validate_plainly: Serves a turn by the plain path.
     """
 
     def __init__(
         self,
         validate: Callable[[RawTurn, bytes], bytes | None],
         judge_at_once: Callable[[RawTurn, bytes], bytes | None],
+        validate_plainly: Callable[[pb.ValidateTurnRequest, bytes, str], bytes],
     ) -> None:
         self._validate = validate
+        self._validate_plainly = validate_plainly
         self._judge_at_once = judge_at_once
         self._ruleset = b""
 
@@ -263,7 +291,7 @@ class StreamValidator:
         response = self._validate(turn, self._ruleset)
         if response is None:
             plain = fields.decode(pb.StreamValidateTurnsRequest, data)
-            response = _validate_plainly(plain.turn, self._ruleset, "turn.")
+            response = self._validate_plainly(plain.turn, self._ruleset, "turn.")
         return raw_messages.encode_stream_response(response, correlation_id)
 
     def at_once(self, data: bytes) -> bytes | None:
@@ -327,6 +355,11 @@ _EncodeRest: TypeAlias = Callable[[Reason, tuple[Tile, ...], tuple[tuple[str, in
 _encode_rest_cached: Final = lru_cache(maxsize=VIOLATIONS_MAX)(_encode_rest)
 
 
+def _is_complex(violations: Iterable[Violation]) -> bool:
+    """Returns whether the rules ran out of steps."""
+    return any(violation.reason is Reason.TURN_TOO_COMPLEX for violation in violations)
+
+
 def _encode_verdict(verdict: Verdict | None) -> bytes:
     """Returns a ValidateTurnResponse. Raises _NeedsPlainPath if there is no verdict."""
     if verdict is None:
@@ -388,18 +421,6 @@ def _proposed(data: bytes) -> ProposedMeld:
     if not raw_messages.is_complete(message):  # groups may be nested too deep for the request, but not for this part
         raise _NeedsPlainPath
     return tiles.melds([message], "meld")[0]
-
-
-def _validate_plainly(request: pb.ValidateTurnRequest, default: bytes, field: str = "") -> bytes:
-    """Returns a ValidateTurnResponse by the plain path. Raises InvalidRequest, MalformedRequest.
-
-    Args:
-        request: The turn.
-        default: The ruleset for a turn without one.
-        field: The path of the turn within a larger message, with a dot at the end, for field violations.
-    """
-    ruleset = rulesets.ruleset(request.ruleset, field) if request.HasField("ruleset") else _decode_ruleset(default)
-    return validation.encode_judgement(judge(validation.play(request, ruleset, field))).SerializeToString()
 
 
 def _validate_melds_plainly(data: bytes) -> bytes:

@@ -6,7 +6,8 @@ import logging
 import os
 import resource
 import sys
-from typing import BinaryIO, Final, cast
+from collections.abc import Sequence
+from typing import Any, BinaryIO, Final, cast
 
 import orjson
 import structlog
@@ -35,16 +36,18 @@ def limit_malloc_arenas() -> None:
             ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
-def log_to_stderr(level: str, worker: int | None) -> None:
+def log_to_stderr(level: str, worker: int | None, processors: Sequence[Any] = ()) -> None:
     """Configures the log: one JSON object a line on standard error, unbuffered because workers share the file.
 
     Args:
         level: The lowest level to log.
         worker: The worker's number, which each line then has.
+        processors: More of structlog's processors, which come first.
     """
     context = {} if worker is None else {"worker": worker}
     structlog.configure(
         processors=[
+            *processors,
             lambda _logger, _level, entry: {**entry, **context},
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso"),

@@ -2,7 +2,8 @@
 
 A call is a generator that yields between its steps and returns the answer. The thread runs the calls in time slices.
 Calls of one flow (a peer and a method) run in order; flows take turns, so a client with a thousand batches delays
-another client by one slice. Between slices the thread drops calls that were cancelled or have passed their deadline.
+another client by one slice. A flow with a long step then rests, so that it takes a fraction of the thread's time.
+Between slices the thread drops calls that were cancelled or have passed their deadline.
 
 More threads would not be faster, because of the GIL. A serving thread waits up to SWITCH_SECONDS for the GIL while this
 one holds it.
@@ -21,9 +22,16 @@ import structlog
 
 from service.errors import RequestTimedOut, ShuttingDown
 from service.runtime.admission import Admission
+from service.runtime.origins import Origin
 
 SLICE_SECONDS: Final = 0.002
 """The time slice of a call. A single step may take longer."""
+LONG_STEP_SECONDS: Final = 0.01
+"""A step that takes longer is followed by a rest of its flow. Few turns take so long."""
+REST: Final = 4
+"""How many times as long as its step a flow rests."""
+REST_MAX_SECONDS: Final = 0.25
+"""The longest rest."""
 SWITCH_SECONDS: Final = 0.0005
 """The interpreter's switch interval; Python's default is ten times as long."""
 STARTED_MAX: Final = 16
@@ -68,7 +76,8 @@ class SlowCall:
     """A queued or started call.
 
     Attributes:
-        flow: Its flow.
+        origin: Where it comes from.
+        method: Its method.
         size: The bytes that it holds of BYTES_MAX.
         deadline: Its deadline, by time.monotonic().
         steps: The work.
@@ -77,7 +86,8 @@ class SlowCall:
         is_over: Whether `done` was called.
     """
 
-    flow: Flow
+    origin: Origin
+    method: str
     size: int
     deadline: float
     steps: Steps
@@ -85,18 +95,25 @@ class SlowCall:
     is_started: bool = field(default=False, init=False)
     is_over: bool = field(default=False, init=False)
 
+    @property
+    def flow(self) -> Flow:
+        """Its flow."""
+        return self.origin.address, self.method
+
 
 class SlowCalls:
     """The scheduler.
 
     Args:
-        peer_share: The share of BYTES_MAX that one peer may hold.
+        peer_share: The share of BYTES_MAX that one address may hold alone.
     """
 
     def __init__(self, peer_share: float) -> None:
         self._memory = Admission(BYTES_MAX, peer_share)
         self._flows: OrderedDict[Flow, OrderedDict[SlowCall, None]] = OrderedDict()
         """The flows with queued calls, in the order of their turns; their calls in the order of arrival."""
+        self._resting: dict[Flow, float] = {}
+        """When the flows that rest may continue."""
         self._started = 0
         self._changed = threading.Condition()
         self._is_closed = False
@@ -104,21 +121,23 @@ class SlowCalls:
         self.under_way = 0
         """The number of calls that are not over."""
 
-    def submit(self, flow: Flow, size: int, deadline: float, steps: Steps, done: Done) -> SlowCall:
+    def submit(  # noqa: PLR0913, PLR0917 - what a call is
+        self, origin: Origin, method: str, size: int, deadline: float, steps: Steps, done: Done
+    ) -> SlowCall:
         """Queues a call; see SlowCall. Raises Overloaded, ShuttingDown."""
-        call = SlowCall(flow, size + OVERHEAD_BYTES, deadline, steps, done)
-        self._memory.enter(flow[0], call.size)
+        call = SlowCall(origin, method, size + OVERHEAD_BYTES, deadline, steps, done)
+        self._memory.enter(origin, call.size)
         with self._changed:
             if self._is_closed:
-                self._memory.leave(flow[0], call.size)
+                self._memory.leave(origin, call.size)
                 raise ShuttingDown
             self._start_thread()
-            self._flows.setdefault(flow, OrderedDict())[call] = None
+            self._flows.setdefault(call.flow, OrderedDict())[call] = None
             self.under_way += 1
             self._changed.notify()
         return call
 
-    async def answer(self, flow: Flow, size: int, deadline: float, steps: Steps) -> Any:  # noqa: ANN401 - as the steps return
+    async def answer(self, origin: Origin, method: str, size: int, deadline: float, steps: Steps) -> Any:  # noqa: ANN401 - as the steps return
         """Returns the answer to a call. Cancelling the waiting task cancels the call.
 
         Raises what the steps raise, Overloaded, RequestTimedOut, ShuttingDown.
@@ -129,7 +148,7 @@ class SlowCalls:
         def done(result: object) -> None:
             loop.call_soon_threadsafe(_resolve, answered, result)
 
-        call = self.submit(flow, size, deadline, steps, done)
+        call = self.submit(origin, method, size, deadline, steps, done)
         try:
             return await answered
         except asyncio.CancelledError:
@@ -172,7 +191,11 @@ class SlowCalls:
         """Waits for a runnable call and returns it; None after `close`. Moves its flow to the end of the queue."""
         with self._changed:
             while True:
+                now = time.monotonic()
+                self._resting = {} if self._is_closed else {f: end for f, end in self._resting.items() if end > now}
                 for flow in tuple(self._flows):
+                    if flow in self._resting:
+                        continue
                     call = next(iter(self._flows[flow]))
                     self._flows.move_to_end(flow)
                     if call.is_started or self._started < STARTED_MAX:
@@ -181,7 +204,7 @@ class SlowCalls:
                         return call
                 if self._is_closed:
                     return None
-                self._changed.wait()
+                self._changed.wait(min(self._resting.values()) - now if self._resting else None)
 
     def _run_slice(self, call: SlowCall) -> None:
         """Runs a call for one slice, at least one step. Removes it from its flow when it is over."""
@@ -191,17 +214,27 @@ class SlowCalls:
             _check_deadline(call, now)
             while not call.is_over:
                 next(call.steps)
-                if time.monotonic() >= until:
+                now = self._after_step(call, now)
+                if now >= until:
                     break
         except StopIteration as end:
+            self._after_step(call, now)
             self._end(call, end.value)
         except Exception as error:  # noqa: BLE001 - the waiting call turns it into a status
+            self._after_step(call, now)
             self._end(call, error)
         if call.is_over:
             call.steps.close()
             with self._changed:
                 self._started -= 1
                 self._remove(call)
+
+    def _after_step(self, call: SlowCall, started: float) -> float:
+        """Returns the time after a step. Lets its flow rest if it was long, unless it is for many clients."""
+        now = time.monotonic()
+        if now - started > LONG_STEP_SECONDS and self._memory.is_bounded(call.origin):
+            self._resting[call.flow] = now + min(REST * (now - started), REST_MAX_SECONDS)
+        return now
 
     def _end(self, call: SlowCall, result: object) -> None:
         """Ends a call with an answer or an exception, unless it is over. The thread removes a started call itself."""
@@ -212,7 +245,7 @@ class SlowCalls:
             self.under_way -= 1
             if not call.is_started:
                 self._remove(call)
-        self._memory.leave(call.flow[0], call.size)
+        self._memory.leave(call.origin, call.size)
         try:
             call.done(result)
         except Exception:  # noqa: BLE001 - the thread goes on

@@ -35,6 +35,7 @@ from service.analysis.pool import AnalysisPool, PriorityAnalysis
 from service.analysis.queries import BestTurnQuery, Suggestion, TurnExistsQuery
 from service.codec import rulesets
 from service.metrics.metrics import Metrics
+from service.runtime.origins import Key, Origin
 from service.server import Server
 from service.settings import Settings
 from service.storage.memory import MemoryStore
@@ -713,9 +714,9 @@ async def test_a_cancelled_call_frees_its_worker() -> None:
 
 
 @asynccontextmanager
-async def one_worker() -> AsyncIterator[AnalysisPool]:
-    """Yields a pool of one scripted worker, without a server."""
-    pool = AnalysisPool(1, 64, Metrics(), command=SCRIPTED)
+async def one_worker(workers: int = 1, peer_share: float = 1.0) -> AsyncIterator[AnalysisPool]:
+    """Yields a pool of scripted workers, without a server."""
+    pool = AnalysisPool(workers, 64, Metrics(), peer_share, SCRIPTED)
     yield pool
     await pool.close()
 
@@ -726,8 +727,8 @@ def asked(script: Script) -> TurnExistsQuery:
 
 async def test_a_bot_is_served_before_waiting_calls_then_one_call_is() -> None:
     async with one_worker() as pool, soon():
-        searching = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), 0.1))
-        waiting = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), LONG.seconds))
+        searching = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), 0.1, address="a"))
+        waiting = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), LONG.seconds, address="a"))
         await asyncio.sleep(0)
         assert (await PriorityAnalysis(pool).ask(asked(Script.ANSWERS), LONG.seconds)).exists is Existence.NO
         assert searching.done()
@@ -738,24 +739,66 @@ async def test_a_bot_is_served_before_waiting_calls_then_one_call_is() -> None:
         assert (await bots_next).exists is Existence.NO
 
 
+async def test_addresses_take_turns_in_the_queue() -> None:
+    order: list[str] = []
+
+    async def search(pool: AnalysisPool, address: str) -> None:
+        await pool.ask(asked(Script.ANSWERS), LONG.seconds, address=address)
+        order.append(address)
+
+    async with one_worker() as pool, soon(), asyncio.TaskGroup() as searching:
+        for address in "aaaaabbc":
+            searching.create_task(search(pool, address))
+            await asyncio.sleep(0)
+    assert "".join(order) == "aabcabaa"
+
+
+async def test_one_address_has_its_share_of_the_workers_however_much_it_asks() -> None:
+    async with one_worker(workers=2, peer_share=0.5) as pool, soon():
+        attack = [
+            asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), LONG.seconds, address="a"))
+            for _ in range(10)
+        ]
+        await asyncio.sleep(0)
+        for _ in range(3):
+            assert (await pool.ask(asked(Script.ANSWERS), LONG.seconds, address="b")).exists is Existence.NO
+        assert len(pool.processes) == 2
+        for search in attack:
+            search.cancel()
+        await asyncio.wait(attack)
+        both = [pool.ask(asked(Script.ANSWERS), LONG.seconds, address=address) for address in "ab"]
+        assert {answer.exists for answer in await asyncio.gather(*both)} == {Existence.NO}
+
+
+async def test_a_proxy_may_have_all_workers() -> None:
+    proxy = Origin("a", Key("web", is_proxy=True))
+    async with one_worker(workers=2, peer_share=0.5) as pool, soon():
+        with pool.admit(proxy) as admitted:
+            search = asyncio.create_task(admitted.ask(asked(Script.SEARCHES_TO_THE_END), LONG.seconds))
+            await asyncio.sleep(0)
+            assert (await admitted.ask(asked(Script.ANSWERS), LONG.seconds)).exists is Existence.NO
+            search.cancel()
+            await asyncio.wait([search])
+
+
 async def test_a_call_that_is_cancelled_while_waiting_occupies_no_worker() -> None:
     async with one_worker() as pool, soon():
-        searching = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), 0.1))
-        waiting = [asyncio.create_task(pool.ask(asked(Script.ANSWERS), LONG.seconds)) for _ in range(3)]
+        searching = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), 0.1, address="a"))
+        waiting = [asyncio.create_task(pool.ask(asked(Script.ANSWERS), LONG.seconds, address="a")) for _ in range(3)]
         await asyncio.sleep(0)
         waiting[0].cancel()
         await searching
         waiting[1].cancel()  # a worker is assigned to this call in the same iteration
         assert (await waiting[2]).exists is Existence.NO
-        assert (await pool.ask(asked(Script.ANSWERS), LONG.seconds)).exists is Existence.NO
+        assert (await pool.ask(asked(Script.ANSWERS), LONG.seconds, address="a")).exists is Existence.NO
 
 
 async def test_a_call_that_is_cancelled_before_its_search_starts_none() -> None:
     async with one_worker() as pool, soon():
-        cancelled = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), LONG.seconds))
+        cancelled = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), LONG.seconds, address="a"))
         await asyncio.sleep(0)
         cancelled.cancel()  # while the process starts
-        assert (await pool.ask(asked(Script.ANSWERS), LONG.seconds)).exists is Existence.NO
+        assert (await pool.ask(asked(Script.ANSWERS), LONG.seconds, address="a")).exists is Existence.NO
 
 
 async def test_a_worker_that_dies_fails_one_call_and_is_replaced() -> None:

@@ -1,0 +1,56 @@
+"""Turns whose rules search for long are judged in a process of their own.
+
+In this process, a thread that judges holds the GIL, for which every other call would then wait a dozen times. The
+process has a low priority, and starts with the first such turn.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from engine.play import Play
+from engine.rules import Judgement, judge
+from service.analysis.pool import COMMAND, AnalysisPool, SearchFailedError
+from service.analysis.queries import JudgePlay
+from service.errors import AnalysisUnavailable
+from service.metrics.metrics import Metrics
+
+JUDGING_SECONDS: Final = 1.0
+"""How long to wait for the process, which starts in a third of a second and judges in a tenth."""
+
+
+class ComplexTurns:
+    """The process, and the thread that waits for it.
+
+    Args:
+        metrics: Counts lost processes.
+        command: Starts the process.
+    """
+
+    def __init__(self, metrics: Metrics, command: Sequence[str] = COMMAND) -> None:
+        self._pool = AnalysisPool(1, 0, metrics, command=command)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def start(self) -> None:
+        """Lets `judge` use the process, from other threads than the event loop's. Before, it judges in place."""
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """The id of the process, if it runs."""
+        return self._pool.processes
+
+    def judge(self, play: Play) -> Judgement:
+        """Returns the judgement of a play; judges in place if the process fails or is late."""
+        if self._loop is None:
+            return judge(play)
+        judged = asyncio.run_coroutine_threadsafe(self._pool.ask(JudgePlay(play), JUDGING_SECONDS), self._loop)
+        try:
+            return judged.result(JUDGING_SECONDS)
+        except (AnalysisUnavailable, SearchFailedError, TimeoutError):
+            judged.cancel()
+            return judge(play)
+
+    async def close(self) -> None:
+        """Ends the process, once no thread waits for it."""
+        await self._pool.close()
