@@ -1,0 +1,187 @@
+"""A finished game as the archive has it: its record as text, and all that the store had of it.
+
+The record (engine/record_text.py) is for other programs, and readable by every later version. The history has the
+stored bytes of the game and its changes, in the private stored format, so that the service answers from it as before.
+"""
+
+import asyncio
+import base64
+import gzip
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from engine.record import record_of
+from engine.record_text import format_record
+from service.errors import StoredFormatUnknown
+from service.storage.base import NO_ETAG, Entry, GameStore, Record, StoredChange, lineage
+from service.storage.snapshot import decode_record, encode_record
+from service.storage.stored_events import decode_entry
+from service.storage.stored_values import dump, read_text, reading
+
+PAGE: Final = 100
+"""How many changes are read from the store at once."""
+LINE_FORMAT: Final = 1
+"""The version of the lines that `to_line` returns."""
+
+
+class LineageBroken(Exception):  # noqa: N818 - a defect of the stored data
+    """The stored changes do not lead to the stored game: changes are missing, or other ones are stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedGame:
+    """A finished game.
+
+    Attributes:
+        record: The game as it was stored last, hidden tiles and digests of tokens included.
+        changes: The stored bytes of its changes, up to the last one; of a very long game the first ones are missing.
+        etags: The etag after each change.
+        text: The record of the game as text; empty if changes are missing.
+    """
+
+    record: Record
+    changes: tuple[bytes, ...]
+    etags: tuple[str, ...]
+    text: str
+
+    @property
+    def players(self) -> tuple[str, ...]:
+        """The digests of the references to its people (player_digest), in ascending order."""
+        return tuple(sorted({player_digest(ref.text) for ref in self.record.operator.player_refs}))
+
+    @property
+    def first_revision(self) -> int:
+        """The revision after the first of the changes."""
+        return self.record.game.revision - len(self.changes) + 1
+
+    async def events(self, _game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
+        """Returns at most `limit` entries of the game's history from a revision on, as GameStore does."""
+        start = max(0, first_revision - self.first_revision)
+        part = slice(start, start + limit)
+        return tuple(map(decode_entry, self.changes[part], self.etags[part]))
+
+    async def bounds(self, _game_id: str) -> tuple[int, int]:
+        """Returns the first and the last revision of the history."""
+        return self.first_revision, self.record.game.revision
+
+    def history(self) -> bytes:
+        """Returns all but the text, compressed: one line each for the game, its first etag, and each change."""
+        lines = (encode_record(self.record), self.etags[0].encode(), *self.changes)
+        return gzip.compress(b"\n".join(lines), mtime=0)
+
+
+async def collect(store: GameStore, record: Record) -> ArchivedGame:
+    """Returns a game of a store for the archive. Raises LineageBroken."""
+    changes: list[StoredChange] = []
+    while not changes or changes[-1].revision < record.game.revision:
+        following = changes[-1].revision + 1 if changes else 1
+        page = await store.stored_changes(record.game_id, following, PAGE)
+        if not page:
+            raise LineageBroken
+        changes += page
+    kept = [change for change in changes if change.revision <= record.game.revision]
+    return await asyncio.to_thread(archived, record, kept)
+
+
+def archived(record: Record, changes: Sequence[StoredChange]) -> ArchivedGame:
+    """Returns a game with all its changes that are stored. Raises LineageBroken."""
+    stored = tuple(change.change for change in changes)
+    etags = _checked_etags(record, stored, changes[0].etag)
+    if [(change.revision, change.etag) for change in changes] != list(enumerate(etags, changes[0].revision)):
+        raise LineageBroken
+    text = _text(stored, etags) if changes[0].revision == 1 else ""
+    return ArchivedGame(record, stored, etags, text)
+
+
+def _checked_etags(record: Record, changes: Sequence[bytes], first_etag: str) -> tuple[str, ...]:
+    """Returns the etag after each change, computed from the changes; the first one only for the game's creation.
+
+    Raises LineageBroken if the last one is not the game's.
+    """
+    is_complete = len(changes) == record.game.revision
+    etags = [lineage(NO_ETAG, changes[0]) if is_complete else first_etag]
+    for change in changes[1:]:
+        etags.append(lineage(etags[-1], change))
+    if etags[-1] != record.etag:
+        raise LineageBroken
+    return tuple(etags)
+
+
+def _text(changes: Sequence[bytes], etags: Sequence[str]) -> str:
+    entries = map(decode_entry, changes, etags)
+    return format_record(record_of((entry.revision, entry.time_ms, entry.events) for entry in entries))
+
+
+@reading()
+def from_history(history: bytes, text: str) -> ArchivedGame:
+    """Returns a game from its history and its text. Raises StoredFormatUnknown if they are damaged."""
+    try:
+        snapshot, first_etag, *changes = gzip.decompress(history).split(b"\n")
+        record = decode_record(snapshot)
+        etags = _checked_etags(record, changes, first_etag.decode())
+    except (EOFError, OSError, LineageBroken):
+        raise StoredFormatUnknown from None
+    return ArchivedGame(record, tuple(changes), etags, text)
+
+
+def player_digest(player_ref: str) -> str:
+    """Returns what stands for a reference to a person where archived games are searched by it.
+
+    It has no key, because the archive outlives the store: who can guess a reference can find its games.
+    """
+    return hashlib.sha256(player_ref.encode()).hexdigest()
+
+
+def to_line(game: ArchivedGame) -> bytes:
+    """Returns a game as one line of JSON with a line break. `record` and `history` are base64 of gzip."""
+    values = {
+        "format": LINE_FORMAT,
+        "game_id": game.record.game_id,
+        "created_ms": game.record.created_ms,
+        "updated_ms": game.record.updated_ms,
+        "revision": game.record.game.revision,
+        "etag": game.record.etag,
+        "players": game.players,
+        "record": _base64(gzip.compress(game.text.encode(), mtime=0)) if game.text else None,
+        "history": _base64(game.history()),
+    }
+    return dump(values) + b"\n"
+
+
+def deletion_line(game_id: str) -> bytes:
+    """Returns the line of a deleted game, with a line break. It counts wherever the game has other lines."""
+    return dump({"format": LINE_FORMAT, "game_id": game_id, "deleted": True}) + b"\n"
+
+
+@reading()
+def players_of_line(line: bytes) -> frozenset[str] | None:
+    """Returns the players of the game of a line; None if the game is deleted. Raises StoredFormatUnknown."""
+    values = _values(line)
+    return None if "deleted" in values else frozenset(map(read_text, values["players"]))
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+@reading()
+def from_line(line: bytes) -> ArchivedGame:
+    """Returns the game of a line. Raises StoredFormatUnknown if it is deleted, damaged or of another version."""
+    values = _values(line)
+    try:
+        text = "" if values["record"] is None else gzip.decompress(base64.b64decode(values["record"])).decode()
+    except (EOFError, OSError):
+        raise StoredFormatUnknown from None
+    return from_history(base64.b64decode(read_text(values["history"])), text)
+
+
+def _values(line: bytes) -> dict[str, Any]:
+    """Returns the values of a line. Raises StoredFormatUnknown if it is of another version."""
+    values: dict[str, Any] = orjson.loads(line)
+    if values["format"] != LINE_FORMAT:
+        raise StoredFormatUnknown
+    return values

@@ -1,0 +1,139 @@
+"""The archive in PostgreSQL: one row for each game, in a table that the service creates if it is missing."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from service.archive.archived_game import ArchivedGame, from_history
+from service.archive.sink import SinkUnavailable, reason_of
+
+CONNECT_SECONDS: Final = 4
+TABLE: Final = "rummikub_games"
+CREATE_TABLE: Final = """\
+CREATE TABLE IF NOT EXISTS rummikub_games (
+  game_id text PRIMARY KEY,
+  created_at timestamptz,
+  updated_at timestamptz,
+  revision integer,
+  etag text,
+  players text[],
+  record text,
+  history bytea
+);
+CREATE INDEX IF NOT EXISTS rummikub_games_players ON rummikub_games USING gin (players)"""
+_WRITE: Final = """\
+INSERT INTO rummikub_games (game_id, created_at, updated_at, revision, etag, players, record, history)
+VALUES (%s, to_timestamp(%s / 1000.0), to_timestamp(%s / 1000.0), %s, %s, %s, %s, %s)
+ON CONFLICT (game_id) DO UPDATE SET (created_at, updated_at, revision, etag, players, record, history) =
+  (excluded.created_at, excluded.updated_at, excluded.revision, excluded.etag, excluded.players, excluded.record,
+   excluded.history)
+WHERE rummikub_games.players @> excluded.players"""
+"""A game only ever loses players, and a deleted one has NULL, so what was removed does not come back."""
+_READ: Final = "SELECT history, coalesce(record, '') FROM rummikub_games WHERE game_id = %s AND history IS NOT NULL"
+_DELETE: Final = """\
+WITH before AS (SELECT history IS NOT NULL AS is_game FROM rummikub_games WHERE game_id = %(game_id)s)
+INSERT INTO rummikub_games (game_id) VALUES (%(game_id)s)
+ON CONFLICT (game_id) DO UPDATE SET (created_at, updated_at, revision, etag, players, record, history) =
+  (NULL, NULL, NULL, NULL, NULL, NULL, NULL)
+RETURNING coalesce((SELECT is_game FROM before), false)"""
+_GAMES_OF: Final = "SELECT game_id FROM rummikub_games WHERE players @> ARRAY[%s]::text[] ORDER BY game_id"
+
+
+class PostgresqlSink:
+    """Archived games in a table. Of a deleted game, a row with its id remains. The constructor raises ValueError.
+
+    One connection serves all calls in turn. It is opened by the first call, and again after a failure.
+
+    Args:
+        url: A connection URI of libpq.
+    """
+
+    is_readable = True
+
+    def __init__(self, url: str) -> None:
+        try:
+            conninfo_to_dict(url)
+        except psycopg.Error:  # its text may have the password
+            raise ValueError("expected postgresql://user:password@host:port/database?option=value") from None
+        self._url = url
+        self._connection: psycopg.AsyncConnection | None = None
+        self._lock = asyncio.Lock()
+
+    async def write(self, game: ArchivedGame) -> bool:
+        """See Sink."""
+        record, history = game.record, await asyncio.to_thread(game.history)
+        values = (
+            record.game_id,
+            record.created_ms,
+            record.updated_ms,
+            record.game.revision,
+            record.etag,
+            list(game.players),
+            game.text or None,
+            history,
+        )
+        async with self._connected() as connection:
+            return (await connection.execute(_WRITE, values)).rowcount == 1
+
+    async def read(self, game_id: str) -> ArchivedGame | None:
+        """See Sink."""
+        async with self._connected() as connection:
+            row = await (await connection.execute(_READ, (game_id,))).fetchone()
+        return await asyncio.to_thread(from_history, *row) if row else None
+
+    async def delete(self, game_id: str) -> bool:
+        """See Sink."""
+        async with self._connected() as connection:
+            row = await (await connection.execute(_DELETE, {"game_id": game_id})).fetchone()
+        return row == (True,)
+
+    async def games_of(self, player: str) -> Sequence[str]:
+        """See Sink."""
+        async with self._connected() as connection:
+            rows = await (await connection.execute(_GAMES_OF, (player,))).fetchall()
+        return [game_id for (game_id,) in rows]
+
+    async def unlist(self, _player: str, _game_id: str) -> None:
+        """See Sink. A row has its players, so writing the game is enough."""
+
+    @contextlib.asynccontextmanager
+    async def _connected(self) -> AsyncIterator[psycopg.AsyncConnection]:
+        """Yields the connection to one caller at a time; closes it after a failure or a cancellation."""
+        async with self._lock:
+            try:
+                if self._connection is None:
+                    self._connection = await self._connect()
+                yield self._connection
+            except BaseException as error:
+                await self._close()
+                if isinstance(error, psycopg.Error | OSError):
+                    raise SinkUnavailable(reason_of(error)) from error
+                raise
+
+    async def _connect(self) -> psycopg.AsyncConnection:
+        """Returns a connection to a database that has the table. Only creating the table needs that right."""
+        connection = await psycopg.AsyncConnection.connect(
+            self._url, autocommit=True, connect_timeout=CONNECT_SECONDS, client_encoding="utf8"
+        )
+        try:
+            row = await (await connection.execute("SELECT to_regclass(%s)::text", (TABLE,))).fetchone()
+            if row == (None,):
+                await connection.execute(CREATE_TABLE)
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+    async def close(self) -> None:
+        """See Sink."""
+        async with self._lock:
+            await self._close()
+
+    async def _close(self) -> None:
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            await connection.close()

@@ -1,0 +1,161 @@
+"""The archive in an S3-compatible object storage: one object for each game, with its line as content.
+
+A deleted game's object has the line of its deletion. Empty objects `players/<player>/<game_id>` list the games of a
+player.
+
+The credentials are those of the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), or of the machine's role.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Collection, Iterator, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl, urlsplit
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
+from obstore.store import S3Store
+
+from service.archive.archived_game import ArchivedGame, deletion_line, from_line, players_of_line, to_line
+from service.archive.sink import SinkUnavailable, reason_of
+from service.errors import StoredFormatUnknown
+
+if TYPE_CHECKING:
+    from obstore import Attributes, PutMode
+
+TIMEOUT: Final = timedelta(seconds=4)
+"""The longest time of one request, without retries: the archive's worker retries."""
+ATTRIBUTES: "Final[Attributes]" = {"Content-Type": "application/json"}
+OPTIONS: Final = frozenset({"endpoint", "region"})
+WRITES: Final = 3
+"""How often a game is written that other servers write at the same time."""
+
+
+class S3Sink:
+    """Archived games in a bucket. The constructor raises ValueError.
+
+    Args:
+        url: `s3://bucket/prefix?endpoint=URL&region=NAME`. Without an endpoint it is Amazon's.
+    """
+
+    is_readable = True
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        options = dict(parse_qsl(parts.query, strict_parsing=True)) if parts.query else {}
+        endpoint = options.get("endpoint", "")
+        if not parts.hostname or not options.keys() <= OPTIONS or "@" in parts.netloc or "@" in endpoint:
+            raise ValueError("expected s3://bucket/prefix?endpoint=URL&region=NAME, without user and password")
+        self._store = S3Store(
+            parts.netloc,
+            prefix=parts.path.strip("/") or None,
+            endpoint=endpoint or None,
+            region=options.get("region"),
+            client_options={
+                "allow_http": endpoint.startswith("http://"),
+                "timeout": TIMEOUT,
+                "connect_timeout": TIMEOUT,
+            },
+            retry_config={"max_retries": 0, "retry_timeout": TIMEOUT},
+        )
+
+    async def write(self, game: ArchivedGame) -> bool:
+        """See Sink. An object is replaced only if it is still the one that was read."""
+        game_id, players, line = game.record.game_id, frozenset(game.players), await asyncio.to_thread(to_line, game)
+        for _ in range(WRITES):
+            before, etag = await self._line(game_id)
+            if before == line:  # replacing it would not change its etag, so `delete` would not notice
+                return True
+            players_before = players_of_line(before) if before else players
+            if players_before is None or not players <= players_before:
+                await self._unlist(players - (players_before or frozenset()), game_id)  # an earlier attempt listed it
+                return False
+            await self._list(players, game_id)
+            if await self._put(game_id, line, etag):
+                await self._unlist(players_before - players, game_id)
+                return True
+        raise SinkUnavailable("other servers write the game")
+
+    async def _line(self, game_id: str) -> tuple[bytes, str | None]:
+        """Returns the line of a game and the object's etag; b"" and None if there is none."""
+        with _answering():
+            try:
+                found = await obstore.get_async(self._store, _name(game_id))
+                return bytes(await found.bytes_async()), found.meta["e_tag"]
+            except FileNotFoundError:
+                return b"", None
+
+    async def _put(self, game_id: str, line: bytes, etag: str | None) -> bool:
+        """Stores a line in place of the object with an etag, or of none; returns False if there is another one."""
+        mode: PutMode = "create" if etag is None else {"e_tag": etag}
+        with _answering():
+            try:
+                await obstore.put_async(self._store, _name(game_id), line, attributes=ATTRIBUTES, mode=mode)
+            except (AlreadyExistsError, PreconditionError):
+                return False
+        return True
+
+    async def read(self, game_id: str) -> ArchivedGame | None:
+        """See Sink."""
+        line, _ = await self._line(game_id)
+        if not line or players_of_line(line) is None:
+            return None
+        return await asyncio.to_thread(from_line, line)
+
+    async def delete(self, game_id: str) -> bool:
+        """See Sink. A game that cannot be read may leave objects that lead from its players to its id."""
+        for _ in range(WRITES):
+            line, etag = await self._line(game_id)
+            players: frozenset[str] | None = frozenset()
+            if line:
+                with contextlib.suppress(StoredFormatUnknown):
+                    players = players_of_line(line)
+            if players is None:
+                return False
+            await self._unlist(players, game_id)
+            if await self._put(game_id, deletion_line(game_id), etag):
+                return bool(line)
+        raise SinkUnavailable("other servers write the game")
+
+    async def games_of(self, player: str) -> Sequence[str]:
+        """See Sink."""
+        with _answering():
+            found = [item async for chunk in obstore.list(self._store, f"players/{player}/") for item in chunk]
+        return [item["path"].rpartition("/")[2] for item in found]
+
+    async def unlist(self, player: str, game_id: str) -> None:
+        """See Sink."""
+        await self._unlist((player,), game_id)
+
+    async def _list(self, players: Collection[str], game_id: str) -> None:
+        with _answering():
+            await asyncio.gather(
+                *(obstore.put_async(self._store, _listed_name(player, game_id), b"") for player in players)
+            )
+
+    async def _unlist(self, players: Collection[str], game_id: str) -> None:
+        with _answering():
+            await asyncio.gather(
+                *(obstore.delete_async(self._store, _listed_name(player, game_id)) for player in players)
+            )
+
+    async def close(self) -> None:
+        """See Sink."""
+
+
+@contextlib.contextmanager
+def _answering() -> Iterator[None]:
+    """Raises SinkUnavailable for failures of requests."""
+    try:
+        yield
+    except (BaseError, OSError) as error:
+        raise SinkUnavailable(reason_of(error)) from error
+
+
+def _listed_name(player: str, game_id: str) -> str:
+    return f"players/{player}/{game_id}"
+
+
+def _name(game_id: str) -> str:
+    return f"{game_id}.json"

@@ -1,0 +1,159 @@
+"""Writes games that have ended to the archive.
+
+Every server runs one, without a leader. An entry in the outbox precedes the commit that ends a game, so it may name a
+game whose end was not stored. The worker acknowledges an entry only after the game has been written. An entry that is
+not acknowledged is claimed again, so a game is archived at least once, whichever servers die.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from enum import Enum
+from typing import Final
+
+import structlog
+
+from service.archive.archived_game import LineageBroken, collect
+from service.archive.sink import Sink, SinkUnavailable
+from service.errors import StoreUnavailable
+from service.metrics.metrics import Metrics
+from service.runtime.cancellation import is_task_cancelled
+from service.storage.base import OUTBOX_MARGIN_MS, GameState, GameStore, OutboxEntry
+
+BATCH: Final = 16
+"""Entries that are claimed, and written concurrently."""
+CLAIM_MS: Final = 10_000
+"""How long a claim lasts. What a worker has not acknowledged by then, another one takes."""
+WRITE_SECONDS: Final = 5.0
+"""Timeout of a write."""
+POLL_SECONDS: Final = 1.0
+"""The pause after the outbox was empty."""
+LONGEST_PAUSE_SECONDS: Final = 30.0
+"""The longest pause while the sink fails; the first one is POLL_SECONDS, and each next one is twice as long."""
+WRITES_A_GAME: Final = 3
+"""How often a game is written that changes meanwhile, before it is left for the next claim."""
+
+_log = structlog.get_logger()
+
+
+class Result(Enum):
+    """What became of an entry. The values are labels of rummikub_archived_games_total."""
+
+    ARCHIVED = "archived"
+    NOT_ENDED = "not_ended"
+    DAMAGED = "damaged"
+    FAILED = "failed"
+    WAITS = ""
+    """The commit that it announces may follow. Not counted."""
+
+
+class ArchiveWorker:
+    """Archives the games of a store's outbox.
+
+    Args:
+        store: The store.
+        sink: Where games are written.
+        kept_seconds: How long the store keeps a game that is archived.
+        metrics: Counts archived games.
+        stopping: Set when the server stops.
+    """
+
+    def __init__(
+        self, store: GameStore, sink: Sink, kept_seconds: int, metrics: Metrics, stopping: asyncio.Event
+    ) -> None:
+        self._store = store
+        self._sink = sink
+        self._kept_ms = kept_seconds * 1000
+        self._metrics = metrics
+        self._stopping = stopping
+        self._failures = 0
+        """Rounds in a row in which the sink failed."""
+        self._has_sink_failed = False
+        """Whether the sink has failed in this round."""
+        self._has_reported = False
+        """Whether the log has a failure since a game was archived."""
+
+    async def run(self) -> None:
+        """Archives games until the server stops."""
+        while not self._stopping.is_set():
+            pause = await self._paced_round()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), pause)
+
+    async def _paced_round(self) -> float:
+        """Archives what waits; returns the pause before the next round, in seconds.
+
+        Only failures of the sink lengthen the pause. If unreadable games did, the pause would outlast their claims, and
+        each round would claim the same ones again.
+        """
+        self._has_sink_failed = False
+        try:
+            results = await self.archive_batch()
+            self._metrics.archive_backlog(await self._store.outbox_size())
+        except StoreUnavailable:  # the health check reports it
+            return POLL_SECONDS
+        except (asyncio.CancelledError, Exception):  # a defect must not end the archive
+            if is_task_cancelled():
+                raise
+            _log.exception("archive")
+            return LONGEST_PAUSE_SECONDS
+        if self._has_sink_failed and Result.ARCHIVED not in results:
+            self._failures += 1
+            return min(LONGEST_PAUSE_SECONDS, POLL_SECONDS * 2.0 ** (self._failures - 1))
+        if Result.ARCHIVED in results:
+            if self._failures:
+                _log.warning("archive answers again", failed_rounds=self._failures)
+            self._failures, self._has_reported = 0, False
+        return 0.0 if len(results) == BATCH else POLL_SECONDS
+
+    async def archive_batch(self) -> list[Result]:
+        """Claims entries and archives their games; returns what became of each."""
+        entries = await self._store.claim_from_outbox(BATCH, CLAIM_MS)
+        return await asyncio.gather(*map(self._counted, entries))
+
+    async def _counted(self, entry: OutboxEntry) -> Result:
+        result = await self._handled(entry)
+        if result is not Result.WAITS:
+            self._metrics.archived_game(result.value)
+        return result
+
+    async def _handled(self, entry: OutboxEntry) -> Result:
+        """Archives the game of an entry, and returns what became of it. An entry that fails is claimed again later."""
+        try:
+            result = await self._archived(entry)
+            if result in {Result.ARCHIVED, Result.NOT_ENDED}:
+                await self._store.acknowledge(entry)
+        except StoreUnavailable:
+            return Result.WAITS
+        except LineageBroken:
+            _log.error("game cannot be archived: its changes do not lead to it", game_id=entry.game_id)
+            return Result.DAMAGED
+        except (SinkUnavailable, TimeoutError) as error:
+            self._has_sink_failed = True
+            self._log_failure(entry, error)
+            return Result.FAILED
+        except Exception as error:  # noqa: BLE001 - one bad game must not stop the others
+            _log.warning("game cannot be archived", game_id=entry.game_id, error=type(error).__name__)
+            return Result.FAILED
+        return result
+
+    def _log_failure(self, entry: OutboxEntry, error: Exception) -> None:
+        """Logs a failure of the sink; at debug level after the first one of an outage."""
+        log: Callable[..., None] = _log.debug if self._has_reported else _log.warning
+        self._has_reported = True
+        reason = str(error) if isinstance(error, SinkUnavailable) else type(error).__name__
+        log("archive does not answer", game_id=entry.game_id, error=reason)
+
+    async def _archived(self, entry: OutboxEntry) -> Result:
+        for _ in range(WRITES_A_GAME):
+            loaded = await self._store.load(entry.game_id)
+            record = loaded.record
+            if record is None or record.state is not GameState.FINISHED:
+                is_settled = loaded.now_ms - entry.at_ms > OUTBOX_MARGIN_MS
+                return Result.NOT_ENDED if is_settled else Result.WAITS
+            game = await collect(self._store, record)
+            async with asyncio.timeout(WRITE_SECONDS):
+                is_written = await self._sink.write(game)
+            if is_written and await self._store.shorten(record, self._kept_ms):
+                return Result.ARCHIVED
+        return Result.WAITS

@@ -1,0 +1,256 @@
+"""GetGame, ListChanges and ExportGame of games that only the archive has: the answers are those from before."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import grpc.aio
+import pytest
+import redis
+
+from engine.ruleset import RacksShown, Ruleset, Spectators
+from rummikub.v1 import game_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
+from service.archive import reader
+from service.archive.archived_game import ArchivedGame, collect
+from service.archive.file_sink import FileSink
+from service.archive.postgresql_sink import PostgresqlSink
+from service.archive.sink import Sink, SinkUnavailable
+from service.errors import StoredFormatUnknown
+from service.storage.base import Entry, GameStore, Loaded, OutboxEntry
+from support.archives import TWO_ROUNDS, Database, MemorySink, StoredGame, store_game
+from support.delegating_store import DelegatingStore
+from support.grpc_play import history
+from support.harness import (
+    Client,
+    GameAtHand,
+    bearer,
+    error_info,
+    memory_store,
+    new_id,
+    redis_store,
+    retry_ms,
+    running_server,
+    server_settings,
+    without_presence,
+)
+
+SETTINGS = server_settings(sweep_seconds=3600, heartbeat_seconds=0.05)
+
+
+class Expiring(DelegatingStore):
+    """A store whose games can all expire at once, and whose outbox is left to the tests."""
+
+    has_expired = False
+
+    async def load(self, game_id: str, request_key: str = "") -> Loaded:
+        loaded = await self._store.load(game_id, request_key)
+        return replace(loaded, record=None, memo=None) if self.has_expired else loaded
+
+    async def bounds(self, game_id: str) -> tuple[int, int]:
+        return (0, 0) if self.has_expired else await self._store.bounds(game_id)
+
+    async def events(self, game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
+        return () if self.has_expired else await self._store.events(game_id, first_revision, limit)
+
+    async def claim_from_outbox(self, _limit: int, _claim_ms: int) -> Sequence[OutboxEntry]:
+        return ()
+
+
+@asynccontextmanager
+async def served(sink: Sink | None) -> AsyncIterator[tuple[Expiring, Client]]:
+    store = Expiring(memory_store())
+    async with running_server(store, SETTINGS, sink=sink) as (_, client):
+        yield store, client
+
+
+async def archived(store: GameStore, sink: MemorySink, ruleset: Ruleset = TWO_ROUNDS) -> StoredGame:
+    """Returns a random game that is in the store and in the archive."""
+    stored = await store_game(store, ruleset=ruleset)
+    sink.written.append(await collect(store, stored.record))
+    return stored
+
+
+async def refusal(call: Awaitable[object]) -> tuple[str, str]:
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await call
+    return refused.value.code().name, error_info(refused.value).reason
+
+
+async def seen(game: GameAtHand, seat: int, revision: int = 0) -> game_pb2.Game:
+    """Returns a game as a seat sees it, without the time of the answer and the presence of the players."""
+    request = gs.GetGameRequest(game_id=game.game_id, revision=revision)
+    found = without_presence((await game.client.games.GetGame(request, metadata=game.as_seat(seat))).game)
+    found.ClearField("server_time")
+    return found
+
+
+async def all_answers(game: GameAtHand) -> list[object]:
+    """Returns what every viewer gets of a game, now and earlier."""
+    answers: list[object] = []
+    last = (await game.see()).revision
+    for seat in game.tokens:
+        answers += [await seen(game, seat, revision) for revision in (0, 3, 5, last // 2, last)]
+        for after, size in ((0, 200), (0, 7), (last - 3, 50), (last, 5)):
+            listing = gs.ListChangesRequest(game_id=game.game_id, after_revision=after, page_size=size)
+            answers.append(await game.client.games.ListChanges(listing, metadata=game.as_seat(seat)))
+    answers.append(await history(game.client, game))
+    exports = [gs.ExportGameRequest(game_id=game.game_id, form=form) for form in gs.RecordForm.values()]
+    return answers + [await game.client.games.ExportGame(export) for export in exports]
+
+
+async def test_an_archived_game_is_as_everyone_saw_it() -> None:
+    sink = MemorySink()
+    async with served(sink) as (store, client):
+        game = (await archived(store, sink)).at(client)
+        before = await all_answers(game)
+        store.has_expired = True
+        assert await all_answers(game) == before
+
+
+@pytest.mark.parametrize("shown", RacksShown)
+async def test_an_archived_game_shows_no_more_racks_than_before(shown: RacksShown) -> None:
+    sink = MemorySink()
+    async with served(sink) as (store, client):
+        game = (await archived(store, sink, replace(TWO_ROUNDS, racks_shown=shown))).at(client)
+        views = [await seen(game, seat) for seat in game.tokens]
+        changes = await history(client, game)
+        store.has_expired = True
+        assert [await seen(game, seat) for seat in game.tokens] == views
+        assert await history(client, game) == changes
+        export = client.games.ExportGame(gs.ExportGameRequest(game_id=game.game_id))
+        if shown is RacksShown.HIDDEN:
+            assert await refusal(export) == ("FAILED_PRECONDITION", "RECORD_HIDDEN")
+        else:
+            assert (await export).record.moves
+
+
+async def test_an_archived_game_refuses_those_whom_it_refused() -> None:
+    sink = MemorySink()
+    async with served(sink) as (store, client):
+        game = (await archived(store, sink, replace(TWO_ROUNDS, spectators=Spectators.OFF))).at(client)
+        store.has_expired = True
+        request = gs.GetGameRequest(game_id=game.game_id)
+        assert await refusal(client.games.GetGame(request)) == ("PERMISSION_DENIED", "SPECTATORS_NOT_ALLOWED")
+        foreign = client.games.GetGame(request, metadata=bearer("f" * 43))
+        assert await refusal(foreign) == ("NOT_FOUND", "GAME_NOT_FOUND")
+        assert (await game.see(1)).seat == 1
+
+
+async def test_revisions_that_an_archived_game_has_not_had_are_refused() -> None:
+    sink = MemorySink()
+    async with served(sink) as (store, client):
+        game = await archived(store, sink)
+        store.has_expired = True
+        last = game.record.game.revision
+        later = gs.GetGameRequest(game_id=game.game_id, revision=last + 1)
+        assert await refusal(client.games.GetGame(later)) == ("OUT_OF_RANGE", "HISTORY_UNAVAILABLE")
+        after = gs.ListChangesRequest(game_id=game.game_id, after_revision=last + 1)
+        assert await refusal(client.games.ListChanges(after)) == ("OUT_OF_RANGE", "HISTORY_UNAVAILABLE")
+
+
+async def test_an_archived_game_is_over_for_changes_and_watchers() -> None:
+    sink = MemorySink()
+    async with served(sink) as (store, client):
+        game = (await archived(store, sink)).at(client)
+        store.has_expired = True
+        rematch = gs.CreateRematchRequest(game_id=game.game_id, request_id=new_id())
+        turn = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=9, draw=ts.DrawTile(), request_id=new_id())
+        for call in (
+            client.games.CreateRematch(rematch, metadata=game.as_seat(1)),
+            client.turns.PlayTurn(turn, metadata=game.as_seat(1)),
+            client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id)).read(),
+        ):
+            assert await refusal(call) == ("NOT_FOUND", "GAME_NOT_FOUND")
+
+
+async def test_a_game_that_was_never_archived_is_not_found() -> None:
+    sink = MemorySink()
+    async with served(sink) as (_, client):
+        for call in (
+            client.games.GetGame(gs.GetGameRequest(game_id="0" * 32)),
+            client.games.GetGame(gs.GetGameRequest(game_id="0" * 32, revision=3)),
+            client.games.ListChanges(gs.ListChangesRequest(game_id="0" * 32)),
+            client.games.ExportGame(gs.ExportGameRequest(game_id="0" * 32)),
+        ):
+            assert await refusal(call) == ("NOT_FOUND", "GAME_NOT_FOUND")
+
+
+async def test_files_are_not_read(tmp_path: Path) -> None:
+    async with served(FileSink(tmp_path)) as (store, client):
+        game = await store_game(store)
+        store.has_expired = True
+        call = client.games.GetGame(gs.GetGameRequest(game_id=game.game_id))
+        assert await refusal(call) == ("NOT_FOUND", "GAME_NOT_FOUND")
+
+
+async def test_an_archive_that_is_down_is_told_apart_from_a_missing_game(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Bad(MemorySink):
+        error: Exception | None = None
+
+        async def read(self, _game_id: str) -> ArchivedGame | None:
+            if self.error:
+                raise self.error
+            await asyncio.Event().wait()
+            return None
+
+    monkeypatch.setattr(reader, "READ_SECONDS", 0.05)
+    sink = Bad()
+    async with served(sink) as (_, client):
+        for error in (None, SinkUnavailable("down")):
+            sink.error = error
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await client.games.GetGame(gs.GetGameRequest(game_id="0" * 32))
+            assert error_info(refused.value).reason == "STORE_UNAVAILABLE"
+            assert retry_ms(refused.value)
+        sink.error = StoredFormatUnknown()
+        call = client.games.GetGame(gs.GetGameRequest(game_id="0" * 32))
+        assert await refusal(call) == ("UNAVAILABLE", "STORED_FORMAT_UNKNOWN")
+
+
+async def test_few_reads_are_made_at_once() -> None:
+    """Anyone can ask for games that do not exist."""
+
+    class Counting(MemorySink):
+        reading = most = 0
+
+        async def read(self, _game_id: str) -> ArchivedGame | None:
+            self.reading += 1
+            self.most = max(self.most, self.reading)
+            await asyncio.sleep(0.01)
+            self.reading -= 1
+            return None
+
+    sink = Counting()
+    async with served(sink) as (_, client):
+        calls = (client.games.GetGame(gs.GetGameRequest(game_id=f"{number:032x}")) for number in range(50))
+        refusals = await asyncio.gather(*map(refusal, calls))
+        assert set(refusals) == {("NOT_FOUND", "GAME_NOT_FOUND")}
+    assert sink.most == reader.READS
+
+
+async def test_a_game_is_read_from_a_real_archive_after_redis_lost_it(empty_redis_url: str, database: Database) -> None:
+    """The whole way: two players, one server, PostgreSQL."""
+    database.tell("DROP TABLE IF EXISTS rummikub_games")
+    store, sink = redis_store(empty_redis_url), PostgresqlSink(database.url)
+    keys: redis.Redis = redis.Redis.from_url(empty_redis_url)
+    async with running_server(store, SETTINGS, sink=sink) as (_, client):
+        game = await client.new_game()
+        await game.draw()
+        resign = gs.ResignGameRequest(game_id=game.game_id, request_id=new_id())
+        await client.games.ResignGame(resign, metadata=game.as_seat(1))
+        before = [await seen(game, seat) for seat in (0, 1, 2)]
+        async with asyncio.timeout(30):
+            while await store.outbox_size():  # noqa: ASYNC110 - an outbox sends no notification
+                await asyncio.sleep(0.05)
+        for key in keys.scan_iter(f"*{game.game_id}*"):
+            assert keys.pttl(key) <= 3_600_000
+            keys.delete(key)
+        assert [await seen(game, seat) for seat in (0, 1, 2)] == before
+        assert before[1].state == game_pb2.GAME_STATE_FINISHED
+    await store.close()
+    await sink.close()
+    keys.close()

@@ -1,0 +1,514 @@
+"""Every sink of the archive, on real servers; and the files, tables and objects that are documented."""
+
+import asyncio
+import base64
+import contextlib
+import gzip
+import json
+import os
+import stat
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import obstore
+import pytest
+
+from engine.record_text import parse_record
+from service.archive.archived_game import (
+    ArchivedGame,
+    collect,
+    deletion_line,
+    from_line,
+    player_digest,
+    players_of_line,
+    to_line,
+)
+from service.archive.file_sink import FileSink
+from service.archive.open_sink import open_sink
+from service.archive.postgresql_sink import CREATE_TABLE, PostgresqlSink
+from service.archive.s3_sink import S3Sink
+from service.archive.sink import Sink, SinkUnavailable
+from service.errors import StoredFormatUnknown
+from service.settings import SettingsError
+from service.storage.base import Operator, PlayerRef
+from service.storage.memory import MemoryStore
+from support.archives import Database, ObjectStorage, store_game
+from support.harness import HISTORY, START_MS, FakeClock
+
+DAY = 86_400
+
+
+async def archived(until: int | None = None, seed: int = 40) -> ArchivedGame:
+    """Returns a random game, whole or up to a revision, as it is archived."""
+    store = MemoryStore(HISTORY, FakeClock())
+    return await collect(store, (await store_game(store, seed, until=until)).record)
+
+
+def with_players(game: ArchivedGame, *refs: str) -> ArchivedGame:
+    """Returns a game whose people have references."""
+    player_refs = tuple(PlayerRef(seat, seat, ref) for seat, ref in enumerate(refs, 1))
+    return replace(game, record=replace(game.record, operator=Operator(player_refs=player_refs)))
+
+
+ANN, BOB = player_digest("ann"), player_digest("Bøb / %")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A server of an archive: its URL, and how it is stopped and started again."""
+
+    url: str
+    stop: Callable[[], None]
+    start: Callable[[], None]
+
+
+@pytest.fixture
+def storage(object_storage: ObjectStorage, monkeypatch: pytest.MonkeyPatch) -> ObjectStorage:
+    """An empty bucket, whose credentials are in the environment."""
+    for name, value in object_storage.environment.items():
+        monkeypatch.setenv(name, value)
+    object_storage.clear()
+    return object_storage
+
+
+@pytest.fixture(params=["s3", "postgresql"])
+def place(request: pytest.FixtureRequest) -> Place:
+    if request.param == "s3":
+        storage: ObjectStorage = request.getfixturevalue("storage")
+        return Place(storage.url, storage.stop, storage.start)
+    database: Database = request.getfixturevalue("database")
+    database.tell("DROP TABLE IF EXISTS rummikub_games")
+    return Place(database.url, database.stop, database.start)
+
+
+@pytest.fixture
+async def sink(place: Place) -> AsyncIterator[Sink]:
+    opened = open_sink(place.url)
+    yield opened
+    await opened.close()
+
+
+# Sinks that are read
+
+
+async def test_a_game_is_read_as_it_was_written(sink: Sink) -> None:
+    game, other = await archived(), await archived(until=30)
+    assert sink.is_readable
+    assert await sink.read("0" * 32) is None
+    await asyncio.gather(sink.write(game), sink.write(other))
+    assert await sink.read(game.record.game_id) == game
+    assert await sink.read(other.record.game_id) == other
+
+
+async def test_a_game_that_is_written_again_replaces_the_first(place: Place, sink: Sink) -> None:
+    store = MemoryStore(HISTORY, FakeClock())
+    stored = await store_game(store)
+    whole = await collect(store, stored.record)
+    before = ArchivedGame(stored.records[-2], whole.changes[:-1], whole.etags[:-1], whole.text)
+    another = open_sink(place.url)  # of another server
+    for game in (before, whole, whole, before):
+        await another.write(game)
+        assert await sink.read(stored.game_id) == game
+    await another.close()
+
+
+async def test_a_sink_that_is_down_is_unavailable_and_comes_back(place: Place, sink: Sink) -> None:
+    game, other = await archived(), await archived(until=20)
+    await sink.write(game)
+    place.stop()
+    for _ in range(2):
+        for call in (
+            sink.write(other),
+            sink.read(game.record.game_id),
+            sink.delete(game.record.game_id),
+            sink.games_of(ANN),
+        ):
+            with pytest.raises(SinkUnavailable):
+                await call
+    place.start()
+    assert await sink.read(game.record.game_id) == game
+    await sink.write(other)
+    assert await sink.read(other.record.game_id) == other
+
+
+async def test_a_cancelled_call_leaves_the_sink_usable(sink: Sink) -> None:
+    game = await archived()
+    for _ in range(5):
+        writing = asyncio.create_task(sink.write(game))
+        await asyncio.sleep(0)
+        writing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+    await sink.write(game)
+    assert await sink.read(game.record.game_id) == game
+
+
+# Removals
+
+
+async def test_a_deleted_game_is_gone_for_good(place: Place, sink: Sink) -> None:
+    game, other = with_players(await archived(), "ann"), with_players(await archived(until=20), "ann")
+    game_id = game.record.game_id
+    assert await sink.write(game)
+    assert await sink.write(other)
+    assert await sink.delete(game_id)
+    late = open_sink(place.url)  # of a server that read the game before
+    for _ in range(2):
+        assert not await late.write(game)
+        assert await sink.read(game_id) is None
+        assert await sink.games_of(ANN) == [other.record.game_id]
+    assert not await late.delete(game_id)
+    assert await sink.read(other.record.game_id) == other
+    await late.close()
+
+
+async def test_a_game_that_is_deleted_before_it_is_written_is_never_written(sink: Sink) -> None:
+    game = await archived()
+    assert not await sink.delete(game.record.game_id)
+    assert not await sink.write(game)
+    assert await sink.read(game.record.game_id) is None
+
+
+async def test_games_are_found_by_their_players(sink: Sink) -> None:
+    games = [with_players(await archived(until=length), "ann") for length in (20, 21)]
+    games.append(with_players(await archived(until=22), "someone", "Bøb / %", "ann", "ann"))
+    games.append(await archived(until=23))
+    for game in games * 2:
+        assert await sink.write(game)
+    assert sorted(await sink.games_of(ANN)) == sorted(game.record.game_id for game in games[:3])
+    assert await sink.games_of(BOB) == [games[2].record.game_id]
+    assert await sink.games_of(player_digest("an")) == []
+
+
+async def test_a_player_who_was_forgotten_in_a_game_does_not_come_back(place: Place, sink: Sink) -> None:
+    whole = await archived()
+    game_id, both, ann, bob = (
+        whole.record.game_id,
+        *(with_players(whole, *r) for r in (("ann", "Bøb / %"), ("ann",), ("Bøb / %",))),
+    )
+    late = open_sink(place.url)
+    assert await sink.write(both)
+    assert await sink.write(bob)
+    for _ in range(2):
+        assert not await late.write(both)
+        assert not await late.write(ann)
+        assert await sink.read(game_id) == bob
+        assert await sink.games_of(ANN) == []
+        assert await sink.games_of(BOB) == [game_id]
+    assert await late.write(whole)
+    assert await sink.games_of(BOB) == []
+    await late.close()
+
+
+async def until_done(call: Callable[[], Awaitable[bool]]) -> bool:
+    """Repeats a call until the sink takes it, as a worker and an operator do."""
+    while True:
+        with contextlib.suppress(SinkUnavailable):
+            return await call()
+
+
+async def test_a_deletion_prevails_over_writes_at_the_same_time(place: Place) -> None:
+    sinks = [open_sink(place.url) for _ in range(4)]
+    await asyncio.gather(*(sink.read("0" * 32) for sink in sinks), return_exceptions=True)  # creates the table
+    for length in range(5, 15):
+        game = with_players(await archived(until=length), "ann")
+        calls = [partial(sink.write, game) for sink in sinks[1:]]
+        calls.insert(length % 4, partial(sinks[0].delete, game.record.game_id))
+        await asyncio.gather(*map(until_done, calls))
+        assert await sinks[1].read(game.record.game_id) is None
+        assert await sinks[1].games_of(ANN) == []
+    await asyncio.gather(*(sink.close() for sink in sinks))
+
+
+# PostgreSQL
+
+
+async def test_of_a_deleted_game_only_the_id_remains(database: Database) -> None:
+    database.tell("DROP TABLE IF EXISTS rummikub_games")
+    game, sink = with_players(await archived(), "ann"), PostgresqlSink(database.url)
+    await sink.write(game)
+    await sink.delete(game.record.game_id)
+    await sink.close()
+    [row] = database.tell("SELECT * FROM rummikub_games")
+    assert [value for value in row if value is not None] == [game.record.game_id]
+
+
+async def test_a_row_has_the_record_as_text(database: Database) -> None:
+    database.tell("DROP TABLE IF EXISTS rummikub_games")
+    game, sink = with_players(await archived(), "ann"), PostgresqlSink(database.url)
+    await sink.write(game)
+    await sink.close()
+    rows = database.tell(
+        "SELECT game_id, extract(epoch from created_at) * 1000, extract(epoch from updated_at) * 1000, revision, etag,"
+        " players, record FROM rummikub_games"
+    )
+    record = game.record
+    assert rows == [
+        (record.game_id, record.created_ms, record.updated_ms, record.game.revision, record.etag, [ANN], game.text)
+    ]
+
+
+async def test_a_table_that_exists_needs_no_right_to_create_one(database: Database) -> None:
+    database.tell("DROP TABLE IF EXISTS rummikub_games")
+    database.tell("DROP USER IF EXISTS writer")
+    database.tell(CREATE_TABLE)
+    database.tell("CREATE USER writer PASSWORD 'writer'")
+    database.tell("GRANT SELECT, INSERT, UPDATE ON rummikub_games TO writer")
+    game = await archived()
+    sink = PostgresqlSink(database.url.replace(f"owner:{Database.PASSWORD}", "writer:writer"))
+    await sink.write(game)
+    assert await sink.read(game.record.game_id) == game
+    assert await sink.delete(game.record.game_id)
+    await sink.close()
+    database.tell("DROP OWNED BY writer")
+    database.tell("DROP USER writer")
+
+
+async def test_servers_that_create_the_table_at_the_same_time_agree(database: Database) -> None:
+    database.tell("DROP TABLE IF EXISTS rummikub_games")
+    game = await archived()
+    sinks = [PostgresqlSink(database.url) for _ in range(8)]
+    await asyncio.gather(*(sink.write(game) for sink in sinks), return_exceptions=True)  # a loser is retried
+    await asyncio.gather(*(sink.write(game) for sink in sinks))
+    await asyncio.gather(*(sink.close() for sink in sinks))
+    assert database.tell("SELECT count(*) FROM rummikub_games") == [(1,)]
+
+
+async def test_a_wrong_password_is_reported_without_it(database: Database) -> None:
+    sink = PostgresqlSink(database.url.replace(Database.PASSWORD, "wrong-password"))
+    with pytest.raises(SinkUnavailable, match="password authentication failed") as refused:
+        await sink.write(await archived())
+    assert "wrong-password" not in str(refused.value)
+
+
+# S3
+
+
+async def test_an_object_is_the_line_under_the_prefix(storage: ObjectStorage) -> None:
+    game = await archived()
+    await open_sink(storage.url).write(game)
+    bucket = storage.bucket(storage.SECRET)
+    found = await obstore.get_async(bucket, f"some/games/{game.record.game_id}.json")
+    assert bytes(await found.bytes_async()) == to_line(game)
+    assert found.attributes["Content-Type"] == "application/json"
+
+
+def objects_of(storage: ObjectStorage, game: ArchivedGame) -> dict[str, bytes]:
+    """Returns the objects that have a game's id in their name, by name."""
+    bucket = storage.bucket(storage.SECRET)
+    names = [item["path"] for chunk in obstore.list(bucket) for item in chunk]
+    return {name: bytes(obstore.get(bucket, name).bytes()) for name in names if game.record.game_id in name}
+
+
+async def test_of_a_deleted_game_only_its_deletion_remains(storage: ObjectStorage) -> None:
+    game, sink = with_players(await archived(seed=47), "ann", "Bøb / %"), open_sink(storage.url)
+    await sink.write(game)
+    assert set(objects_of(storage, game)) == {
+        f"some/games/{game.record.game_id}.json",
+        *(f"some/games/players/{player}/{game.record.game_id}" for player in (ANN, BOB)),
+    }
+    await sink.delete(game.record.game_id)
+    left = {f"some/games/{game.record.game_id}.json": deletion_line(game.record.game_id)}
+    assert objects_of(storage, game) == left
+
+
+async def test_an_object_that_changes_between_read_and_write_is_not_replaced(storage: ObjectStorage) -> None:
+    class Overtaken(S3Sink):
+        """A sink that another one overtakes after each first read."""
+
+        overtakes: Callable[[], Awaitable[object]] | None = None
+
+        async def _line(self, game_id: str) -> tuple[bytes, str | None]:
+            found = await super()._line(game_id)
+            if self.overtakes:
+                overtakes, self.overtakes = self.overtakes, None
+                await overtakes()
+            return found
+
+    whole = await archived(until=31)
+    game_id, game = whole.record.game_id, with_players(whole, "ann")
+    sink, other = Overtaken(storage.url), S3Sink(storage.url)
+    sink.overtakes = lambda: other.write(whole)
+    assert not await sink.write(game)
+    assert set(objects_of(storage, game)) == {f"some/games/{game_id}.json"}
+    assert await sink.read(game_id) == whole
+    sink.overtakes = lambda: other.write(replace(whole, text="another"))
+    assert await sink.delete(game_id)
+    assert await other.read(game_id) is None
+    another = with_players(await archived(until=32), "ann")
+    sink.overtakes = lambda: other.delete(another.record.game_id)
+    assert not await sink.write(another)
+    assert list(objects_of(storage, another).values()) == [deletion_line(another.record.game_id)]
+
+
+async def test_a_game_of_another_version_is_neither_read_nor_replaced_but_deleted(storage: ObjectStorage) -> None:
+    game, sink = await archived(until=33), open_sink(storage.url)
+    name, bucket = f"some/games/{game.record.game_id}.json", storage.bucket(storage.SECRET)
+    await obstore.put_async(bucket, name, b'{"format":2}')
+    with pytest.raises(StoredFormatUnknown):
+        await sink.read(game.record.game_id)
+    with pytest.raises(StoredFormatUnknown):
+        await sink.write(game)
+    assert await sink.delete(game.record.game_id)
+    assert list(objects_of(storage, game).values()) == [deletion_line(game.record.game_id)]
+
+
+async def test_wrong_credentials_are_reported_without_them(
+    object_storage: ObjectStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", object_storage.KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong-secret")
+    with pytest.raises(SinkUnavailable) as refused:
+        await open_sink(object_storage.url).write(await archived())
+    assert not any(secret in str(refused.value) for secret in ("wrong-secret", object_storage.KEY))
+
+
+# Files
+
+
+def lines_in(folder: Path) -> dict[str, list[bytes]]:
+    """Returns the lines of all files, by name in order."""
+    return {path.name: path.read_bytes().splitlines(keepends=True) for path in sorted(folder.iterdir())}
+
+
+async def test_a_file_has_a_line_for_each_game(tmp_path: Path) -> None:
+    games = [await archived(), await archived(until=30)]
+    sink = open_sink(f"file://{tmp_path}/arch%20ive/games")
+    folder = tmp_path / "arch ive" / "games"
+    assert lines_in(folder) == {}
+    for game in games:
+        await sink.write(game)
+        [lines] = lines_in(folder).values()
+        assert from_line(lines[-1]) == game
+    await sink.close()
+    [lines] = lines_in(folder).values()
+    assert len(lines) == 2
+    values = json.loads(lines[0])
+    assert set(values) == {
+        "format",
+        "game_id",
+        "created_ms",
+        "updated_ms",
+        "revision",
+        "etag",
+        "players",
+        "record",
+        "history",
+    }
+    assert gzip.decompress(base64.b64decode(values["record"])).decode() == games[0].text
+    assert parse_record(games[0].text).winners
+    assert not sink.is_readable
+    assert await sink.read(games[0].record.game_id) is None
+
+
+async def test_a_deletion_is_a_line(tmp_path: Path) -> None:
+    game, sink = with_players(await archived(until=30), "ann"), FileSink(tmp_path)
+    await sink.write(game)
+    assert await sink.delete(game.record.game_id)
+    await sink.close()
+    [[line, deletion]] = lines_in(tmp_path).values()
+    assert players_of_line(line) == frozenset({ANN})
+    assert json.loads(deletion) == {"format": 1, "game_id": game.record.game_id, "deleted": True}
+    assert players_of_line(deletion) is None
+    with pytest.raises(StoredFormatUnknown):
+        from_line(deletion)
+    assert await sink.games_of(ANN) == ()
+
+
+async def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
+    sink = FileSink(tmp_path / "games")
+    await sink.write(await archived(until=5))
+    await sink.close()
+    [file] = (tmp_path / "games").iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+
+
+async def test_a_new_file_begins_with_the_day_and_when_the_old_one_is_full(tmp_path: Path) -> None:
+    game = await archived()
+    now = START_MS / 1000
+    sink = FileSink(tmp_path, bytes_max=2 * len(to_line(game)), clock=lambda: now)
+    for seconds in (0, 1, 2, 3, 4, DAY, DAY + 1):
+        now = START_MS / 1000 + seconds
+        await sink.write(game)
+    await sink.close()
+    files = lines_in(tmp_path)
+    assert [len(lines) for lines in files.values()] == [2, 2, 1, 2]
+    assert [name[:16] for name in files] == ["games-2027-01-15"] * 3 + ["games-2027-01-16"]
+
+
+async def test_processes_on_one_machine_write_files_of_their_own(tmp_path: Path) -> None:
+    game = await archived()
+    sinks = [FileSink(tmp_path) for _ in range(3)]
+    await asyncio.gather(*(sink.write(game) for sink in sinks for _ in range(10)))
+    await asyncio.gather(*(sink.close() for sink in sinks))
+    assert list(lines_in(tmp_path).values()) == [[to_line(game)] * 10] * 3
+
+
+async def test_a_line_is_on_disk_before_the_write_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths, fsync = list[int](), os.fsync
+
+    def observed(file: int) -> None:
+        lengths.append(os.fstat(file).st_size)
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", observed)
+    game, sink = await archived(), FileSink(tmp_path)
+    await sink.write(game)
+    assert lengths[-1] == len(to_line(game))
+    assert len(lengths) == 2, "the folder has a new name"
+    await sink.close()
+
+
+async def test_after_a_failed_write_no_part_of_a_line_remains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    game, sink = await archived(), FileSink(tmp_path)
+    await sink.write(game)
+    write, is_full = os.write, True
+
+    def writes_a_part(file: int, data: memoryview) -> int:
+        if is_full and len(data) < 100:
+            raise OSError(28, "No space left on device")
+        return write(file, data[: max(1, len(data) // 2)])
+
+    monkeypatch.setattr(os, "write", writes_a_part)
+    with pytest.raises(SinkUnavailable, match="No space left on device"):
+        await sink.write(game)
+    is_full = False
+    await sink.write(game)
+    await sink.close()
+    assert list(lines_in(tmp_path).values()) == [[to_line(game)]] * 2
+
+
+# URLs
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("file:///proc/none/such", "the folder cannot be used (No such file or directory)"),
+        ("s3://bucket/prefix?endpoint=http://a&colour=red", "expected s3://bucket/prefix?endpoint=URL&region=NAME"),
+        ("s3://bucket/prefix?endpoint", "bad query field"),
+        ("s3://key:password@bucket", "without user and password"),
+        ("s3://bucket?endpoint=http://key:password@host", "without user and password"),
+        ("postgresql://user:password@host/%zz", "expected postgresql://user:password@host:port/database"),
+        ("postgresql://user:password@host/db?colour=red", "expected postgresql://user:password@host:port/database"),
+    ],
+)
+def test_an_archive_that_cannot_be_is_refused_without_its_password(url: str, problem: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        open_sink(url)
+    assert str(refused.value).startswith("RUMMIKUB_ARCHIVE_URL: ")
+    assert problem in str(refused.value)
+    assert "key:password" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("url", "library"), [("s3://bucket", "obstore"), ("postgresql://host", "psycopg")])
+def test_a_missing_library_is_named_by_its_extra(url: str, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scheme = url.partition(":")[0]
+    monkeypatch.delitem(sys.modules, f"service.archive.{scheme}_sink", raising=False)
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(SettingsError, match=rf"install rummikub-service\[{scheme}\] for {scheme}://"):
+        open_sink(url)

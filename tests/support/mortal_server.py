@@ -1,0 +1,50 @@
+"""The server, in a process that kills itself: `python mortal_server.py MOMENT`, before the operation that MOMENT names.
+
+Moments: `commit`, of the change that ends a game; `archive`, of a game in the outbox; `acknowledge`, of its entry.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from service import __main__ as program
+from service.archive import archived_game, worker
+from service.archive.archived_game import ArchivedGame
+from service.storage.base import Commit, GameStore, OutboxEntry, Outcome, Record
+from service.storage.redis.store import RedisStore
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class MortalStore(RedisStore):
+    """A store whose server dies before the end of a game is stored, or before an archived game is acknowledged."""
+
+    async def commit(self, commit: Commit) -> Outcome:
+        if MOMENT == "commit" and commit.record.state.is_over:
+            die()
+        return await super().commit(commit)
+
+    async def claim_from_outbox(self, limit: int, claim_ms: int) -> Sequence[OutboxEntry]:
+        return () if MOMENT == "commit" else await super().claim_from_outbox(limit, claim_ms)
+
+    async def acknowledge(self, entry: OutboxEntry) -> None:
+        if MOMENT == "acknowledge":
+            die()
+        await super().acknowledge(entry)
+
+
+async def collect(store: GameStore, record: Record) -> ArchivedGame:
+    if MOMENT == "archive":
+        die()
+    return await whole_collect(store, record)
+
+
+if __name__ == "__main__":
+    MOMENT = sys.argv.pop()
+    whole_collect = archived_game.collect
+    vars(worker)["collect"] = collect
+    vars(program)["RedisStore"] = MortalStore
+    program.main()
