@@ -3,17 +3,18 @@
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from service.settings import MEMORY_URL, Settings
+from service.storage.redis.url import parse_redis_url
 
 
 @dataclass(frozen=True, slots=True)
 class ServedAt:
-    """The addresses that a server listens on; `validation` is "" without RUMMIKUB_VALIDATION_LISTEN."""
+    """The addresses that a server listens on; `validation` and `admin` are "" if their settings are unset."""
 
     grpc: str
     validation: str
+    admin: str
     metrics: str
 
 
@@ -21,11 +22,12 @@ def greeting(program: str, settings: Settings, served_at: ServedAt, *, store_is_
     """Returns the greeting of a server."""
     tls = " (TLS)" if settings.tls_cert else ""
     validation = f"\n  gRPC     {served_at.validation}{tls}, ValidationService only" if served_at.validation else ""
+    admin = f"\n  admin    {served_at.admin}{tls}" if served_at.admin else ""
     workers = f"\n  workers  {settings.workers}" if settings.workers > 1 else ""
     store = _store(settings) + ("" if store_is_up else " (does not answer yet: health is NOT_SERVING)")
     return f"""\
 Rummikub rules service {version("rummikub-service")}
-  gRPC     {served_at.grpc}{tls}{validation}
+  gRPC     {served_at.grpc}{tls}{validation}{admin}
   metrics  http://{served_at.metrics}/metrics
   store    {store}{workers}
 {_next_steps(program, settings)}
@@ -36,13 +38,7 @@ Stop with Ctrl-C.
 def _store(settings: Settings) -> str:
     if settings.redis_url == MEMORY_URL:
         return "in memory: games are lost when the server stops"
-    return _without_secrets(settings.redis_url) if settings.redis_url else f"embedded, in {settings.data_dir}"
-
-
-def _without_secrets(url: str) -> str:
-    """Returns a store's URL without user, password and query."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
+    return parse_redis_url(settings.redis_url).shown if settings.redis_url else f"embedded, in {settings.data_dir}"
 
 
 def _next_steps(program: str, settings: Settings) -> str:

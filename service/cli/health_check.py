@@ -24,7 +24,7 @@ async def health_check(program: str, settings: Settings) -> int:
     host = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)  # noqa: S104 - an address to replace
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS), contextlib.AsyncExitStack() as stack:
-            channel = await _tls_channel(settings.tls_cert, host, port) if settings.tls_cert else _channel(host, port)
+            channel = await _tls_channel(settings, host, port) if settings.tls_cert else _channel(host, port)
             await stack.enter_async_context(channel)
             answer = await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
     except (OSError, grpc.aio.AioRpcError) as error:  # TimeoutError is an OSError
@@ -39,20 +39,30 @@ def _channel(host: str, port: str) -> grpc.aio.Channel:
     return grpc.aio.insecure_channel(f"{host}:{port}", [NO_PROXY])
 
 
-async def _tls_channel(cert: Path, host: str, port: str) -> grpc.aio.Channel:
-    """Returns a channel that trusts just one certificate, for whatever host it is. Raises OSError."""
-    name = await _certificate_name(cert, host.strip("[]"), int(port))
-    credentials = grpc.ssl_channel_credentials(cert.read_bytes())  # noqa: ASYNC240 - nothing else runs meanwhile
+async def _tls_channel(settings: Settings, host: str, port: str) -> grpc.aio.Channel:
+    """Returns a channel that trusts just the server's certificate, for whatever host it is. Raises OSError.
+
+    If clients need a certificate, it sends the server's own.
+    """
+    cert, key = settings.tls_cert, settings.tls_key
+    assert cert, "the setting is set"  # noqa: S101 - for the type
+    assert key, "both are set together"  # noqa: S101 - for the type
+    name = await _certificate_name(cert, host.strip("[]"), int(port), key if settings.tls_client_ca else None)
+    chain = cert.read_bytes()
+    own = (key.read_bytes(), chain) if settings.tls_client_ca else ()
+    credentials = grpc.ssl_channel_credentials(chain, *own)
     return grpc.aio.secure_channel(f"{host}:{port}", credentials, [NO_PROXY, ("grpc.ssl_target_name_override", name)])
 
 
-async def _certificate_name(cert: Path, host: str, port: int) -> str:
+async def _certificate_name(cert: Path, host: str, port: int, key: Path | None) -> str:
     """Returns a host name in the server's certificate, which must be the given one."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.set_alpn_protocols(["h2"])
     context.load_verify_locations(cert)
+    if key:
+        context.load_cert_chain(cert, key)
     _, writer = await asyncio.open_connection(host, port, ssl=context)
     try:
         certificate = writer.get_extra_info("peercert")

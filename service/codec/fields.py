@@ -21,6 +21,10 @@ UNNORMALIZED_MAX: Final = 4 * NAME_MAX
 """Most characters of a name as sent. NFC makes one character of up to four."""
 LABELS_MAX: Final = 8
 """Most labels of a game."""
+OPERATOR_LABELS_MAX: Final = 16
+"""Most labels of a game that only the operator sees."""
+PLAYER_REF_MAX: Final = 64
+"""Most bytes of the operator's reference to a player."""
 LABEL_VALUE_MAX: Final = 64
 """Most characters of a label's value."""
 REQUEST_ID_MAX: Final = 64
@@ -94,16 +98,28 @@ def join_code(text: str) -> str:
     return code
 
 
-def labels(sent: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def labels(sent: Mapping[str, str], field: str = "labels", most: int = LABELS_MAX) -> tuple[tuple[str, str], ...]:
     """Returns valid labels, by key."""
-    if len(sent) > LABELS_MAX:
-        raise invalid("labels", f"expected at most {LABELS_MAX}")
+    if len(sent) > most:
+        raise invalid(field, f"expected at most {most}")
     for key, value in sent.items():
         if not _LABEL_KEY.fullmatch(key):
-            raise invalid("labels", "expected keys of 1 to 32 characters: a to z, 0 to 9, underscore, dot, hyphen")
+            raise invalid(field, "expected keys of 1 to 32 characters: a to z, 0 to 9, underscore, dot, hyphen")
         if not (len(value) <= LABEL_VALUE_MAX and value.isprintable()):
-            raise invalid("labels", f"expected values of at most {LABEL_VALUE_MAX} printable characters")
+            raise invalid(field, f"expected values of at most {LABEL_VALUE_MAX} printable characters")
     return tuple(sorted(sent.items()))
+
+
+def operator_labels(sent: Mapping[str, str], field: str = "operator_labels") -> tuple[tuple[str, str], ...]:
+    """Returns valid labels that only the operator sees, by key."""
+    return labels(sent, field, OPERATOR_LABELS_MAX)
+
+
+def player_ref(text: str, field: str = "player_ref") -> str:
+    """Returns the operator's reference to a player; "" for none. The error does not repeat it."""
+    if len(text.encode()) > PLAYER_REF_MAX:
+        raise invalid(field, f"expected at most {PLAYER_REF_MAX} bytes")
+    return text
 
 
 def player_name(text: str, field: str = "name") -> str:
@@ -206,17 +222,21 @@ def _digest(filters: object) -> str:
     return hashlib.sha256(repr(filters).encode()).hexdigest()[:16]
 
 
-def page_cursor(token: str, form: str) -> str:
+def page_cursor(
+    token: str, form: str, field: str = "page_token", expected: str = "next_page_token of the previous response"
+) -> str:
     """Returns the cursor of a page token; "" for "".
 
     Args:
         token: The token.
         form: A regular expression that the cursor must match.
+        field: The field with the token.
+        expected: What the field must contain.
     """
     try:
         cursor = base64.b64decode(token, altchars=b"-_", validate=True).decode("ascii")
     except (binascii.Error, ValueError):
         cursor = "?"
     if token and not re.fullmatch(form, cursor):
-        raise invalid("page_token", "expected next_page_token of the previous response")
+        raise invalid(field, f"expected {expected}")
     return cursor

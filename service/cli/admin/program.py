@@ -6,12 +6,14 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+from service.cli.admin import failover, keys, migrate, watch
 from service.cli.admin.command import AdminError, Command
+from service.cli.admin.game_commands import GAME_COMMANDS
 from service.runtime.process import log_to_stderr
 
 PROGRAM: Final = "rummikub-admin"
 
-COMMANDS: Final[tuple[Command, ...]] = ()
+COMMANDS: Final[tuple[Command, ...]] = (watch, *GAME_COMMANDS, keys, failover, migrate)
 """The commands, in the order of the help."""
 
 

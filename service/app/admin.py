@@ -1,0 +1,226 @@
+"""The operator's use cases: games with everything visible, their end, and statistics."""
+
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from engine.actions import AbortGame, Action, KickPlayer, Resign
+from engine.drafts import Draft
+from engine.game import HOST, Game, Lobby
+from engine.turns import apply
+from engine.violations import Reason, refused
+from service.app.change_feed import ChangeFeed
+from service.app.commands import Basis, Decision, GameCommand, RequestIdentity, applied_or_refused, valid_tokens
+from service.app.forgetting import Forgotten, forget_player
+from service.app.game_lists import READ_AT_ONCE, READS_MAX
+from service.app.games import Games
+from service.app.identity import SPECTATOR
+from service.app.views import SeatPresence
+from service.archive.eraser import ArchiveEraser
+from service.errors import ActionRefused, GameNotFound, StoredFormatUnknown
+from service.storage.base import GameState, GameStore, Record
+from service.storage.lists import list_member
+
+_NO_REQUEST: Final = RequestIdentity(SPECTATOR, "", b"")
+"""The operator's calls have no request id: a repeated one is refused because of the first."""
+
+Labels = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorFilter:
+    """Which games the operator wants: those that have every property that is set.
+
+    Attributes:
+        labels: Labels of the game.
+        operator_labels: Labels that only the operator sees.
+        player_ref: The reference of a person in the game.
+    """
+
+    labels: Labels = ()
+    operator_labels: Labels = ()
+    player_ref: str = ""
+
+    @property
+    def selects(self) -> bool:
+        """Whether it excludes any game."""
+        return bool(self.labels or self.operator_labels or self.player_ref)
+
+    def matches(self, record: Record) -> bool:
+        """Returns whether a game has the properties."""
+        refs = (ref.text for ref in record.operator.player_refs if not ref.has_left)
+        return (
+            set(record.listing.labels).issuperset(self.labels)
+            and set(record.operator.labels).issuperset(self.operator_labels)
+            and (not self.player_ref or self.player_ref in refs)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FullView:
+    """A game with everything that is hidden from players, and the store's time of the reading."""
+
+    record: Record
+    now_ms: int
+    presence: Mapping[int, SeatPresence] | None = None
+    draft: Draft | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Numbers of games and of kept changes, and the store's time."""
+
+    games: Mapping[GameState, int]
+    log_entries: int
+    log_seconds: int
+    now_ms: int
+
+
+FullEncoder = Callable[[FullView], bytes]
+"""Encodes an answer that holds a game with everything visible."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorCommand(GameCommand):
+    """A change of a game by the operator."""
+
+    encode_full: FullEncoder
+
+    @property
+    def key_holder(self) -> None:
+        """See GameCommand."""
+        return
+
+    @abstractmethod
+    def action(self, game: Game) -> Action:
+        """Returns the operator's action. Raises ActionRefused."""
+
+    def decide(self, basis: Basis) -> Decision:
+        """See GameCommand."""
+        game = basis.record.game
+        applied = applied_or_refused(apply(game, self.action(game), basis.now_ms))
+        return Decision(applied, valid_tokens(basis.record, applied))
+
+    def encode(self, _decision: Decision, after: Record) -> bytes:
+        """See Command."""
+        return self.encode_full(FullView(after, after.updated_ms))
+
+
+@dataclass(frozen=True, slots=True)
+class AbortByOperator(OperatorCommand):
+    """Aborts a game without a vote."""
+
+    def action(self, _game: Game) -> Action:
+        """See OperatorCommand."""
+        return AbortGame(HOST, is_forced=True)
+
+
+@dataclass(frozen=True, slots=True)
+class KickByOperator(OperatorCommand):
+    """Removes a player from the lobby, or resigns for a player of a started game."""
+
+    seat: int
+
+    def action(self, game: Game) -> Action:
+        """See OperatorCommand."""
+        if all(player.seat != self.seat for player in game.players):
+            raise ActionRefused(refused(Reason.PLAYER_NOT_IN_GAME, seat=self.seat))
+        return KickPlayer(HOST, self.seat) if isinstance(game.phase, Lobby) else Resign(self.seat)
+
+
+class Admin:
+    """The operator's use cases.
+
+    Args:
+        games: Changes and reads games.
+        store: The store.
+        archive: The archive; None: finished games are not archived.
+    """
+
+    def __init__(self, games: Games, store: GameStore, archive: ArchiveEraser | None = None) -> None:
+        self._games = games
+        self._store = store
+        self._archive = archive
+
+    def feed(self, position: tuple[str, ...] | None, *, from_oldest: bool) -> ChangeFeed:
+        """Returns a new reader of all changes."""
+        return ChangeFeed(self._store, position, from_oldest=from_oldest)
+
+    async def get_game(self, game_id: str) -> FullView:
+        """Returns a game with everything visible. Raises GameNotFound."""
+        loaded, presence = await self._games.load_with_presence(game_id)
+        if loaded.record is None:
+            raise GameNotFound
+        return FullView(loaded.record, loaded.now_ms, presence, await self._store.draft(game_id))
+
+    async def list_games(
+        self, wanted: OperatorFilter, state: GameState | None, cursor: str, limit: int
+    ) -> tuple[tuple[Record, ...], str]:
+        """Returns games after a cursor, newest first within a state, and the next cursor; "" is first and last.
+
+        A cursor is a state and a place in its list.
+        """
+        states = list(GameState) if state is None else [state]
+        at, place = _parsed(cursor, states)
+        found: list[Record] = []
+        for _ in range(READS_MAX):
+            size = READ_AT_ONCE if wanted.selects else limit - len(found)
+            records, place = await self._store.page(at, place, size)
+            for record in filter(wanted.matches, records):
+                found.append(record)
+                if len(found) == limit:
+                    return tuple(found), f"{at.value}|{list_member(record)}"
+            if not place:
+                following = states[states.index(at) + 1 :]
+                if not following:
+                    return tuple(found), ""
+                at = following[0]
+        return tuple(found), f"{at.value}|{place}"
+
+    async def abort_game(self, game_id: str, encode: FullEncoder) -> bytes:
+        """Aborts a game in any state but the last ones. Raises ActionRefused."""
+        return await self._games.changes.run(AbortByOperator(_NO_REQUEST, game_id, encode))
+
+    async def kick_player(self, game_id: str, seat: int, encode: FullEncoder) -> bytes:
+        """Removes a player from the lobby, or resigns for a player of a started game. Raises ActionRefused."""
+        return await self._games.changes.run(KickByOperator(_NO_REQUEST, game_id, encode, seat))
+
+    async def delete_game(self, game_id: str) -> None:
+        """Deletes a game, from the store and the archive. Raises GameNotFound.
+
+        The archive comes first: after that, no server can archive the game, also one that has just read it from the
+        store. A call that fails between the two finds the game in the store when it is repeated.
+        """
+        record, is_found = (await self._store.load(game_id)).record, False
+        if self._archive:
+            record = record or await self._archived_record(self._archive, game_id)
+            is_found = await self._archive.delete(game_id)
+        if record:
+            await self._store.delete(record)
+        elif not is_found:
+            raise GameNotFound
+
+    @staticmethod
+    async def _archived_record(archive: ArchiveEraser, game_id: str) -> Record | None:
+        """Returns an archived game, for the announcement of its deletion; None if it cannot be read."""
+        try:
+            found = await archive.read(game_id)
+        except StoredFormatUnknown:
+            return None
+        return found.record if found else None
+
+    def forget_player(self, player_ref: str) -> AsyncIterator[Forgotten]:
+        """Removes a person's name and reference from all games, and yields the progress."""
+        return forget_player(self._store, self._archive, player_ref)
+
+    async def statistics(self) -> Statistics:
+        """Returns numbers of games and of kept changes."""
+        counts, length = await self._store.count(), await self._store.log_length()
+        now_ms = (await self._store.load("")).now_ms
+        return Statistics(counts, length, self._store.log_ms // 1000, now_ms)
+
+
+def _parsed(cursor: str, states: list[GameState]) -> tuple[GameState, str]:
+    state, _, place = cursor.partition("|")
+    return (GameState(state), place) if cursor else (states[0], "")

@@ -1,0 +1,243 @@
+"""`rummikub-admin failover`: makes a replica the primary without losing an acknowledged turn.
+
+SENTINEL FAILOVER alone promotes a replica while the primary goes on to accept writes, which are lost. Here the primary
+first refuses all writes: `min-replicas-to-write` higher than any number of replicas does that at once, in scripts too.
+When all replicas have what was acknowledged, the failover is ordered. The setting is restored when the old primary is a
+replica, or at once if anything fails before the failover.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+import redis.asyncio as redis
+from redis import exceptions
+from redis.asyncio.connection import BlockingConnectionPool
+
+from service.cli.admin.command import AdminError
+from service.storage.redis.url import Address, Options, RedisUrlError, Sentinel, parse_redis_url
+
+NAME: Final = "failover"
+HELP: Final = "make a replica the primary of a redis+sentinel:// store, without losing a turn"
+
+GUARD: Final = "min-replicas-to-write"
+REFUSE_ALL: Final = 1_000_000
+"""More replicas than any primary has."""
+POLL_SECONDS: Final = 0.05
+REPLY_SECONDS: Final = 2.0
+RESTORE_SECONDS: Final = 5.0
+
+_FAILURES: Final = (exceptions.RedisError, OSError, TimeoutError)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument("url", help="the store's URL, redis+sentinel://host:port,host:port/name")
+    parser.add_argument("--seconds", type=float, default=60.0, help="time limit of the whole failover (60)")
+    parser.add_argument("--dry-run", action="store_true", help="check everything and change nothing")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Fails over. Raises AdminError, which says what is the primary then."""
+    try:
+        url = parse_redis_url(arguments.url)
+    except RedisUrlError as error:
+        raise AdminError(f"the URL is not valid: {error}") from None
+    if not isinstance(url, Sentinel):
+        raise AdminError("the URL is not of Sentinels: expected redis+sentinel://host:port,host:port/name")
+    task = asyncio.current_task()
+    if task:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    async with contextlib.AsyncExitStack() as stack:
+        await Failover(url, stack, print).run(arguments.seconds, is_dry=arguments.dry_run)
+    return 0
+
+
+@dataclass
+class Failover:
+    """An ordered failover.
+
+    Args:
+        url: The Sentinels and the primary's name.
+        stack: Closes the connections.
+        say: Is called with each step.
+    """
+
+    url: Sentinel
+    stack: contextlib.AsyncExitStack
+    say: Callable[[str], None]
+    sentinels: Mapping[Address, "redis.Redis"] = field(default_factory=dict)
+    is_ordered: bool = False
+
+    async def run(self, seconds: float, *, is_dry: bool) -> None:
+        """Fails over. Raises AdminError."""
+        self.sentinels = {
+            address: await self._client(address, self.url.sentinel_options) for address in self.url.addresses
+        }
+        old = await self._primary()
+        primary = await self._client(old, self.url.options)
+        try:
+            least = await self._check(old, primary)
+            if is_dry:
+                self.say("dry run: everything is ready, nothing was changed")
+                return
+            async with asyncio.timeout(seconds):
+                async with self._refused_writes(old, primary, least):
+                    await self._wait_for_replicas(primary)
+                    await self._order()
+                    new = await self._switched(old)
+                    self.say(f"{new} is the primary; waiting until {old} is its replica")
+                    await _until(lambda: _is_replica(primary))
+        except TimeoutError:
+            raise AdminError(f"not done within {seconds:g} s: {await self._outcome(old)}") from None
+        except asyncio.CancelledError:
+            raise AdminError(f"interrupted: {await self._outcome(old)}") from None
+        except _FAILURES as error:
+            raise AdminError(f"{error}: {await self._outcome(old)}") from error
+        self.say(f"done: {new} is the primary, {old} is a replica")
+
+    async def _client(self, address: Address, options: Options) -> "redis.Redis":
+        defaults = {"socket_timeout": REPLY_SECONDS, "socket_connect_timeout": REPLY_SECONDS}
+        pool = BlockingConnectionPool(**{**defaults, **options, "host": address.host, "port": address.port})
+        return await self.stack.enter_async_context(redis.Redis.from_pool(pool))
+
+    async def _primary(self) -> Address:
+        """Returns the primary that all Sentinels in reach name. Raises AdminError."""
+        named: set[Address] = set()
+        for address, sentinel in self.sentinels.items():
+            try:
+                state = cast("dict[str, Any]", await sentinel.sentinel_master(self.url.name))
+                await sentinel.sentinel_ckquorum(self.url.name)
+            except _FAILURES as error:
+                raise AdminError(f"Sentinel {address} cannot take part: {error}") from None
+            if "failover_in_progress" in str(state["flags"]):
+                raise AdminError(f"Sentinel {address} already makes a failover: try again when it is done")
+            named.add(Address(str(state["ip"]), int(state["port"])))
+        if len(named) > 1:
+            raise AdminError(f"the Sentinels name different primaries: {', '.join(map(str, sorted(named)))}")
+        return named.pop()
+
+    async def _check(self, old: Address, primary: "redis.Redis") -> str:
+        """Returns the primary's min-replicas-to-write. Raises AdminError if the failover cannot succeed."""
+        replication = await primary.info("replication")
+        replicas = _replicas(replication)
+        if replication["role"] != "master" or not replicas:
+            raise AdminError(f"{old} is not a primary with a replica")
+        behind = [name for name, replica in replicas.items() if replica["state"] != "online"]
+        if behind:
+            raise AdminError(f"replicas are not in step: {', '.join(behind)}: try again when they are")
+        least = (await primary.config_get(GUARD)).get(GUARD)
+        if least is None or int(least) >= REFUSE_ALL:
+            raise AdminError(
+                f"{GUARD} of {old} is {least}: this user must be allowed to read it, and it must be smaller"
+            )
+        self.say(f"{old} is the primary; replicas {', '.join(replicas)}; {GUARD} {least}")
+        if len(replicas) <= int(least):
+            self.say(f"the new primary refuses turns until {old} is its replica (some 10 s), as {GUARD} is {least}")
+        return str(least)
+
+    @contextlib.asynccontextmanager
+    async def _refused_writes(self, old: Address, primary: "redis.Redis", least: str) -> AsyncIterator[None]:
+        """Makes a primary refuse all writes within the context. Restores its setting unless it may lose writes then."""
+        self.say(f"{old} refuses writes from now on; to undo it by hand: redis-cli CONFIG SET {GUARD} {least}")
+        try:
+            await primary.config_set(GUARD, REFUSE_ALL)
+            yield
+        finally:
+            async with asyncio.timeout(RESTORE_SECONDS):
+                await self._restore(old, primary, least)
+
+    async def _restore(self, old: Address, primary: "redis.Redis", least: str) -> None:
+        if self.is_ordered and not await _is_replica(primary) and await self._may_have_switched(old):
+            self.say(
+                f"{old} still refuses writes, because another one may be the primary: when it is a replica, "
+                f"CONFIG SET {GUARD} {least} there"
+            )
+            return
+        await primary.config_set(GUARD, least)
+        with contextlib.suppress(exceptions.ResponseError):  # it has no configuration file
+            await primary.config_rewrite()  # Sentinel has written the temporary value there
+        self.say(f"{old}: {GUARD} is {least} again")
+
+    async def _wait_for_replicas(self, primary: "redis.Redis") -> None:
+        """Waits until all replicas have all acknowledged writes."""
+        offset = (await primary.info("replication"))["master_repl_offset"]
+
+        async def have_all() -> bool:
+            replicas = _replicas(await primary.info("replication"))
+            return bool(replicas) and all(int(replica["offset"]) >= offset for replica in replicas.values())
+
+        await _until(have_all)
+        self.say(f"all replicas have offset {offset}")
+
+    async def _order(self) -> None:
+        address, sentinel = next(iter(self.sentinels.items()))
+        self.is_ordered = True
+        await sentinel.sentinel_failover(self.url.name)
+        self.say(f"failover ordered at Sentinel {address}")
+
+    async def _switched(self, old: Address) -> Address:
+        """Returns the new primary when all Sentinels name it and it accepts its role."""
+        named: set[Address] = set()
+
+        async def have_switched() -> bool:
+            named.clear()
+            named.update([await self._named_by(sentinel) for sentinel in self.sentinels.values()])
+            return len(named) == 1 and old not in named
+
+        await _until(have_switched)
+        new = named.pop()
+        client = await self._client(new, self.url.options)
+
+        async def is_primary() -> bool:
+            return bool((await client.info("replication"))["role"] == "master")
+
+        await _until(is_primary)
+        return new
+
+    async def _named_by(self, sentinel: "redis.Redis") -> Address:
+        host, port = cast("tuple[bytes, int]", await sentinel.sentinel_get_master_addr_by_name(self.url.name))
+        return Address(host.decode(), port)
+
+    async def _may_have_switched(self, old: Address) -> bool:
+        """Returns whether some Sentinel does not answer, makes a failover, or names another primary."""
+        for sentinel in self.sentinels.values():
+            try:
+                state = cast("dict[str, Any]", await sentinel.sentinel_master(self.url.name))
+                if "failover_in_progress" in str(state["flags"]) or await self._named_by(sentinel) != old:
+                    return True
+            except _FAILURES:
+                return True
+        return False
+
+    async def _outcome(self, old: Address) -> str:
+        """Returns what is the primary now."""
+        if self.is_ordered and await self._may_have_switched(old):
+            return f"ask the Sentinels for the primary; {old} may not be it any more"
+        return f"{old} is still the primary"
+
+
+def _replicas(replication: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Returns the replicas in a primary's INFO replication, by address."""
+    found = [replication[f"slave{number}"] for number in range(replication["connected_slaves"])]
+    return {str(Address(replica["ip"], replica["port"])): replica for replica in found}
+
+
+async def _is_replica(server: "redis.Redis") -> bool:
+    """Returns whether a server is a replica that follows its primary."""
+    replication = await server.info("replication")
+    return bool(replication["role"] == "slave" and replication["master_link_status"] == "up")
+
+
+async def _until(condition: Callable[[], Awaitable[bool]]) -> None:
+    """Polls a condition. A server may close its connections meanwhile, when its role changes."""
+    while True:
+        with contextlib.suppress(exceptions.ConnectionError):
+            if await condition():
+                return
+        await asyncio.sleep(POLL_SECONDS)

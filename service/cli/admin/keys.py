@@ -1,0 +1,30 @@
+"""`rummikub-admin keys new NAME`: makes a key for the keys file."""
+
+import argparse
+from typing import Final
+
+from service.cli.admin.command import AdminError
+from service.runtime.keys import NAME_FORM, NAME_RULE, digest_of, new_key
+from service.runtime.process import write_stdout
+
+NAME: Final = "keys"
+HELP: Final = "Makes keys for RUMMIKUB_KEYS_FILE."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """See Command."""
+    parser.add_argument("action", choices=["new"], help="new: prints a new random key, and its entry for the file")
+    parser.add_argument("name", help="the name of the key, which its games carry")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """See Command."""
+    name = str(arguments.name)
+    if not NAME_FORM.fullmatch(name):
+        raise AdminError(f"{name}: {NAME_RULE}")
+    key = new_key()
+    write_stdout(
+        f"key, for the front end only; it is shown once:\n  {key}\n\n"
+        f'entry, for RUMMIKUB_KEYS_FILE:\n[keys.{name}]\nsha256 = ["{digest_of(key).hex()}"]\n'
+    )
+    return 0

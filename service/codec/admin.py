@@ -1,0 +1,159 @@
+"""The operator's messages: games with everything visible, the stream of all changes, statistics."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from engine.game import Choosing, Game, Playing
+from engine.tiles import Tile, in_order
+from rummikub.admin.v1 import admin_service_pb2 as pb
+from rummikub.v1 import game_pb2
+from service.app.admin import FullView, OperatorFilter, Statistics
+from service.app.change_feed import Position, Told
+from service.app.views import committed_view, snapshot_view
+from service.codec import fields
+from service.codec.games import encode_change, encode_draft, encode_game, encode_result, encode_state, encode_summary
+from service.codec.tiles import tile_numbers
+from service.storage.base import STATE_OF_PHASE, GameState, LogKind, Record, Visibility
+
+_PLACE: Final = r"\d{1,15}-\d{1,20}"
+_CURSOR: Final = rf"{_PLACE}(,{_PLACE})*"
+_NUMBER_MAX: Final = 2**64 - 1
+"""The largest number after the time of a place; Redis refuses larger ones."""
+_LIST_CURSOR: Final = rf"({'|'.join(state.value for state in GameState)})\|(\d{{15}}:[0-9a-f]{{32}})?"
+_STATES: Final[dict[int, GameState]] = {
+    game_pb2.GAME_STATE_LOBBY: GameState.LOBBY,
+    game_pb2.GAME_STATE_PLAYING: GameState.PLAYING,
+    game_pb2.GAME_STATE_ROUND_OVER: GameState.ROUND_OVER,
+    game_pb2.GAME_STATE_FINISHED: GameState.FINISHED,
+    game_pb2.GAME_STATE_ABORTED: GameState.ABORTED,
+}
+_STATE_NUMBERS: Final = {state: encode_state(phase) for phase, state in STATE_OF_PHASE.items()}
+_VISIBILITIES: Final = {
+    Visibility.PUBLIC: game_pb2.VISIBILITY_PUBLIC,
+    Visibility.UNLISTED: game_pb2.VISIBILITY_UNLISTED,
+}
+
+
+def operator_filter(message: pb.GameFilter) -> OperatorFilter:
+    """Returns which games the operator wants."""
+    return OperatorFilter(
+        fields.labels(message.labels, "filter.labels"),
+        fields.operator_labels(message.operator_labels, "filter.operator_labels"),
+        fields.player_ref(message.player_ref, "filter.player_ref"),
+    )
+
+
+def wanted_state(number: int) -> GameState | None:
+    """Returns the state of the games to list; None for all."""
+    if number == game_pb2.GAME_STATE_UNSPECIFIED:
+        return None
+    if number not in _STATES:
+        raise fields.invalid("state", f"{number} is not a game state")
+    return _STATES[number]
+
+
+def position(cursor: str) -> Position | None:
+    """Returns the position of a cursor of WatchGames; None for an empty one."""
+    expected = "the cursor of a response of WatchGames"
+    found = fields.page_cursor(cursor, _CURSOR, "cursor", expected)
+    places = tuple(found.split(",")) if found else ()
+    if any(int(place.partition("-")[2]) > _NUMBER_MAX for place in places):
+        raise fields.invalid("cursor", f"expected {expected}")
+    return places or None
+
+
+def cursor_of(position: Position) -> str:
+    """Returns the opaque cursor of a position."""
+    return fields.page_token(",".join(position))
+
+
+def list_cursor(token: str, filters: object) -> str:
+    """Returns the cursor of a page token of ListGames."""
+    return fields.filtered_page_cursor(token, _LIST_CURSOR, filters)
+
+
+def encode_told(told: Told) -> pb.WatchGamesResponse:
+    """Returns an update of WatchGames."""
+    cursor, record = cursor_of(told.position), told.record
+    match told.kind:
+        case LogKind.DELETED:
+            return pb.WatchGamesResponse(cursor=cursor, deleted=pb.GameDeleted(game_id=told.game_id))
+        case LogKind.REWRITTEN:
+            return pb.WatchGamesResponse(cursor=cursor, rewritten=pb.GameRewritten(game_id=told.game_id))
+        case LogKind.CHANGED:
+            change = None if told.change is None else encode_change(told.change)
+            changed = pb.GameChanged(game_id=told.game_id, change=change)
+            if record is not None:
+                changed.state = encode_state(type(record.game.phase))
+                changed.players.extend(_players(record))
+                changed.labels.update(record.listing.labels)
+                changed.operator_labels.update(record.operator.labels)
+            return pb.WatchGamesResponse(cursor=cursor, changed=changed)
+
+
+def _players(record: Record) -> Iterator[pb.GamePlayer]:
+    for player in record.game.players:
+        ref, is_bot = record.operator.ref_of(player.seat), player.bot is not None
+        yield pb.GamePlayer(seat=player.seat, name=player.name, player_ref=ref, is_bot=is_bot)
+
+
+def encode_full(view: FullView) -> pb.FullGame:
+    """Returns a game with everything visible."""
+    record = view.record
+    seen = snapshot_view(record, None, view.now_ms, None, view.presence, is_creator=True)
+    message = encode_game(seen)
+    del message.rounds[:]
+    message.rounds.extend(map(encode_result, record.game.results))
+    round_ = record.game.round
+    return pb.FullGame(
+        game=message,
+        seats=(_seat(player, record.game) for player in _players(record)),
+        pool=tile_numbers(round_.pool) if round_ else (),
+        operator_labels=dict(record.operator.labels),
+        draft=None if view.draft is None else encode_draft(view.draft),
+        declined_seats=round_.declined if round_ else (),
+    )
+
+
+def _seat(player: pb.GamePlayer, game: Game) -> pb.FullSeat:
+    racks = {rack.seat: rack.tiles for rack in game.round.racks} if game.round else {}
+    rack = in_order(racks.get(player.seat, ()))
+    return pb.FullSeat(player=player, rack=tile_numbers(rack), offered=tile_numbers(_offered(game, player.seat)))
+
+
+def _offered(game: Game, seat: int) -> tuple[Tile, ...]:
+    match game.phase:
+        case Playing(round_) if isinstance(round_.step, Choosing) and round_.turn.seat == seat:
+            return round_.step.tiles
+        case _:
+            return ()
+
+
+def encode_listed(record: Record) -> pb.ListedGame:
+    """Returns a game as an entry of the operator's list."""
+    return pb.ListedGame(
+        game=encode_summary(committed_view(record, None)),
+        players=_players(record),
+        visibility=_VISIBILITIES[record.listing.visibility],
+        operator_labels=dict(record.operator.labels),
+        update_time=_time(record.updated_ms),
+    )
+
+
+def encode_statistics(statistics: Statistics, version: str) -> pb.GetStatisticsResponse:
+    """Returns the numbers of games and of kept changes."""
+    return pb.GetStatisticsResponse(
+        games=(pb.StateCount(state=_STATE_NUMBERS[state], count=count) for state, count in statistics.games.items()),
+        change_log_entries=statistics.log_entries,
+        change_log_seconds=statistics.log_seconds,
+        store_time=_time(statistics.now_ms),
+        server_version=version,
+    )
+
+
+def _time(milliseconds: int) -> Timestamp:
+    time = Timestamp()
+    time.FromMilliseconds(milliseconds)
+    return time

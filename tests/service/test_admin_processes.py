@@ -1,0 +1,299 @@
+"""The operator's feed and commands, with servers in other processes on a real Redis."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import grpc.aio
+import pytest
+
+from rummikub.admin.v1 import admin_service_pb2 as pb
+from rummikub.v1 import game_service_pb2 as gs
+from support.harness import (
+    ROOT,
+    Client,
+    GameAtHand,
+    ServerProcess,
+    client_certificate,
+    new_id,
+    self_signed,
+    server_process,
+)
+from support.operator import admin_at
+
+TOKEN = "a-token-of-the-operator-for-tests"  # noqa: S105 - of a server that lives for one test
+KILLS = 3
+
+
+def settings_for(redis_url: str) -> dict[str, str]:
+    return {
+        "RUMMIKUB_REDIS_URL": redis_url,
+        "RUMMIKUB_ADMIN_LISTEN": "127.0.0.1:0",
+        "RUMMIKUB_CHANGE_LOG_SECONDS": "600",
+        "RUMMIKUB_HEARTBEAT_SECONDS": "0.1",
+    }
+
+
+async def new_game(client: Client, name: str, ref: str = "") -> GameAtHand:
+    """Returns a started game of two, the first with a name and a reference."""
+    created = await client.games.CreateGame(gs.CreateGameRequest(request_id=new_id()))
+    game = GameAtHand(client, created.game.game_id, host_token=created.host_token)
+    join = gs.JoinGameRequest(game_id=game.game_id, name=name, player_ref=ref, request_id=new_id())
+    answer = await client.games.JoinGame(join, metadata=game.as_host())
+    game.tokens[answer.seat] = answer.seat_token
+    await game.join("somebody else")
+    await game.start()
+    return game
+
+
+async def told_from(server: ServerProcess, cursor: str) -> AsyncIterator[pb.WatchGamesResponse]:
+    """Yields the updates of a watch until its server dies."""
+    async with admin_at(server.admin_port) as admin:
+        try:
+            async for update in admin.WatchGames(pb.WatchGamesRequest(cursor=cursor, from_oldest=True)):
+                yield update
+        except grpc.aio.AioRpcError:
+            return
+
+
+async def play(server: ServerProcess, games: list[str]) -> None:
+    """Plays games on a server until it dies."""
+    async with grpc.aio.insecure_channel(server.target) as channel:
+        try:
+            while True:
+                game = await new_game(Client(channel), "Ann")
+                games.append(game.game_id)
+                for _ in range(10):
+                    await game.draw()
+        except grpc.aio.AioRpcError:
+            return
+
+
+async def test_a_reader_misses_no_change_when_servers_are_killed(empty_redis_url: str) -> None:
+    games: list[str] = []
+    told: dict[str, list[tuple[int, str]]] = {}
+    cursor = ""
+    async with server_process(settings_for(empty_redis_url)) as server:
+        for _ in range(KILLS):
+            playing = [asyncio.create_task(play(server, games)) for _ in range(2)]
+            updates = 0
+            async for update in told_from(server, cursor):
+                cursor = update.cursor
+                updates += note(told, update)
+                if updates == 40:
+                    await server.kill()
+            await asyncio.gather(*playing)
+            await server.start_again()
+        history = await histories(server, games)
+        async for update in told_from(server, cursor):
+            note(told, update)
+            if all(len(told.get(game_id, ())) == len(changes) for game_id, changes in history.items()):
+                break
+    assert len(games) > KILLS
+    assert {game_id: told[game_id] for game_id in history} == history
+
+
+def note(told: dict[str, list[tuple[int, str]]], update: pb.WatchGamesResponse) -> bool:
+    """Notes a change that is new, and returns whether it is. Revisions of a game never skip one."""
+    if not update.HasField("changed"):
+        return False
+    known = told.setdefault(update.changed.game_id, [])
+    change = update.changed.change.revision, update.changed.change.etag
+    if change in known:
+        return False
+    assert change[0] == len(known) + 1
+    known.append(change)
+    return True
+
+
+async def histories(server: ServerProcess, games: list[str]) -> dict[str, list[tuple[int, str]]]:
+    """Returns the stored changes of games."""
+    async with grpc.aio.insecure_channel(server.target) as channel:
+        client = Client(channel)
+        found: dict[str, list[tuple[int, str]]] = {}
+        for game_id in games:
+            answer = await client.games.ListChanges(gs.ListChangesRequest(game_id=game_id, page_size=200))
+            found[game_id] = [(change.revision, change.etag) for change in answer.changes]
+        return found
+
+
+# The commands
+
+
+def environment() -> Mapping[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+async def command(server: ServerProcess, *arguments: str, token: Path | None = None) -> tuple[int, str, str]:
+    """Runs a command of rummikub-admin; returns exit code, output and errors."""
+    where = ("--address", f"127.0.0.1:{server.admin_port}", *(("--token-file", str(token)) if token else ()))
+    program = (sys.executable, "-c", "from service.cli.admin.program import main; main()")
+    process = await asyncio.create_subprocess_exec(
+        *program,
+        arguments[0],
+        *where,
+        *arguments[1:],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    output, errors = await asyncio.wait_for(process.communicate(), 60)
+    assert process.returncode is not None
+    return process.returncode, output.decode(), errors.decode()
+
+
+async def told_by(server: ServerProcess, *arguments: str, token: Path | None = None) -> str:
+    """Returns what a successful command prints."""
+    code, output, errors = await command(server, *arguments, token=token)
+    assert (code, errors) == (0, "")
+    return output
+
+
+async def test_the_commands_do_what_they_say(empty_redis_url: str, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    settings = {**settings_for(empty_redis_url), "RUMMIKUB_ADMIN_TOKEN_FILE": str(token)}
+    async with server_process(settings) as server, grpc.aio.insecure_channel(server.target) as channel:
+        client = Client(channel)
+        first, second = await new_game(client, "Ann", "ref-of-ann"), await new_game(client, "Ben", "ref-of-ben")
+        listed = [json.loads(line) for line in (await told_by(server, "games", token=token)).splitlines()]
+        assert [one["game"]["gameId"] for one in listed] == [second.game_id, first.game_id]
+        only = await told_by(server, "games", "--player-ref", "ref-of-ann", "--state", "playing", token=token)
+        assert json.loads(only)["game"]["gameId"] == first.game_id
+        full = json.loads(await told_by(server, "game", first.game_id, token=token))
+        assert [seat["player"].get("playerRef", "") for seat in full["seats"]] == ["ref-of-ann", ""]
+        assert all(seat["rack"] for seat in full["seats"])
+        assert "forgotten in 1 of " in await told_by(server, "forget", "ref-of-ann", token=token)
+        assert (await first.see()).players[0].name == "Player 1"
+        assert "seat 1 has resigned" in await told_by(server, "kick", second.game_id, "1", token=token)
+        assert "is aborted" in await told_by(server, "abort", first.game_id, token=token)
+        assert "is deleted" in await told_by(server, "delete", second.game_id, token=token)
+        statistics: Any = json.loads(await told_by(server, "stats", token=token))
+        counts = {one["state"]: one.get("count", 0) for one in statistics["games"]}
+        assert (counts["GAME_STATE_ABORTED"], sum(counts.values())) == (1, 1)
+
+
+async def test_the_command_watch_resumes_from_its_file(empty_redis_url: str, tmp_path: Path) -> None:
+    cursor_file = tmp_path / "cursor"
+    async with (
+        server_process(settings_for(empty_redis_url)) as server,
+        grpc.aio.insecure_channel(server.target) as channel,
+    ):
+        game = await new_game(Client(channel), "Ann")
+        revision = (await game.see()).revision
+        first = await revisions_watched(server, cursor_file, revision, "--from-oldest")
+        await game.draw()
+        await game.draw()
+        later = await revisions_watched(server, cursor_file, revision + 2)
+    seen = [*first, *later]
+    assert sorted(set(seen)) == list(range(1, revision + 3))
+    assert seen[:revision] == list(range(1, revision + 1))
+
+
+async def revisions_watched(server: ServerProcess, cursor_file: Path, last: int, *arguments: str) -> list[int]:
+    """Returns the revisions that a watch tells up to the last one; it is then killed."""
+    program = (sys.executable, "-c", "from service.cli.admin.program import main; main()", "watch")
+    where = ("--address", f"127.0.0.1:{server.admin_port}", "--cursor-file", str(cursor_file))
+    process = await asyncio.create_subprocess_exec(
+        *program, *where, *arguments, env=environment(), stdout=subprocess.PIPE
+    )
+    assert process.stdout
+    revisions: list[int] = []
+    async with asyncio.timeout(60):
+        while last not in revisions:
+            line = json.loads(await process.stdout.readline())
+            revisions.append(line["changed"]["change"]["revision"])
+    process.kill()
+    await process.wait()
+    return revisions
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("stats",), "--token-file"),
+        (("stats", "--token-file", "/none"), "--token-file /none: No such file"),
+        (("games", "--label", "x"), "expected KEY=VALUE"),
+        (("game", "x"), "game_id: expected 32 hexadecimal digits"),
+        (("watch", "--cursor-file", "/none/cursor"), "--cursor-file /none/cursor: No such file"),
+    ],
+)
+async def test_an_error_says_what_to_do(
+    empty_redis_url: str, tmp_path: Path, arguments: tuple[str, ...], expected: str
+) -> None:
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    settings = {**settings_for(empty_redis_url), "RUMMIKUB_ADMIN_TOKEN_FILE": str(token)}
+    given = None if arguments[0] == "stats" else token
+    async with server_process(settings) as server:
+        code, output, errors = await command(server, *arguments, token=given)
+    assert (code, output) == (1, "")
+    assert errors.startswith("rummikub-admin: ")
+    assert expected in errors
+
+
+async def test_the_commands_use_tls(empty_redis_url: str, tmp_path: Path) -> None:
+    self_signed(tmp_path, "IP:127.0.0.1")
+    tls = {"RUMMIKUB_TLS_CERT": str(tmp_path / "cert.pem"), "RUMMIKUB_TLS_KEY": str(tmp_path / "key.pem")}
+    async with server_process({**settings_for(empty_redis_url), **tls}) as server:
+        assert json.loads(await told_by(server, "stats", "--ca-file", str(tmp_path / "cert.pem")))["serverVersion"]
+        code, _, errors = await command(server, "stats")
+    assert code == 1
+    assert "UNAVAILABLE" in errors
+
+
+async def test_the_commands_send_a_client_certificate(empty_redis_url: str, tmp_path: Path) -> None:
+    authority, client = tmp_path / "authority", tmp_path / "client"
+    for folder in (authority, client):
+        folder.mkdir()
+    self_signed(tmp_path, "IP:127.0.0.1")
+    self_signed(authority, "", "/CN=An authority")
+    client_certificate(authority, client, "/CN=operator.example")
+    tls = {"RUMMIKUB_TLS_CERT": str(tmp_path / "cert.pem"), "RUMMIKUB_TLS_KEY": str(tmp_path / "key.pem")}
+    tls["RUMMIKUB_TLS_CLIENT_CA"] = str(authority / "cert.pem")
+    ca = ("--ca-file", str(tmp_path / "cert.pem"))
+    pair = ("--cert-file", str(client / "cert.pem"), "--key-file", str(client / "key.pem"))
+    async with server_process({**settings_for(empty_redis_url), **tls}) as server:
+        assert json.loads(await told_by(server, "stats", *ca, *pair))["serverVersion"]
+        code, _, errors = await command(server, "stats", *ca)
+    assert code == 1
+    assert "--cert-file" in errors
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--ca-file", "x", "--cert-file", "x"), "--cert-file is given without --key-file"),
+        (("--ca-file", "x", "--key-file", "x"), "--key-file is given without --cert-file"),
+        (("--cert-file", "x", "--key-file", "x"), "without --ca-file"),
+        (("--ca-file", "/none", "--cert-file", "/none", "--key-file", "/none"), "-file /none: No such file"),
+    ],
+)
+async def test_options_for_tls_are_complete(options: tuple[str, ...], expected: str) -> None:
+    code, _, errors = await command(ServerProcess({}), "stats", *options)
+    assert code == 1
+    assert expected in errors
+
+
+async def test_a_server_that_is_not_there_is_named() -> None:
+    server = ServerProcess({})
+    server.admin_port = 1
+    code, _, errors = await command(server, "stats")
+    assert code == 1
+    assert "RUMMIKUB_ADMIN_LISTEN" in errors
+
+
+async def test_workers_share_the_operator_s_address(empty_redis_url: str) -> None:
+    settings = {**settings_for(empty_redis_url), "RUMMIKUB_WORKERS": "2"}
+    async with server_process(settings) as server, grpc.aio.insecure_channel(server.target) as channel:
+        game = await new_game(Client(channel), "Ann")
+        for _ in range(4):
+            async with admin_at(server.admin_port) as admin:
+                answer = await admin.GetGame(pb.GetGameRequest(game_id=game.game_id))
+                assert len(answer.game.seats) == 2
+        await server.terminate()
