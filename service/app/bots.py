@@ -9,6 +9,7 @@ bot sees only the view of its seat.
 import asyncio
 import contextlib
 import hashlib
+from contextvars import Context
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
@@ -88,7 +89,11 @@ class Bots:
         game_id = record.game_id
         self._pending.add(game_id)
         if game_id not in self._playing and not self._stopping.is_set():
-            self._playing[game_id] = asyncio.create_task(self._play(game_id), name=f"bots-{game_id}")
+            self._playing[game_id] = asyncio.create_task(
+                self._play(game_id),
+                name=f"bots-{game_id}",
+                context=Context(),  # not part of the call
+            )
 
     async def close(self) -> None:
         """Stops playing; other servers take over. A commit under way may or may not be stored."""
@@ -174,7 +179,7 @@ class Bots:
         """
         game_id, revision = record.game_id, record.game.revision
         token = next(token for token in record.tokens if token.seat == seat)
-        caller = Caller(token.digest, stands_in=record.game.player(seat).stand_in is not None)
+        caller = Caller(token.digest, stands_in=record.game.player(seat).stand_in is not None, key=record.listing.key)
         match action:
             case ClaimError(_, play_revision, agrees):
                 request = RequestIdentity(caller, f"bot {game_id} vote {play_revision}", FINGERPRINT)

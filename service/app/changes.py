@@ -13,10 +13,11 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Final, Protocol, TypeVar
 
 from engine.analysis import options_needing_analysis
-from engine.events import PlayerKicked
+from engine.events import PlayerKicked, PlayerLeft
 from engine.game import Game, Lobby, Playing, bots_to_act
 from engine.timers import due_ms, earliest_due_ms, is_due
 from engine.turns import Applied, create_rematch, may_have_searched_all_racks
@@ -30,10 +31,11 @@ from service.app.commands import (
     JoinOrCreateGame,
     decide_due,
 )
-from service.app.identity import Caller, Chance, join_codes, new_game_id, rematch_game_id, requested_game_id
+from service.app.identity import Caller, Chance, check_key, join_codes, new_game_id, rematch_game_id, requested_game_id
 from service.errors import DuplicateRequest, Fault, GameNotFound, StaleState, StoredFormatUnknown, StoreUnavailable
 from service.storage.base import (
     NO_ETAG,
+    OUTBOX_VALID_MS,
     Commit,
     Committed,
     Conflict,
@@ -42,7 +44,9 @@ from service.storage.base import (
     Listing,
     Loaded,
     Memo,
+    Operator,
     Outcome,
+    PlayerRef,
     Record,
     code_name,
     lineage,
@@ -86,22 +90,35 @@ class ChangeLoop:
         chance: The source of randomness.
         bot_wait_ms: How long after a change a bot counts as forgotten.
         on_call: Gets the game and the caller of each accepted change.
+        is_archived: Whether finished games are archived, so that the store's outbox must name them.
     """
 
     def __init__(
-        self, store: GameStore, chance: Chance, bot_wait_ms: int, on_call: Callable[[str, Caller], None]
+        self,
+        store: GameStore,
+        chance: Chance,
+        bot_wait_ms: int,
+        on_call: Callable[[str, Caller], None],
+        *,
+        is_archived: bool = False,
     ) -> None:
         self._store = store
         self._chance = chance
         self._bot_wait_ms = bot_wait_ms
         self._on_bot_turn: Callable[[Record], None] = lambda _: None
         self._on_call = on_call
+        self._on_cached: Callable[[bool], None] = lambda _: None
+        self._is_archived = is_archived
         # The event loop's own threads also resolve the store's address, so searches must not occupy them.
         self._searches = ThreadPoolExecutor(SEARCH_THREADS, "rules")
 
     def on_bot_turn(self, callback: Callable[[Record], None]) -> None:
         """Sets a callback for games in which a bot is to act: after each change, and when the bot seems forgotten."""
         self._on_bot_turn = callback
+
+    def on_cached(self, callback: Callable[[bool], None]) -> None:
+        """Sets a callback for changes by `run_cached`: whether the decision on the cached game was stored."""
+        self._on_cached = callback
 
     async def create(self, command: CreateGame) -> bytes:
         """Creates a game and returns the answer."""
@@ -124,20 +141,26 @@ class ChangeLoop:
         self._on_call(command.game_id, command.request.caller)
         return answer
 
-    async def basis(self, game_id: str) -> Basis:
-        """Returns a game to decide on, after what was due in it. Raises GameNotFound."""
-        loaded, overdue_revision = await self._settle(game_id, "")
+    async def basis(self, game_id: str, caller: Caller) -> Basis:
+        """Returns a game to decide on, after what was due in it. Raises GameNotFound, for another key too."""
+        loaded, overdue_revision = await self._settle(game_id, "", caller)
         if loaded.record is None:
             raise GameNotFound
         return Basis(loaded.record, loaded.now_ms, overdue_revision)
 
-    async def load(self, game_id: str) -> Loaded:
-        """Returns a game for readers: settled, or still overdue if the store refuses that change."""
+    async def load(self, game_id: str, caller: Caller | None = None) -> Loaded:
+        """Returns a game for readers: settled, or still overdue if the store refuses that change.
+
+        Args:
+            game_id: The game.
+            caller: Its key must be the game's, or GameNotFound is raised before anything changes; None: any.
+        """
         try:
-            return await self.settle(game_id)
+            loaded, _ = await self._settle(game_id, "", caller)
         except StoreUnavailable:
             await asyncio.sleep(RETRY_SECONDS)
-            return await self._store.load(game_id)
+            loaded = await self._store.load(game_id)
+        return loaded
 
     async def settle(self, game_id: str) -> Loaded:
         """Returns a game after what was due in it: the time-out of a turn, or the start of the next round."""
@@ -203,8 +226,10 @@ class ChangeLoop:
         if loaded.record:
             return
         applied = create_rematch(record.game)
-        plan = GamePlan(record.game.ruleset, record.listing.visibility, record.listing.labels)
+        listing, operator = record.listing, record.operator
+        plan = GamePlan(record.game.ruleset, listing.visibility, listing.labels, listing.key, operator.labels)
         new = await self._prepare(game_id, applied.game, plan, loaded.now_ms)
+        new = replace(new, operator=replace(new.operator, player_refs=_refs_at_creation(operator)))
         after, change = self._after(Basis(new, loaded.now_ms), Decision(applied, record.tokens))
         await self._store.commit(Commit(NO_ETAG, after, change))  # a conflict: another call has created it
 
@@ -214,8 +239,9 @@ class ChangeLoop:
         This precedes the commit: a list or a code may name a missing game, but no game lacks one.
         """
         await self._store.check_room()
-        listing = Listing(plan.visibility, await self._reserve_code(game_id), plan.labels)
-        new = Record(game_id, game, NO_ETAG, (), now_ms, now_ms, listing)
+        listing = Listing(plan.visibility, await self._reserve_code(game_id), plan.labels, plan.key)
+        operator = Operator(plan.operator_labels)
+        new = Record(game_id, game, NO_ETAG, (), now_ms, now_ms, listing, operator=operator)
         await self._store.index(new)
         return new
 
@@ -251,7 +277,7 @@ class ChangeLoop:
     async def _try_change(self, command: GameCommand, runner: OffLoopRunner | None = None) -> bytes:
         revision = 0
         for _ in range(ATTEMPTS):
-            loaded, overdue_revision = await self._settle(command.game_id, command.request.key)
+            loaded, overdue_revision = await self._settle(command.game_id, command.request.key, command.key_holder)
             if loaded.memo:
                 return _replay(loaded.memo, command)
             if loaded.record is None:
@@ -267,7 +293,10 @@ class ChangeLoop:
         basis = self.cached_basis(command.game_id)
         if basis is not None:
             with contextlib.suppress(_Overtaken):
-                return await self._commit_cached(command, basis)
+                answer = await self._commit_cached(command, basis)
+                self._on_cached(True)  # noqa: FBT003 - a callback has no names
+                return answer
+        self._on_cached(False)  # noqa: FBT003 - as above
         return await self._try_change(command)
 
     def cached_basis(self, game_id: str) -> Basis | None:
@@ -306,14 +335,18 @@ class ChangeLoop:
             await asyncio.sleep(SEARCH_STEP_SECONDS - (loop.time() - began) % SEARCH_STEP_SECONDS)
         return decision
 
-    async def _settle(self, game_id: str, request_key: str) -> tuple[Loaded, int | None]:
+    async def _settle(self, game_id: str, request_key: str, caller: Caller | None = None) -> tuple[Loaded, int | None]:
         """Loads a game and applies what is due in it. Of concurrent calls only one applies it (R55).
+
+        Raises GameNotFound, before it applies anything, for a caller with another key than the game's.
 
         Returns:
             The game after that, and the revision before the time-out if this call found a turn overdue.
         """
         loaded = await self._store.load(game_id, request_key)
         record = loaded.record
+        if record and caller:
+            check_key(record, caller)
         if loaded.memo or record is None or not is_due(record.game, loaded.now_ms):
             self._notify_of_forgotten_bots(loaded)
             return loaded, None
@@ -330,8 +363,8 @@ class ChangeLoop:
         nonce = self._chance.token_bytes(NONCE_BYTES)
         change = encode_change(game.revision, basis.now_ms, nonce, decision.applied.events)
         etag = lineage(before.etag, change)
-        listed = before.listing, _is_emptied(before, decision.applied)
-        return Record(before.game_id, game, etag, decision.tokens, before.created_ms, basis.now_ms, *listed), change
+        lasting = before.listing, _is_emptied(before, decision.applied), _operator_after(before.operator, decision)
+        return Record(before.game_id, game, etag, decision.tokens, before.created_ms, basis.now_ms, *lasting), change
 
     async def _commit(self, command: Command, basis: Basis, decision: Decision) -> bytes:
         """Stores a decision and the answer to its request, and returns the answer. Raises _Overtaken on a conflict."""
@@ -354,6 +387,8 @@ class ChangeLoop:
         await self._arm(before, after)
         if after.listing.join_code and _stays_in_lobby(before, after):  # the code must not expire before the game
             await self._store.point(code_name(after.listing.join_code), after.game_id)
+        if self._is_archived and after.state is GameState.FINISHED:
+            commit = await self._announced(commit)
         try:
             outcome = await self._store.commit(commit)
         except (StoreUnavailable, asyncio.CancelledError):
@@ -363,6 +398,11 @@ class ChangeLoop:
             self._notify_of_bot_turn(after)
             await self._update_lists(before, after)
         return outcome
+
+    async def _announced(self, commit: Commit) -> Commit:
+        """Names a finished game in the outbox; returns its commit, which expires before the entry can be dropped."""
+        until_ms = await self._store.append_to_outbox(commit.record.game_id) + OUTBOX_VALID_MS
+        return replace(commit, until_ms=until_ms if commit.until_ms is None else min(commit.until_ms, until_ms))
 
     def _notify_of_bot_turn(self, record: Record) -> None:
         if bots_to_act(record.game):
@@ -404,6 +444,23 @@ class ChangeLoop:
                 current = (await self._store.load(after.game_id)).record
                 if current and current.etag != after.etag:
                     await self._store.index(current)
+
+
+def _refs_at_creation(operator: Operator) -> tuple[PlayerRef, ...]:
+    """Returns the references of a game's people for a game that begins with them in their seats."""
+    return tuple(replace(ref, revision=1) for ref in operator.player_refs if not ref.has_left)
+
+
+def _operator_after(before: Operator, decision: Decision) -> Operator:
+    """Returns what only the operator sees of a game after a change."""
+    after = before
+    for event in decision.applied.events if before.player_refs else ():
+        if isinstance(event, PlayerLeft | PlayerKicked):
+            after = after.left(event.seat)
+    if decision.player_ref:
+        revision = decision.applied.game.revision
+        return after.joined(PlayerRef(revision, decision.new_seat, decision.player_ref))
+    return after
 
 
 def _replay(memo: Memo, command: Command) -> bytes:

@@ -91,7 +91,10 @@ class RequestIdentity:
         """
         if not self.request_id:
             return ""
-        return hashlib.sha256((self.caller.digest or b"") + b"\0" + self.request_id.encode()).hexdigest()[:KEY_LENGTH]
+        sender = (self.caller.digest or b"") + b"\0" + self.request_id.encode()
+        if self.caller.key:
+            sender += b"\0" + self.caller.key.encode()  # no request id has this character
+        return hashlib.sha256(sender).hexdigest()[:KEY_LENGTH]
 
     @property
     def sender(self) -> str:
@@ -101,11 +104,13 @@ class RequestIdentity:
 
 @dataclass(frozen=True, slots=True)
 class GamePlan:
-    """A game to create: its rules, which have no problems, and how it is found."""
+    """A game to create: its rules, which have no problems, how it is found (base.Listing), the operator's labels."""
 
     ruleset: Ruleset
     visibility: Visibility = Visibility.UNLISTED
     labels: tuple[tuple[str, str], ...] = ()
+    key: str = ""
+    operator_labels: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +160,7 @@ class Decision:
         viewer: The seat whose view the answer holds; None for a spectator's.
         new_seat: The seat of a player or bot who has joined; 0 for none.
         salt: The salt of a new token (Memo.salt).
+        player_ref: The operator's reference to the person who has joined; empty for none.
     """
 
     applied: Applied
@@ -162,6 +168,7 @@ class Decision:
     viewer: int | None = None
     new_seat: int = 0
     salt: bytes = b""
+    player_ref: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +220,7 @@ class JoinOrCreateGame(Command):
     Attributes:
         plan: The game.
         name: The player's name.
+        player_ref: The operator's reference to the player.
         encode_seat: Encodes the answer without the seat token; `complete` adds it.
         add_token: Adds the token.
         before_creation: Called before a game is created. Raises a Fault to refuse that.
@@ -220,6 +228,7 @@ class JoinOrCreateGame(Command):
 
     plan: GamePlan
     name: str
+    player_ref: str
     encode_seat: SeatEncoder
     add_token: Callable[[bytes, str], bytes]
     before_creation: Callable[[], None]
@@ -227,14 +236,14 @@ class JoinOrCreateGame(Command):
     def join(self, basis: Basis, chance: Chance) -> Decision:
         """Returns the decision to join a game. Raises ActionRefused."""
         join = Join(self.name, is_host=not _has_host(basis.record))
-        return _seated(basis.record, _joined(basis, join), self.request, chance)
+        return _seated(basis.record, _joined(basis, join), self, chance)
 
     def create(self, basis: Basis, chance: Chance) -> Decision:
         """Returns the decision to create a game with the player in it, in one change."""
         created = create(self.plan.ruleset)
         joined = applied_or_refused(apply(created.game, Join(self.name, is_host=True), basis.now_ms))
         events = (*created.events, *joined.events)
-        return _seated(basis.record, Applied(advance(None, events), events), self.request, chance)
+        return _seated(basis.record, Applied(advance(None, events), events), self, chance)
 
     def encode(self, decision: Decision, after: Record) -> bytes:
         """See Command."""
@@ -255,6 +264,11 @@ class GameCommand(Command):
 
     game_id: str
 
+    @property
+    def key_holder(self) -> Caller | None:
+        """Who must have the game's key; None for the operator."""
+        return self.request.caller
+
     @abstractmethod
     def decide(self, basis: Basis) -> Decision:
         """Returns the change. Raises a Fault if the request is refused."""
@@ -265,6 +279,7 @@ class JoinGame(GameCommand):
     """Seats a player; seat 0 stands for the lowest free one. `complete` adds the seat token to the stored answer."""
 
     name: str
+    player_ref: str
     seat: int
     chance: Chance
     encode_seat: SeatEncoder
@@ -277,7 +292,7 @@ class JoinGame(GameCommand):
         if self.request.caller.digest is not None and (not is_host or record.game.host_seat):
             raise AlreadySeated
         join = Join(self.name, seat=self.seat, is_host=is_host or not _has_host(record))
-        return _seated(record, _joined(basis, join), self.request, self.chance)
+        return _seated(record, _joined(basis, join), self, self.chance)
 
     def encode(self, decision: Decision, after: Record) -> bytes:
         """See Command."""
@@ -555,11 +570,12 @@ def _joined(basis: Basis, join: Join) -> Applied:
     return applied
 
 
-def _seated(before: Record, applied: Applied, request: RequestIdentity, chance: Chance) -> Decision:
+def _seated(before: Record, applied: Applied, command: JoinGame | JoinOrCreateGame, chance: Chance) -> Decision:
     """Returns the decision that seats a person, with a new token."""
     seat = _new_seat(before.game, applied.game)
-    salt, token = new_token(chance, request, seat)
-    return Decision(applied, (*before.tokens, token), viewer=seat, new_seat=seat, salt=salt)
+    salt, token = new_token(chance, command.request, seat)
+    tokens = (*before.tokens, token)
+    return Decision(applied, tokens, viewer=seat, new_seat=seat, salt=salt, player_ref=command.player_ref)
 
 
 def _new_seat(before: Game, after: Game) -> int:

@@ -51,7 +51,7 @@ class Drafts:
         for _ in range(ATTEMPTS):
             if saved is not None:
                 return saved
-            basis = await self._changes.basis(request.game_id)
+            basis = await self._changes.basis(request.game_id, caller)
             revision = basis.record.game.revision
             saved = await self._store_draft(basis, await _checked(request, caller, basis, runner))
         raise StaleState(revision)

@@ -1,5 +1,6 @@
 """Lists of public games, with filters."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,22 +23,25 @@ class GameFilter:
         preset: The preset of the ruleset, whose other options may differ; None for any.
         seats_free_min: Fewest free seats.
         labels: Labels that the game has.
+        key: The key of the game's creator; empty for none.
     """
 
     state: GameState = GameState.LOBBY
     preset: Preset | None = None
     seats_free_min: int = 0
     labels: tuple[tuple[str, str], ...] = ()
+    key: str = ""
 
     @property
     def selects(self) -> bool:
-        """Whether it excludes games of its state."""
-        return self.preset is not None or self.seats_free_min > 0 or bool(self.labels)
+        """Whether it excludes games of its state, on a server that uses no keys."""
+        return self.preset is not None or self.seats_free_min > 0 or bool(self.labels) or bool(self.key)
 
     def matches(self, record: Record) -> bool:
         """Returns whether a game of the state has the properties."""
         return (
-            self.preset in {None, record.game.ruleset.preset}
+            record.listing.key == self.key
+            and self.preset in {None, record.game.ruleset.preset}
             and seats_free(record) >= self.seats_free_min
             and set(record.listing.labels).issuperset(self.labels)
         )
@@ -46,7 +50,8 @@ class GameFilter:
 async def list_games(store: GameStore, wanted: GameFilter, cursor: str, limit: int) -> tuple[tuple[Record, ...], str]:
     """Returns public games after a cursor, newest first, and the next cursor; "" is the first and the last one."""
     if not wanted.selects:
-        return await store.page(wanted.state, cursor, limit, is_public=True)
+        records, following = await store.page(wanted.state, cursor, limit, is_public=True)
+        return tuple(filter(wanted.matches, records)), following
     found: list[Record] = []
     for _ in range(READS_MAX):
         records, cursor = await store.page(wanted.state, cursor, READ_AT_ONCE, is_public=True)
@@ -56,4 +61,10 @@ async def list_games(store: GameStore, wanted: GameFilter, cursor: str, limit: i
                 return tuple(found), cursor if record is records[-1] else list_member(record)
         if not cursor:
             break
-    return tuple(found), cursor
+    return tuple(found), _hiding_others(cursor, found) if wanted.key else cursor
+
+
+def _hiding_others(cursor: str, own: Sequence[Record]) -> str:
+    """Returns a cursor without the id of a game of another key: games of its millisecond may then be listed twice."""
+    is_own = not cursor or any(list_member(record) == cursor for record in own)
+    return cursor if is_own else f"{cursor.partition(':')[0]}:{'f' * 32}"

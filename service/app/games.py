@@ -38,7 +38,7 @@ from service.app.commands import (
 )
 from service.app.drafts import DraftRequest, Drafts
 from service.app.game_lists import GameFilter, list_games
-from service.app.history import exported, record_at
+from service.app.history import History, exported, record_at
 from service.app.identity import Caller, Chance, player_seat_in, seat_in, token_in
 from service.app.lobby_commands import (
     AbortTheGame,
@@ -60,6 +60,7 @@ from service.app.views import (
     snapshot_view,
     turn_result,
 )
+from service.archive.reader import ArchiveReader
 from service.errors import (
     ActionRefused,
     GameNotFound,
@@ -78,22 +79,39 @@ class Games:
         store: The store.
         chance: The source of randomness.
         bot_wait_ms: How long after a change a bot that has not acted counts as forgotten.
+        archive: Has finished games that the store no longer has; None: finished games are not archived.
 
     Attributes:
         presence: Has the callers with a seat marked as seen.
     """
 
-    def __init__(self, store: GameStore, chance: Chance, bot_wait_ms: int = BOT_WAIT_MS) -> None:
+    def __init__(
+        self,
+        store: GameStore,
+        chance: Chance,
+        bot_wait_ms: int = BOT_WAIT_MS,
+        archive: ArchiveReader | None = None,
+    ) -> None:
         self._store = store
         self._chance = chance
         self.presence = Presence(store)
-        self._changes = ChangeLoop(store, chance, bot_wait_ms, self.presence.seen)
+        self._archive = archive
+        self._changes = ChangeLoop(store, chance, bot_wait_ms, self.presence.seen, is_archived=archive is not None)
         self._quick_play = QuickPlay(store, chance, self._changes)
         self._drafts = Drafts(store, self._changes)
+
+    @property
+    def changes(self) -> ChangeLoop:
+        """The change loop, for use cases of the operator."""
+        return self._changes
 
     def on_bot_turn(self, callback: Callable[[Record], None]) -> None:
         """Sets a callback for games in which a bot is to act: after each change, and when the bot seems forgotten."""
         self._changes.on_bot_turn(callback)
+
+    def on_cached(self, callback: Callable[[bool], None]) -> None:
+        """Sets a callback for turns that could be decided on a cached game: whether they were."""
+        self._changes.on_cached(callback)
 
     def next_look(self, loaded: Loaded) -> int | None:
         """Returns when to look at an idle game (ChangeLoop.next_look)."""
@@ -117,11 +135,11 @@ class Games:
         """Seats a player in an open public game like the plan, or creates one."""
         return await self._quick_play.join_or_create(command)
 
-    async def game_of_code(self, join_code: str) -> str:
-        """Returns the id of the game with a join code. Raises JoinCodeUnknown."""
+    async def game_of_code(self, join_code: str, key: str) -> str:
+        """Returns the id of the game of a key with a join code. Raises JoinCodeUnknown."""
         game_id = await self._store.pointed(code_name(join_code))
         record = (await self._store.load(game_id)).record if game_id else None
-        if record is None or record.listing.join_code != join_code:
+        if record is None or (record.listing.join_code, record.listing.key) != (join_code, key):
             raise JoinCodeUnknown
         return game_id
 
@@ -129,13 +147,15 @@ class Games:
         self,
         game_id: str,
         name: str,
+        player_ref: str,
         seat: int,
         request: RequestIdentity,
         encode: SeatEncoder,
         add_token: TokenAdder,
     ) -> bytes:
         """Seats a player; seat 0 stands for the lowest free one."""
-        return await self._changes.run(JoinGame(request, game_id, name, seat, self._chance, encode, add_token))
+        join = JoinGame(request, game_id, name, player_ref, seat, self._chance, encode, add_token)
+        return await self._changes.run(join)
 
     async def add_bot(  # noqa: PLR0913, PLR0917 - made in one place
         self, game_id: str, level: BotLevel, name: str, seat: int, request: RequestIdentity, encode: SeatEncoder
@@ -231,7 +251,7 @@ class Games:
 
     async def _validate_turn(self, command: PlayTurn, runner: OffLoopRunner | None) -> bytes:
         """Returns the answer to a turn without storing it. Raises ActionRefused for any violation."""
-        basis = await self._changes.basis(command.game_id)
+        basis = await self._changes.basis(command.game_id, command.request.caller)
         seat = player_seat_in(basis.record, command.request.caller)
         self.presence.seen(command.game_id, command.request.caller)
         view = snapshot_view(basis.record, seat, basis.now_ms)
@@ -247,29 +267,48 @@ class Games:
         """
         if revision:
             return await self._game_at(revision, game_id, caller)
-        loaded, presence = await self.load_with_presence(game_id)
+        loaded, presence = await self.load_with_presence(game_id, caller)
+        if loaded.record is None:
+            return await self._archived_game(game_id, caller)
         record, seat = self._record_for(loaded, caller)
         draft = await self._store.draft(game_id) if sees_drafts(record.game, seat) else None
         is_creator = seat is None and token_in(record, caller) == HOST
         return snapshot_view(record, seat, loaded.now_ms, draft, presence, is_creator=is_creator)
 
-    async def _game_at(self, revision: int, game_id: str, caller: Caller) -> GameSnapshotView:
-        loaded = await self._changes.load(game_id)
+    async def _archived_game(self, game_id: str, caller: Caller) -> GameSnapshotView:
+        loaded, _ = await self._load_with_history(game_id, caller)
         record, seat = self._record_for(loaded, caller)
-        return snapshot_view(await record_at(self._store, record, revision), seat, loaded.now_ms)
+        return snapshot_view(record, seat, loaded.now_ms)
+
+    async def _game_at(self, revision: int, game_id: str, caller: Caller) -> GameSnapshotView:
+        loaded, history = await self._load_with_history(game_id, caller)
+        record, seat = self._record_for(loaded, caller)
+        return snapshot_view(await record_at(history, record, revision), seat, loaded.now_ms)
+
+    async def _load_with_history(self, game_id: str, caller: Caller) -> tuple[Loaded, History]:
+        """Returns a game for readers of its history, and the history: from the store, else from the archive."""
+        loaded = await self._changes.load(game_id, caller)
+        if loaded.record is None and self._archive:
+            archived = await self._archive.read(game_id)
+            if archived:
+                return replace(loaded, record=archived.record), archived
+        return loaded, self._store
 
     async def export_game(self, game_id: str, caller: Caller) -> GameRecord:
         """Returns the record of a game that has ended. Raises GameNotOver, RecordHidden, HistoryUnavailable."""
-        record, _ = self._record_for(await self._changes.load(game_id), caller)
+        loaded, history = await self._load_with_history(game_id, caller)
+        record, _ = self._record_for(loaded, caller)
         if record.state is not GameState.FINISHED:
             raise GameNotOver
         if record.game.ruleset.racks_shown is RacksShown.HIDDEN:
             raise RecordHidden
-        return await exported(self._store, record)
+        return await exported(history, record)
 
-    async def load_with_presence(self, game_id: str) -> tuple[Loaded, Mapping[int, SeatPresence] | None]:
-        """Returns a game for readers, and the presence of its players, read together."""
-        loaded, seen = await asyncio.gather(self._changes.load(game_id), self.presence.read(game_id))
+    async def load_with_presence(
+        self, game_id: str, caller: Caller | None = None
+    ) -> tuple[Loaded, Mapping[int, SeatPresence] | None]:
+        """Returns a game for readers (ChangeLoop.load), and the presence of its players, read together."""
+        loaded, seen = await asyncio.gather(self._changes.load(game_id, caller), self.presence.read(game_id))
         return loaded, presence_in(loaded, seen)
 
     def _record_for(self, loaded: Loaded, caller: Caller) -> tuple[Record, int | None]:
@@ -297,10 +336,11 @@ class Games:
 
         Raises HistoryUnavailable if the game has not had the revision, or the changes after it are no longer kept.
         """
-        _, seat = self._record_for(await self._changes.load(game_id), caller)
-        entries = await self._store.events(game_id, after_revision + 1, limit + 1)
+        loaded, history = await self._load_with_history(game_id, caller)
+        _, seat = self._record_for(loaded, caller)
+        entries = await history.events(game_id, after_revision + 1, limit + 1)
         if after_revision and (not entries or entries[0].revision != after_revision + 1):
-            oldest, newest = await self._store.bounds(game_id)
+            oldest, newest = await history.bounds(game_id)
             if entries or not oldest - 1 <= after_revision <= newest:
                 raise HistoryUnavailable(oldest, newest)
         following = entries[limit - 1].revision if len(entries) > limit else 0

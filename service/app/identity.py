@@ -30,10 +30,17 @@ class Caller:
     Attributes:
         digest: The digest of the token that was sent; None for a spectator.
         stands_in: Whether the sender is the service's bot that plays for the seat's absent owner.
+        key: The name of the key that was sent (origins.Key); empty for none. Games of other keys do not exist for it.
     """
 
     digest: bytes | None = None
     stands_in: bool = False
+    key: str = ""
+
+    @property
+    def is_spectator(self) -> bool:
+        """Whether the sender has no token."""
+        return self.digest is None
 
 
 SPECTATOR: Final = Caller()
@@ -135,14 +142,22 @@ def revoked_by(events: Iterable[Event]) -> set[int]:
 def token_in(record: Record, caller: Caller) -> int | None:
     """Returns the seat of the caller's token, HOST for the host token, or None without one.
 
-    It compares all tokens, each in constant time. Raises GameNotFound for a token of another game.
+    It compares all tokens, each in constant time. Raises GameNotFound for a token of another game, or a game of another
+    key.
     """
+    check_key(record, caller)
     if caller.digest is None:
         return None
     matches = [token.seat for token in record.tokens if hmac.compare_digest(token.digest, caller.digest)]
     if not matches:
         raise GameNotFound
     return matches[0]
+
+
+def check_key(record: Record, caller: Caller) -> None:
+    """Raises GameNotFound for a game of another key."""
+    if record.listing.key != caller.key:
+        raise GameNotFound
 
 
 def seat_in(record: Record, caller: Caller) -> int | None:

@@ -51,7 +51,7 @@ class QuickPlay:
         """Yields the ids of games to try: the one that this request had before, the open ones, new ones."""
         if command.request.key and (assigned := await self._store.pointed(_request_name(command))):
             yield assigned
-        match = match_key(command.plan.ruleset, command.plan.labels)
+        match = match_key(command.plan.ruleset, command.plan.labels, command.plan.key)
         for record in await self._store.oldest_open(match, OPEN_GAMES):
             yield record.game_id
         meeting = ""

@@ -9,6 +9,7 @@ game.
 import asyncio
 import contextlib
 import itertools
+import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -16,7 +17,8 @@ import structlog
 
 from service.app.games import Games
 from service.errors import StoredFormatUnknown, StoreUnavailable
-from service.storage.base import Due, GameState, GameStore, Loaded
+from service.runtime.cancellation import is_task_cancelled
+from service.storage.base import CLAIM_MS, Due, GameState, GameStore, Loaded
 
 BATCH: Final = 32
 """Games claimed at a time: few enough to check them all before the claims end."""
@@ -51,9 +53,24 @@ class Sweeper:
         self._store = store
         self._interval_seconds = interval_seconds
         self._stopping = stopping
+        self._lists = itertools.cycle(itertools.product(GameState, (False, True)))
+        self._list = next(self._lists)
+        """The list to read after the next sweep: its state, and whether it has public games only."""
+        self._list_cursor = ""
         self._checks: dict[str, asyncio.Task[Loaded]] = {}
         self._unreadable: dict[str, int] = {}
         """Games that this server cannot read, and until when it skips them."""
+        self._waited_seconds = 0.0
+        """How long the oldest game of the last sweep had waited when it was claimed."""
+        self._oldest_since: float | None = None
+        """During a sweep: since when the oldest game that it claimed has waited (time.monotonic)."""
+
+    @property
+    def lag_seconds(self) -> float:
+        """How long the oldest due game has waited during this sweep, or had waited in the last one; 0 without any."""
+        if self._oldest_since is None:
+            return self._waited_seconds
+        return time.monotonic() - self._oldest_since
 
     async def run(self) -> None:
         """Sweeps until the server stops. After each sweep it reads a page of a list, which repairs the list."""
@@ -64,28 +81,38 @@ class Sweeper:
                 check.cancel()
 
     async def _sweep_repeatedly(self) -> None:
-        lists = itertools.cycle(itertools.product(GameState, (False, True)))
-        cursor = ""
-        state, is_public = next(lists)
         while not self._stopping.is_set():
             try:
-                await self.sweep()
-                _, cursor = await self._store.page(state, cursor, MEND_BATCH, is_public=is_public)
-                if not cursor:
-                    state, is_public = next(lists)
-            except* StoreUnavailable:
-                _log.debug("sweep", result="store unavailable")
-            except* Exception:  # noqa: BLE001 - a failed sweep must not stop later ones
+                await self._sweep_and_mend()
+            except asyncio.CancelledError:
+                if is_task_cancelled():
+                    raise
                 _log.exception("sweep")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), self._interval_seconds)
 
+    async def _sweep_and_mend(self) -> None:
+        """Sweeps, then reads a page of a list. Logs errors: a failed sweep must not stop later ones."""
+        try:
+            await self.sweep()
+            state, is_public = self._list
+            _, self._list_cursor = await self._store.page(state, self._list_cursor, MEND_BATCH, is_public=is_public)
+            if not self._list_cursor:
+                self._list = next(self._lists)
+        except* StoreUnavailable:
+            _log.debug("sweep", result="store unavailable")
+        except* Exception:  # noqa: BLE001 - as the docstring says
+            _log.exception("sweep")
+
     async def sweep(self) -> int:
         """Checks every game whose time has come and that no other server has claimed; returns how many."""
-        checked = 0
+        checked, longest_wait = 0, 0.0
         await self._forget_expired_skips()
         while not self._stopping.is_set():
             found = await self._store.claim(BATCH, tuple(self._unreadable))
+            wait = max((due.claimed_ms - CLAIM_MS - due.at_ms for due in found), default=0) / 1000
+            longest_wait = max(longest_wait, wait)
+            self._oldest_since = time.monotonic() - wait
             waiting = iter(found)
             async with asyncio.TaskGroup() as tasks:
                 for _ in range(CHECKS):
@@ -95,6 +122,7 @@ class Sweeper:
             checked += len(found)
             if len(found) < BATCH:
                 break
+        self._waited_seconds, self._oldest_since = longest_wait, None
         return checked
 
     async def _forget_expired_skips(self) -> None:

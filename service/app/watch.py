@@ -38,8 +38,10 @@ class Watch:
         self._heartbeat_seconds = heartbeat_seconds
         self._stopping = stopping
         self._wake_queue = WakeQueue()
-        self._feeds: dict[str, Feed] = {}
+        self._feeds: dict[tuple[str, str], Feed] = {}
         self._closed = 0
+        self.watchers = 0
+        """The number of open watches."""
 
     async def watch(  # noqa: PLR0913 - the contract's fields
         self,
@@ -55,7 +57,7 @@ class Watch:
 
         With until_rematch it ends with the announcement of the rematch instead of the game.
         """
-        async with self._feed(game_id) as feed, contextlib.AsyncExitStack() as connection:
+        async with self._feed(game_id, caller.key) as feed, contextlib.AsyncExitStack() as connection:
             snapshot = await feed.snapshot()
             position = Position.at(snapshot, caller, content)
             connection.enter_context(self._games.presence.watching(game_id, caller))
@@ -69,21 +71,23 @@ class Watch:
                     yield update
 
     @contextlib.asynccontextmanager
-    async def _feed(self, game_id: str) -> AsyncIterator[Feed]:
-        """Yields the feed of a game, which exists as long as the game has watchers."""
-        feed = self._feeds.get(game_id)
+    async def _feed(self, game_id: str, key: str) -> AsyncIterator[Feed]:
+        """Yields the feed of a game for callers with a key, which exists as long as there are such watchers."""
+        feed = self._feeds.get((game_id, key))
         if feed is None:
-            feed = self._feeds[game_id] = Feed(
-                game_id, self._games, self._store, self._heartbeat_seconds, self._wake_queue, self._stopping
+            feed = self._feeds[game_id, key] = Feed(
+                game_id, key, self._games, self._store, self._heartbeat_seconds, self._wake_queue, self._stopping
             )
             feed.start()
         feed.watchers += 1
+        self.watchers += 1
         try:
             yield feed
         finally:
+            self.watchers -= 1
             feed.watchers -= 1
             if not feed.watchers:
-                del self._feeds[game_id]  # before closing: a new watcher needs a new feed
+                del self._feeds[game_id, key]  # before closing: a new watcher needs a new feed
                 await feed.close()
 
     def _next_delay_ms(self) -> int:

@@ -10,7 +10,8 @@ event loop, taking the feeds in turn.
 import asyncio
 import contextlib
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextvars import Context
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final, Generic, TypeVar
@@ -21,7 +22,7 @@ from engine.game import Playing
 from engine.replay import advance
 from engine.ruleset import DraftVisibility
 from service.app.games import Games
-from service.app.identity import revoked_by
+from service.app.identity import Caller, revoked_by
 from service.app.views import ChangeView, GameSnapshotView, SeatPresence, change_view, snapshot_view
 from service.errors import Fault, GameNotFound, StoreUnavailable
 from service.storage.base import Entry, GameStore, Record
@@ -94,6 +95,7 @@ class SharedChange:
         "announces_rematch",
         "ends_the_game",
         "etag",
+        "notified_at",
         "previous_etag",
         "revision",
         "revoked",
@@ -105,6 +107,8 @@ class SharedChange:
         self._entry = entry
         self._views: dict[int | None, SharedView[ChangeView]] = {}
         self._after: SharedGame | None = None
+        self.notified_at: float | None = None
+        """When this server was notified of the change (time.perf_counter); None if it was read otherwise."""
         self.revision = entry.revision
         self.etag = entry.etag
         self.previous_etag = previous_etag
@@ -235,6 +239,11 @@ class CoalescedRead(Generic[_T]):
         return await self._read()
 
 
+def _in_background(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """Starts a task in a context of its own, because what it reads is not for one watcher's trace."""
+    return asyncio.create_task(work, context=Context())
+
+
 def _retrieve_exception(task: "asyncio.Task[Any]") -> None:
     """Retrieves a task's exception, so that asyncio does not log it if all callers are gone."""
     if not task.cancelled():
@@ -242,10 +251,11 @@ def _retrieve_exception(task: "asyncio.Task[Any]") -> None:
 
 
 class Feed:
-    """Follows one game for all its watchers on this server.
+    """Follows one game for all its watchers with the same key on this server.
 
     Args:
         game_id: The game.
+        key: The name of the watchers' key; for another than the game's, the game does not exist.
         games: Loads the game.
         store: Has the game's stream.
         heartbeat_seconds: The longest time between two wake-ups of a watcher.
@@ -256,6 +266,7 @@ class Feed:
     def __init__(  # noqa: PLR0913, PLR0917 - made in one place
         self,
         game_id: str,
+        key: str,
         games: Games,
         store: GameStore,
         heartbeat_seconds: float,
@@ -263,6 +274,7 @@ class Feed:
         stopping: asyncio.Event,
     ) -> None:
         self._game_id = game_id
+        self._key = key
         self._store = store
         self._heartbeat_seconds = heartbeat_seconds
         self._wake_queue = wake_queue
@@ -289,7 +301,7 @@ class Feed:
     def start(self) -> None:
         """Starts to follow the game."""
         work = (self._follow(), self._follow_presence(), self._wake_at_the_end())
-        self._tasks += map(asyncio.create_task, work)
+        self._tasks += map(_in_background, work)
 
     async def close(self) -> None:
         """Stops; the last watcher is gone."""
@@ -305,7 +317,7 @@ class Feed:
             self._head = record.game.revision, record.etag
         if record.game.ruleset.draft_visibility is DraftVisibility.EVERYONE and not self._follows_drafts:
             self._follows_drafts = True
-            self._tasks.append(asyncio.create_task(self._follow_drafts()))
+            self._tasks.append(_in_background(self._follow_drafts()))
 
     async def _follow(self) -> None:
         """Reads changes, and wakes watchers for them and for heartbeats.
@@ -314,17 +326,16 @@ class Feed:
         """
         async with self._store.changes(self._game_id) as subscription:
             while not self._is_closed:
-                has_changed = False
+                notified_at = None
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._heartbeat_seconds):
-                        await subscription.wait()
-                        has_changed = True
+                        notified_at = await subscription.wait()
                 try:
-                    is_news = await self._read_on()
+                    is_news = await self._read_on(notified_at)
                 except Fault as error:
                     self._wake(error)
                 else:
-                    if is_news or not has_changed:
+                    if is_news or notified_at is None:
                         self._wake(is_news)
 
     async def _follow_presence(self) -> None:
@@ -348,7 +359,7 @@ class Feed:
                         self._wake(True)  # noqa: FBT003 - the futures' result
 
     async def _snapshot(self) -> SharedGame:
-        loaded, presence = await self._games.load_with_presence(self._game_id)
+        loaded, presence = await self._games.load_with_presence(self._game_id, Caller(key=self._key))
         if presence is not None:
             self.presence = presence
         if loaded.record is None:
@@ -368,7 +379,7 @@ class Feed:
                         self._wake(True)  # noqa: FBT003 - the futures' result
                 await subscription.wait()
 
-    async def _read_on(self) -> bool:
+    async def _read_on(self, notified_at: float | None = None) -> bool:
         """Reads the changes after the head; returns whether watchers must check for changes.
 
         If the stream no longer has the head, the feed drops its state, and each watcher checks its own position.
@@ -384,6 +395,8 @@ class Feed:
             self._recent.clear()
             self._head = None
             return True
+        for change in page.changes:
+            change.notified_at = notified_at
         self._recent.extend(page.changes)
         self._head = page.end
         return bool(page.changes)

@@ -25,16 +25,18 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The next change."""
+    """The next change, and when this server was notified of it (SharedChange.notified_at)."""
 
     shared: SharedView[ChangeView]
+    notified_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GameAfter:
-    """The game after the next change."""
+    """The game after the next change; `notified_at` as for Change, None if it follows the Change."""
 
     shared: SharedView[GameSnapshotView]
+    notified_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from engine.ruleset import Spectators
-from service.app.identity import SPECTATOR, Caller, token_in
+from service.app.identity import Caller, token_in
 from service.app.watch_feed import LAG, Feed, Presences, SharedChange, SharedGame, changed_presence
 from service.app.watch_updates import (
     Change,
@@ -126,16 +126,18 @@ class Position:
         if change.turn_revision is not None:
             self.turn_revision, self.draft_number = change.turn_revision, 0
         if self.token in change.revoked and change.revision > self.loaded.record.game.revision:
-            self.caller, self.token = SPECTATOR, None
+            self.caller, self.token = Caller(key=self.caller.key), None
         self.has_started = self.has_started or change.starts_a_round
         self._check_allowed()
         if Content.CHANGES in self.content:
-            yield Change(view)
+            yield Change(view, change.notified_at)
         if Content.GAMES in self.content:
             after = self._after(change, presence)
             if after is not None:
                 self.record, self.presence, self.draft_number = after.record, after.presence, after.draft_number
-                yield GameAfter(after.view_for(self.seat))
+                yield GameAfter(
+                    after.view_for(self.seat), None if Content.CHANGES in self.content else change.notified_at
+                )
 
     def see_presence(self, presence: Presences | None) -> list[PresenceChange]:
         """Returns what is new to the watcher in the presence of the players."""

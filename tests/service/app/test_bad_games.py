@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, cast
 
@@ -19,9 +19,10 @@ from service.app.games import Games
 from service.app.sweeper import BATCH, CHECKS, MEND_BATCH, PUT_OFF_MS, Sweeper
 from service.errors import StoreUnavailable
 from service.server import Server
-from service.storage.base import CLAIM_MS, Entry, GameState, GameStore, Loaded, Record
+from service.storage.base import CLAIM_MS, Due, Entry, GameState, GameStore, Loaded, Record
 from service.storage.memory import MemoryStore
-from service.storage.redis import DEADLINES, ORPHAN_MS
+from service.storage.redis.keys import ONE_PART, deadlines_key
+from service.storage.redis.lists import ORPHAN_MS
 from service.storage.snapshot import encode_record
 from support.delegating_store import DelegatingStore
 from support.harness import (
@@ -161,7 +162,7 @@ class FlakyStore(DelegatingStore):
     store: GameStore
     failing: set[str] = field(default_factory=set)
     losing: set[str] = field(default_factory=set)
-    broken: list[Exception] = field(default_factory=list)
+    broken: list[BaseException] = field(default_factory=list)
     paged: int = 0
     after_page: Callable[[int], None] = lambda _: None
     after_rearm: Callable[[], None] = lambda: None
@@ -414,13 +415,36 @@ async def test_a_game_without_its_event_stream_does_not_delay_other_games(
 # The sweeper loop
 
 
+async def test_a_cancelled_sweeper_ends(store: GameStore) -> None:
+    class Hanging(DelegatingStore):
+        async def claim(self, _limit: int, _skip: Collection[str] = ()) -> Sequence[Due]:
+            claiming.set()
+            await asyncio.Event().wait()
+            return ()
+
+    claiming = asyncio.Event()
+    hanging = Hanging(store)
+    task = asyncio.create_task(Sweeper(Games(hanging, SeededChance(1)), hanging, 0.001, asyncio.Event()).run())
+    await claiming.wait()
+    task.cancel()
+    async with asyncio.timeout(5):
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
 async def test_the_sweeper_survives_any_exception_of_the_store(
     server: tuple[Server, Client], store: GameStore, clock: FakeClock
 ) -> None:
     game = await server[1].new_game(ruleset=TIMED)
     clock.advance(LIMIT + 1)
     stopping = asyncio.Event()
-    broken: list[Exception] = [RuntimeError("unexpected"), StoreUnavailable(), ValueError("unexpected"), KeyError("x")]
+    broken: list[BaseException] = [
+        RuntimeError("unexpected"),
+        StoreUnavailable(),
+        ValueError("unexpected"),
+        KeyError("x"),
+    ]
+    broken.append(asyncio.CancelledError())
     flaky = FlakyStore(store, broken=broken, after_rearm=stopping.set)
     sweeper = Sweeper(Games(flaky, SeededChance(1)), flaky, 0.001, stopping)
     with capture_logs() as logs:
@@ -428,7 +452,7 @@ async def test_the_sweeper_survives_any_exception_of_the_store(
     assert not broken
     assert await is_timed_out(store, game)
     levels = [entry["log_level"] for entry in logs if entry["event"] == "sweep"]
-    assert levels == ["error", "debug", "error", "error"]
+    assert levels == ["error", "debug", "error", "error", "error"]
 
 
 class StuckGames(Games):
@@ -810,11 +834,11 @@ async def test_foreign_deadlines_delay_no_game_and_are_removed(
     member, score = FOREIGN_DEADLINES[kind]
     async with running_server(redis_backed, NO_SWEEPS) as (server, client):
         game = await client.new_game(ruleset=TIMED)
-        await redis_hands.raw.zadd(DEADLINES, {member: score})
+        await redis_hands.raw.zadd(deadlines_key(*ONE_PART), {member: score})
         clock.advance(LIMIT + 1)
         await server.sweeper.sweep()
         assert await is_timed_out(redis_backed, game)
-        assert await redis_hands.raw.zrange(DEADLINES, 0, -1) == [game.game_id.encode()]
+        assert await redis_hands.raw.zrange(deadlines_key(*ONE_PART), 0, -1) == [game.game_id.encode()]
 
 
 @pytest.mark.parametrize("score", [float("-inf"), -1e300, 0.5])
@@ -823,7 +847,7 @@ async def test_a_game_with_a_malformed_deadline_is_timed_out_and_stays_listed(
 ) -> None:
     async with running_server(redis_backed, NO_SWEEPS) as (server, client):
         game = await client.new_game(ruleset=TIMED)
-        await redis_hands.raw.zadd(DEADLINES, {game.game_id: score})
+        await redis_hands.raw.zadd(deadlines_key(*ONE_PART), {game.game_id: score})
         await server.sweeper.sweep()
         assert not await is_timed_out(redis_backed, game)
         clock.advance(LIMIT + 1)

@@ -18,14 +18,13 @@ from rummikub.v1 import turn_service_pb2 as ts
 from service.errors import StoreUnavailable
 from service.server import Server
 from service.storage.base import GameState, GameStore, Loaded
-from service.storage.redis import RedisStore
+from service.storage.redis.store import RedisStore
 from support.delegating_store import DelegatingStore
 from support.harness import (
     START_MS,
     Client,
     FakeClock,
     GameAtHand,
-    RedisServer,
     bearer,
     due,
     error_info,
@@ -35,6 +34,7 @@ from support.harness import (
     running_server,
     server_settings,
 )
+from tools.redis_servers import RedisServer
 
 LIMIT = 30
 TIMED = ruleset_pb2.Ruleset(

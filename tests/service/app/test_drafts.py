@@ -28,7 +28,7 @@ from service.app.watch_updates import (
 )
 from service.server import Server
 from service.storage.base import DRAFT_MS, DRAFTS_AT_ONCE, GameStore
-from service.storage.redis import RedisStore
+from service.storage.redis.store import RedisStore
 from support.delegating_store import DelegatingStore
 from support.harness import (
     Client,

@@ -1,4 +1,4 @@
-"""Hidden tiles change no response to a seat or a spectator.
+"""Hidden tiles, and what only the operator sees, change no response to a seat or a spectator.
 
 Two games look the same to a viewer if they differ only in the tiles on other racks and in the pool, now and earlier.
 Such games give byte-identical responses.
@@ -28,7 +28,7 @@ from rummikub.v1 import game_pb2, meld_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.app.identity import digest
-from service.storage.base import NO_ETAG, Commit, Record, SeatToken, Sighting
+from service.storage.base import NO_ETAG, Commit, Operator, PlayerRef, Record, SeatToken, Sighting
 from service.storage.memory import MemoryStore
 from service.storage.stored_events import encode_change
 from support.harness import HISTORY, Client, FakeClock, as_tiles, bearer, running_server, server_settings
@@ -83,6 +83,8 @@ class Shelf(MemoryStore):
     def __init__(self, clock: FakeClock) -> None:
         super().__init__(HISTORY, clock)
         self._clock_to_set = clock
+        self._puts = 0
+        """How many games were put. What only the operator sees is another one in each, and in no response."""
 
     async def report_presence(self, game_id: str, server: str, sightings: Mapping[str, Sighting]) -> None:
         """Drops sightings: presence changes by itself between two responses that are compared."""
@@ -98,7 +100,11 @@ class Shelf(MemoryStore):
         _, change, etag = stream[-1]
         self._games.pop(GAME, None)
         self._clock_to_set.now_ms = course.times[-1]
-        await self.commit(Commit(NO_ETAG, Record(GAME, game, etag, tokens, course.times[0], course.times[-1]), change))
+        self._puts += 1
+        refs = tuple(PlayerRef(1, player.seat, f"{self._puts} of {player.seat}") for player in game.players)
+        operator = Operator((("table", f"{self._puts}"),), refs)
+        record = Record(GAME, game, etag, tokens, course.times[0], course.times[-1], operator=operator)
+        await self.commit(Commit(NO_ETAG, record, change))
         self._games[GAME].stream = stream
         return game
 

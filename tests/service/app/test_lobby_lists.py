@@ -475,7 +475,7 @@ async def meeting_names(store: GameStore) -> AsyncIterator[str]:
     if isinstance(store, MemoryStore):
         names = [*store._names]  # noqa: SLF001 - what it holds
     else:
-        keys = [key async for key in store._client.scan_iter("rummikub:name:*")]  # type: ignore[attr-defined]  # noqa: SLF001 - as above
+        keys = [key async for key in store._nodes._client.scan_iter("rummikub:name:*")]  # type: ignore[attr-defined]  # noqa: SLF001 - as above
         names = [key.decode().removeprefix("rummikub:name:") for key in keys]
     for name in names:
         if name.startswith("meeting:"):

@@ -25,7 +25,6 @@ from support.harness import (
     Client,
     FakeClock,
     GameAtHand,
-    RedisServer,
     SeededChance,
     error_info,
     memory_store,
@@ -34,6 +33,7 @@ from support.harness import (
     server_process,
     server_settings,
 )
+from tools.redis_servers import RedisServer
 
 _T = TypeVar("_T")
 LIMIT = 30
