@@ -18,16 +18,46 @@ from service.metrics.shared_counters import SECONDS, Key, Numbers, SharedCounter
 Rows: TypeAlias = Mapping[Key, Numbers]
 
 _CALL: Final = "call"
+_REFUSED: Final = "refused"
 _STORE: Final = "store"
 _GAMES: Final = "games"
 _ANALYSIS_CALLS: Final = "analysis calls"
 _ANALYSIS_WORKERS_LOST: Final = "analysis workers lost"
+_ARCHIVED_GAMES: Final = "archived games"
+_ARCHIVE_BACKLOG: Final = "archive backlog"
 _STORE_UP: Final = "store up"
+_CALLS_IN_PROGRESS: Final = "calls in progress"
+_WATCHERS: Final = "watchers"
+_SWEEP_LAG: Final = "sweep lag"
+_WATCH_DELAY: Final = "watch delay"
+_REMEMBERED: Final = "remembered games"
+_STORE_EVENT: Final = "store event"
 """The first parts of row keys."""
 
+_STORE_EVENTS: Final = {
+    "failovers": "Failovers of the store to another primary, seen by this server",
+    "slots_moved": "Slots of a Redis Cluster that moved to another primary, seen by this server",
+}
+
 _BOUNDS: Final = (*(str(bound) for bound in SECONDS), "+Inf")
-_COUNTERS: Final = frozenset({_CALL, _STORE, _ANALYSIS_WORKERS_LOST})
+_COUNTERS: Final = frozenset(
+    {_CALL, _REFUSED, _STORE, _STORE_EVENT, _ANALYSIS_WORKERS_LOST, _ARCHIVED_GAMES, _WATCH_DELAY, _REMEMBERED}
+)
 """Rows that remain in the totals after their process has ended."""
+
+LIMITS: Final = frozenset(
+    {
+        "ANALYSIS_BUSY",
+        "API_KEY_INVALID",
+        "API_KEY_NOT_ALLOWED",
+        "OVERLOADED",
+        "REQUEST_TIMED_OUT",
+        "STORE_FULL",
+        "TOO_MANY_GAMES",
+        "TOO_MANY_GUESSES",
+    }
+)
+"""The reasons of refusals that protect the server and other callers."""
 
 
 class Metrics:
@@ -43,6 +73,13 @@ class Metrics:
         self.store_up(is_up=False)
         self.analysis_calls(0)
         self._counters.add((_ANALYSIS_WORKERS_LOST,), 0)
+        self.load(0, 0, 0.0)
+        self.watch_delay = self._counters.histogram((_WATCH_DELAY,))
+        """Counts a change that a watcher was told; takes the seconds since its notification."""
+        for result in ("hit", "miss"):
+            self._counters.add((_REMEMBERED, result), 0)
+        for event in _STORE_EVENTS:
+            self.store_event(event, 0)
 
     def call(self, method: str, code: str, seconds: float) -> None:
         """Counts a finished call."""
@@ -52,14 +89,31 @@ class Metrics:
         """Returns a faster `call` for one method and code; it takes the seconds."""
         return self._counters.histogram((_CALL, method, code))
 
+    def refused(self, reason: str) -> None:
+        """Counts a call that was refused for a reason in LIMITS."""
+        if reason in LIMITS:
+            self._counters.add((_REFUSED, reason), 1)
+
     def store(self, operation: str, result: str, seconds: float) -> None:
         """Counts an operation of the store."""
         self._counters.observe((_STORE, operation, result), seconds)
+
+    def store_event(self, event: str, count: int) -> None:
+        """Counts events of the store's nodes."""
+        self._counters.add((_STORE_EVENT, event), count)
 
     def games(self, counts: Mapping[str, int]) -> None:
         """Sets the number of games by state."""
         for state, count in counts.items():
             self._counters.set((_GAMES, state), count, time.monotonic())
+
+    def archived_game(self, result: str) -> None:
+        """Counts a game of the outbox by what became of it (worker.Result)."""
+        self._counters.add((_ARCHIVED_GAMES, result), 1)
+
+    def archive_backlog(self, size: int) -> None:
+        """Sets the number of entries in the outbox."""
+        self._counters.set((_ARCHIVE_BACKLOG,), size, time.monotonic())
 
     def store_up(self, is_up: bool) -> None:
         """Sets whether the store answers."""
@@ -73,11 +127,22 @@ class Metrics:
         """Counts an analysis process that crashed or hung."""
         self._counters.add((_ANALYSIS_WORKERS_LOST,), 1)
 
+    def load(self, calls: int, watchers: int, sweep_lag_seconds: float) -> None:
+        """Sets the calls in progress, the open watchers, and how long the oldest due game has waited."""
+        self._counters.set((_CALLS_IN_PROGRESS,), calls)
+        self._counters.set((_WATCHERS,), watchers)
+        self._counters.set((_SWEEP_LAG,), sweep_lag_seconds)
+
+    def remembered_game(self, *, is_hit: bool) -> None:
+        """Counts a change that could be decided on a cached game, and whether it was."""
+        self._counters.add((_REMEMBERED, "hit" if is_hit else "miss"), 1)
+
 
 class MergedMetrics:
     """The merged metrics of several processes. Counters of ended processes stay included, so no counter decreases.
 
-    The store is up if it answers all processes. The number of games is the latest count of any process.
+    The store is up if it answers all processes. The numbers of games and of entries are the latest of any process, and
+    the sweep lag is the longest.
     """
 
     def __init__(self) -> None:
@@ -118,7 +183,9 @@ def add_up(tables: Iterable[Rows]) -> Rows:
 def _merged(kind: str, one: Numbers, other: Numbers) -> Numbers:
     if kind == _STORE_UP:
         return min(one, other)
-    if kind == _GAMES:
+    if kind == _SWEEP_LAG:
+        return max(one, other)
+    if kind in {_GAMES, _ARCHIVE_BACKLOG}:
         return max(one, other, key=lambda numbers: numbers[1])
     return tuple(map(sum, zip(one, other, strict=True)))
 
@@ -146,13 +213,41 @@ class _RowCollector(Collector):
         yield total
         by_method = add_up({labels[:1]: numbers} for labels, numbers in calls.items())
         yield _histogram("rummikub_call_seconds", "Duration of calls in seconds", ("method",), by_method)
+        refused = CounterMetricFamily("rummikub_refused_calls", "Calls refused by a limit", labels=("reason",))
+        for reason, numbers in _rows_of(_REFUSED, rows).items():
+            refused.add_metric(reason, numbers[0])
+        yield refused
         labels = ("operation", "result")
         store = _rows_of(_STORE, rows)
         yield _histogram("rummikub_store_seconds", "Duration of store operations in seconds", labels, store)
+        for (event,), numbers in _rows_of(_STORE_EVENT, rows).items():
+            name = f"rummikub_store_{event}"
+            yield CounterMetricFamily(name, _STORE_EVENTS[event], value=numbers[0])
         games = GaugeMetricFamily("rummikub_games", "Games in the store", labels=("state",))
         for state, numbers in _rows_of(_GAMES, rows).items():
             games.add_metric(state, numbers[0])
         yield games
+        yield GaugeMetricFamily(
+            "rummikub_calls_in_progress",
+            "Calls in progress, without health and reflection",
+            value=_number(_CALLS_IN_PROGRESS, rows),
+        )
+        yield GaugeMetricFamily("rummikub_watchers", "Open WatchGame streams", value=_number(_WATCHERS, rows))
+        yield _histogram(
+            "rummikub_watch_delay_seconds",
+            "Time from the notification of a change until a watcher is told",
+            (),
+            _rows_of(_WATCH_DELAY, rows),
+        )
+        remembered = CounterMetricFamily(
+            "rummikub_remembered_games", "Changes that could be decided on a cached game", labels=("result",)
+        )
+        for result, numbers in _rows_of(_REMEMBERED, rows).items():
+            remembered.add_metric(result, numbers[0])
+        yield remembered
+        yield GaugeMetricFamily(
+            "rummikub_sweep_lag_seconds", "How long the oldest due game waited", value=_number(_SWEEP_LAG, rows)
+        )
         yield GaugeMetricFamily(
             "rummikub_analysis_calls", "Analysis calls running or queued", value=_number(_ANALYSIS_CALLS, rows)
         )
@@ -160,6 +255,15 @@ class _RowCollector(Collector):
             "rummikub_analysis_workers_lost",
             "Analysis processes that crashed or hung",
             value=_number(_ANALYSIS_WORKERS_LOST, rows),
+        )
+        archived = CounterMetricFamily(
+            "rummikub_archived_games", "Games taken from the archive's outbox", labels=("result",)
+        )
+        for result, numbers in _rows_of(_ARCHIVED_GAMES, rows).items():
+            archived.add_metric(result, numbers[0])
+        yield archived
+        yield GaugeMetricFamily(
+            "rummikub_archive_backlog", "Entries in the archive's outbox", value=_number(_ARCHIVE_BACKLOG, rows)
         )
         yield GaugeMetricFamily("rummikub_store_up", "1 if the store answers, else 0", value=_number(_STORE_UP, rows))
 
