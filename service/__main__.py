@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import contextlib
+import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Coroutine
@@ -12,6 +13,8 @@ from typing import Final
 import structlog
 import uvloop
 
+from service.archive.open_sink import open_sink
+from service.archive.sink import Sink
 from service.cli.greeting import ServedAt, greeting
 from service.cli.health_check import health_check
 from service.errors import StoreUnavailable
@@ -20,18 +23,20 @@ from service.metrics.metrics import Metrics, metrics_registry
 from service.metrics.shared_counters import SharedCounters
 from service.runtime.addresses import AddressInUseError, reserve_address
 from service.runtime.gc_tuning import tune_gc
+from service.runtime.keys import KeysFileError, read_keys
 from service.runtime.process import limit_malloc_arenas, log_to_stderr, raise_file_limit, write_stdout
+from service.runtime.tracing import Tracing, TracingError, check, tracing_by
 from service.server import ListenerEndedError, Server
-from service.settings import MEMORY_URL, PREFIX, Settings, SettingsError, explain, read_settings
+from service.settings import MEMORY_URL, PREFIX, UNIX, Settings, SettingsError, explain, read_settings
 from service.storage.base import GameStore, Lifetimes
 from service.storage.embedded import EmbeddedStore, EmbeddedStoreError
 from service.storage.memory import MemoryStore
-from service.storage.redis import RedisStore, connect, obstacle_at
+from service.storage.redis.store import RedisStore, connect, obstacle_at
 from service.supervisor import OPTION, Supervisor, SupervisorChannel, SupervisorError, WorkerArguments, share
 
 NAME: Final = "rummikub-server"
 KILL_SECONDS: Final = 10.0
-"""Grace period beyond drain_seconds before workers are killed."""
+"""Grace period beyond lame_duck_seconds and drain_seconds before workers are killed."""
 
 _log = structlog.get_logger()
 
@@ -44,11 +49,25 @@ def main() -> None:
     worker = WorkerArguments(*arguments.as_worker) if arguments.as_worker else None
     try:
         settings = read_settings(arguments.workers)
-        log_to_stderr(settings.log_level, worker.number if worker else None)
+        if settings.keys_file:
+            read_keys(settings.keys_file)
         if arguments.health:
+            log_to_stderr(settings.log_level, None)
             sys.exit(asyncio.run(health_check(NAME, settings)))
-        uvloop.run(_serve(settings, worker))
-    except (SettingsError, EmbeddedStoreError, AddressInUseError, ListenerEndedError, SupervisorError) as error:
+        check(os.environ)
+        with _tracing(settings, worker) as tracing:
+            number, processors = worker.number if worker else None, (tracing.add_ids,) if tracing else ()
+            log_to_stderr(settings.log_level, number, processors)
+            uvloop.run(_serve(settings, worker, tracing))
+    except (
+        SettingsError,
+        KeysFileError,
+        EmbeddedStoreError,
+        AddressInUseError,
+        ListenerEndedError,
+        SupervisorError,
+        TracingError,
+    ) as error:
         sys.exit(f"{NAME}: {error}")
 
 
@@ -68,69 +87,109 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-async def _serve(settings: Settings, worker: WorkerArguments | None) -> None:
+class _StopSignals:
+    """The signals to stop. SIGTERM begins the lame duck; a second one, or SIGINT at any time, skips it.
+
+    Attributes:
+        requested: Set when the process is to stop.
+        impatient: Set when it is to stop without the lame duck.
+    """
+
+    def __init__(self) -> None:
+        self.requested = asyncio.Event()
+        self.impatient = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._on_terminate)
+        loop.add_signal_handler(signal.SIGINT, self._on_interrupt)
+
+    def _on_terminate(self) -> None:
+        if self.requested.is_set():
+            self.impatient.set()
+        self.requested.set()
+
+    def _on_interrupt(self) -> None:
+        self.requested.set()
+        self.impatient.set()
+
+
+def _tracing(settings: Settings, worker: WorkerArguments | None) -> contextlib.AbstractContextManager[Tracing | None]:
+    """Returns the context of this process's traces. A supervisor has none: its workers export theirs."""
+    environment = os.environ if worker or settings.workers == 1 else {}
+    store = "memory" if settings.redis_url == MEMORY_URL else "redis"
+    return tracing_by(environment, worker.number if worker else None, store)
+
+
+async def _serve(settings: Settings, worker: WorkerArguments | None, tracing: Tracing | None) -> None:
     """Serves until SIGTERM or SIGINT: as a worker, as a supervisor of workers, or as the only process."""
-    stop_requested = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop_requested.set)
+    signals = _StopSignals()
     if worker:
-        await _serve_as_worker(worker, settings, stop_requested)
+        await _serve_as_worker(worker, settings, signals, tracing)
     elif settings.workers > 1:
-        await _serve_with_workers(settings, stop_requested)
+        await _serve_with_workers(settings, signals)
     else:
-        await _serve_alone(settings, stop_requested)
+        await _serve_alone(settings, signals, tracing)
 
 
-async def _serve_alone(settings: Settings, stop_requested: asyncio.Event) -> None:
-    async with _store_url(settings) as (url, embedded), _store(url, settings) as store:
-        server = Server(settings, store)
+async def _serve_alone(settings: Settings, signals: _StopSignals, tracing: Tracing | None) -> None:
+    async with _sink(settings) as sink, _store_url(settings) as (url, embedded), _store(url, settings) as store:
+        server = Server(settings, store, tracing=tracing, sink=sink)
         with server.serve_metrics():
             await server.start()
             served_at = ServedAt(
                 _with_port(settings.listen, server.port),
                 _with_port(settings.validation_listen, server.validation_port),
+                _with_port(settings.admin_listen, server.admin_port),
                 _with_port(settings.metrics_listen, server.metrics_port),
             )
             tune_gc()
             write_stdout(greeting(NAME, settings, served_at, store_is_up=await _answers(store)))
-            failure = await _stop_or_failure(stop_requested, server.ended(), *_endings(embedded))
+            failure = await _first_end(server.ended(), *_endings(embedded), _lame_duck(signals, server, settings))
             _log.info("stopping", waits_at_most_seconds=settings.drain_seconds)
             await server.stop()
             if failure:
                 raise failure
 
 
-async def _serve_with_workers(settings: Settings, stop_requested: asyncio.Event) -> None:
+async def _serve_with_workers(settings: Settings, signals: _StopSignals) -> None:
     """Runs the supervisor, the embedded store if there is one, and the merged metrics."""
     async with contextlib.AsyncExitStack() as stack:
+        await stack.enter_async_context(_sink(settings))  # refuses a setting that all workers would refuse
         address = stack.enter_context(reserve_address("RUMMIKUB_LISTEN", settings.listen))
         validation = ""
         if settings.validation_listen:
             validation = stack.enter_context(reserve_address("RUMMIKUB_VALIDATION_LISTEN", settings.validation_listen))
+        admin = ""
+        if settings.admin_listen:
+            admin = stack.enter_context(reserve_address("RUMMIKUB_ADMIN_LISTEN", settings.admin_listen))
         url, embedded = await stack.enter_async_context(_store_url(settings))
         worker_settings = [
             {
                 "listen": address,
                 "validation_listen": validation,
+                "admin_listen": admin,
                 "redis_url": url,
                 "workers": str(settings.workers),
                 "analysis_workers": str(share(settings.analysis_workers, settings.workers, number)),
             }
             for number in range(1, settings.workers + 1)
         ]
-        supervisor = Supervisor(worker_settings, settings.drain_seconds + KILL_SECONDS)
+        supervisor = Supervisor(worker_settings, grace_seconds(settings))
         registry = metrics_registry(supervisor.metrics.read)
         metrics_port = stack.enter_context(serve_metrics(settings.metrics_listen, registry))
         supervisor.start()
-        served_at = ServedAt(address, validation, _with_port(settings.metrics_listen, metrics_port))
+        served_at = ServedAt(address, validation, admin, _with_port(settings.metrics_listen, metrics_port))
         greet = asyncio.create_task(_greet_when_serving(settings, served_at, supervisor))
-        failure = await _stop_or_failure(stop_requested, supervisor.failed(), *_endings(embedded))
+        failure = await _first_end(supervisor.failed(), *_endings(embedded), _stop_request(signals))
         greet.cancel()
-        _log.info("stopping", waits_at_most_seconds=settings.drain_seconds)
-        await supervisor.stop()
+        _log.info("stopping", waits_at_most_seconds=settings.lame_duck_seconds + settings.drain_seconds)
+        await supervisor.stop(signals.impatient)
         if failure:
             raise failure
+
+
+def grace_seconds(settings: Settings) -> float:
+    """Returns how long a server may take to stop after SIGTERM."""
+    return settings.lame_duck_seconds + settings.drain_seconds + KILL_SECONDS
 
 
 async def _greet_when_serving(settings: Settings, served_at: ServedAt, supervisor: Supervisor) -> None:
@@ -138,15 +197,18 @@ async def _greet_when_serving(settings: Settings, served_at: ServedAt, superviso
     write_stdout(greeting(NAME, settings, served_at, store_is_up=supervisor.metrics.store_is_up))
 
 
-async def _serve_as_worker(worker: WorkerArguments, settings: Settings, stop_requested: asyncio.Event) -> None:
+async def _serve_as_worker(
+    worker: WorkerArguments, settings: Settings, signals: _StopSignals, tracing: Tracing | None
+) -> None:
     """Serves until a signal or the supervisor's end."""
     with contextlib.closing(SupervisorChannel(worker)) as channel:
-        async with _store(settings.redis_url, settings) as store:
-            server = Server(settings, store, metrics=Metrics(SharedCounters(worker.counters)))
+        async with _sink(settings) as sink, _store(settings.redis_url, settings) as store:
+            metrics = Metrics(SharedCounters(worker.counters))
+            server = Server(settings, store, metrics=metrics, tracing=tracing, sink=sink)
             await server.start()
             tune_gc()
             channel.report_serving()
-            failure = await _stop_or_failure(stop_requested, channel.ended(), server.ended())
+            failure = await _first_end(channel.ended(), server.ended(), _lame_duck(signals, server, settings))
             await server.stop()
             if failure:
                 raise failure
@@ -178,14 +240,31 @@ async def _check_suitable(url: str) -> None:
 async def _store(url: str, settings: Settings) -> AsyncIterator[GameStore]:
     """Yields the store at a URL."""
     if url == MEMORY_URL:
-        yield MemoryStore(settings.history)
+        yield MemoryStore(settings.history, log_ms=settings.change_log_seconds * 1000)
         return
-    lifetimes = Lifetimes(settings.lobby_ttl_seconds, settings.game_ttl_seconds, settings.finished_ttl_seconds)
-    store = RedisStore(connect(url), lifetimes, settings.history)
+    unarchived = settings.game_ttl_seconds if settings.archive_url else 0
+    lifetimes = Lifetimes(
+        settings.lobby_ttl_seconds, settings.game_ttl_seconds, settings.finished_ttl_seconds, unarchived
+    )
+    nodes, log_ms = connect(url, settings.redis_replicas), settings.change_log_seconds * 1000
+    store = RedisStore(nodes, lifetimes, settings.history, log_ms=log_ms)
     try:
         yield store
     finally:
         await store.close()
+
+
+@contextlib.asynccontextmanager
+async def _sink(settings: Settings) -> AsyncIterator[Sink | None]:
+    """Yields the archive, if there is one. Raises SettingsError."""
+    if not settings.archive_url:
+        yield None
+        return
+    sink = open_sink(settings.archive_url)
+    try:
+        yield sink
+    finally:
+        await sink.close()
 
 
 async def _answers(store: GameStore) -> bool:
@@ -200,21 +279,38 @@ def _endings(embedded: EmbeddedStore | None) -> tuple[Coroutine[None, None, Exce
     return (embedded.ended(),) if embedded else ()
 
 
-async def _stop_or_failure(
-    stop_requested: asyncio.Event, *endings: Coroutine[None, None, Exception | None]
-) -> Exception | None:
-    """Waits for a stop request or the first ending; returns the ending's error, None for a normal stop."""
-    requested = asyncio.create_task(stop_requested.wait())
+async def _stop_request(signals: _StopSignals) -> None:
+    """Returns when a stop is requested."""
+    await signals.requested.wait()
+
+
+async def _lame_duck(signals: _StopSignals, server: Server, settings: Settings) -> None:
+    """Returns when the server is to stop: lame_duck_seconds after the request, at once if that is impatient.
+
+    Until then the server serves, but its health says NOT_SERVING, so that proxies send new calls elsewhere.
+    """
+    await signals.requested.wait()
+    server.report_not_serving()
+    if settings.lame_duck_seconds:
+        _log.info("lame duck", seconds=settings.lame_duck_seconds)
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(signals.impatient.wait(), settings.lame_duck_seconds)
+
+
+async def _first_end(*endings: Coroutine[None, None, Exception | None]) -> Exception | None:
+    """Waits for the first ending and returns its error, None for a normal stop. Of several, the first named counts."""
     tasks = [asyncio.create_task(ending) for ending in endings]
-    await asyncio.wait([requested, *tasks], return_when=asyncio.FIRST_COMPLETED)
-    ended = next((task for task in tasks if task.done()), None)
-    for task in (requested, *tasks):
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    ended = next(task for task in tasks if task.done())
+    for task in tasks:
         task.cancel()
-    return ended.result() if ended else None
+    return ended.result()
 
 
 def _with_port(address: str, port: int) -> str:
     """Returns an address with the port that the system assigned; "" for no address."""
+    if address.startswith(UNIX):
+        return address
     return f"{address.rpartition(':')[0]}:{port}" if address else ""
 
 

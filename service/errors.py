@@ -4,6 +4,7 @@ The use cases and the codec raise them. None carries a hidden tile, a token, or 
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 from engine.ruleset import Hints
 from engine.violations import Refused
@@ -36,6 +37,23 @@ class MalformedRequest(Fault):
 
 class AuthorizationMalformed(Fault):
     """The authorization metadata is malformed."""
+
+
+class AdminTokenWrong(Fault):
+    """The call lacks the operator's token."""
+
+
+class ApiKeyInvalid(Fault):
+    """The server has a keys file, and the call has no valid key."""
+
+
+class ApiKeyNotAllowed(Fault):
+    """The caller's key may not do this: call a service, or use a label. `kind` says which, `name` names it."""
+
+    def __init__(self, kind: Literal["service", "label"], name: str) -> None:
+        super().__init__()
+        self.kind = kind
+        self.name = name
 
 
 class NotAPlayer(Fault):
@@ -109,7 +127,7 @@ class RecordHidden(Fault):
 
 
 class Overloaded(Fault):
-    """The server, or the caller's address, has too many calls in progress."""
+    """The server, or the caller's address or key, has too many calls or drafts."""
 
 
 class RequestTimedOut(Fault):
@@ -117,7 +135,7 @@ class RequestTimedOut(Fault):
 
 
 class TooManyGames(Fault):
-    """The caller's address has created too many games in the last minute."""
+    """The caller's address or key has created too many games in the last minute."""
 
 
 class JoinCodeUnknown(Fault):
@@ -125,7 +143,7 @@ class JoinCodeUnknown(Fault):
 
 
 class TooManyGuesses(Fault):
-    """The caller's address has sent too many unknown join codes in the last minute."""
+    """The caller's address or key has sent too many unknown join codes in the last minute."""
 
 
 class TooManyDrafts(Fault):

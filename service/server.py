@@ -10,7 +10,9 @@ import structlog
 from grpc_health.v1 import health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from service.analysis.complex_turns import ComplexTurns
 from service.analysis.pool import COMMAND, AnalysisPool, PriorityAnalysis
+from service.app.admin import Admin
 from service.app.bots import Bots
 from service.app.changes import BOT_WAIT_MS
 from service.app.games import Games
@@ -18,16 +20,24 @@ from service.app.identity import Chance, SystemChance
 from service.app.presence import FLUSH_SECONDS
 from service.app.sweeper import Sweeper
 from service.app.watch import Watch
-from service.errors import StoreUnavailable, TooManyGames, TooManyGuesses
+from service.archive.eraser import ArchiveEraser
+from service.archive.reader import ArchiveReader
+from service.archive.sink import Sink
+from service.archive.worker import ArchiveWorker
+from service.errors import Overloaded, StoreUnavailable, TooManyGames, TooManyGuesses
 from service.grpc_api import health
+from service.grpc_api.admin_listener import AdminListener
+from service.grpc_api.admin_service import AdminServicer
 from service.grpc_api.aio_server import aio_server
 from service.grpc_api.analysis_service import AnalysisServicer
+from service.grpc_api.call_origin import Origins
+from service.grpc_api.certificates import server_credentials
 from service.grpc_api.game_service import GameServicer
 from service.grpc_api.grpcio_version import INSTALLED, TESTED, is_tested
 from service.grpc_api.handlers import RequestReader
 from service.grpc_api.health import HealthServicer
 from service.grpc_api.interceptor import CallInterceptor
-from service.grpc_api.server_options import CLOSING_SECONDS, server_credentials, server_options
+from service.grpc_api.server_options import CLOSING_SECONDS, server_options
 from service.grpc_api.turn_service import TurnServicer
 from service.grpc_api.turn_validator import Validator
 from service.grpc_api.validation_listener import AioValidationListener, ValidationListener
@@ -37,8 +47,11 @@ from service.metrics.metrics import Metrics
 from service.runtime.addresses import address_error
 from service.runtime.admission import Admission, CallAdmission
 from service.runtime.connections import shut_down_connections
-from service.runtime.rate_limit import RateLimit
+from service.runtime.keys import RELOAD_SECONDS, Keys
+from service.runtime.origins import DRAFTS_PER_SECOND, GAMES_PER_MINUTE, JOIN_GUESSES_PER_MINUTE, STREAMS, WATCHES
+from service.runtime.rate_limit import SECOND, RateLimit
 from service.runtime.slow_calls import SlowCalls
+from service.runtime.tracing import Tracing
 from service.settings import Settings
 from service.storage.base import GameStore
 
@@ -48,9 +61,14 @@ REMIND_CHECKS: Final = 60
 """A log entry repeats after this number of failed checks."""
 COUNT_SECONDS: Final = 10.0
 """The interval of game counts."""
+LOAD_SECONDS: Final = 0.5
+"""The interval at which gauges of the server's load are set, which costs calls nothing."""
 
 LAST_ANSWERS_SECONDS: Final = 0.25
 """Grace period for the last answers to leave the process."""
+
+UNIX_PORT: Final = 1
+"""gRPC's port number of a unix socket."""
 
 STATELESS: Final = frozenset({"rummikub.v1.ValidationService", "rummikub.v1.AnalysisService"})
 """Services that stay SERVING without a store; only AnalysisService's questions about a seat's own game need it."""
@@ -71,57 +89,94 @@ class Server:
         chance: The source of randomness.
         analysis_command: The command of an analysis worker.
         metrics: Counts calls and operations.
+        tracing: Makes spans; None if tracing is off. The caller closes it.
+        sink: The archive, which the caller closes; None: finished games are not archived.
     """
 
     grpcio: ClassVar[str] = INSTALLED
     """The release of grpcio. Its private parts are used only if it is tested (grpcio_version)."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - the service's parts
         self,
         settings: Settings,
         store: GameStore,
         chance: Chance | None = None,
         analysis_command: Sequence[str] = COMMAND,
         metrics: Metrics | None = None,
+        tracing: Tracing | None = None,
+        sink: Sink | None = None,
     ) -> None:
         self._settings = settings
         self._stopping = asyncio.Event()
         self.metrics = metrics or Metrics()
         self._store = store
-        self._store.observe = self.metrics.store
-        games = Games(self._store, chance or SystemChance(), BOT_WAIT_MS + settings.bot_delay_ms)
+        self._tracing = tracing
+        self._store.observe = tracing.store_observer(self.metrics.store) if tracing else self.metrics.store
+        self._store.report = self.metrics.store_event
+        games = Games(
+            self._store,
+            chance or SystemChance(),
+            BOT_WAIT_MS + settings.bot_delay_ms,
+            ArchiveReader(sink) if sink else None,
+        )
         self._presence = games.presence
-        watch = Watch(games, self._store, settings.heartbeat_seconds, self._stopping)
+        self._watch = Watch(games, self._store, settings.heartbeat_seconds, self._stopping)
         self.sweeper = Sweeper(games, self._store, settings.sweep_seconds, self._stopping)
-        validation = Validator()
+        self.archive = self._build_archive(sink)
+        self.complex_turns = ComplexTurns(self.metrics, analysis_command)
+        validation = Validator(self.complex_turns.judge)
         self.slow_calls = SlowCalls(settings.peer_share)
-        self._validation = ValidationServicer(validation, self.slow_calls, self._stopping)
+        self._keys = Keys(settings.keys_file) if settings.keys_file else None
+        self._origins = Origins(self._keys)
+        self._validation = ValidationServicer(validation, self.slow_calls, self._stopping, self._bound_streams())
         self._validation_listener = self._build_validation_listener(validation)
+        self._admin_listener = self._build_admin_listener(games, ArchiveEraser(sink) if sink else None)
         self.analysis = AnalysisPool(
             settings.analysis_workers, settings.analysis_queue, self.metrics, settings.peer_share, analysis_command
         )
+        if tracing:
+            self.analysis.observe = tracing.search
         bot_searches = max(1, settings.analysis_workers - 1)  # leaves one for callers
         self._bots = Bots(
             games, PriorityAnalysis(self.analysis), bot_searches, settings.bot_delay_ms / 1000, self._stopping
         )
         reader = RequestReader(self.slow_calls)
-        guesses = RateLimit(settings.join_guesses_per_minute, TooManyGuesses)
+        watches = Admission(settings.max_watches, settings.peer_share, WATCHES)
+        new_games = RateLimit(settings.games_per_minute, TooManyGames, GAMES_PER_MINUTE)
+        guesses = RateLimit(settings.join_guesses_per_minute, TooManyGuesses, JOIN_GUESSES_PER_MINUTE)
+        drafts = RateLimit(settings.drafts_per_second, Overloaded, DRAFTS_PER_SECOND, period=SECOND)
+        games.on_cached(lambda is_hit: self.metrics.remembered_game(is_hit=is_hit))
         self._services = (
-            GameServicer(games, watch, RateLimit(settings.games_per_minute, TooManyGames), guesses).service(),
-            TurnServicer(games, reader).service(),
+            GameServicer(games, self._watch, watches, new_games, guesses, self.metrics.watch_delay).service(),
+            TurnServicer(games, reader, drafts).service(),
             self._validation.service(),
             AnalysisServicer(games, self.analysis, reader).service(),
         )
         admission = CallAdmission(settings.max_calls, settings.peer_share)
-        self._interceptor = CallInterceptor(self.metrics, self._stopping, admission, settings.request_seconds)
+        self._interceptor = CallInterceptor(
+            self.metrics, self._stopping, self._origins, admission, settings.request_seconds, tracing
+        )
         self._health = HealthServicer()
         self._server = self._build()
         self._tasks: list[asyncio.Task[None]] = []
+        self._reporting: asyncio.Task[None] | None = None
         self._failed_checks = 0
         self._last_failure = ""
         self.port = 0
         self.validation_port = 0
+        self.admin_port = 0
         self.metrics_port = 0
+
+    def _build_archive(self, sink: Sink | None) -> ArchiveWorker | None:
+        """Returns the worker that archives games; None without an archive.
+
+        A game is not read from an archive of files, so the store keeps it as long as without an archive.
+        """
+        if sink is None:
+            return None
+        settings = self._settings
+        kept_seconds = settings.archived_ttl_seconds if sink.is_readable else settings.finished_ttl_seconds
+        return ArchiveWorker(self._store, sink, kept_seconds, self.metrics, self._stopping)
 
     def _build(self) -> grpc.aio.Server:
         server = aio_server((self._interceptor,), server_options(self._settings), self.grpcio)
@@ -141,31 +196,55 @@ class Server:
                 FastValidationListener,
             )
 
-            return FastValidationListener(self._settings, validation, self.slow_calls, self.metrics)
+            return FastValidationListener(
+                self._settings, validation, self.slow_calls, self.metrics, self._origins, self._tracing
+            )
         _log.warning(
             "grpcio release not tested: RUMMIKUB_VALIDATION_LISTEN is served by grpc.aio, at twice the CPU a call",
             grpcio=self.grpcio,
             tested=TESTED,
         )
-        streams = Admission(self._settings.validation_streams, self._settings.peer_share)
-        servicer = ValidationServicer(validation, self.slow_calls, self._stopping, streams)
-        return AioValidationListener(self._settings, servicer, self.metrics, self._stopping, self.grpcio)
+        servicer = ValidationServicer(validation, self.slow_calls, self._stopping, self._bound_streams())
+        return AioValidationListener(
+            self._settings, servicer, self.metrics, self._origins, self._stopping, self.grpcio, self._tracing
+        )
+
+    def _bound_streams(self) -> Admission:
+        """Returns the bound on the StreamValidateTurns of a listener."""
+        return Admission(self._settings.validation_streams, self._settings.peer_share, STREAMS)
+
+    def _build_admin_listener(self, games: Games, archive: ArchiveEraser | None) -> AdminListener | None:
+        """Returns the listener for RUMMIKUB_ADMIN_LISTEN; None if that is unset."""
+        settings = self._settings
+        if not settings.admin_listen:
+            return None
+        admin = Admin(games, self._store, archive)
+        servicer = AdminServicer(admin, settings.admin_token, settings.heartbeat_seconds, self._stopping)
+        return AdminListener(settings, servicer, self.metrics, self._stopping, self.grpcio)
 
     async def start(self) -> None:
         """Starts serving. Raises AddressInUseError."""
         self._set_health(is_up=False)
+        self.complex_turns.start()
         try:
             self.port = self._listen()
         except RuntimeError:
             raise address_error("RUMMIKUB_LISTEN", self._settings.listen) from None
         if self._validation_listener is not None:
             self.validation_port = await self._validation_listener.start()
+        if self._admin_listener is not None:
+            self.admin_port = await self._admin_listener.start()
         await self._server.start()
         await self._check_store()
         self._spawn("store-check", self._every(PING_SECONDS, self._check_store))
         self._spawn("game-count", self._every(COUNT_SECONDS, self._count_games))
         self._spawn("sweeper", self.sweeper.run())
+        if self._keys is not None:
+            self._spawn("keys-file", self._every(RELOAD_SECONDS, self._reload_keys))
+        if self.archive:
+            self._spawn("archive", self.archive.run())
         self._spawn("presence", self._every(FLUSH_SECONDS, self._presence.flush))
+        self._reporting = asyncio.create_task(self._report_load(), name="load")
 
     def _listen(self) -> int:
         credentials = server_credentials(self._settings)
@@ -209,16 +288,31 @@ class Server:
         for name in ("", *(service.name for service in self._services)):
             self._health.set(name, health.SERVING if is_up or name in STATELESS else health.NOT_SERVING)
 
+    async def _reload_keys(self) -> None:
+        assert self._keys is not None, "the task runs only with a keys file"  # noqa: S101 - for the type
+        self._keys.reload()
+
     async def _count_games(self) -> None:
         with contextlib.suppress(StoreUnavailable):
             counts = await self._store.count()
             self.metrics.games({state.value: count for state, count in counts.items()})
+
+    async def _report_load(self) -> None:
+        """Sets the gauges of the load, also while the server stops."""
+        while True:
+            calls = self._interceptor.calls_in_progress
+            if self._validation_listener is not None:
+                calls += self._validation_listener.calls_in_progress
+            self.metrics.load(calls, self._watch.watchers, self.sweeper.lag_seconds)
+            await asyncio.sleep(LOAD_SECONDS)
 
     async def ended(self) -> ListenerEndedError:
         """Returns the error to report when a listener has ended unexpectedly."""
         ends = {asyncio.create_task(self._ended(), name="RUMMIKUB_LISTEN")}
         if self._validation_listener is not None:
             ends.add(asyncio.create_task(self._validation_listener.ended(), name="RUMMIKUB_VALIDATION_LISTEN"))
+        if self._admin_listener is not None:
+            ends.add(asyncio.create_task(self._admin_listener.ended(), name="RUMMIKUB_ADMIN_LISTEN"))
         try:
             done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -232,31 +326,44 @@ class Server:
         """Returns when RUMMIKUB_LISTEN has ended. Raises its error."""
         await asyncio.shield(self._server.wait_for_termination())  # cancelling wait_for_termination stops the server
 
+    def report_not_serving(self) -> None:
+        """Sets health to NOT_SERVING for good at both listeners; calls are still served, new ones too."""
+        self._health.shut_down()
+        if self._validation_listener is not None:
+            self._validation_listener.report_not_serving()
+
     async def stop(self) -> None:
         """Stops serving: health changes, streams end (watches with the revision to resume from), calls finish.
 
         New calls are meanwhile rejected with a reason. A GOAWAY at this point would make the core cancel calls that
         cross it, and clients do not retry those.
         """
-        self._health.shut_down()
+        self.report_not_serving()
         self._presence.stop()
         self._stopping.set()
         self._interceptor.cancel_pending_requests()
         self._validation.end_streams()
         if self._validation_listener is not None:
             self._validation_listener.begin_shutdown()
+        if self._admin_listener is not None:
+            self._admin_listener.begin_shutdown()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._settings.drain_seconds):
                 await self._drained()
         await asyncio.to_thread(self.slow_calls.close)
         await asyncio.sleep(LAST_ANSWERS_SECONDS)
-        shut_down_connections({self.port, self.validation_port})
+        shut_down_connections({self.port, self.validation_port, self.admin_port} - {UNIX_PORT})
         closing = [self._server.stop(CLOSING_SECONDS)]
         if self._validation_listener is not None:
             closing.append(self._validation_listener.stop())
+        if self._admin_listener is not None:
+            closing.append(self._admin_listener.stop())
         await asyncio.gather(*closing)
         await self._bots.close()
         await self.analysis.close()
+        await self.complex_turns.close()
+        if self._reporting is not None:
+            self._reporting.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _drained(self) -> None:
@@ -264,4 +371,6 @@ class Server:
         await self._interceptor.drained()
         if self._validation_listener is not None:
             await self._validation_listener.drained()
+        if self._admin_listener is not None:
+            await self._admin_listener.drained()
         await self.slow_calls.drained()

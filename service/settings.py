@@ -1,5 +1,6 @@
 """The service's settings, from environment variables; each validation error names its variable."""
 
+import ipaddress
 import os
 import re
 import ssl
@@ -12,12 +13,12 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
-from redis.asyncio.connection import BlockingConnectionPool
-from redis.exceptions import RedisError
+
+from service.storage.redis.url import parse_redis_url
 
 PREFIX: Final = "RUMMIKUB_"
 
-SECRET: Final = frozenset({"redis_url"})
+SECRET: Final = frozenset({"redis_url", "archive_url"})
 """Settings that may contain a password and are never printed."""
 
 _SERVICE_LINK: Final = re.compile(r"\w+_SERVICE_(HOST|PORT(_\w+)?)|\w+_PORT(_\d+_(TCP|UDP)(_\w+)?)?")
@@ -25,9 +26,6 @@ _SERVICE_LINK: Final = re.compile(r"\w+_SERVICE_(HOST|PORT(_\w+)?)|\w+_PORT(_\d+
 
 _HOST: Final = re.compile(r"[^\[\]:]+|\[[^\[\]]+\]")
 """The host of an address. Colons must be in brackets: gRPC takes the text after any other colon for the port."""
-
-_DATABASE: Final = re.compile(r"/?|/\d{1,9}")
-"""The path of a redis_url. redis-py uses database 0 for a path that is not a number."""
 
 _CPU_LIMIT: Final = Path("/sys/fs/cgroup/cpu.max")
 """A container's CPU limit on Linux: quota and period."""
@@ -45,6 +43,13 @@ _DAY: Final = 86_400
 """The upper limit of delays and intervals, in seconds."""
 
 
+UNIX: Final = "unix:"
+"""The beginning of the address of a unix socket."""
+
+ADMIN_TOKEN_LEAST: Final = 22
+"""Minimum length of the operator's token: 128 bits in base64."""
+
+
 class SettingsError(Exception):
     """Invalid settings; the message names each variable and the expected value."""
 
@@ -57,23 +62,46 @@ def _address(text: str) -> str:
 
 
 def _store_url(text: str) -> str:
-    if text not in {"", MEMORY_URL} and not _is_redis_url(text):
-        raise ValueError("expected redis://host:port/database, rediss://, unix://path or memory://")
+    if text not in {"", MEMORY_URL}:
+        parse_redis_url(text)
     return text
-
-
-def _is_redis_url(text: str) -> bool:
-    try:
-        pool = BlockingConnectionPool.from_url(text)
-        pool.connection_class(**pool.connection_kwargs)  # raises TypeError for unknown options
-    except (ValueError, TypeError, RedisError):
-        return False
-    parts = urlsplit(text)
-    return parts.scheme == "unix" or bool(_DATABASE.fullmatch(parts.path))
 
 
 def _address_if_any(text: str) -> str:
     return _address(text) if text else text
+
+
+def _archive_url(text: str) -> str:
+    if text and not _is_archive_url(text):
+        raise ValueError("expected file:///path, s3://bucket/prefix?endpoint=URL&region=NAME or postgresql://")
+    return text
+
+
+def _is_archive_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    if parts.scheme == "file":
+        return not parts.netloc and parts.path.startswith("/")
+    return parts.scheme == "postgresql" or (parts.scheme == "s3" and bool(parts.netloc))
+
+
+def _admin_address(text: str) -> str:
+    if text.startswith(UNIX):
+        if not text.removeprefix(UNIX):
+            raise ValueError("expected unix:path, like unix:/run/rummikub/admin.sock")
+        return text
+    return _address_if_any(text)
+
+
+def is_private(address: str) -> bool:
+    """Returns whether only processes of this machine can reach an address."""
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return address.startswith(UNIX) or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _readable(path: Path | None) -> Path | None:
@@ -93,6 +121,7 @@ def _number_of_workers(given: object) -> object:
 Address = Annotated[str, AfterValidator(_address)]
 Workers = Annotated[int, BeforeValidator(_number_of_workers)]
 AddressIfAny = Annotated[str, AfterValidator(_address_if_any)]
+AdminAddress = Annotated[str, AfterValidator(_admin_address)]
 ReadableFile = Annotated[Path | None, AfterValidator(_readable)]
 
 
@@ -105,9 +134,22 @@ class Settings(BaseSettings):
     validation_listen: AddressIfAny = Field(
         "", description="second address for ValidationService, at half the CPU per call; unset: none"
     )
+    admin_listen: AdminAddress = Field(
+        "", description="address of AdminService, the operator's, as host:port or unix:path; unset: none"
+    )
+    admin_token_file: ReadableFile = Field(
+        None,
+        description="file with the token of AdminService; required unless RUMMIKUB_ADMIN_LISTEN is a loopback address "
+        "or a unix socket",
+    )
     metrics_listen: Address = Field("127.0.0.1:9464", description="address of the Prometheus metrics, at /metrics")
     redis_url: Annotated[str, AfterValidator(_store_url)] = Field(
-        "", description="URL of the store, like redis://host:6379/0; unset: an embedded store in RUMMIKUB_DATA_DIR"
+        "",
+        description="URL of the store, like redis://host:6379/0 or redis+cluster://host:6379,host:6379; "
+        "unset: an embedded store in RUMMIKUB_DATA_DIR",
+    )
+    redis_replicas: int = Field(
+        0, ge=0, le=16, description="number of Redis replicas that must have a change before it is acknowledged"
     )
     workers: Workers = Field(
         1,
@@ -118,6 +160,12 @@ class Settings(BaseSettings):
     data_dir: Path = Field(Path("data"), description="directory of the embedded store")
     tls_cert: ReadableFile = Field(None, description="file with the certificate chain (PEM); unset: no TLS")
     tls_key: ReadableFile = Field(None, description="file with the certificate's private key (PEM)")
+    tls_client_ca: ReadableFile = Field(
+        None, description="file with the authorities (PEM) of client certificates; if set, clients need one"
+    )
+    keys_file: ReadableFile = Field(
+        None, description="file with the keys that callers need (TOML, docs/keys.md); unset: callers need none"
+    )
     lobby_ttl_seconds: int = Field(
         3_600, ge=60, le=_CENTURY, description="lifetime of a game that has not started, after its last change"
     )
@@ -129,6 +177,15 @@ class Settings(BaseSettings):
     )
     finished_ttl_seconds: int = Field(
         86_400, ge=60, le=_CENTURY, description="lifetime of a finished game and its history"
+    )
+    archive_url: Annotated[str, AfterValidator(_archive_url)] = Field(
+        "", description="where finished games are archived: file:///path, s3:// or postgresql://; unset: nowhere"
+    )
+    archived_ttl_seconds: int = Field(
+        3_600,
+        ge=60,
+        le=_CENTURY,
+        description="lifetime of a finished game in the store after it was archived, if the archive can be read",
     )
     games_per_minute: int = Field(
         300,
@@ -142,8 +199,17 @@ class Settings(BaseSettings):
         le=_MOST,
         description="unknown join codes per minute from one client address, at each server; 0: no limit",
     )
+    drafts_per_second: int = Field(
+        100, ge=0, le=_MOST, description="drafts per second from one client address, at each server; 0: no limit"
+    )
     history: int = Field(
         10_000, ge=100, le=_MOST, description="changes of a game that are stored for WatchGame and ListChanges"
+    )
+    change_log_seconds: int = Field(
+        0,
+        ge=0,
+        le=_CENTURY,
+        description="how long changes are kept for WatchGames of AdminService, the same on all servers; 0: not at all",
     )
     heartbeat_seconds: float = Field(
         15.0, gt=0, le=_DAY, description="interval of heartbeats on an idle WatchGame stream"
@@ -152,19 +218,33 @@ class Settings(BaseSettings):
     drain_seconds: float = Field(
         10.0, ge=0, le=_DAY, description="how long a stopping server waits for calls in progress"
     )
+    lame_duck_seconds: float = Field(
+        0.0,
+        ge=0,
+        le=_DAY,
+        description="how long a server serves after SIGTERM while its health is NOT_SERVING, before it drains",
+    )
     max_message_bytes: int = Field(262_144, ge=65_536, le=_MOST, description="maximum size of a request")
     max_metadata_bytes: int = Field(8_192, ge=1_024, le=_MOST, description="maximum size of a request's metadata")
-    max_streams: int = Field(1_000, ge=1, le=_MOST, description="maximum concurrent calls on one connection")
+    max_streams: int = Field(100, ge=1, le=_MOST, description="maximum concurrent calls on one connection")
+    max_connection_age_seconds: float = Field(
+        0.0,
+        ge=0,
+        le=_DAY,
+        description="age at which a connection is replaced, for clients that balance by DNS; its calls go on; 0: none",
+    )
     max_calls: int = Field(10_000, ge=1, le=_MOST, description="maximum concurrent calls, including watchers")
+    max_watches: int = Field(5_000, ge=1, le=_MOST, description="maximum concurrent WatchGame streams")
     peer_share: float = Field(
         0.5,
         gt=0,
         le=1,
-        description="share of calls, streams and searches that one client address may hold; use 1 behind a proxy",
+        description="share of calls, watches, streams and searches that one client address may hold alone; several "
+        "share what is free; use 1 behind a proxy",
     )
     request_seconds: float = Field(10.0, gt=0, le=_DAY, description="timeout for the arrival of a call's request")
     validation_streams: int = Field(
-        1_000, ge=1, le=_MOST, description="maximum concurrent streams at RUMMIKUB_VALIDATION_LISTEN"
+        1_000, ge=1, le=_MOST, description="maximum concurrent StreamValidateTurns, at each listener"
     )
     analysis_workers: int = Field(2, ge=1, le=1_024, description="maximum processes for exact analysis")
     analysis_queue: int = Field(64, ge=0, le=_MOST, description="maximum calls that wait for an analysis process")
@@ -183,9 +263,51 @@ class Settings(BaseSettings):
         return self
 
     @model_validator(mode="after")
+    def _replicas_need_a_redis(self) -> "Settings":
+        if self.redis_replicas and self.redis_url in {"", MEMORY_URL}:
+            raise ValueError(
+                f"{PREFIX}REDIS_REPLICAS={self.redis_replicas}: only a Redis has replicas: set {PREFIX}REDIS_URL"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _admin_is_protected(self) -> "Settings":
+        address, file = f"{PREFIX}ADMIN_LISTEN={self.admin_listen}", f"{PREFIX}ADMIN_TOKEN_FILE"
+        if self.workers > 1 and self.admin_listen.startswith(UNIX):
+            raise ValueError(f"{address}: workers cannot share a unix socket: set it to host:port, or use one worker")
+        if self.admin_listen and self.admin_token_file is None and not is_private(self.admin_listen):
+            raise ValueError(
+                f"{address}: other machines could read every rack: set {file} to a file with a token of at least "
+                f"{ADMIN_TOKEN_LEAST} characters, or listen on 127.0.0.1 or unix:path"
+            )
+        if self.admin_token_file is not None:
+            self.admin_token()
+        return self
+
+    def admin_token(self) -> str:
+        """Returns the operator's token, as the file has it now; "" if none is required. Raises ValueError."""
+        if self.admin_token_file is None:
+            return ""
+        problem = f"{PREFIX}ADMIN_TOKEN_FILE={self.admin_token_file}: expected"
+        try:
+            token = self.admin_token_file.read_text(encoding="ascii").strip()
+        except (OSError, ValueError):
+            raise ValueError(f"{problem} a readable file with one line of ASCII text") from None
+        if len(token) < ADMIN_TOKEN_LEAST or not re.fullmatch(r"[!-~]+", token):
+            raise ValueError(f"{problem} a token of at least {ADMIN_TOKEN_LEAST} characters without spaces")
+        return token
+
+    @model_validator(mode="after")
     def _tls_is_whole(self) -> "Settings":
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("RUMMIKUB_TLS_CERT and RUMMIKUB_TLS_KEY must be set together: set both or neither")
+        if self.tls_client_ca and self.tls_cert is None:
+            raise ValueError("RUMMIKUB_TLS_CLIENT_CA needs RUMMIKUB_TLS_CERT and RUMMIKUB_TLS_KEY: set all three")
+        if self.tls_client_ca:
+            try:
+                ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(self.tls_client_ca)
+            except (ssl.SSLError, OSError):
+                raise ValueError("RUMMIKUB_TLS_CLIENT_CA: expected certificates in PEM, readable") from None
         if self.tls_cert and self.tls_key:
             try:
                 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

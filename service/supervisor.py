@@ -119,17 +119,29 @@ class Supervisor:
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
         return next(error for task in done if isinstance(error := task.exception(), Exception))
 
-    async def stop(self) -> None:
-        """Stops all workers at the same time and returns when they have ended."""
+    async def stop(self, impatient: asyncio.Event | None = None) -> None:
+        """Stops all workers at the same time and returns when they have ended.
+
+        Args:
+            impatient: When it is set, the workers get SIGINT too, by which they skip the lame duck.
+        """
         self._stopping.set()
         for process in self._processes.values():
             _send(process, signal.SIGTERM)
+        interrupting = asyncio.create_task(self._interrupt(impatient or asyncio.Event()))
         _, late = await asyncio.wait(self._tasks, timeout=self._grace_seconds)
+        interrupting.cancel()
         if late:
             _log.warning("workers do not stop and are killed", workers=sorted(self._processes))
         for process in self._processes.values():
             _send(process, signal.SIGKILL)
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _interrupt(self, impatient: asyncio.Event) -> None:
+        """Sends SIGINT to the workers when the event is set."""
+        await impatient.wait()
+        for process in self._processes.values():
+            _send(process, signal.SIGINT)
 
     async def _supervise(self, number: int, environment: Mapping[str, str]) -> None:
         """Runs a worker, and restarts it whenever it ends, until `stop`. Raises SupervisorError."""

@@ -12,7 +12,9 @@ import redis
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # before grpc is imported: in-process servers log like real ones
 
 from service.storage.base import GameStore
-from support.harness import Client, FakeClock, memory_store, redis_server, redis_store, running_server
+from support.harness import Client, FakeClock, redis_server, running_server
+from support.stores import STORES, running_store
+from tools.redis_cluster import RedisCluster, redis_cluster
 
 MEASURED: Final = Path(__file__).parent / "engine"
 """The folder of tests that must cover every branch of the engine; oracles in it are not measured."""
@@ -20,18 +22,30 @@ MEASURED: Final = Path(__file__).parent / "engine"
 OPERATION: Final = Path(__file__).parents[1] / "docs" / "operation.md"
 
 SLOW: Final = (
+    "deploy/test_live_dashboard.py",
+    "deploy/test_schemas.py",
     "engine/test_*_oracle.py",
     "engine/test_bots.py",
     "engine/test_random_games.py",
+    "load/test_capacity.py",
+    "load/test_cluster_drill.py",
     "load/test_compile_solver.py",
+    "load/test_players.py",
     "load/test_run.py",
+    "service/archive/test_killed_servers.py",
+    "service/archive/test_removal.py",
+    "service/archive/test_sinks.py",
     "service/app/test_hidden_tiles.py",
     "service/app/test_timers.py",
     "service/app/test_whole_games.py",
     "service/grpc_api/test_pages.py",
+    "service/storage/test_cluster.py",
     "service/storage/test_embedded.py",
     "service/storage/test_fail*.py",
     "service/storage/test_power_loss.py",
+    "service/storage/test_replicas.py",
+    "service/storage/test_sentinel.py",
+    "service/test_admin_processes.py",
     "service/test_demo.py",
     "service/test_supervisor.py",
 )
@@ -66,11 +80,32 @@ def empty_redis_url(redis_url: str) -> str:
 @pytest.fixture
 def limited_redis_url(empty_redis_url: str) -> str:
     """Returns the URL of the emptied server for a user with exactly the rights that the operator's page names."""
-    [rights] = re.findall(r"ACL SETUSER rummikub on >PASSWORD (.*)", OPERATION.read_text(encoding="utf-8"))
     client = redis.Redis.from_url(empty_redis_url)
-    client.execute_command("ACL", "SETUSER", "rummikub", "reset", "on", ">password", *rights.split())  # type: ignore[no-untyped-call]
+    client.execute_command(*limited_user())  # type: ignore[no-untyped-call]
     client.close()
     return empty_redis_url.replace("unix://", "unix://rummikub:password@")
+
+
+def limited_user() -> list[str]:
+    """Returns the command that creates a user with exactly the rights that the operator's page names."""
+    [rights] = re.findall(r"ACL SETUSER rummikub on >PASSWORD (.*)", OPERATION.read_text(encoding="utf-8"))
+    return ["ACL", "SETUSER", "rummikub", "reset", "on", ">password", *rights.split()]
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[RedisCluster]:
+    """Runs a Redis Cluster of three primaries for this worker."""
+    with redis_cluster("--appendonly", "no") as nodes:
+        for node in nodes.nodes:
+            node.tell(*limited_user())
+        yield nodes
+
+
+@pytest.fixture
+def limited_cluster_url(cluster: RedisCluster) -> str:
+    """Returns the URL of the emptied cluster for a user with exactly the rights that the operator's page names."""
+    cluster.empty()
+    return cluster.url.replace("redis+cluster://", "redis+cluster://rummikub:password@")
 
 
 @pytest.fixture
@@ -79,15 +114,11 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-@pytest.fixture(params=["memory", "redis"])
+@pytest.fixture(params=STORES)
 async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[GameStore]:
-    """Yields each kind of store, empty, on the clock."""
-    if request.param == "memory":
-        yield memory_store(clock)
-    else:
-        redis_backed = redis_store(request.getfixturevalue("limited_redis_url"), clock)
-        yield redis_backed
-        await redis_backed.close()
+    """Yields a store in memory and one on Redis, empty, on the clock."""
+    async with running_store(request, clock) as store:
+        yield store
 
 
 @pytest.fixture

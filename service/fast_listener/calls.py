@@ -6,20 +6,23 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 import grpc
 
+from service.grpc_api.call_origin import AuthContext
+from service.runtime.origins import Origin
+
 Metadata: TypeAlias = Sequence[tuple[str, str | bytes]]
 
 
 class CallDetails(NamedTuple):
-    """A call's metadata, peer and deadline.
+    """A call's metadata, origin and deadline.
 
     Attributes:
         metadata: The call's metadata.
-        peer: The peer's address (admission.peer_address).
+        origin: Where it comes from.
         deadline: The deadline by time.monotonic(); infinity without one.
     """
 
     metadata: Metadata
-    peer: str
+    origin: Origin
     deadline: float
 
 
@@ -32,6 +35,7 @@ class CallResult(NamedTuple):
         code: The status code.
         details: The status message.
         reason: The error reason, for the log.
+        delay: How many seconds the result waits before it is sent.
     """
 
     message: bytes | None = None
@@ -39,6 +43,11 @@ class CallResult(NamedTuple):
     code: grpc.StatusCode = grpc.StatusCode.OK
     details: str = ""
     reason: str = ""
+    delay: float = 0.0
+
+    def after(self, delay: float) -> "CallResult":
+        """Returns the result with a delay, in seconds."""
+        return CallResult(self.message, self.trailing, self.code, self.details, self.reason, delay)
 
 
 Cancel: TypeAlias = Callable[[], None]
@@ -98,11 +107,14 @@ Method: TypeAlias = UnaryMethod | StreamMethod
 class AdmissionControl(Protocol):
     """Admits or rejects each call when its headers arrive."""
 
-    def enter(self, path: str, call: CallDetails) -> CallResult | None:
-        """Admits a call and returns None, or returns the result of a rejected one."""
+    def enter(self, path: str, peer: str, metadata: Metadata, auth_context: AuthContext) -> Origin | CallResult:
+        """Admits a call and returns its origin, or returns the result of a rejected one."""
 
     def leave(self, path: str, call: CallDetails) -> None:
         """Releases an admitted call."""
+
+    def timeout_delay(self, origin: Origin) -> float:
+        """Returns how many seconds later than at its timeout a call of a caller ends whose request is late."""
 
     def timed_out(self, path: str, call: CallDetails) -> CallResult:
         """Returns the result of a call whose request did not arrive in time."""

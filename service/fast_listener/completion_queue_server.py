@@ -12,6 +12,8 @@ Private parts of grpcio's `cygrpc` that this relies on (see `grpcio_version`):
 * A received message is None after the client's last message, or when the client is gone. ReceiveCloseOnServer completes
   when the call is over, and reports whether it was cancelled. Dropping the last reference to a call cancels it.
 
+* `auth_context` returns what the transport knows of a call's peer, by names in bytes.
+
 A unary call takes three events: new call, message received, call over. Each message of a stream takes one: response
 sent and next message received. No thread waits for a client. A slow unary call (UnaryMethod.start) is answered from
 another thread; ReceiveCloseOnServer is then in progress, so that a cancellation or the deadline stops the work.
@@ -20,9 +22,13 @@ The server handles the messages of several streams before it sends the first res
 of each message, because sending evicts the judging code and data from the CPU caches. UnaryMethod calls do not gain.
 """
 
+import heapq
+import itertools
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import grpc
@@ -39,7 +45,8 @@ from service.fast_listener.calls import (
     StreamMethod,
     UnaryMethod,
 )
-from service.runtime.admission import peer_address
+from service.runtime.origins import Origin
+from service.runtime.refusal_pace import WAITING_MAX
 
 _NEXT_CALL: Final = "next call"
 _SHUTDOWN: Final = "shutdown"
@@ -49,8 +56,8 @@ _EVENTS_PER_ROUND: Final = 16
 """Most events that are handled while a stream's response waits to be sent."""
 _AT_ONCE: Final = 0.0
 """A poll deadline in the past (seconds since 1970): poll returns immediately."""
-_TICK_SECONDS: Final = 0.5
-"""The interval of checks for late requests."""
+_TICK_SECONDS: Final = 0.1
+"""The interval of checks for late requests, and for refusals that wait."""
 
 _NO_SUCH_METHOD: Final = CallResult(code=grpc.StatusCode.UNIMPLEMENTED, details="Method not found!")
 _NO_MESSAGE: Final = CallResult(
@@ -89,7 +96,8 @@ class CompletionQueueServer:
         self._events = 2
         """The number of due events: the next call, the shutdown, and those of calls in progress."""
         self._responses: _Responses = []
-        self._awaiting_request: dict[_UnaryCall, float] = {}
+        self._refusals = _WaitingRefusals()
+        self._awaiting_request: OrderedDict[_UnaryCall, float] = OrderedDict()
         """The calls whose request has not arrived, with its timeout, in the order of the timeouts."""
         self._thread: threading.Thread | None = None
 
@@ -104,6 +112,15 @@ class CompletionQueueServer:
         self._thread = threading.Thread(target=self._poll, name="calls-poll", daemon=True)
         self._thread.start()
         return port
+
+    def end_refusals(self) -> None:
+        """Sends the refusals that wait, and lets no more wait."""
+        self._refusals.is_ended = True
+
+    @property
+    def waiting_refusals(self) -> int:
+        """The number of refusals that wait."""
+        return len(self._refusals)
 
     def stop(self, seconds: float) -> None:
         """Accepts no more calls, cancels the rest after some seconds, and returns when the thread has ended."""
@@ -127,6 +144,7 @@ class CompletionQueueServer:
             if time.monotonic() > tick:
                 tick = time.monotonic() + _TICK_SECONDS
                 self._end_late_calls()
+                self._refusals.send_due()
 
     def _handle(self, event: Any) -> None:  # noqa: ANN401 - cygrpc has no types
         try:
@@ -152,12 +170,12 @@ class CompletionQueueServer:
 
     def _end_late_calls(self) -> None:
         """Ends the calls whose request is late."""
-        now = time.monotonic()
-        for call, timeout in tuple(self._awaiting_request.items()):
-            if timeout > now:
+        while self._awaiting_request:
+            call, timeout = next(iter(self._awaiting_request.items()))
+            if timeout > time.monotonic():
                 return
             del self._awaiting_request[call]
-            call.time_out()
+            self._refusals.add(self._admission.timeout_delay(call.origin), call.time_out)
 
     def _dispatch(self, event: Any) -> int:  # noqa: ANN401 - cygrpc has no types
         if event.tag is None:
@@ -179,19 +197,19 @@ class CompletionQueueServer:
         if method is None:
             _finish(call, _NO_SUCH_METHOD, _on_rejected_call_over)
             return more
-        details = CallDetails(
-            event.invocation_metadata, peer_address(call.peer().decode()), _monotonic(event.call_details.deadline)
-        )
-        rejected = self._admission.enter(path, details)
+        metadata = event.invocation_metadata
+        origin = self._admission.enter(path, call.peer().decode(), metadata, partial(_auth_context, call))
+        if not isinstance(origin, Origin):
+            self._refusals.add(origin.delay, partial(_finish, call, origin, _on_rejected_call_over))
+            return more
+        details = CallDetails(metadata, origin, _monotonic(event.call_details.deadline))
         admitted = _AdmittedCall(call, path, details, self._admission)
-        if rejected is not None:
-            _finish(call, rejected, _on_rejected_call_over)
-        elif isinstance(method, UnaryMethod):
+        if isinstance(method, UnaryMethod):
             unary = _UnaryCall(admitted, method, self._awaiting_request)
             self._awaiting_request[unary] = time.monotonic() + self._request_seconds
             unary.receive()
         else:
-            _StreamCall(admitted, self._responses).open(method)
+            _StreamCall(admitted, self._responses).open(method, self._refusals)
             more += 1
         return more
 
@@ -222,24 +240,33 @@ class _UnaryCall:
     One event is due for it; two while a slow call is in progress: the close, and the sent result.
     """
 
-    __slots__ = ("_admitted", "_awaiting_request", "_call", "_cancel", "_method")
+    __slots__ = ("_admitted", "_awaiting_request", "_call", "_cancel", "_has_request", "_is_timed_out", "_method")
 
     def __init__(
-        self, admitted: _AdmittedCall, method: UnaryMethod, awaiting_request: "dict[_UnaryCall, float]"
+        self, admitted: _AdmittedCall, method: UnaryMethod, awaiting_request: "OrderedDict[_UnaryCall, float]"
     ) -> None:
         self._admitted = admitted
         self._call = admitted.call
         self._method = method
         self._awaiting_request = awaiting_request
         self._cancel: Cancel | None = None
+        self._has_request = False
+        self._is_timed_out = False
+
+    @property
+    def origin(self) -> Origin:
+        """Where the call comes from."""
+        return self._admitted.details.origin
 
     def receive(self) -> None:
         """Starts receiving the request."""
         self._call.start_server_batch((cygrpc.ReceiveMessageOperation(0),), self._on_received)
 
     def _on_received(self, event: Any) -> int:  # noqa: ANN401 - as above
-        if self._awaiting_request.pop(self, None) is None:
-            return 0  # the call has timed out
+        if self._is_timed_out:
+            return 0
+        self._has_request = True
+        self._awaiting_request.pop(self, None)
         message = event.batch_operations[0].message()
         result = _NO_MESSAGE if message is None else self._method.at_once(message, self._admitted.details)
         if result is not None:
@@ -254,7 +281,10 @@ class _UnaryCall:
         _finish(self._call, result, _on_sent, is_closing=False)
 
     def time_out(self) -> None:
-        """Ends the call because its request is late."""
+        """Ends the call because its request is late, unless the request or the end of the call came after all."""
+        if self._has_request:
+            return
+        self._is_timed_out = True
         _, path, details, admission = self._admitted
         _finish(self._call, admission.timed_out(path, details), self._on_over)
 
@@ -289,12 +319,12 @@ class _StreamCall:
         self._result: CallResult | None = None
         self._unsent = _initial_metadata()
 
-    def open(self, method: StreamMethod) -> None:
+    def open(self, method: StreamMethod, refusals: "_WaitingRefusals") -> None:
         """Opens the stream and starts receiving."""
         self._call.start_server_batch((cygrpc.ReceiveCloseOnServerOperation(0),), self._on_closed)
         opened = method.open(self._admitted.details, self.finish)
         if isinstance(opened, CallResult):
-            self.finish(opened)
+            refusals.add(opened.delay, partial(self.finish, opened))
         else:
             self._handler = opened
             with self._lock:
@@ -347,8 +377,44 @@ class _StreamCall:
         return -1
 
 
+class _WaitingRefusals:
+    """The refusals that leave later. Their calls stay open meanwhile."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[float, int, Callable[[], None]]] = []
+        """A heap of the times when they leave, and functions that send them."""
+        self._number = itertools.count()
+        self.is_ended = False
+        """Whether the server stops, so no refusal waits. Any thread may set this."""
+
+    def add(self, delay: float, send: Callable[[], None]) -> None:
+        """Sends a refusal after some seconds; at once if too many wait."""
+        if not delay or self.is_ended or len(self._waiting) >= WAITING_MAX:
+            send()
+        else:
+            heapq.heappush(self._waiting, (time.monotonic() + delay, next(self._number), send))
+
+    def send_due(self) -> None:
+        """Sends the refusals whose time has come."""
+        now = time.monotonic()
+        while self._waiting and (self.is_ended or self._waiting[0][0] <= now):
+            send = heapq.heappop(self._waiting)[2]
+            try:
+                send()
+            except Exception:  # noqa: BLE001 - a bug in one call must not stop the server
+                _log.exception("a call was not answered")
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+
 _Responses: TypeAlias = list[tuple[_StreamCall, bytes | CallResult]]
 """Responses to send, with their streams."""
+
+
+def _auth_context(call: Any) -> Mapping[str, Sequence[bytes]]:  # noqa: ANN401 - as above
+    """Returns what the transport knows of a call's peer."""
+    return {name.decode(): values for name, values in cygrpc.auth_context(call).items()}
 
 
 def _monotonic(deadline: float) -> float:

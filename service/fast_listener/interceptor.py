@@ -9,13 +9,14 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable
-from time import perf_counter
+from contextvars import copy_context
+from time import monotonic, perf_counter
 from typing import Any, Final, Protocol
 
 import grpc
 import structlog
 
-from service.errors import Fault, Overloaded, RequestTimedOut, ShuttingDown
+from service.errors import Fault, RequestTimedOut, ShuttingDown
 from service.fast_listener.calls import (
     CallDetails,
     CallResult,
@@ -25,11 +26,16 @@ from service.fast_listener.calls import (
     StreamMethod,
     UnaryMethod,
 )
-from service.grpc_api.interceptor import REQUEST_ID, log_call, sent_request_id
+from service.fast_listener.traced_methods import traced_result, traced_stream, traced_unary
+from service.grpc_api.call_origin import AuthContext, Origins
+from service.grpc_api.interceptor import PACED, REQUEST_ID, log_call, sent_request_id
 from service.grpc_api.status import status_of
 from service.metrics.metrics import Metrics
 from service.runtime.admission import Admission, CallAdmission
+from service.runtime.origins import Origin, peer_address
+from service.runtime.refusal_pace import LATE_PER_SECOND, PER_SECOND, RefusalPace
 from service.runtime.slow_calls import Dropped, SlowCalls, Steps, in_one_step
+from service.runtime.tracing import Tracing
 
 _OK: Final = "OK"
 
@@ -64,38 +70,62 @@ class FastInterceptor:
     Args:
         metrics: Counts calls.
         slow_calls: Runs calls that are not answered at once.
-        max_calls: Most calls at a time; more are rejected.
-        max_streams: Most streams at a time; more are rejected.
-        peer_share: The share of calls, and of streams, that one peer may hold.
+        origins: Finds where calls come from, and rejects those without a valid key.
+        admission: Bounds the calls in progress.
+        streams: Bounds the open streams.
+        tracing: Makes a span of each call; None if tracing is off.
     """
 
-    def __init__(
-        self, metrics: Metrics, slow_calls: SlowCalls, max_calls: int, max_streams: int, peer_share: float
+    def __init__(  # noqa: PLR0913, PLR0917 - made in one place
+        self,
+        metrics: Metrics,
+        slow_calls: SlowCalls,
+        origins: Origins,
+        admission: CallAdmission,
+        streams: Admission,
+        tracing: Tracing | None = None,
     ) -> None:
         self._metrics = metrics
         self._slow_calls = slow_calls
-        self._admission = CallAdmission(max_calls, peer_share)
-        self._streams = _Streams(Admission(max_streams, peer_share))
+        self._origins = origins
+        self._tracing = tracing
+        self._admission = admission
+        self._streams = _Streams(streams)
+        self._refusal_pace = RefusalPace(admission.calls.is_bounded, PER_SECOND)
+        self._timeout_pace = RefusalPace(admission.calls.is_bounded, LATE_PER_SECOND)
         self._is_stopping = False
 
-    def enter(self, path: str, call: CallDetails) -> CallResult | None:
+    def enter(self, path: str, peer: str, metadata: Metadata, auth_context: AuthContext) -> Origin | CallResult:
         """See AdmissionControl."""
+        origin = None
         try:
-            self._admission.enter(path, call.peer)
-        except Overloaded as error:
-            return self._failed(path, call, error)
-        return None
+            origin = self._origins.origin_of(path, peer, metadata, auth_context)
+            self._admission.enter(path, origin)
+        except Fault as error:
+            return self._paced(self._failed(path, metadata, error), origin or Origin(peer_address(peer)))
+        return origin
+
+    def _paced(self, result: CallResult, origin: Origin) -> CallResult:
+        """Returns a result that waits if it is one of many refusals of its caller."""
+        return result.after(self._refusal_pace.delay(origin, monotonic())) if result.reason in PACED else result
+
+    def timeout_delay(self, origin: Origin) -> float:
+        """See AdmissionControl."""
+        return self._timeout_pace.delay(origin, monotonic())
 
     def leave(self, path: str, call: CallDetails) -> None:
         """See AdmissionControl."""
-        self._admission.leave(path, call.peer)
+        self._admission.leave(path, call.origin)
 
     def timed_out(self, path: str, call: CallDetails) -> CallResult:
         """See AdmissionControl."""
-        return self._failed(path, call, RequestTimedOut())
+        return self._failed(path, call.metadata, RequestTimedOut())
 
-    def _failed(self, path: str, call: CallDetails, error: Exception) -> CallResult:
-        return _MethodCalls(path, self._metrics).failed(request_id_of(call.metadata), perf_counter(), error)
+    def _failed(self, path: str, metadata: Metadata, error: Exception) -> CallResult:
+        def failed() -> CallResult:
+            return _MethodCalls(path, self._metrics).failed(request_id_of(metadata), perf_counter(), error)
+
+        return failed() if self._tracing is None else traced_result(self._tracing.call(path, metadata), failed)
 
     def unary(
         self,
@@ -135,12 +165,16 @@ class FastInterceptor:
 
             return self._submit(path, call, steps(data), len(data), done)
 
-        return UnaryMethod(result_at_once, start)
+        method = UnaryMethod(result_at_once, start)
+        return method if self._tracing is None else traced_unary(path, method, self._tracing)
 
     def _submit(self, path: str, call: CallDetails, steps: Steps, size: int, done: Callable[[Any], None]) -> Cancel:
-        """Queues a slow call and returns what cancels it."""
+        """Queues a slow call and returns what cancels it. `done` gets the context of the call, which the log needs."""
+        if self._tracing is not None:
+            context, told = copy_context(), done
+            done = lambda outcome: context.run(told, outcome)  # noqa: E731 - shorter than a function
         try:
-            slow_call = self._slow_calls.submit((call.peer, path), size, call.deadline, steps, done)
+            slow_call = self._slow_calls.submit(call.origin, path, size, call.deadline, steps, done)
         except Fault as error:
             done(error)
             return _nothing_to_cancel
@@ -159,17 +193,23 @@ class FastInterceptor:
             try:
                 answer = answerer()
                 stream = _Stream(calls, self._streams, answer, start, request_id)
-                self._streams.add(stream, call.peer, lambda: finish(_error_result(ShuttingDown(), request_id)))
+                self._streams.add(stream, call.origin, lambda: finish(_error_result(ShuttingDown(), request_id)))
             except Exception as error:  # noqa: BLE001 - as above
-                return calls.failed(request_id, started, error)
+                return self._paced(calls.failed(request_id, started, error), call.origin)
             return stream
 
-        return StreamMethod(open_stream)
+        method = StreamMethod(open_stream)
+        return method if self._tracing is None else traced_stream(path, method, self._tracing)
 
     def stop(self) -> None:
         """Rejects new calls and ends all streams with ShuttingDown; clients retry at another server."""
         self._is_stopping = True
         self._streams.end()
+
+    @property
+    def calls_in_progress(self) -> int:
+        """The number of calls in progress, apart from health."""
+        return self._admission.calls.total
 
     @property
     def open_streams(self) -> int:
@@ -228,6 +268,7 @@ class _MethodCalls:
         """Counts and logs a call that is over."""
         seconds = perf_counter() - started
         self._metrics.call(self._path, code, seconds)
+        self._metrics.refused(reason)
         if self._logs_ok or code != _OK:
             log_call(self._path, request_id, code, reason, seconds)
 
@@ -290,11 +331,11 @@ class _Stream:
 
 
 class _Streams:
-    """The open streams, each with its peer and a function that ends it."""
+    """The open streams, each with its origin and a function that ends it."""
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
-        self._open: dict[_Stream, tuple[str, Callable[[], None]]] = {}
+        self._open: dict[_Stream, tuple[Origin, Callable[[], None]]] = {}
         self._is_ended = False
         self._lock = threading.Lock()
 
@@ -303,13 +344,13 @@ class _Streams:
         """The number of open streams."""
         return len(self._open)
 
-    def add(self, stream: _Stream, peer: str, end: Callable[[], None]) -> None:
+    def add(self, stream: _Stream, origin: Origin, end: Callable[[], None]) -> None:
         """Adds a stream. Raises ShuttingDown, Overloaded."""
         with self._lock:
             if self._is_ended:
                 raise ShuttingDown
-            self._admission.enter(peer)
-            self._open[stream] = peer, end
+            self._admission.enter(origin)
+            self._open[stream] = origin, end
 
     def remove(self, stream: _Stream) -> None:
         """Removes a stream if it is open."""

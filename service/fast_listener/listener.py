@@ -13,7 +13,8 @@ from grpc_health.v1 import health_pb2
 from service.fast_listener.calls import AdmissionControl, CallDetails, CallResult, Method, UnaryMethod
 from service.fast_listener.completion_queue_server import CompletionQueueServer
 from service.grpc_api import health
-from service.grpc_api.server_options import CLOSING_SECONDS, server_credentials, server_options
+from service.grpc_api.certificates import server_credentials
+from service.grpc_api.server_options import CLOSING_SECONDS, server_options
 from service.settings import Settings
 
 _HEALTH_CHECK: Final = f"/{health.SERVICE_NAME}/Check"
@@ -58,6 +59,15 @@ class FastListener:
     def report_not_serving(self) -> None:
         """Sets health to NOT_SERVING."""
         self._is_stopping = True
+
+    def end_refusals(self) -> None:
+        """Sends the refusals that wait, and lets no more wait."""
+        self._server.end_refusals()
+
+    @property
+    def waiting_refusals(self) -> int:
+        """The number of refusals that wait."""
+        return self._server.waiting_refusals
 
     def stop(self) -> None:
         """Closes the connections and returns when the thread has ended."""

@@ -6,11 +6,15 @@ from typing import Final
 from service.fast_listener.interceptor import FastInterceptor
 from service.fast_listener.listener import FastListener
 from service.fast_listener.methods import validation_methods
+from service.grpc_api.call_origin import Origins
 from service.grpc_api.turn_validator import Validator
 from service.grpc_api.validation_service import NAME
 from service.metrics.metrics import Metrics
 from service.runtime.addresses import address_error
+from service.runtime.admission import Admission, CallAdmission
+from service.runtime.origins import STREAMS
 from service.runtime.slow_calls import SlowCalls
+from service.runtime.tracing import Tracing
 from service.settings import Settings
 
 DRAIN_POLL_SECONDS: Final = 0.01
@@ -25,13 +29,23 @@ class FastValidationListener:
         validation: Answers the requests.
         slow_calls: Runs slow calls.
         metrics: Counts calls.
+        origins: Finds where calls come from.
+        tracing: Makes spans; None if tracing is off.
     """
 
-    def __init__(self, settings: Settings, validation: Validator, slow_calls: SlowCalls, metrics: Metrics) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 - made in one place
+        self,
+        settings: Settings,
+        validation: Validator,
+        slow_calls: SlowCalls,
+        metrics: Metrics,
+        origins: Origins,
+        tracing: Tracing | None,
+    ) -> None:
         self._address = settings.validation_listen
-        self._interceptor = FastInterceptor(
-            metrics, slow_calls, settings.max_calls, settings.validation_streams, settings.peer_share
-        )
+        admission = CallAdmission(settings.max_calls, settings.peer_share)
+        streams = Admission(settings.validation_streams, settings.peer_share, STREAMS)
+        self._interceptor = FastInterceptor(metrics, slow_calls, origins, admission, streams, tracing)
         services = {NAME: validation_methods(validation, self._interceptor)}
         self._listener = FastListener(services, self._interceptor, settings)
 
@@ -42,14 +56,27 @@ class FastValidationListener:
         except RuntimeError:
             raise address_error("RUMMIKUB_VALIDATION_LISTEN", self._address) from None
 
+    def report_not_serving(self) -> None:
+        """See ValidationListener."""
+        self._listener.report_not_serving()
+
     def begin_shutdown(self) -> None:
         """Reports NOT_SERVING, rejects new calls and ends streams."""
-        self._listener.report_not_serving()
+        self.report_not_serving()
         self._interceptor.stop()
+        self._listener.end_refusals()
+
+    @property
+    def calls_in_progress(self) -> int:
+        """See ValidationListener."""
+        return self._interceptor.calls_in_progress
 
     async def drained(self) -> None:
-        """Returns when no stream is open. The caller also waits for SlowCalls; other calls take a moment."""
-        while self._interceptor.open_streams:  # noqa: ASYNC110 - see the next line
+        """Returns when no stream is open and no refusal waits.
+
+        The caller also waits for SlowCalls. Other calls take a moment.
+        """
+        while self._interceptor.open_streams or self._listener.waiting_refusals:  # noqa: ASYNC110 - see the next line
             await asyncio.sleep(DRAIN_POLL_SECONDS)  # threads end streams and cannot set an asyncio.Event
 
     async def stop(self) -> None:

@@ -29,18 +29,19 @@ from service.app.watch_updates import (
 from service.codec import fields, rulesets
 from service.codec import games as game_codec
 from service.codec.records import encode_record
+from service.grpc_api.call_origin import check_labels, current_origin
 from service.grpc_api.handlers import (
     Context,
     Service,
     answer,
     caller,
     mutation,
-    peer_of,
     seat_mutation,
     secret_mutation,
     unary,
     writing,
 )
+from service.runtime.admission import Admission
 from service.runtime.rate_limit import RateLimit
 from service.storage.base import Visibility
 
@@ -55,15 +56,27 @@ class GameServicer:
     Args:
         games: The use cases.
         watch: The streams of changes.
-        new_games: Limits the new games of one address.
-        guesses: Limits the unknown join codes of one address.
+        watches: Bounds the watches.
+        new_games: Limits new games.
+        guesses: Limits unknown join codes.
+        on_told: Receives how long after its notification a change is passed to gRPC for a watcher, in seconds.
     """
 
-    def __init__(self, games: Games, watch: Watch, new_games: RateLimit, guesses: RateLimit) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 - made in one place
+        self,
+        games: Games,
+        watch: Watch,
+        watches: Admission,
+        new_games: RateLimit,
+        guesses: RateLimit,
+        on_told: Callable[[float], None],
+    ) -> None:
         self._games = games
         self._watch = watch
+        self._watches = watches
         self._new_games = new_games
         self._guesses = guesses
+        self._on_told = on_told
 
     def service(self) -> Service:
         """Returns the service with its handlers."""
@@ -94,8 +107,11 @@ class GameServicer:
     async def create_game(self, request: pb.CreateGameRequest, context: Context) -> bytes:
         """CreateGame."""
         visibility, labels = game_codec.visibility(request.visibility), fields.labels(request.labels)
-        plan, identity = GamePlan(rulesets.ruleset(request.ruleset), visibility, labels), mutation(request, context)
-        self._new_games.take(peer_of(context), time.monotonic())
+        check_labels(labels)
+        ruleset, operator_labels = rulesets.ruleset(request.ruleset), fields.operator_labels(request.operator_labels)
+        identity = mutation(request, context)
+        plan = GamePlan(ruleset, visibility, labels, identity.caller.key, operator_labels)
+        self._new_games.take(current_origin(), time.monotonic())
         return await self._games.create_game(plan, identity, game_codec.encode_created, game_codec.with_host_token)
 
     async def join_game(self, request: pb.JoinGameRequest, context: Context) -> bytes:
@@ -105,30 +121,35 @@ class GameServicer:
             raise fields.invalid("game", "expected one of game_id, join_code")
         by_code = stated == "join_code"
         target = fields.join_code(request.join_code) if by_code else fields.game_id(request.game_id)
-        name, identity = fields.player_name(request.name), mutation(request, context)
-        game_id = await self._game_of_code(target, context) if by_code else target
+        name, ref = fields.player_name(request.name), fields.player_ref(request.player_ref)
+        identity = mutation(request, context)
+        game_id = await self._game_of_code(target, identity.caller.key) if by_code else target
         return await self._games.join_game(
-            game_id, name, request.seat, identity, game_codec.encode_join, game_codec.with_token
+            game_id, name, ref, request.seat, identity, game_codec.encode_join, game_codec.with_token
         )
 
-    async def _game_of_code(self, join_code: str, context: Context) -> str:
-        """Returns the id of the game with a join code. Counts every code first, so that concurrent guesses count."""
-        self._guesses.take(peer_of(context), time.monotonic())
-        game_id = await self._games.game_of_code(join_code)
-        self._guesses.give_back(peer_of(context))
+    async def _game_of_code(self, join_code: str, key: str) -> str:
+        """Returns the id of a key's game with a join code. Counts a code first, so that concurrent guesses count."""
+        self._guesses.take(current_origin(), time.monotonic())
+        game_id = await self._games.game_of_code(join_code, key)
+        self._guesses.give_back(current_origin())
         return game_id
 
     async def join_or_create_game(self, request: pb.JoinOrCreateGameRequest, context: Context) -> bytes:
         """JoinOrCreateGame."""
         labels, name = fields.labels(request.labels), fields.player_name(request.name)
-        plan = GamePlan(rulesets.ruleset(request.ruleset), Visibility.PUBLIC, labels)
+        check_labels(labels)
+        ruleset, operator_labels = rulesets.ruleset(request.ruleset), fields.operator_labels(request.operator_labels)
+        identity = mutation(request, context)
+        plan = GamePlan(ruleset, Visibility.PUBLIC, labels, identity.caller.key, operator_labels)
         command = JoinOrCreateGame(
-            mutation(request, context),
+            identity,
             plan,
             name,
+            fields.player_ref(request.player_ref),
             encode_seat=game_codec.encode_quick_join,
             add_token=game_codec.with_quick_token,
-            before_creation=lambda: self._new_games.take(peer_of(context), time.monotonic()),
+            before_creation=lambda: self._new_games.take(current_origin(), time.monotonic()),
         )
         return await self._games.join_or_create_game(command)
 
@@ -170,7 +191,7 @@ class GameServicer:
     async def create_rematch(self, request: pb.CreateRematchRequest, context: Context) -> bytes:
         """CreateRematch."""
         game_id, identity = fields.game_id(request.game_id), seat_mutation(request, context)
-        self._new_games.take(peer_of(context), time.monotonic())
+        self._new_games.take(current_origin(), time.monotonic())
         return await self._games.create_rematch(game_id, identity, answer(pb.CreateRematchResponse))
 
     async def start_game(self, request: pb.StartGameRequest, context: Context) -> bytes:
@@ -184,14 +205,16 @@ class GameServicer:
         return pb.GetGameResponse(game=game_codec.encode_game(sight)).SerializeToString()
 
     async def list_games(self, request: pb.ListGamesRequest, context: Context) -> bytes:
-        """ListGames. The answer does not depend on the caller, but a malformed token is an error as in all RPCs."""
-        caller(context)
+        """ListGames. The answer depends on the key only, but a malformed token is an error as in all RPCs."""
+        key = caller(context).key
         wanted = GameFilter(
             game_codec.listed_state(request.state),
             rulesets.preset_filter(request.preset),
             request.seats_free_min,
             fields.labels(request.labels),
+            key,
         )
+        check_labels(wanted.labels)
         size = fields.page_size(request.page_size, default=20, most=100)
         cursor = fields.filtered_page_cursor(request.page_token, _LIST_CURSOR, wanted)
         sights, following = await self._games.list_games(wanted, cursor, size)
@@ -207,9 +230,13 @@ class GameServicer:
         watching = self._watch.watch(
             game_id, caller(context), request.after_revision, etag, content, until_rematch=request.until_rematch
         )
-        async with aclosing(watching) as updates:
-            async for update in updates:
-                await context.write(_update(update))
+        with self._watches.holding(current_origin()):
+            async with aclosing(watching) as updates:
+                async for update in updates:
+                    encoded = _update(update)
+                    if isinstance(update, Change | GameAfter) and update.notified_at is not None:
+                        self._on_told(time.perf_counter() - update.notified_at)
+                    await context.write(encoded)
 
     async def list_changes(self, request: pb.ListChangesRequest, context: Context) -> bytes:
         """ListChanges."""
@@ -264,9 +291,9 @@ def _update(update: Update) -> bytes:
     match update:
         case Snapshot(shared):
             return _encoded_once(shared, lambda view: pb.WatchGameResponse(snapshot=game_codec.encode_game(view)))
-        case Change(shared):
+        case Change(shared, _):
             return _encoded_once(shared, lambda view: pb.WatchGameResponse(change=game_codec.encode_change(view)))
-        case GameAfter(shared):
+        case GameAfter(shared, _):
             return _encoded_once(shared, lambda view: pb.WatchGameResponse(game=game_codec.encode_game(view)))
         case LiveDraft(shared):
             return _encoded_once(shared, lambda view: pb.WatchGameResponse(draft=game_codec.encode_draft(view)))

@@ -12,12 +12,12 @@ from google.protobuf.message import Message
 from grpc.aio import ServicerContext
 
 from service.app.commands import RequestIdentity
-from service.app.identity import SPECTATOR, Caller, digest
+from service.app.identity import Caller, digest
 from service.app.views import GameSnapshotView
 from service.codec import fields, games
 from service.codec.fields import decode
 from service.errors import AuthorizationMalformed, NotAPlayer
-from service.runtime.admission import peer_address
+from service.grpc_api.call_origin import current_origin
 from service.runtime.slow_calls import SlowCalls, Steps, completed
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
@@ -44,27 +44,24 @@ class Service:
 
 
 def caller(context: Context) -> Caller:
-    """Returns the caller of `authorization: Bearer <seat token>`, else SPECTATOR. Raises AuthorizationMalformed."""
+    """Returns the caller of `authorization: Bearer <seat token>`, else a spectator. Raises AuthorizationMalformed."""
+    api_key = current_origin().key
+    name = api_key.name if api_key else ""
     sent = [value for key, value in context.invocation_metadata() or () if key == "authorization"]
     if not sent:
-        return SPECTATOR
+        return Caller(key=name)
     match = _BEARER.fullmatch(sent[0]) if len(sent) == 1 and isinstance(sent[0], str) else None
     if match is None:
         raise AuthorizationMalformed
-    return Caller(digest(match.group(1)))
+    return Caller(digest(match.group(1)), key=name)
 
 
 def seat_caller(context: Context) -> Caller:
     """Returns the caller of an RPC that needs a seat. Raises AuthorizationMalformed, NotAPlayer."""
     sender = caller(context)
-    if sender == SPECTATOR:
+    if sender.is_spectator:
         raise NotAPlayer
     return sender
-
-
-def peer_of(context: Context) -> str:
-    """Returns the address of a call's peer."""
-    return peer_address(context.peer())
 
 
 def deadline_of(context: Context) -> float:
@@ -85,13 +82,13 @@ class MutatingRequest(Protocol):
 def mutation(request: MutatingRequest, context: Context) -> RequestIdentity:
     """Returns a mutating request's identity, for retries. Raises InvalidRequest, AuthorizationMalformed."""
     sender = caller(context)
-    return _mutation(request, sender, SECRET_REQUEST_ID_LEAST if sender == SPECTATOR else REQUEST_ID_LEAST)
+    return _mutation(request, sender, SECRET_REQUEST_ID_LEAST if sender.is_spectator else REQUEST_ID_LEAST)
 
 
 def seat_mutation(request: MutatingRequest, context: Context) -> RequestIdentity:
     """Returns the identity of a mutating request that needs a seat. Raises as `mutation`, and NotAPlayer."""
     identity = _mutation(request, caller(context), REQUEST_ID_LEAST)
-    if identity.caller == SPECTATOR:
+    if identity.caller.is_spectator:
         raise NotAPlayer
     return identity
 
@@ -156,7 +153,7 @@ class RequestReader:
 
     async def run_slow(self, rpc: str, size: int, context: Context, steps: Steps) -> Any:  # noqa: ANN401 - as the steps return
         """Runs steps in SlowCalls and returns their result."""
-        return await self._slow_calls.answer((peer_of(context), rpc), size, deadline_of(context), steps)
+        return await self._slow_calls.answer(current_origin(), rpc, size, deadline_of(context), steps)
 
 
 def writing(message_type: type[_M], call: Callable[[_M, Context], Awaitable[None]]) -> Handler:

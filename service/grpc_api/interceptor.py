@@ -5,31 +5,39 @@ runs. Therefore all handlers, including those of health and reflection, receive 
 """
 
 import asyncio
+import contextlib
 import inspect
 import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import aclosing
-from functools import cache
-from typing import Any, Final, TypeAlias, cast
+from functools import cache, partial
+from typing import Any, Final, TypeAlias
 
 import grpc
 import structlog
 from google.protobuf.message import DecodeError
 from grpc.aio import AbortError, InternalError, ServerInterceptor, ServicerContext
 
-from service.errors import Fault, MalformedRequest, RequestTimedOut, ShuttingDown
+from service.errors import Fault, MalformedRequest, ShuttingDown, TooManyDrafts
+from service.grpc_api.call_origin import Origins, set_current_origin
+from service.grpc_api.request_arrival import NO_REQUEST, NoRequestError, RequestArrival
 from service.grpc_api.status import status_of
-from service.metrics.metrics import Metrics
-from service.runtime.admission import SERVER_METHODS, CallAdmission, peer_address
+from service.metrics.metrics import LIMITS, Metrics
+from service.runtime.admission import SERVER_METHODS, CallAdmission
+from service.runtime.cancellation import is_task_cancelled
+from service.runtime.origins import Origin, peer_address
+from service.runtime.refusal_pace import LATE_PER_SECOND, PER_SECOND, WAITING_MAX, RefusalPace
+from service.runtime.tracing import Tracing
 
 REQUEST_ID: Final = "x-request-id"
 
 _REQUEST_ID_FORM: Final = re.compile(r"[!-~]{1,64}")
 _FREQUENT: Final = ("/rummikub.v1.ValidationService/", "/grpc.health.v1.Health/")
-NO_REQUEST: Final = "The method requires exactly one request message."
-"""The message of other gRPC libraries for a call that ends without a request."""
+
+PACED: Final = LIMITS - {"REQUEST_TIMED_OUT"}
+"""The reasons of refusals that leave at a pace. Calls with late requests end at the same pace."""
 
 _log = structlog.get_logger()
 
@@ -37,10 +45,6 @@ Context: TypeAlias = "ServicerContext[Any, Any]"
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 OptionalHandler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
 Deserializer: TypeAlias = Callable[[bytes], Any] | None
-
-
-class _NoRequestError(Exception):
-    """The call ended without a request."""
 
 
 class CallInterceptor(ServerInterceptor):
@@ -52,25 +56,37 @@ class CallInterceptor(ServerInterceptor):
     Args:
         metrics: Counts calls.
         stopping: Set when the server stops; new calls are then rejected, and those in progress continue.
+        origins: Finds where calls come from, and rejects those without a valid key.
         admission: Bounds the calls in progress.
         request_seconds: Timeout for the arrival of a call's request.
+        tracing: Makes a span of each call, apart from health and reflection; None if tracing is off.
     """
 
-    def __init__(
-        self, metrics: Metrics, stopping: asyncio.Event, admission: CallAdmission, request_seconds: float
+    def __init__(  # noqa: PLR0913, PLR0917 - made in one place
+        self,
+        metrics: Metrics,
+        stopping: asyncio.Event,
+        origins: Origins,
+        admission: CallAdmission,
+        request_seconds: float,
+        tracing: Tracing | None = None,
     ) -> None:
         self._metrics = metrics
         self._stopping = stopping
+        self._origins = origins
         self._admission = admission
-        self._request_seconds = request_seconds
+        self._tracing = tracing
+        self._refusal_pace = RefusalPace(admission.calls.is_bounded, PER_SECOND)
+        self._refusals_waiting = 0
+        self.arrival = RequestArrival(request_seconds, RefusalPace(admission.calls.is_bounded, LATE_PER_SECOND))
         self._handlers: dict[str, Handler] = {}
         self._idle = asyncio.Event()
         self._idle.set()
-        self._awaiting_request: dict[asyncio.Task[Any], float] = {}
-        """The calls whose request has not arrived, with its timeout, in the order of the timeouts."""
-        self._cancelled: dict[asyncio.Task[Any], Fault] = {}
-        """The calls that this interceptor has cancelled, with the error to answer."""
-        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def calls_in_progress(self) -> int:
+        """The number of calls in progress, apart from health and reflection."""
+        return self._admission.calls.total
 
     async def drained(self) -> None:
         """Returns when no call is in progress, apart from health and reflection."""
@@ -78,8 +94,7 @@ class CallInterceptor(ServerInterceptor):
 
     def cancel_pending_requests(self) -> None:
         """Rejects the calls whose request has not arrived."""
-        for task in tuple(self._awaiting_request):
-            self._cancel(task, ShuttingDown())
+        self.arrival.cancel_all()
 
     async def intercept_service(
         self,
@@ -97,7 +112,10 @@ class CallInterceptor(ServerInterceptor):
         return wrapped
 
     def _wrap(self, handler: Any, method: str) -> Handler:  # noqa: ANN401 - grpcio's is untyped
-        wrapper = _HandlerWrapper(self, method, handler.request_deserializer)
+        new_call: _NewCall = _Call
+        if self._tracing is not None and not method.startswith(SERVER_METHODS):
+            new_call = partial(_TracedCall, self._tracing)
+        wrapper = _HandlerWrapper(self, method, handler.request_deserializer, new_call)
         serializer = handler.response_serializer
         if handler.request_streaming and handler.response_streaming:
             stream = wrapper.stream_stream(handler.stream_stream)
@@ -108,61 +126,41 @@ class CallInterceptor(ServerInterceptor):
         unary: Any = wrapper.unary_unary(handler.unary_unary)
         return grpc.stream_unary_rpc_method_handler(unary, response_serializer=serializer)
 
-    def enter(self, method: str, peer: str) -> None:
-        """Admits a call. Raises ShuttingDown, Overloaded."""
-        is_server_method = method.startswith(SERVER_METHODS)
-        if self._stopping.is_set() and not is_server_method:
+    def identify(self, method: str, context: Context) -> Origin:
+        """Returns the origin of a call. Raises ShuttingDown, ApiKeyInvalid, ApiKeyNotAllowed."""
+        if self._stopping.is_set() and not method.startswith(SERVER_METHODS):
             raise ShuttingDown
-        self._admission.enter(method, peer)
-        if not is_server_method:
+        return self._origins.origin_of(method, context.peer(), context.invocation_metadata(), context.auth_context)
+
+    def enter(self, method: str, origin: Origin) -> None:
+        """Admits a call. Raises Overloaded."""
+        self._admission.enter(method, origin)
+        if not method.startswith(SERVER_METHODS):
             self._idle.clear()
 
-    def leave(self, method: str, peer: str) -> None:
+    def leave(self, method: str, origin: Origin) -> None:
         """Releases an admitted call."""
-        self._admission.leave(method, peer)
+        self._admission.leave(method, origin)
         if not self._admission.calls.total:
             self._idle.set()
 
-    async def request(self, context: Context) -> bytes:
-        """Returns the one request of a call. Raises RequestTimedOut, ShuttingDown, _NoRequestError."""
-        task = asyncio.current_task()
-        assert task is not None, "a handler runs in a task"  # noqa: S101 - for the type
-        loop = asyncio.get_running_loop()
-        self._awaiting_request[task] = loop.time() + self._request_seconds
-        if self._timer is None:
-            self._timer = loop.call_later(self._request_seconds, self._time_out_late_calls)
-        try:
-            data = await context.read()
-        except asyncio.CancelledError:
-            error = self._cancelled.pop(task, None)
-            if error is None:
-                raise
-            task.uncancel()
-            raise error from None
-        finally:
-            self._awaiting_request.pop(task, None)
-        if data is grpc.aio.EOF:
-            raise _NoRequestError
-        return cast("bytes", data)
-
-    def _time_out_late_calls(self) -> None:
-        """Times out the calls whose request is late, and sets the timer for the next timeout."""
-        self._timer = None
-        loop = asyncio.get_running_loop()
-        for task, timeout in tuple(self._awaiting_request.items()):
-            if timeout > loop.time():
-                self._timer = loop.call_at(timeout, self._time_out_late_calls)
-                return
-            self._cancel(task, RequestTimedOut())
-
-    def _cancel(self, task: "asyncio.Task[Any]", error: Fault) -> None:
-        del self._awaiting_request[task]
-        self._cancelled[task] = error
-        task.cancel()
+    async def wait_to_refuse(self, origin: Origin) -> None:
+        """Returns when a refusal may be sent that protects the server: later if it is one of many."""
+        if self._refusals_waiting >= WAITING_MAX:
+            return
+        delay = self._refusal_pace.delay(origin, asyncio.get_running_loop().time())
+        if delay:
+            self._refusals_waiting += 1
+            try:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), delay)
+            finally:
+                self._refusals_waiting -= 1
 
     def record(self, method: str, request_id: str, code: str, reason: str, seconds: float) -> None:
         """Logs and counts a finished call. Nothing of the request's content is logged."""
         self._metrics.call(method, code, seconds)
+        self._metrics.refused(reason)
         log_call(method, request_id, code, reason, seconds)
 
 
@@ -183,17 +181,21 @@ def log_call(method: str, request_id: str, code: str, reason: str, seconds: floa
 class _HandlerWrapper:
     """Wraps the handlers of one method."""
 
-    def __init__(self, interceptor: CallInterceptor, method: str, deserializer: Deserializer) -> None:
+    def __init__(
+        self, interceptor: CallInterceptor, method: str, deserializer: Deserializer, new_call: "_NewCall"
+    ) -> None:
         self._interceptor = interceptor
         self._method = method
         self._deserializer = deserializer
+        self._new_call = new_call
 
     def unary_unary(self, behavior: Callable[[Any, Context], Awaitable[Any]]) -> Callable[[Any, Context], Any]:
         async def handle(_requests: object, context: Context) -> Any:  # noqa: ANN401 - any message or its bytes
-            call = _Call(self._interceptor, self._method, context)
+            call = self._new_call(self._interceptor, self._method, context)
             try:
-                call.enter()
-                response = await behavior(self._decoded(await self._interceptor.request(context)), context)
+                origin = call.enter()
+                data = await self._interceptor.arrival.receive(context, origin)
+                response = await behavior(self._decoded(data), context)
                 call.succeed()
             except BaseException as error:
                 await call.fail(error)
@@ -207,8 +209,8 @@ class _HandlerWrapper:
             return self.unary_unary(behavior)  # it writes to the context
 
         async def handle(_requests: object, context: Context) -> AsyncIterator[Any]:
-            async with _Call(self._interceptor, self._method, context):
-                data = await self._interceptor.request(context)
+            async with self._new_call(self._interceptor, self._method, context) as origin:
+                data = await self._interceptor.arrival.receive(context, origin)
                 async with aclosing(behavior(self._decoded(data), context)) as responses:
                     async for response in responses:
                         yield response
@@ -218,7 +220,7 @@ class _HandlerWrapper:
     def stream_stream(self, behavior: Callable[[Any, Context], Any]) -> Callable[[AsyncIterator[bytes], Context], Any]:
         async def handle(stream: AsyncIterator[bytes], context: Context) -> AsyncIterator[Any]:
             async with (
-                _Call(self._interceptor, self._method, context),
+                self._new_call(self._interceptor, self._method, context),
                 aclosing(behavior(self._decoded_stream(stream), context)) as responses,
             ):
                 async for response in responses:
@@ -253,21 +255,26 @@ class _Call:
         self._interceptor = interceptor
         self._method = method
         self._context = context
-        self._peer = peer_address(context.peer())
         self._request_id = _request_id(context)
         self._started = time.perf_counter()
+        self._origin: Origin | None = None
+        """None for a caller without a valid key."""
         self._is_admitted = False
 
-    def enter(self) -> None:
-        """Admits the call. Raises Fault."""
-        self._interceptor.enter(self._method, self._peer)
+    def enter(self) -> Origin:
+        """Admits the call and returns its origin. Raises Fault."""
+        self._origin = origin = self._interceptor.identify(self._method, self._context)
+        self._interceptor.enter(self._method, origin)
         self._is_admitted = True
+        set_current_origin(origin)
+        return origin
 
-    async def __aenter__(self) -> None:
+    async def __aenter__(self) -> Origin:
         try:
-            self.enter()
+            return self.enter()
         except Fault as error:
             await self._abort(error)
+            raise
 
     async def __aexit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
         if error is None:
@@ -292,9 +299,10 @@ class _Call:
                     raise _client_disconnected() from None
                 case GeneratorExit():
                     self._record("CANCELLED")
-                case asyncio.CancelledError() if _is_task_cancelled():
+                case asyncio.CancelledError() if is_task_cancelled():
                     self._record("CANCELLED")
-                case _NoRequestError():
+                case NoRequestError():
+                    self._record(grpc.StatusCode.UNIMPLEMENTED.name)
                     await self._abort_with(grpc.StatusCode.UNIMPLEMENTED, NO_REQUEST)
                 case asyncio.CancelledError():
                     fault = RuntimeError("an operation that the call awaited was cancelled")
@@ -307,19 +315,21 @@ class _Call:
             self._leave()
 
     def _leave(self) -> None:
-        if self._is_admitted:
-            self._interceptor.leave(self._method, self._peer)
+        if self._is_admitted and self._origin is not None:
+            self._interceptor.leave(self._method, self._origin)
 
     async def _abort(self, error: Exception) -> None:
         status = status_of(error)
         if not isinstance(error, Fault):
             _log.exception("fault", method=self._method, request_id=self._request_id, exc_info=error)
-        await self._abort_with(status.code, status.message, status.reason, status.trailing_metadata())
+        self._record(status.code.name, status.reason)
+        if status.reason in PACED and not isinstance(error, TooManyDrafts):  # its clients save a newer one meanwhile
+            await self._interceptor.wait_to_refuse(self._origin or Origin(peer_address(self._context.peer())))
+        await self._abort_with(status.code, status.message, status.trailing_metadata())
 
     async def _abort_with(
-        self, code: grpc.StatusCode, message: str, reason: str = "", trailing: tuple[tuple[str, str | bytes], ...] = ()
+        self, code: grpc.StatusCode, message: str, trailing: tuple[tuple[str, str | bytes], ...] = ()
     ) -> None:
-        self._record(code.name, reason)
         try:
             await self._context.abort(code, message, (*trailing, (REQUEST_ID, self._request_id)))
         except InternalError:
@@ -330,15 +340,25 @@ class _Call:
         self._interceptor.record(self._method, self._request_id, code, reason, seconds)
 
 
+_NewCall: TypeAlias = Callable[[CallInterceptor, str, Context], _Call]
+
+
+class _TracedCall(_Call):
+    """A call with a span. Each call has a task of its own, so the span is current until the call ends."""
+
+    def __init__(self, tracing: Tracing, interceptor: CallInterceptor, method: str, context: Context) -> None:
+        super().__init__(interceptor, method, context)
+        self._trace = tracing.call(method, context.invocation_metadata())
+        self._trace.enter()
+
+    def _record(self, code: str, reason: str = "") -> None:
+        super()._record(code, reason)
+        self._trace.end(code, reason, self._request_id)
+
+
 def _client_disconnected() -> asyncio.CancelledError:
     """Returns the exception that ends a call without a client; grpcio would log its own InternalError as a fault."""
     return asyncio.CancelledError()
-
-
-def _is_task_cancelled() -> bool:
-    """Returns whether the call's task was cancelled, by the client or the server, and not just something it awaited."""
-    task = asyncio.current_task()
-    return task is not None and bool(task.cancelling())
 
 
 def _code_name(context: Context) -> str:

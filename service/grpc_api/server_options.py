@@ -1,8 +1,6 @@
-"""Options and credentials of both listeners."""
+"""Options of both listeners."""
 
 from typing import Final
-
-import grpc
 
 from service.settings import Settings
 
@@ -17,6 +15,7 @@ CLOSING_SECONDS: Final = 0.5
 def server_options(settings: Settings) -> tuple[tuple[str, int], ...]:
     """Returns the options of gRPC's core for a listener."""
     return (
+        *_age_options(settings.max_connection_age_seconds),
         ("grpc.max_receive_message_length", settings.max_message_bytes),
         ("grpc.max_metadata_size", settings.max_metadata_bytes),
         ("grpc.absolute_max_metadata_size", 2 * settings.max_metadata_bytes),
@@ -32,8 +31,10 @@ def server_options(settings: Settings) -> tuple[tuple[str, int], ...]:
     )
 
 
-def server_credentials(settings: Settings) -> grpc.ServerCredentials | None:
-    """Returns the TLS credentials; None without TLS."""
-    if settings.tls_cert is None or settings.tls_key is None:
-        return None
-    return grpc.ssl_server_credentials([(settings.tls_key.read_bytes(), settings.tls_cert.read_bytes())])
+def _age_options(seconds: float) -> tuple[tuple[str, int], ...]:
+    """Returns the options of a connection's age; none for 0.
+
+    The core varies the age by a tenth, announces the end (GOAWAY), serves calls that cross the announcement, and
+    closes the connection when its last call has ended, however long a watch takes.
+    """
+    return (("grpc.max_connection_age_ms", max(1, round(seconds * 1000))),) if seconds else ()

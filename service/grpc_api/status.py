@@ -23,9 +23,12 @@ from rummikub.v1 import violation_pb2
 from service.codec.tiles import MELD_TILES_MAX, encode_violation, reason_number
 from service.errors import (
     ActionRefused,
+    AdminTokenWrong,
     AlreadySeated,
     AnalysisBusy,
     AnalysisUnavailable,
+    ApiKeyInvalid,
+    ApiKeyNotAllowed,
     AuthorizationMalformed,
     DuplicateRequest,
     EtagMismatch,
@@ -58,6 +61,12 @@ DETAILS: Final = "grpc-status-details-bin"
 """The trailing metadata for the google.rpc.Status."""
 RETRY_PUSHBACK: Final = "grpc-retry-pushback-ms"
 """The trailing metadata for the delay before a retry."""
+FOR_PROXIES: Final = {
+    "SHUTTING_DOWN": ("rummikub-retry-elsewhere", "1"),
+    "OVERLOADED": ("x-envoy-ratelimited", "1"),
+}
+"""The trailing metadata by which a proxy knows a reason: after the first it may send the call, which has changed
+nothing, to another server; after the second it may not, because that would multiply an excess of calls."""
 RETRY_MS: Final = 1_000
 """The delay before a retry, in milliseconds."""
 VIOLATIONS_MAX: Final = 16
@@ -83,6 +92,16 @@ PLAIN: Final[Mapping[type[Exception], tuple[grpc.StatusCode, str, str]]] = {
         grpc.StatusCode.UNAUTHENTICATED,
         "AUTHORIZATION_MALFORMED",
         "expected the metadata `authorization: Bearer <seat token>`, with the token from JoinGame",
+    ),
+    AdminTokenWrong: (
+        grpc.StatusCode.UNAUTHENTICATED,
+        "AUTHORIZATION_MALFORMED",
+        "expected the metadata `authorization: Bearer <token>`, with the token in RUMMIKUB_ADMIN_TOKEN_FILE",
+    ),
+    ApiKeyInvalid: (
+        grpc.StatusCode.UNAUTHENTICATED,
+        "API_KEY_INVALID",
+        "this server requires a key; send a valid one, once, as the metadata `x-api-key`",
     ),
     NotAPlayer: (
         grpc.StatusCode.PERMISSION_DENIED,
@@ -132,7 +151,7 @@ PLAIN: Final[Mapping[type[Exception], tuple[grpc.StatusCode, str, str]]] = {
     Overloaded: (
         grpc.StatusCode.UNAVAILABLE,
         "OVERLOADED",
-        "this server, or your address, has too many calls in progress; retry with the same request id",
+        "this server, or your address or key, has too many calls; retry later with the same request id",
     ),
     TooManyDrafts: (
         grpc.StatusCode.UNAVAILABLE,
@@ -147,7 +166,7 @@ PLAIN: Final[Mapping[type[Exception], tuple[grpc.StatusCode, str, str]]] = {
     TooManyGames: (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         "TOO_MANY_GAMES",
-        "your address has reached its limit of new games per minute; retry later",
+        "your address or key has reached its limit of new games per minute; retry later",
     ),
     JoinCodeUnknown: (
         grpc.StatusCode.NOT_FOUND,
@@ -157,7 +176,7 @@ PLAIN: Final[Mapping[type[Exception], tuple[grpc.StatusCode, str, str]]] = {
     TooManyGuesses: (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         "TOO_MANY_GUESSES",
-        "your address has sent too many unknown join codes; retry later",
+        "your address or key has sent too many unknown join codes; retry later",
     ),
     StoreFull: (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -205,9 +224,13 @@ class Status:
     retry_ms: int | None = None
 
     def trailing_metadata(self) -> tuple[tuple[str, str | bytes], ...]:
-        """Returns the trailing metadata: the details, and the delay before a retry."""
-        details = ((DETAILS, self.serialize()),)
-        return details if self.retry_ms is None else (*details, (RETRY_PUSHBACK, str(self.retry_ms)))
+        """Returns the trailing metadata: the details, the delay before a retry, and what a proxy has to know."""
+        trailing: list[tuple[str, str | bytes]] = [(DETAILS, self.serialize())]
+        if self.retry_ms is not None:
+            trailing.append((RETRY_PUSHBACK, str(self.retry_ms)))
+        if self.reason in FOR_PROXIES:
+            trailing.append(FOR_PROXIES[self.reason])
+        return tuple(trailing)
 
     def serialize(self) -> bytes:
         """Returns the google.rpc.Status for the trailing metadata `grpc-status-details-bin`."""
@@ -258,12 +281,17 @@ def status_of(error: Exception) -> Status:
             )
             return Status(grpc.StatusCode.ABORTED, "ETAG_MISMATCH", message, {"revision": error.revision})
         case HistoryUnavailable():
-            message = f"only the changes {error.oldest} to {error.newest} are stored; {error.advice}"
+            kept = f"only the changes {error.oldest} to {error.newest} are stored; " if error.newest else ""
+            message = f"{kept}{error.advice}"
             bounds = {"oldest": error.oldest, "newest": error.newest}
             return Status(grpc.StatusCode.OUT_OF_RANGE, "HISTORY_UNAVAILABLE", message, bounds)
         case HintNotAllowed():
             message = f"this game does not allow this hint (option hints is {error.allowed.name})"
             return Status(_FAILED_PRECONDITION, "HINT_NOT_ALLOWED", message, {"hints": error.allowed.name})
+        case ApiKeyNotAllowed():
+            message = f"your key is not for the {error.kind} {error.name}"
+            metadata = {"kind": error.kind, "name": error.name}
+            return Status(grpc.StatusCode.PERMISSION_DENIED, "API_KEY_NOT_ALLOWED", message, metadata)
         case _ if type(error) in PLAIN:
             code, reason, message = PLAIN[type(error)]
             return Status(code, reason, message, retry_ms=RETRY_MS if code in RETRYABLE else None)

@@ -1,5 +1,6 @@
 """TurnService: decodes, calls the use case, encodes."""
 
+import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TypeVar
@@ -9,6 +10,7 @@ from service.app.commands import TurnRequest
 from service.app.drafts import DraftRequest
 from service.app.games import Games
 from service.codec import fields, turns
+from service.grpc_api.call_origin import current_origin
 from service.grpc_api.handlers import (
     SHORT_BYTES,
     Context,
@@ -19,6 +21,7 @@ from service.grpc_api.handlers import (
     seat_mutation,
     unary,
 )
+from service.runtime.rate_limit import RateLimit
 from service.runtime.slow_calls import in_one_step
 
 _T = TypeVar("_T")
@@ -52,10 +55,12 @@ class TurnServicer:
     Args:
         games: The use cases.
         reader: Decodes requests with tables.
+        drafts: Limits drafts.
     """
 
-    def __init__(self, games: Games, reader: RequestReader) -> None:
+    def __init__(self, games: Games, reader: RequestReader, drafts: RateLimit) -> None:
         self._games = games
+        self._drafts = drafts
         self._reader = reader
 
     def service(self) -> Service:
@@ -76,8 +81,10 @@ class TurnServicer:
     async def save_draft(self, read: _Draft, context: Context) -> bytes:
         """SaveDraft."""
         draft, size = read
+        sender = seat_caller(context)
+        self._drafts.take(current_origin(), time.monotonic())
         judge = _SlowJudge(self._reader, size, context, "SaveDraft") if size > SHORT_BYTES else None
-        saved = await self._games.save_draft(draft, seat_caller(context), judge)
+        saved = await self._games.save_draft(draft, sender, judge)
         return pb.SaveDraftResponse(draft_number=saved.number, is_legal=saved.is_legal).SerializeToString()
 
     async def claim_error(self, request: pb.ClaimErrorRequest, context: Context) -> bytes:

@@ -8,13 +8,16 @@ from grpc_health.v1 import health_pb2
 
 from service.grpc_api import health
 from service.grpc_api.aio_server import aio_server
+from service.grpc_api.call_origin import Origins
+from service.grpc_api.certificates import server_credentials
 from service.grpc_api.health import HealthServicer
 from service.grpc_api.interceptor import CallInterceptor
-from service.grpc_api.server_options import CLOSING_SECONDS, server_credentials, server_options
+from service.grpc_api.server_options import CLOSING_SECONDS, server_options
 from service.grpc_api.validation_service import NAME, ValidationServicer
 from service.metrics.metrics import Metrics
 from service.runtime.addresses import address_error
 from service.runtime.admission import CallAdmission
+from service.runtime.tracing import Tracing
 from service.settings import Settings
 
 
@@ -24,8 +27,15 @@ class ValidationListener(Protocol):
     async def start(self) -> int:
         """Starts serving and returns the port. Raises AddressInUseError."""
 
+    def report_not_serving(self) -> None:
+        """Sets health to NOT_SERVING; calls are still served."""
+
     def begin_shutdown(self) -> None:
         """Reports NOT_SERVING, rejects new calls and ends streams."""
+
+    @property
+    def calls_in_progress(self) -> int:
+        """The number of calls in progress, apart from health."""
 
     async def drained(self) -> None:
         """Returns when no stream is open."""
@@ -44,21 +54,25 @@ class AioValidationListener:
         settings: The service's settings.
         servicer: ValidationService, with a bound on its streams.
         metrics: Counts calls.
+        origins: Finds where calls come from.
         stopping: Set when the server stops.
         grpcio: The release of grpcio.
+        tracing: Makes spans; None if tracing is off.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - made in one place
         self,
         settings: Settings,
         servicer: ValidationServicer,
         metrics: Metrics,
+        origins: Origins,
         stopping: asyncio.Event,
         grpcio: str,
+        tracing: Tracing | None,
     ) -> None:
         self._settings = settings
         admission = CallAdmission(settings.max_calls, settings.peer_share)
-        self._interceptor = CallInterceptor(metrics, stopping, admission, settings.request_seconds)
+        self._interceptor = CallInterceptor(metrics, stopping, origins, admission, settings.request_seconds, tracing)
         self._servicer = servicer
         self._health = HealthServicer()
         for name in ("", NAME):
@@ -87,11 +101,20 @@ class AioValidationListener:
         await self._server.start()
         return port
 
+    def report_not_serving(self) -> None:
+        """See ValidationListener."""
+        self._health.shut_down()
+
     def begin_shutdown(self) -> None:
         """See ValidationListener. `stopping` is set already."""
-        self._health.shut_down()
+        self.report_not_serving()
         self._interceptor.cancel_pending_requests()
         self._servicer.end_streams()
+
+    @property
+    def calls_in_progress(self) -> int:
+        """See ValidationListener."""
+        return self._interceptor.calls_in_progress
 
     async def drained(self) -> None:
         """Returns when no call is in progress."""

@@ -8,7 +8,8 @@ from typing import Final
 import grpc
 
 from service.errors import ShuttingDown
-from service.grpc_api.handlers import Context, Handler, Service, deadline_of, peer_of
+from service.grpc_api.call_origin import current_origin
+from service.grpc_api.handlers import Context, Handler, Service, deadline_of
 from service.grpc_api.turn_validator import Validator
 from service.runtime.admission import Admission
 from service.runtime.slow_calls import SlowCalls, Steps, in_one_step
@@ -32,7 +33,7 @@ class ValidationServicer:
         validation: Answers the requests.
         slow_calls: Runs slow calls.
         stopping: Set when the server stops.
-        streams: Bounds the open streams; None: unbounded.
+        streams: Bounds the open streams.
     """
 
     def __init__(
@@ -40,13 +41,14 @@ class ValidationServicer:
         validation: Validator,
         slow_calls: SlowCalls,
         stopping: asyncio.Event,
-        streams: Admission | None = None,
+        streams: Admission,
     ) -> None:
         self._validation = validation
         self._slow_calls = slow_calls
         self._stopping = stopping
         self._stream_admission = streams
-        self._streams: set[asyncio.Task[object]] = set()
+        self._waiting: set[asyncio.Task[object]] = set()
+        """The streams that wait for their client or for an answer, and send nothing."""
 
     def service(self) -> Service:
         """Returns the service with its handlers."""
@@ -73,39 +75,36 @@ class ValidationServicer:
 
     async def _run_slow(self, rpc: str, data: bytes, context: Context, steps: Steps) -> bytes:
         response: bytes = await self._slow_calls.answer(
-            (peer_of(context), path_of(rpc)), len(data), deadline_of(context), steps
+            current_origin(), path_of(rpc), len(data), deadline_of(context), steps
         )
         return response
 
     async def stream_validate_turns(self, requests: AsyncIterator[bytes], context: Context) -> AsyncIterator[bytes]:
         """StreamValidateTurns."""
         answers = self._validation.stream()
-        with self._admitted(peer_of(context)), self._ended_by_stopping():
-            async for request in requests:
-                response = answers.at_once(request)
-                if response is None:
-                    steps = in_one_step(answers, request)
-                    response = await self._run_slow("StreamValidateTurns", request, context, steps)
+        with self._stream_admission.holding(current_origin()):
+            while True:
+                with self._ended_by_stopping():
+                    request = await anext(requests, None)
+                    if request is None:
+                        return
+                    response = answers.at_once(request)
+                    if response is None:
+                        steps = in_one_step(answers, request)
+                        response = await self._run_slow("StreamValidateTurns", request, context, steps)
                 yield response
 
     @contextlib.contextmanager
-    def _admitted(self, peer: str) -> Iterator[None]:
-        """Counts a stream within the context. Raises Overloaded."""
-        if self._stream_admission is None:
-            yield
-            return
-        self._stream_admission.enter(peer)
-        try:
-            yield
-        finally:
-            self._stream_admission.leave(peer)
-
-    @contextlib.contextmanager
     def _ended_by_stopping(self) -> Iterator[None]:
-        """Lets `end_streams` end the stream in the context with ShuttingDown, even while it waits for its client."""
+        """Lets `end_streams` end a stream with ShuttingDown while it waits for its client or for its answer.
+
+        Not while it sends: a task that is cancelled there cannot say why it ends.
+        """
+        if self._stopping.is_set():
+            raise ShuttingDown
         task = asyncio.current_task()
         assert task is not None, "a handler runs in a task"  # noqa: S101 - for the type
-        self._streams.add(task)
+        self._waiting.add(task)
         try:
             yield
         except asyncio.CancelledError:
@@ -113,9 +112,9 @@ class ValidationServicer:
                 raise ShuttingDown from None
             raise
         finally:
-            self._streams.discard(task)
+            self._waiting.discard(task)
 
     def end_streams(self) -> None:
         """Ends the open streams of a stopping server; clients retry at another one."""
-        for task in self._streams:
+        for task in self._waiting:
             task.cancel()

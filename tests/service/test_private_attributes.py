@@ -28,8 +28,8 @@ PRIVATE_ATTRIBUTES = {
     ("grpc_api/aio_server.py", "_request_registered_call"),
     ("grpc_api/aio_server.py", "_schedule_rpc_coro"),
     ("grpc_api/aio_server.py", "_server"),
-    ("storage/redis_connection.py", "_close"),
-    ("storage/redis_connection.py", "_writer"),
+    ("storage/redis/connection.py", "_close"),
+    ("storage/redis/connection.py", "_writer"),
 }
 """Private attributes: (module of service/, attribute). `_loop` and `_server` are inherited by AcceptLoopServer."""
 
@@ -55,6 +55,7 @@ CYGRPC = {
     "Server.shutdown",
     "Server.start",
     "_handle_rpc",
+    "auth_context",
     "_schedule_rpc_coro",
     "get_working_loop",
 }

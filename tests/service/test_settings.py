@@ -14,7 +14,7 @@ from service import __main__ as program
 from service import settings
 from service.runtime.process import write_stdout
 from service.settings import Settings, SettingsError, read_settings
-from support.harness import ROOT
+from support.harness import ROOT, self_signed
 
 PASSWORD = "hunter2"  # noqa: S105 - must not be printed
 ADDRESS = "expected host:port"
@@ -182,6 +182,29 @@ def test_a_tls_pair_that_is_not_pem_is_rejected(monkeypatch: pytest.MonkeyPatch,
     )
 
 
+def test_client_authorities_without_a_certificate_or_in_no_pem_are_rejected(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "ca.pem"
+    path.touch()
+    message = refusal(monkeypatch, RUMMIKUB_TLS_CLIENT_CA=str(path))
+    assert message == "RUMMIKUB_TLS_CLIENT_CA needs RUMMIKUB_TLS_CERT and RUMMIKUB_TLS_KEY: set all three"
+    self_signed(tmp_path, "DNS:localhost")
+    pair = {f"RUMMIKUB_TLS_{name.upper()}": str(tmp_path / f"{name}.pem") for name in ("cert", "key")}
+    message = refusal(monkeypatch, RUMMIKUB_TLS_CLIENT_CA=str(path), **pair)
+    assert message == "RUMMIKUB_TLS_CLIENT_CA: expected certificates in PEM, readable"
+
+
+def test_a_server_does_not_start_with_a_broken_keys_file(tmp_path: Path) -> None:
+    path = tmp_path / "keys.toml"
+    path.write_text("[keys.web]\ncalls = 1\n")
+    ended = run(RUMMIKUB_REDIS_URL="memory://", RUMMIKUB_KEYS_FILE=str(path))
+    assert (ended.returncode, ended.stderr) == (
+        1,
+        f"rummikub-server: {path}: keys.web: expected sha256 or certificate\n",
+    )
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -220,6 +243,54 @@ def test_an_invalid_store_url_is_rejected_and_not_printed(url: str, monkeypatch:
 def test_the_documented_store_urls_are_accepted(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUMMIKUB_REDIS_URL", url)
     assert read_settings().redis_url == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgres://user:{PASSWORD}@host/games",
+        f"postgresql://[user:{PASSWORD}@host/games",
+        f"https://user:{PASSWORD}@host/games",
+        f"file://{PASSWORD}/games",
+        f"file:{PASSWORD}",
+        f"s3:///{PASSWORD}",
+        PASSWORD,
+    ],
+)
+def test_an_invalid_archive_url_is_rejected_and_not_printed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    message = refusal(monkeypatch, RUMMIKUB_ARCHIVE_URL=url)
+    assert message.startswith("RUMMIKUB_ARCHIVE_URL: expected file:///path, s3://")
+    assert PASSWORD not in message
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "file:///var/lib/rummikub/archive",
+        "s3://bucket",
+        "s3://bucket/some/prefix?endpoint=https://storage.example:9000&region=eu-1",
+        "postgresql://user:secret@host:5432/games?sslmode=require",
+        "postgresql:///games?host=/run/postgresql",
+    ],
+)
+def test_the_documented_archive_urls_are_accepted(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUMMIKUB_ARCHIVE_URL", url)
+    assert read_settings().archive_url == url
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_an_archive_that_cannot_be_opened_stops_the_start(workers: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    refused = run(
+        RUMMIKUB_ARCHIVE_URL=f"file://{tmp_path}/file/games",
+        RUMMIKUB_WORKERS=workers,
+        RUMMIKUB_DATA_DIR=str(tmp_path / "data"),
+        RUMMIKUB_LISTEN="127.0.0.1:0",
+        RUMMIKUB_METRICS_LISTEN="127.0.0.1:0",
+    )
+    assert refused.returncode == 1
+    assert refused.stderr == ("rummikub-server: RUMMIKUB_ARCHIVE_URL: the folder cannot be used (Not a directory)\n")
 
 
 @pytest.mark.parametrize(

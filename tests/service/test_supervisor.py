@@ -21,6 +21,7 @@ import grpc.aio
 import pytest
 import pytest_asyncio
 from google.protobuf.duration_pb2 import Duration
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 
 from engine.notation import parse_tiles
@@ -28,12 +29,13 @@ from rummikub.v1 import analysis_service_pb2, game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import validation_service_pb2 as vs
 from service import supervisor as supervisor_module
+from service.__main__ import grace_seconds
 from service.metrics.metrics import MergedMetrics, Metrics, metrics_registry
 from service.metrics.shared_counters import ROWS, SharedCounters, counter_file
 from service.runtime.addresses import AddressInUseError, reserve_address
 from service.supervisor import Supervisor, SupervisorError, share
 from support.grpc_play import Fleet, history, lost_or_doubled, play_game
-from support.harness import ROOT, Client, as_tiles
+from support.harness import ROOT, Client, as_tiles, server_settings
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers need Linux")
 
@@ -348,6 +350,23 @@ async def test_stopping_workers_end_streams_finish_calls_and_leave_no_process(
         assert {entry["event"] for entry in served.log()} == {"call", "stopping"}
 
 
+async def test_workers_serve_as_lame_ducks_until_a_second_signal(tmp_path: Path) -> None:
+    async with command(tmp_path, RUMMIKUB_LAME_DUCK_SECONDS="600") as served, AsyncExitStack() as stack:
+        clients = await served.clients(stack)
+        served.process.terminate()
+        for client in clients:
+            watch = health_pb2_grpc.HealthStub(client.channel).Watch(health_pb2.HealthCheckRequest())
+            async with asyncio.timeout(20):
+                async for update in watch:
+                    if update.status == health_pb2.HealthCheckResponse.NOT_SERVING:
+                        break
+            watch.cancel()
+        await asyncio.gather(*(client.new_game() for client in clients))
+        await served.clients(stack)  # new connections
+        served.process.terminate()
+        assert await served.ended() == 0
+
+
 async def test_workers_and_store_end_when_the_supervisor_is_killed(tmp_path: Path) -> None:
     async with command(tmp_path) as served:
         processes = served.descendants()
@@ -398,6 +417,10 @@ async def test_a_worker_that_does_not_stop_is_killed() -> None:
     supervisor.start()
     await asyncio.wait_for(supervisor.serving(), 20)
     await asyncio.wait_for(supervisor.stop(), 20)
+
+
+def test_workers_are_not_killed_before_lame_duck_and_drain_are_over() -> None:
+    assert grace_seconds(server_settings(lame_duck_seconds=600, drain_seconds=20)) > 620
 
 
 async def test_stop_does_not_wait_for_workers_to_serve() -> None:
@@ -467,11 +490,19 @@ def test_the_metrics_of_several_processes_are_merged() -> None:
         metrics.call("method", "OK", seconds)
         metrics.store("load", "ok", seconds)
         metrics.analysis_worker_lost()
+        metrics.refused("OVERLOADED")
+        metrics.refused("STALE_STATE")
     other.games({"playing": 7})
     one.games({"playing": 5})
     one.store_up(is_up=True)
     one.analysis_calls(2)
     other.analysis_calls(3)
+    one.load(4, 1, 2.5)
+    other.load(8, 2, 0.5)
+    for metrics in (one, other):
+        metrics.watch_delay(0.002)
+        metrics.remembered_game(is_hit=True)
+    other.remembered_game(is_hit=False)
     assert sample(merged, "rummikub_calls_total", method="method", code="OK") == 3
     assert sample(merged, "rummikub_call_seconds_sum", method="method") == pytest.approx(60.701)
     buckets = [
@@ -481,16 +512,26 @@ def test_the_metrics_of_several_processes_are_merged() -> None:
     assert buckets == [0, 1, 1, 2, 2, 3]
     assert sample(merged, "rummikub_store_seconds_count", operation="load", result="ok") == 3
     assert sample(merged, "rummikub_analysis_workers_lost_total") == 3
+    assert sample(merged, "rummikub_refused_calls_total", reason="OVERLOADED") == 3
+    assert sample(merged, "rummikub_refused_calls_total", reason="STALE_STATE") is None, "no limit refuses it"
     assert sample(merged, "rummikub_games", state="playing") == 5, "the newest count"
     assert sample(merged, "rummikub_analysis_calls") == 5
     assert sample(merged, "rummikub_store_up") == 0, "only one worker reaches its store"
+    assert sample(merged, "rummikub_calls_in_progress") == 12
+    assert sample(merged, "rummikub_watchers") == 3
+    assert sample(merged, "rummikub_sweep_lag_seconds") == 2.5, "the longest"
     other.store_up(is_up=True)
     assert sample(merged, "rummikub_store_up") == 1
 
     merged.retire(counters[1])
     assert sample(merged, "rummikub_calls_total", method="method", code="OK") == 3
     assert sample(merged, "rummikub_analysis_workers_lost_total") == 3
+    assert sample(merged, "rummikub_refused_calls_total", reason="OVERLOADED") == 3
     assert sample(merged, "rummikub_analysis_calls") == 2, "ended processes have no open calls"
+    assert sample(merged, "rummikub_calls_in_progress") == 4
+    assert sample(merged, "rummikub_watch_delay_seconds_count") == 2, "counters of ended processes remain"
+    assert sample(merged, "rummikub_remembered_games_total", result="hit") == 2
+    assert sample(merged, "rummikub_remembered_games_total", result="miss") == 1
 
 
 def test_full_counters_fail_no_call() -> None:

@@ -164,7 +164,7 @@ def running_edge(
     stream_idle_timeout: str = "60s",
 ) -> Iterator[EdgeProcess]:
     """Runs Envoy as `make web` configures it, but for the timeout."""
-    listen, upstreams = ("127.0.0.1", port), (("127.0.0.1", service), ("127.0.0.1", validation))
+    listen, upstreams = ("127.0.0.1", port), ([("127.0.0.1", service)], [("127.0.0.1", validation)])
     text = local(LocalEdge(listen, *upstreams, collect_page(folder), limited=limited))
     text = text.replace("stream_idle_timeout: 60s", f"stream_idle_timeout: {stream_idle_timeout}")
     with running_envoy(text, folder) as process:

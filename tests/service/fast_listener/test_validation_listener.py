@@ -30,8 +30,10 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import meld_pb2, tile_pb2
 from rummikub.v1 import validation_service_pb2 as vs
 from service.codec.validation import BATCH_MAX
-from service.grpc_api import grpcio_version
+from service.fast_listener import interceptor as fast_interceptor
+from service.grpc_api import grpcio_version, interceptor
 from service.grpc_api.turn_validator import StreamValidator, Validator
+from service.runtime import refusal_pace
 from service.server import Server
 from support import malformed_protobuf as wire
 from support.conformance_cases import load
@@ -622,6 +624,79 @@ async def test_a_call_without_a_request_is_counted_and_times_out(listening: List
             assert isinstance(await caller.answer(VALIDATE), bytes)
 
 
+async def test_an_address_that_is_refused_again_and_again_waits_for_its_refusals(
+    listening: Listening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (fast_interceptor, interceptor):
+        monkeypatch.setattr(module, "PER_SECOND", 1 / 3_600)
+    monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
+    async with (
+        listening(max_calls=10, validation_streams=2, peer_share=0.5) as (server, own),
+        client_of(server.port) as main,
+        from_another_address(server.validation_port) as own_port,
+        from_another_address(server.port) as main_port,
+        client_of(own_port) as other_own,
+        client_of(main_port) as other_main,
+    ):
+        waiting: list[asyncio.Future[grpc.aio.AioRpcError]] = []
+        for caller, other in ((own, other_own), (main, other_main)):
+            opened = await caller.open_stream()
+            waiting.append(asyncio.ensure_future(refusal(read_to_end(caller.stream()))))
+            held = [caller.without_message() for _ in range(3)]  # with the two streams, half of all calls
+            waiting.append(asyncio.ensure_future(refusal(caller.call(VALIDATE))))
+            assert isinstance(await other.answer(VALIDATE), bytes)
+            await next_answer(opened)
+            assert not any(future.done() for future in waiting)
+            assert not any(call.done() for call in held)
+        await server.stop()
+        assert [error_info(await refused).reason for refused in waiting] == ["OVERLOADED"] * 4
+
+
+async def test_calls_without_a_request_time_out_at_a_pace(
+    listening: Listening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (fast_interceptor, interceptor):
+        monkeypatch.setattr(module, "LATE_PER_SECOND", 1)
+    monkeypatch.setattr(refusal_pace, "AT_ONCE", 1)
+    async with listening(peer_share=0.5, request_seconds=0.1) as (server, own), client_of(server.port) as main:
+        idle = [caller.without_message() for caller in (own, main) for _ in range(50)]
+        await until(lambda: any(call.done() for call in idle[:50]) and any(call.done() for call in idle[50:]))
+        await asyncio.sleep(0.5)  # without a pace, all would end
+        assert sum(call.done() for call in idle) < len(idle) / 2
+        assert isinstance(await own.answer(VALIDATE), bytes)
+        assert isinstance(await main.answer(VALIDATE), bytes)
+        await server.stop()
+        reasons = {error_info(await refusal(call)).reason for call in idle}
+        assert reasons == {"REQUEST_TIMED_OUT", "SHUTTING_DOWN"}
+
+
+def listener_calls(server: Server) -> int:
+    """Returns the number of calls in progress at both listeners."""
+    own = server._validation_listener  # noqa: SLF001 - no metric is so recent
+    assert own is not None
+    return own.calls_in_progress + server._interceptor.calls_in_progress  # noqa: SLF001 - as above
+
+
+async def test_a_call_that_waits_for_its_timeout_takes_its_request_and_ends_with_its_client(
+    listening: Listening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (fast_interceptor, interceptor):
+        monkeypatch.setattr(module, "LATE_PER_SECOND", 1 / 3_600)
+    monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
+    monkeypatch.setattr(refusal_pace, "WAIT_MAX_SECONDS", 3_600)
+    settings = {"peer_share": 0.5, "max_calls": 10, "request_seconds": 0.1}
+    async with listening(**settings) as (server, own), client_of(server.port) as main:
+        for caller in (own, main):
+            late = [caller.without_message() for _ in range(5)]
+            await asyncio.sleep(0.5)
+            await late[0].write(TURN)
+            await late[0].done_writing()
+            assert isinstance(await late[0], bytes)
+            for call in late:
+                call.cancel()
+            await until(lambda: not listener_calls(server))
+
+
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_call_that_ends_without_a_request_is_rejected(both: Both) -> None:
     for caller in (both.validation, both.main):
@@ -641,7 +716,8 @@ async def test_a_cancelled_or_late_call_stops_its_work(
         for caller in (own, main):
             begun = gate.started
             batch: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = caller.channel.unary_unary(BATCH)
-            calls = [batch(TURNS, timeout=0.3 if is_late else SOON) for _ in range(10)]
+            await caller.answer(VALIDATE)  # connects, which may take longer than the deadline
+            calls = [batch(TURNS, timeout=1.0 if is_late else SOON) for _ in range(10)]
             await until(lambda: gate.started > begun)  # noqa: B023 - it is awaited here
             for call in () if is_late else reversed(calls):
                 call.cancel()
@@ -650,6 +726,17 @@ async def test_a_cancelled_or_late_call_stops_its_work(
             await until(lambda: not server.slow_calls.under_way)
             assert is_late or gate.started < begun + 5, "most queued calls never started"
         await asyncio.wait_for(server.stop(), SOON)
+
+
+async def test_a_lame_duck_serves_calls_and_streams_at_both_listeners(listening: Listening) -> None:
+    async with listening() as (server, own), client_of(server.port) as main:
+        open_before = [await caller.open_stream() for caller in (own, main)]
+        server.report_not_serving()
+        for caller, stream in zip((own, main), open_before, strict=True):
+            assert await health_of(caller, SERVICE) == health_pb2.HealthCheckResponse.NOT_SERVING
+            assert isinstance(await caller.answer(VALIDATE), bytes)
+            assert await next_answer(stream)
+            assert await next_answer(await caller.open_stream())
 
 
 async def test_a_stream_may_end_before_its_turn_is_started(

@@ -9,6 +9,7 @@ import platform
 import random
 import re
 import resource
+import signal
 import socket
 import sys
 import time
@@ -40,7 +41,6 @@ from support.harness import (
     ROOT,
     Client,
     GameAtHand,
-    RedisServer,
     bearer,
     error_info,
     memory_store,
@@ -52,6 +52,7 @@ from support.harness import (
     server_process,
     server_settings,
 )
+from tools.redis_servers import RedisServer
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -725,6 +726,43 @@ async def test_a_server_that_is_asked_to_stop_ends_all_streams_and_itself_at_onc
         assert await asyncio.wait_for(ending, 15) == 0, "within less than drain_seconds"
 
 
+@pytest.mark.parametrize("last", [signal.SIGTERM, signal.SIGINT])
+async def test_a_lame_duck_serves_while_its_health_says_not_serving(last: signal.Signals) -> None:
+    environment = {"RUMMIKUB_REDIS_URL": "memory://", "RUMMIKUB_LAME_DUCK_SECONDS": "600"}
+    environment["RUMMIKUB_VALIDATION_LISTEN"] = "127.0.0.1:0"
+    async with AsyncExitStack() as stack:
+        process = await stack.enter_async_context(server_process(environment))
+        client = Client(await stack.enter_async_context(grpc.aio.insecure_channel(process.target)))
+        game = await client.new_game()
+        watch = aiter(client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id)))
+        assert (await anext(watch)).HasField("snapshot")
+        health = statuses(client, "")
+        assert await anext(health) == SERVING
+
+        os.kill(process.pid, signal.SIGTERM)
+        assert await anext(health) == NOT_SERVING
+        own_connection = [("grpc.use_local_subchannel_pool", 1)]
+        for target in (process.target, process.validation_target):
+            new = Client(await stack.enter_async_context(grpc.aio.insecure_channel(target, own_connection)))
+            assert await check(new) == NOT_SERVING
+            assert (await new.validation.ListRulesets(vs.ListRulesetsRequest())).rulesets
+        await game.draw()
+        assert (await anext(watch)).HasField("change")
+        await client.new_game()
+
+        os.kill(process.pid, last)
+        assert [update.WhichOneof("update") async for update in watch] == ["closing"]
+        assert await process.ended() == 0
+
+
+async def test_a_lame_duck_stops_by_itself_and_an_interrupt_skips_it() -> None:
+    for seconds, number in (("0.2", signal.SIGTERM), ("600", signal.SIGINT)):
+        environment = {"RUMMIKUB_REDIS_URL": "memory://", "RUMMIKUB_LAME_DUCK_SECONDS": seconds}
+        async with server_process(environment) as process:
+            os.kill(process.pid, number)
+            assert await process.ended() == 0
+
+
 class Held(DelegatingStore):
     """A store whose commits can be blocked."""
 
@@ -755,6 +793,7 @@ async def test_a_call_under_way_is_answered_before_the_server_stops() -> None:
             await game.see()
         assert refusal.value.code() is grpc.StatusCode.UNAVAILABLE
         assert error_info(refusal.value).reason == "SHUTTING_DOWN"
+        assert ("rummikub-retry-elsewhere", "1") in tuple(refusal.value.trailing_metadata())
         assert not stopping.done()
         store.may_go.set()
         assert len((await asyncio.wait_for(drawing, 10)).tiles_drawn) == 1

@@ -8,10 +8,12 @@ below see to it that every documented pair has one.
 import asyncio
 import re
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from pathlib import Path
 
 import grpc
 import grpc.aio
@@ -79,6 +81,7 @@ from rummikub.v1 import validation_service_pb2 as vs
 from service.app.commands import RequestIdentity
 from service.app.identity import SPECTATOR
 from service.codec import rulesets, validation
+from service.runtime.keys import HEADER
 from service.settings import Settings
 from service.storage.base import Commit, Conflict, GameStore, Loaded, Outcome
 from service.storage.memory import MemoryStore
@@ -90,11 +93,12 @@ from support.harness import (
     Client,
     FakeClock,
     GameAtHand,
-    RedisServer,
     as_tiles,
     bearer,
+    client_with_key,
     error_info,
     field_violations,
+    keys_file,
     memory_store,
     new_id,
     put_game,
@@ -105,6 +109,7 @@ from support.harness import (
     status_details,
 )
 from support.scripted_worker import Script
+from tools.redis_servers import RedisServer
 
 INSIDE = "what nobody outside may read"
 FOREVER_SECONDS = 3600.0
@@ -317,6 +322,20 @@ async def newer_format(redis_url: str) -> AsyncIterator[Stage]:
             keys.hset(f"rummikub:{{{stage.game.game_id}}}:game", "snapshot", b'{"format":999}')
             yield stage
     await store.close()
+
+
+@asynccontextmanager
+async def with_keys(_redis_url: str) -> AsyncIterator[Stage]:
+    """The server requires a key: `all`, or `none`, which may call no service."""
+    clock = FakeClock()
+    store = memory_store(clock)
+    with tempfile.TemporaryDirectory() as folder:
+        keys = keys_file(Path(folder), all="", none="services = []")
+        async with (
+            running_server(store, settings(keys_file=keys)) as (server, client),
+            client_with_key(server.port, "all") as keyed,
+        ):
+            yield replace(await staged(keyed, store, clock), client=client)
 
 
 class ContendedStore(MemoryStore):
@@ -799,6 +818,16 @@ for _rpc, _field, _value in MORE_INVALID_FIELDS:
 @case("AUTHORIZATION_MALFORMED", *ON_GAMES)
 async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(usual_request(rpc, stage), (("authorization", "Basic QWRhOnBhc3N3b3Jk"),))
+
+
+@case("API_KEY_INVALID", *RPCS, staging=with_keys)
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, stage), as_anyone(rpc, stage.game))
+
+
+@case("API_KEY_NOT_ALLOWED", *RPCS, staging=with_keys)
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, stage), (*as_anyone(rpc, stage.game), (HEADER, "none")))
 
 
 @case("STORE_UNAVAILABLE", *ON_GAMES, staging=store_away)

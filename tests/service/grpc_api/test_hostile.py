@@ -33,7 +33,6 @@ from support.harness import (
     Client,
     FakeClock,
     GameAtHand,
-    RedisServer,
     as_tiles,
     bearer,
     error_info,
@@ -44,6 +43,7 @@ from support.harness import (
     running_server,
     server_settings,
 )
+from tools.redis_servers import RedisServer
 
 FOREVER_SECONDS = 3600.0
 UNKNOWN_GAME = "0" * 32
@@ -142,7 +142,7 @@ async def scene_on(
 
 def kept_in_memory(store: MemoryStore) -> Mapping[object, object]:
     """Returns what the store holds, except for presence, which changes by itself."""
-    workings = {"observe", "_history", "_clock", "_subscriptions", "_presence"}
+    workings = {"observe", "report", "_history", "_clock", "_subscriptions", "_presence"}
     return copy.deepcopy({name: value for name, value in vars(store).items() if name not in workings})
 
 

@@ -14,9 +14,11 @@ from conformance.grpc_answers import turn_request
 from engine.melds import read_meld
 from engine.play import Play
 from engine.presets import PRESETS
-from engine.rules import judge
+from engine.rules import Judgement, judge
 from engine.ruleset import Preset, Ruleset
+from load.corpus.hostile_turns import read as read_hostile_turns
 from load.corpus.turns import read
+from load.floods.attacks import slow_turn
 from load.messages import to_send
 from rummikub.v1 import meld_pb2, ruleset_pb2
 from rummikub.v1 import validation_service_pb2 as vs
@@ -253,6 +255,25 @@ def test_turns_are_judged_as_the_rules_do(validation: Validator) -> None:
         seen[sort_of(asked(validation, data))] += 1
     assert seen.keys() == {"legal", "illegal"}
     assert min(seen.values()) > 200
+
+
+def test_complex_turns_are_judged_elsewhere_with_the_same_answer() -> None:
+    elsewhere: list[Play] = []
+
+    def judge_complex(play: Play) -> Judgement:
+        elsewhere.append(play)
+        return judge(play)
+
+    here, validation = Validator(), Validator(judge_complex)
+    complex_turns = [slow_turn(hostile) for hostile in read_hostile_turns()]
+    for sent in complex_turns:
+        data = sent.SerializeToString()
+        assert asked(validation, data) == asked(here, data) == outcome(plain_turn, data)
+    assert len(elsewhere) > len(complex_turns) / 2
+    elsewhere.clear()
+    for wire_turn in CORPUS:
+        outcome(validation.validate_turn, turn(wire_turn))
+    assert not elsewhere, "the turns of games are judged in place"
 
 
 def test_what_takes_a_moment_is_answered_at_once(validation: Validator) -> None:
