@@ -7,7 +7,12 @@ from typing import Final
 
 from load.servers import end_in_order
 
-DRILLS: Final[dict[str, str]] = {}
+DRILLS: Final[dict[str, str]] = {
+    "cluster": "load.drills.cluster",
+    "flood": "load.drills.flood",
+    "rolling": "load.drills.rolling",
+    "sentinel": "load.drills.sentinel",
+}
 """The module of each drill, by name. It has `main`, which takes the arguments and returns the exit code."""
 
 

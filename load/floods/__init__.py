@@ -1,6 +1,6 @@
 """Floods and crowds: the cost that one hostile caller, or many honest ones, impose on all others.
 
-`python -m load.floods --help` lists the floods, `python -m load.floods.crowds --help` the crowds.
+`python -m load.drills flood --help` lists the floods, `python -m load.floods.crowds --help` the crowds.
 """
 
 import os

@@ -13,18 +13,29 @@ from typing import Any, Final, cast
 
 import grpc.aio
 
+from engine.melds import as_proposed
 from load.bench.latency import question
 from load.corpus.hostile import read as read_hostile
+from load.corpus.hostile_turns import HostileTurn
+from load.corpus.hostile_turns import read as read_hostile_turns
 from load.corpus.turns import read as read_turns
 from load.floods.honest import OWN_CONNECTION, reason_of
-from load.messages import to_send
+from load.messages import melds_to_send, to_send
 from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
 from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
+from service.app.identity import CODE_ALPHABET, CODE_LENGTH
+from service.codec.rulesets import encode_ruleset
 
+CONNECTIONS: Final = 50
+"""The connections of an attacker who holds or repeats calls."""
+HELD: Final = 1_000
+"""The calls that such an attacker holds on each."""
+RETRY_SECONDS: Final = 1.0
+"""The wait before a held call that has ended is opened again."""
 BATCH_TURNS: Final = 100
 LAST_TILE: Final = 53
 VALIDATE: Final = "/rummikub.v1.ValidationService/ValidateTurn"
@@ -156,18 +167,18 @@ async def overdue_batches(attack: Attack) -> None:
 
 
 async def half_open(attack: Attack) -> None:
-    """30 connections with 1,000 calls each whose message is never sent."""
+    """50 connections with 1,000 calls each whose message is never sent; calls that end are opened again."""
+    async with attack.channels(CONNECTIONS) as channels:
 
-    async def hold(channel: grpc.aio.Channel) -> None:
-        call = _without_request(channel)()
-        try:
-            await attack.count(call)
-        finally:
-            call.cancel()
+        async def hold(number: int) -> None:
+            call = _without_request(channels[number % CONNECTIONS])()
+            try:
+                await attack.count(call)
+            finally:
+                call.cancel()
+            await asyncio.sleep(RETRY_SECONDS)
 
-    async with attack.channels(30) as channels:
-        await asyncio.gather(*(hold(channel) for channel in channels for _ in range(1_000)))
-        await asyncio.Event().wait()
+        await _forever(CONNECTIONS * HELD, hold)
 
 
 async def no_message(attack: Attack) -> None:
@@ -195,7 +206,7 @@ async def crowd(attack: Attack, size: int = 30_000) -> None:
 
 
 async def idle_streams(attack: Attack) -> None:
-    """20 connections with 1,000 idle streams of StreamValidateTurns each."""
+    """50 connections with 1,000 idle streams of StreamValidateTurns each; streams that end are opened again."""
 
     async def hold(channel: grpc.aio.Channel) -> None:
         stream: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(STREAM)
@@ -207,21 +218,59 @@ async def idle_streams(attack: Attack) -> None:
         except grpc.aio.AioRpcError as error:
             attack.ends[f"{error.code().name} {reason_of(error)}"[:60]] += 1
 
-    async with attack.channels(20) as channels:
-        await asyncio.gather(*(hold(channel) for channel in channels for _ in range(1_000)))
-        await asyncio.Event().wait()
+    async with attack.channels(CONNECTIONS) as channels:
+
+        async def again(number: int) -> None:
+            await hold(channels[number % CONNECTIONS])
+            await asyncio.sleep(RETRY_SECONDS)
+
+        await _forever(CONNECTIONS * HELD, again)
 
 
 async def creations(attack: Attack) -> None:
-    """32 callers create games."""
-    async with attack.channels(2) as channels:
+    """50 connections with 4 callers each create games, as fast as they are answered."""
+    async with attack.channels(CONNECTIONS) as channels:
         stubs = [GameServiceStub(channel) for channel in channels]
-        await _forever(
-            32,
-            lambda number: attack.count(
-                stubs[number % 2].CreateGame(gs.CreateGameRequest(request_id=str(uuid.uuid4())))
-            ),
-        )
+
+        async def create(number: int) -> None:
+            request = gs.CreateGameRequest(request_id=str(uuid.uuid4()))
+            await attack.count(stubs[number % CONNECTIONS].CreateGame(request))
+
+        await _forever(4 * CONNECTIONS, create)
+
+
+async def join_codes(attack: Attack) -> None:
+    """50 connections with 4 callers each try random join codes, as fast as they are answered."""
+    rng = random.Random(5)
+    async with attack.channels(CONNECTIONS) as channels:
+        stubs = [GameServiceStub(channel) for channel in channels]
+
+        async def guess(number: int) -> None:
+            code = "".join(rng.choices(CODE_ALPHABET, k=CODE_LENGTH))
+            request = gs.JoinGameRequest(join_code=code, name="Eve", request_id=str(uuid.uuid4()))
+            await attack.count(stubs[number % CONNECTIONS].JoinGame(request))
+
+        await _forever(4 * CONNECTIONS, guess)
+
+
+async def retrievals(attack: Attack) -> None:
+    """50 connections with 4 callers each validate turns whose joker retrievals are slow to judge."""
+    bodies = itertools.cycle([slow_turn(hostile).SerializeToString() for hostile in read_hostile_turns()])
+    async with attack.channels(CONNECTIONS) as channels:
+        calls = [_unary(channel, VALIDATE) for channel in channels]
+        await _forever(4 * CONNECTIONS, lambda number: attack.count(calls[number % CONNECTIONS](next(bodies))))
+
+
+def slow_turn(hostile: HostileTurn) -> vs.ValidateTurnRequest:
+    """Returns the request to validate a hostile turn."""
+    play = hostile.to_judge
+    return vs.ValidateTurnRequest(
+        ruleset=encode_ruleset(play.ruleset),
+        table_before=melds_to_send(as_proposed(meld, play.ruleset) for meld in play.table_before),
+        table_after=melds_to_send(play.table_after),
+        rack=cast("list[tile_pb2.Tile.ValueType]", play.rack),
+        has_melded=play.has_melded,
+    )
 
 
 async def lists(attack: Attack) -> None:
@@ -235,51 +284,56 @@ async def lists(attack: Attack) -> None:
 
 
 async def searches(attack: Attack) -> None:
-    """100 callers request the best turn of hostile positions."""
+    """50 connections with 4 callers each request the best turn of hostile positions."""
     requests = itertools.cycle([question(hostile).SerializeToString() for hostile in read_hostile()])
-    async with attack.channels(2) as channels:
+    async with attack.channels(CONNECTIONS) as channels:
         calls = [_unary(channel, SUGGEST) for channel in channels]
 
         async def send(number: int) -> None:
-            await attack.count(calls[number % 2](next(requests)))
+            await attack.count(calls[number % CONNECTIONS](next(requests)))
             await asyncio.sleep(0.1)
 
-        await _forever(100, send)
+        await _forever(4 * CONNECTIONS, send)
 
 
 async def drafts(attack: Attack) -> None:
-    """20 callers save drafts of one turn that everyone may see."""
-    async with attack.channels(2) as channels:
+    """50 connections with a game each save drafts of its turn that everyone may see, by 4 callers each."""
+    async with attack.channels(CONNECTIONS) as channels:
         stubs = [TurnServiceStub(channel) for channel in channels]
-        game, metadata = await _watched_turn(channels[0])
-        draft = game_pb2.Draft(table=[meld_pb2.Meld(tiles=game.rack[:3])])
-        request = ts.SaveDraftRequest(
-            game_id=game.game_id, expected_revision=game.revision, etag=game.etag, draft=draft
-        )
-        await _forever(20, lambda number: attack.count(stubs[number % 2].SaveDraft(request, metadata=metadata)))
+        turns = [await _watched_turn(channel) for channel in channels]
+
+        async def save(number: int) -> None:
+            game, metadata = turns[number % CONNECTIONS]
+            draft = game_pb2.Draft(table=[meld_pb2.Meld(tiles=game.rack[:3])])
+            request = ts.SaveDraftRequest(
+                game_id=game.game_id, expected_revision=game.revision, etag=game.etag, draft=draft
+            )
+            await attack.count(stubs[number % CONNECTIONS].SaveDraft(request, metadata=metadata))
+
+        await _forever(4 * CONNECTIONS, save)
 
 
 async def _watched_turn(channel: grpc.aio.Channel) -> tuple[game_pb2.Game, tuple[tuple[str, str], ...]]:
     """Returns a new game as the seat to move sees it, and that seat's metadata."""
     games = GameServiceStub(channel)
     rules = ruleset_pb2.Ruleset(turn_time_limit_seconds=0, draft_visibility=ruleset_pb2.DRAFT_VISIBILITY_EVERYONE)
-    game_id = (await games.CreateGame(gs.CreateGameRequest(ruleset=rules))).game.game_id
+    created = await games.CreateGame(gs.CreateGameRequest(ruleset=rules))
+    game_id, host = created.game.game_id, (("authorization", f"Bearer {created.host_token}"),)
     tokens = {}
     for name in ("Ann", "Bob"):
         joined = await games.JoinGame(gs.JoinGameRequest(game_id=game_id, name=name))
         tokens[joined.seat] = (("authorization", f"Bearer {joined.seat_token}"),)
-    started = await games.StartGame(gs.StartGameRequest(game_id=game_id), metadata=tokens[1])
+    started = await games.StartGame(gs.StartGameRequest(game_id=game_id), metadata=host)
     metadata = tokens[started.game.turn.seat]
     return (await games.GetGame(gs.GetGameRequest(game_id=game_id), metadata=metadata)).game, metadata
 
 
 @dataclass(frozen=True)
 class Flood:
-    """A flood: its attack, the address it attacks, and the settings of the server."""
+    """A flood: its attack, and whether it attacks the validation listener."""
 
     run: Callable[[Attack], Awaitable[None]]
     at_own_listener: bool = False
-    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 FLOODS: Final[Mapping[str, Flood]] = {
@@ -291,8 +345,8 @@ FLOODS: Final[Mapping[str, Flood]] = {
     "cancelled-own": Flood(cancelled_batches, at_own_listener=True),
     "overdue": Flood(overdue_batches),
     "overdue-own": Flood(overdue_batches, at_own_listener=True),
-    "half-open": Flood(half_open, settings={"RUMMIKUB_MAX_CALLS": "500"}),
-    "half-open-own": Flood(half_open, at_own_listener=True, settings={"RUMMIKUB_MAX_CALLS": "500"}),
+    "half-open": Flood(half_open),
+    "half-open-own": Flood(half_open, at_own_listener=True),
     "no-message": Flood(no_message),
     "no-message-own": Flood(no_message, at_own_listener=True),
     "crowd": Flood(crowd),
@@ -300,7 +354,24 @@ FLOODS: Final[Mapping[str, Flood]] = {
     "streams": Flood(idle_streams),
     "streams-own": Flood(idle_streams, at_own_listener=True),
     "creations": Flood(creations),
+    "join-codes": Flood(join_codes),
     "drafts": Flood(drafts),
     "lists": Flood(lists),
+    "retrievals": Flood(retrievals),
+    "retrievals-own": Flood(retrievals, at_own_listener=True),
     "searches": Flood(searches),
 }
+
+FAIRNESS: Final = (
+    "streams",
+    "streams-own",
+    "searches",
+    "retrievals",
+    "retrievals-own",
+    "creations",
+    "join-codes",
+    "drafts",
+    "half-open",
+    "half-open-own",
+)
+"""The floods that run by default. Their attacker holds or repeats one kind of call from many connections."""

@@ -31,10 +31,11 @@ from load.servers import ROOT, end_in_order
 from rummikub.v1 import analysis_service_pb2, game_pb2, meld_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
+from tools.redis_servers import RedisServer
 
 sys.path.append(str(ROOT / "tests"))
 
-from support.harness import Client, GameAtHand, RedisServer
+from support.harness import Client, GameAtHand
 
 RESULTS: Final = Path("build") / "crowds.json"
 UNLIMITED: Final = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
@@ -46,6 +47,7 @@ SETTINGS: Final = {
     "RUMMIKUB_VALIDATION_LISTEN": "127.0.0.1:0",
     "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0",
     "RUMMIKUB_LOG_LEVEL": "warning",
+    "RUMMIKUB_MAX_STREAMS": "1000",
 }
 NEW_SETTINGS: Final = {"RUMMIKUB_PEER_SHARE": "1", "RUMMIKUB_GAMES_PER_MINUTE": "0"}
 """Settings that servers need to accept a crowd from one address."""
@@ -72,8 +74,10 @@ class Watcher:
                         self.revision, self.etag = update.change.revision, update.change.etag
                     case "heartbeat":
                         self.revision = max(self.revision, update.heartbeat.revision)
-                    case _:
+                    case "closing":
                         return f"closing in {update.closing.retry_delay.ToMilliseconds()} ms"
+                    case _:
+                        pass  # presence and drafts come without a revision
         except grpc.aio.AioRpcError as refused:
             return refused.code().name
         except asyncio.CancelledError:
@@ -310,7 +314,7 @@ def _end(error: grpc.aio.AioRpcError) -> str:
 
 async def sweeps(checkout: Path) -> dict[str, Any]:
     """2,000 due games with one, three and five servers: how often a game is read."""
-    from service.storage.redis import keys_of  # noqa: PLC0415 - the names of the keys
+    from service.storage.redis.keys import keys_of  # noqa: PLC0415 - the names of the keys
 
     games = 2_000
     found = {}
