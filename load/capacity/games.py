@@ -1,0 +1,67 @@
+"""Bytes of Redis that a game takes, by phase: real turns of whole rounds, sent over gRPC, so answers are remembered."""
+
+import statistics
+from collections import defaultdict
+from typing import Any, Final
+
+from engine.ruleset import Preset
+from load.bench.play import PLAY_TURN, Call, Server
+from load.capacity.measuring import Step, channels, first_round, lasting, running_servers, shelf_on
+from service.storage.redis.keys import keys_of
+from tools.redis_servers import RedisServer
+
+PRESETS: Final = (Preset.SABRA, Preset.WIKI_EN, Preset.VATIKAN)
+"""Presets whose games are one round."""
+GAMES: Final = 40
+QUICK_GAMES: Final = 4
+TEMPLATES: Final = 4
+"""Different games of a preset."""
+PHASES: Final = {"start": 0.0, "half": 0.5, "end": 1.0}
+"""Shares of the round's turns that were played. At the end the game is finished."""
+
+
+async def measure(step: Step, *, quick: bool) -> dict[str, Any]:
+    """Returns the bytes of a game by preset and phase, and the number of its turns."""
+    found: dict[str, Any] = {}
+    for preset in PRESETS[:1] if quick else PRESETS:
+        step(f"games of {preset.name}")
+        found[preset.name] = await _measure_preset(preset, QUICK_GAMES if quick else GAMES)
+    return found
+
+
+async def _measure_preset(preset: Preset, games: int) -> dict[str, Any]:
+    async with running_servers() as (redis, [server]), shelf_on(redis) as shelf, channels(server.main, 1) as [channel]:
+        empty = int(redis.tell("INFO", "memory")["used_memory"])
+        templates = [await first_round(shelf, lasting(preset), seed) for seed in range(min(TEMPLATES, games))]
+        calls = await shelf.copies(templates, games)
+        for template in templates:
+            redis.tell("DEL", *keys_of(template.game_id))
+        return {
+            "games": games,
+            "turns": statistics.mean(len(template.turns) for template in templates),
+            "phases": await _play(redis, Server(server.processes[0], channel), calls, empty),
+        }
+
+
+async def _play(redis: RedisServer, server: Server, calls: list[list[Call]], empty: int) -> dict[str, Any]:
+    """Plays all games; returns the bytes of a game at each phase."""
+    phases: dict[str, Any] = {}
+    played = 0.0
+    for phase, share in PHASES.items():
+        await server.send(PLAY_TURN, [game[round(played * len(game)) : round(share * len(game))] for game in calls])
+        played = share
+        phases[phase] = _bytes(redis, len(calls), empty)
+    return phases
+
+
+def _bytes(redis: RedisServer, games: int, empty: int) -> dict[str, Any]:
+    by_key: dict[str, int] = defaultdict(int)
+    with redis.client() as client:
+        for key in client.scan_iter("rummikub:{*"):
+            by_key[key.decode().rpartition(":")[2]] += client.memory_usage(key, samples=0) or 0
+        used = client.info("memory")["used_memory"]
+    return {
+        "by_key": {name: size / games for name, size in sorted(by_key.items())},
+        "sum": sum(by_key.values()) / games,
+        "used_memory": (used - empty) / games,
+    }

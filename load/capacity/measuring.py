@@ -1,0 +1,117 @@
+"""Shared parts of the measurements: servers, games that are played by recorded turns, memory and CPU of processes."""
+
+import contextlib
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import grpc.aio
+
+from engine.presets import PRESETS
+from engine.ruleset import Preset, Ruleset, with_options
+from load.bench.measured_servers import MeasuredServer, ready, serving
+from load.bench.play import OWN_CONNECTION, Shelf, Template
+from load.corpus.recorded_turns import rounds
+from load.servers import ROOT
+
+sys.path.append(str(ROOT / "tests"))
+
+from tools.redis_servers import RedisServer
+
+Step = Callable[[str], None]
+"""Reports progress."""
+SETTINGS: Final = {
+    "RUMMIKUB_LISTEN": "127.0.0.1:0",
+    "RUMMIKUB_VALIDATION_LISTEN": "127.0.0.1:0",
+    "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0",
+    "RUMMIKUB_LOG_LEVEL": "warning",
+    "RUMMIKUB_PEER_SHARE": "1",
+    "RUMMIKUB_GAMES_PER_MINUTE": "0",
+    "RUMMIKUB_MAX_CALLS": "100000",
+    "RUMMIKUB_MAX_WATCHES": "100000",
+    "RUMMIKUB_MAX_STREAMS": "1000",
+}
+"""All callers come from one address here."""
+TURN_SECONDS: Final = 86_400
+
+
+def lasting(preset: Preset) -> Ruleset:
+    """Returns a preset with a clock that does not expire during a measurement."""
+    return with_options(PRESETS[preset], {"turn_time_limit_seconds": TURN_SECONDS})
+
+
+@contextlib.contextmanager
+def running_redis(*options: str) -> Iterator[RedisServer]:
+    """Runs an empty redis-server."""
+    with contextlib.closing(RedisServer(*options)) as server:
+        server.start()
+        yield server
+
+
+@asynccontextmanager
+async def running_servers(count: int = 1, **settings: str) -> AsyncIterator[tuple[RedisServer, list[MeasuredServer]]]:
+    """Runs servers on a Redis of their own."""
+    with running_redis() as redis, contextlib.ExitStack() as stack:
+        environment = {**SETTINGS, **settings, "RUMMIKUB_REDIS_URL": redis.url}
+        started = [stack.enter_context(serving("service", settings=environment)) for _ in range(count)]
+        yield redis, [ready(process) for process in started]
+
+
+@asynccontextmanager
+async def channels(target: str, count: int) -> AsyncIterator[list[grpc.aio.Channel]]:
+    """Opens connections to a server."""
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(grpc.aio.insecure_channel(target, OWN_CONNECTION)) for _ in range(count)]
+
+
+@asynccontextmanager
+async def shelf_on(redis: RedisServer) -> AsyncIterator[Shelf]:
+    """Opens a shelf of recorded games in a Redis."""
+    shelf = Shelf(redis.url)
+    try:
+        await shelf.open()
+        yield shelf
+    finally:
+        await shelf.close()
+
+
+async def first_round(shelf: Shelf, ruleset: Ruleset, seed: int) -> Template:
+    """Stores a game at the start of its first round, with the turns of the round."""
+    return await shelf.template(next(rounds(seed, ruleset, shelf.now_ms)))
+
+
+def resident_bytes(pid: int) -> int:
+    """Returns the resident memory of a process."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) * 1024
+
+
+def open_files(pid: int) -> int:
+    """Returns the number of a process's open files."""
+    return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+
+
+def redis_cpu_seconds(redis: RedisServer) -> float:
+    """Returns the user and system time of a Redis."""
+    cpu: dict[str, Any] = redis.tell("INFO", "cpu")
+    return float(cpu["used_cpu_user"]) + float(cpu["used_cpu_sys"])
+
+
+def chosen(values: Sequence[int], most: int) -> list[int]:
+    """Returns the values up to a bound."""
+    return [value for value in values if value <= most]
+
+
+class Stopwatch:
+    """Wall-clock seconds since it was made."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """The seconds so far."""
+        return time.perf_counter() - self._started

@@ -1,0 +1,284 @@
+"""CPU of a turn by the number of its watchers, and the memory of watchers, connections and watched games."""
+
+import asyncio
+import itertools
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any, Final
+
+import grpc.aio
+
+from engine.ruleset import Preset
+from load.bench.figures import quantiles
+from load.bench.measured_servers import MeasuredServer, cpu_seconds_of
+from load.bench.play import PLAY_TURN, Server
+from load.capacity.measuring import (
+    Step,
+    Stopwatch,
+    channels,
+    chosen,
+    first_round,
+    lasting,
+    redis_cpu_seconds,
+    resident_bytes,
+    running_servers,
+    shelf_on,
+)
+from load.corpus.turns import read as read_turns
+from load.floods.crowds import STREAMS_A_CHANNEL, UNLIMITED, Watcher
+from load.messages import to_send
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
+from support.harness import Client, GameAtHand
+from tools.redis_servers import RedisServer
+
+CROWDS: Final = (0, 3, 30, 300, 3_000)
+QUICK_MOST: Final = 30
+TURNS: Final = {0: 40, 3: 40, 30: 30, 300: 12, 3_000: 5}
+"""Measured turns for each number of watchers."""
+TABLES: Final = 1_000
+QUICK_TABLES: Final = 30
+"""Games with one watcher each. In a deployment of many servers, the players of a game are at different ones."""
+OPEN_AT_ONCE: Final = 25
+CONNECTIONS: Final = 500
+QUICK_CONNECTIONS: Final = 20
+HEARTBEAT_SECONDS: Final = 2.0
+IDLE_SECONDS: Final = 10.0
+QUICK_IDLE_SECONDS: Final = 4.0
+COLD_GAMES: Final = 6_000
+"""More games than a server remembers (service/storage/game_cache.py), one turn in each."""
+QUICK_COLD_GAMES: Final = 200
+VALIDATIONS: Final = 4_000
+QUICK_VALIDATIONS: Final = 200
+VALIDATE_TURN: Final = "/rummikub.v1.ValidationService/ValidateTurn"
+DEADLINE_SECONDS: Final = 120
+
+
+async def measure(step: Step, *, quick: bool) -> dict[str, Any]:
+    """Returns the costs of watched turns, watchers, heartbeats and validations on one server."""
+    found: dict[str, Any] = {"crowds": {}}
+    for count in chosen(CROWDS, QUICK_MOST) if quick else CROWDS:
+        step(f"turns with {count:,} watchers")
+        found["crowds"][str(count)] = await _measure_crowd(count)
+    tables = QUICK_TABLES if quick else TABLES
+    step(f"{tables:,} games with a watcher each")
+    found["tables"] = await _measure_tables(tables, QUICK_IDLE_SECONDS if quick else IDLE_SECONDS)
+    step("watchers with a connection each")
+    found["connection_bytes"] = await _measure_connections(QUICK_CONNECTIONS if quick else CONNECTIONS)
+    step("turns in games that the server does not remember, and validations")
+    found |= await _measure_calls(
+        QUICK_COLD_GAMES if quick else COLD_GAMES, QUICK_VALIDATIONS if quick else VALIDATIONS
+    )
+    return found
+
+
+@dataclass(slots=True)
+class Table:
+    """A game in which the players only draw. A new game is created when its pool is empty."""
+
+    client: Client
+    at_hand: GameAtHand
+    revision: int
+    seat: int
+    left: int
+
+    @classmethod
+    async def new(cls, client: Client) -> "Table":
+        """Creates a game of two."""
+        game = await client.new_game(ruleset=UNLIMITED)
+        seen = await game.see()
+        return cls(client, game, seen.revision, seen.turn.seat, seen.pool_count)
+
+    async def draw(self) -> int:
+        """Draws a tile; returns the new revision."""
+        request = ts.PlayTurnRequest(
+            game_id=self.at_hand.game_id, expected_revision=self.revision, draw=ts.DrawTile(), request_id=_request_id()
+        )
+        answer = await self.client.turns.PlayTurn(request, metadata=self.at_hand.as_seat(self.seat))
+        self.revision, self.seat, self.left = answer.game.revision, answer.game.turn.seat, answer.game.pool_count
+        return self.revision
+
+    def watch(self, some: Sequence[grpc.aio.Channel], count: int) -> list[Watcher]:
+        """Opens watches; the first two of a hundred watchers are the players."""
+        request = gs.WatchGameRequest(game_id=self.at_hand.game_id)
+        watchers = []
+        for number in range(count):
+            seat = number % STREAMS_A_CHANNEL + 1
+            metadata = self.at_hand.as_seat(seat if seat <= 2 else 0)
+            call = Client(some[number % len(some)]).games.WatchGame(request, metadata=metadata)
+            watchers.append(Watcher(call))
+        return watchers
+
+
+_numbers = itertools.count()
+
+
+def _request_id() -> str:
+    return f"capacity-{next(_numbers):016d}"
+
+
+async def until_at(watchers: Sequence[Watcher], revision: int) -> None:
+    """Returns when all watchers have got a revision."""
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while late := [watcher for watcher in watchers if watcher.revision < revision]:
+            ended = [watcher.ended.result() for watcher in late if watcher.ended.done()]
+            if ended:
+                raise AssertionError(f"{len(ended)} watchers have ended: {ended[0]}")
+            await asyncio.sleep(0.002)
+
+
+async def close(watchers: Sequence[Watcher]) -> None:
+    """Cancels watches."""
+    for watcher in watchers:
+        watcher.close()
+    await asyncio.gather(*(watcher.ended for watcher in watchers))
+
+
+class _Meter:
+    """The CPU of a server and its Redis since the last reading."""
+
+    def __init__(self, server: MeasuredServer, redis: RedisServer) -> None:
+        self._pid = server.processes[0]
+        self._redis = redis
+        self._last = self._now()
+
+    def _now(self) -> tuple[float, float]:
+        return cpu_seconds_of(self._pid), redis_cpu_seconds(self._redis)
+
+    def read(self, calls: float = 1) -> tuple[float, float]:
+        """Returns the microseconds of the server and of Redis for one of some calls."""
+        before, self._last = self._last, self._now()
+        server, redis = ((now - then) / calls * 1e6 for now, then in zip(self._last, before, strict=True))
+        return server, redis
+
+
+async def _measure_crowd(count: int) -> dict[str, Any]:
+    async with (
+        running_servers() as (redis, [server]),
+        channels(server.main, count // STREAMS_A_CHANNEL + 2) as [own, *some],
+    ):
+        table = await Table.new(Client(own))
+        for _ in range(5):
+            await table.draw()
+        memory = resident_bytes(server.processes[0])
+        crowd = table.watch(some, count)
+        await until_at(crowd, table.revision)
+        for _ in range(2):
+            await until_at(crowd, await table.draw())
+        memory = resident_bytes(server.processes[0]) - memory
+        turns = min(TURNS[count], table.left - 1)
+        meter, told = _Meter(server, redis), []
+        for _ in range(turns):
+            started = time.perf_counter()
+            await until_at(crowd, await table.draw())
+            told += [(watcher.told_at - started) * 1e3 for watcher in crowd]
+        turn_us, redis_turn_us = meter.read(turns)
+        await close(crowd)
+        return {
+            "turn_us": turn_us,
+            "redis_turn_us": redis_turn_us,
+            "told_ms": quantiles(told) if told else None,
+            "watcher_bytes": memory / count if count else None,
+        }
+
+
+async def _measure_tables(count: int, idle_seconds: float) -> dict[str, float]:
+    """Many games with one watcher each: the cost of a turn, of a heartbeat, and of a watcher with its feed."""
+    heartbeat = str(HEARTBEAT_SECONDS)
+    async with (
+        running_servers(RUMMIKUB_HEARTBEAT_SECONDS=heartbeat) as (redis, [server]),
+        channels(server.main, count // STREAMS_A_CHANNEL + 1) as some,
+    ):
+        tables = [await Table.new(Client(some[0])) for _ in range(count)]
+        memory = resident_bytes(server.processes[0])
+        crowd: list[Watcher] = []
+        for start in range(0, count, OPEN_AT_ONCE):
+            opening = (_opened(tables[number], some[number % len(some)]) for number in _places(start, count))
+            crowd += await asyncio.gather(*opening)
+        memory = resident_bytes(server.processes[0]) - memory
+        meter, watch = _Meter(server, redis), Stopwatch()
+        for table, watcher in zip(tables, crowd, strict=True):
+            await until_at([watcher], await table.draw())
+        turns, turn_seconds = meter.read(), watch.seconds
+        await asyncio.sleep(idle_seconds)
+        watched = meter.read()
+        turn_us, redis_turn_us = (  # without the heartbeats meanwhile
+            max(0.0, cost - idle * turn_seconds / idle_seconds) / count
+            for cost, idle in zip(turns, watched, strict=True)
+        )
+        await close(crowd)
+        meter.read()
+        await asyncio.sleep(idle_seconds)
+        alone = meter.read()
+        heartbeats = count * idle_seconds / HEARTBEAT_SECONDS
+        heartbeat_us, redis_heartbeat_us = (
+            max(0.0, cost - base) / heartbeats for cost, base in zip(watched, alone, strict=True)
+        )
+        return {
+            "turn_us": turn_us,
+            "redis_turn_us": redis_turn_us,
+            "heartbeat_us": heartbeat_us,
+            "redis_heartbeat_us": redis_heartbeat_us,
+            "watcher_bytes": memory / count,
+        }
+
+
+def _places(start: int, count: int) -> range:
+    return range(start, min(start + OPEN_AT_ONCE, count))
+
+
+async def _opened(table: Table, channel: grpc.aio.Channel) -> Watcher:
+    """Returns an open watch of a game. If the server is too busy, it tries again, as clients do."""
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while True:
+            [watcher] = table.watch([channel], 1)
+            while not watcher.ended.done():
+                if watcher.revision:
+                    return watcher
+                await asyncio.sleep(0.002)
+            await asyncio.sleep(1)
+
+
+async def _measure_connections(count: int) -> float:
+    """Returns the bytes that a watcher with a connection of its own takes beyond one on a shared connection."""
+    grown = []
+    for connections in (max(1, count // STREAMS_A_CHANNEL), count):
+        async with running_servers() as (_, [server]), channels(server.main, connections + 1) as [own, *some]:
+            table = await Table.new(Client(own))
+            memory = resident_bytes(server.processes[0])
+            crowd = table.watch(some, count)
+            await until_at(crowd, table.revision)
+            grown.append(resident_bytes(server.processes[0]) - memory)
+            await close(crowd)
+    return max(0.0, (grown[1] - grown[0]) / count)
+
+
+async def _measure_calls(cold_games: int, validations: int) -> dict[str, float]:
+    async with running_servers() as (redis, [server]), shelf_on(redis) as shelf, AsyncExitStack() as stack:
+        [main] = await stack.enter_async_context(channels(server.main, 1))
+        [validation] = await stack.enter_async_context(channels(server.validation, 1))
+        pid = server.processes[0]
+        templates = [await first_round(shelf, lasting(Preset.SABRA), seed) for seed in range(10)]
+        playing = Server(pid, main)
+        remembered = await shelf.copies(templates, 10)
+        await playing.send(PLAY_TURN, [game[:5] for game in remembered])
+        meter = _Meter(server, redis)
+        sent = await playing.send(PLAY_TURN, [game[5:] for game in remembered])
+        warm = meter.read(len(sent))
+        unknown = [game[:1] for game in await shelf.copies(templates, cold_games)]
+        meter.read()
+        cold = meter.read(len(await playing.send(PLAY_TURN, unknown)))
+        turns = itertools.cycle([(to_send(turn).turn.SerializeToString(), ()) for turn in read_turns()])
+        calls = [[next(turns) for _ in range(10)] for _ in range(validations // 10)]
+        await Server(pid, validation).send(VALIDATE_TURN, calls)
+        meter.read()
+        validation_us, _ = meter.read(len(await Server(pid, validation).send(VALIDATE_TURN, calls)))
+        return {
+            "warm_turn_us": warm[0],
+            "redis_warm_turn_us": warm[1],
+            "cold_turn_us": cold[0],
+            "redis_cold_turn_us": cold[1],
+            "validation_us": validation_us,
+        }
