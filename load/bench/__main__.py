@@ -15,6 +15,7 @@ from load.bench import hostile as bench_hostile
 from load.bench import jokers as bench_jokers
 from load.bench import latency as bench_latency
 from load.bench import play as bench_play
+from load.bench import tracing as bench_tracing
 from load.bench import validation as bench_validation
 from load.servers import end_in_order
 
@@ -30,6 +31,7 @@ PARTS: Final[dict[str, Part]] = {
     "jokers": bench_jokers.run,
     "latency": bench_latency.run,
     "play": bench_play.run,
+    "tracing": bench_tracing.run,
     "validation": bench_validation.run,
 }
 

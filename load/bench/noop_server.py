@@ -28,10 +28,13 @@ from service.fast_listener.calls import (
 )
 from service.fast_listener.interceptor import FastInterceptor
 from service.fast_listener.listener import FastListener
+from service.grpc_api.call_origin import Origins
 from service.grpc_api.server_options import server_options
 from service.grpc_api.validation_service import NAME
 from service.metrics.metrics import Metrics
+from service.runtime.admission import Admission, CallAdmission
 from service.runtime.gc_tuning import tune_gc
+from service.runtime.origins import Origin
 from service.runtime.slow_calls import SlowCalls
 from service.settings import Settings
 
@@ -112,14 +115,20 @@ class _EmptyAnswerer:
     at_once = __call__
 
 
+ANYONE: Final = Origin("")
+
+
 class _NoAdmissionControl:
     """Admits every call."""
 
-    def enter(self, path: str, call: CallDetails) -> None:
-        pass
+    def enter(self, _path: str, _peer: str, _metadata: object, _auth_context: object) -> Origin:
+        return ANYONE
 
     def leave(self, path: str, call: CallDetails) -> None:
         pass
+
+    def timeout_delay(self, _origin: Origin) -> float:
+        return 0.0
 
     def timed_out(self, _path: str, _call: CallDetails) -> CallResult:
         return CallResult(code=grpc.StatusCode.DEADLINE_EXCEEDED)
@@ -150,9 +159,9 @@ def _serve_bare() -> None:
 def _serve_with_interceptor() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))  # the service's default
     settings = Settings()
-    interceptor = FastInterceptor(
-        Metrics(), SlowCalls(settings.peer_share), settings.max_calls, settings.validation_streams, settings.peer_share
-    )
+    admission = CallAdmission(settings.max_calls, settings.peer_share)
+    streams = Admission(settings.validation_streams, settings.peer_share)
+    interceptor = FastInterceptor(Metrics(), SlowCalls(settings.peer_share), Origins(None), admission, streams)
     unaries = {name: interceptor.unary(f"/{NAME}/{name}", _empty, _empty) for name in UNARIES}
     _serve_fast({**unaries, STREAM: interceptor.stream(f"/{NAME}/{STREAM}", _EmptyAnswerer)}, interceptor)
 

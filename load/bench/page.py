@@ -14,6 +14,7 @@ from load.bench import analysis as bench_analysis
 from load.bench import engine as bench_engine
 from load.bench import jokers as bench_jokers
 from load.bench import play as bench_play
+from load.bench import tracing as bench_tracing
 from load.bench import validation_report as bench_validation_report
 from load.bench.figures import Tables
 
@@ -21,6 +22,7 @@ DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
 RESULTS: Final = Path("build") / "bench"
 PERFORMANCE: Final = "performance.md"
 SOLVER: Final = "solver.md"
+OPERATION: Final = "operation.md"
 
 Report = Mapping[str, Any]
 
@@ -37,6 +39,7 @@ PARTS: Final = {
     "validation": Part(PERFORMANCE, bench_validation_report.told_of, bench_validation_report.tables_of),
     "engine": Part(PERFORMANCE, bench_engine.told_of, bench_engine.tables_of),
     "play": Part(PERFORMANCE, bench_play.told_of, bench_play.tables_of),
+    "tracing": Part(OPERATION, bench_tracing.told_of, bench_tracing.tables_of),
     "analysis": Part(SOLVER, bench_analysis.told_of, bench_analysis.tables_of),
     "jokers": Part(SOLVER, bench_jokers.told_of, bench_jokers.tables_of),
 }

@@ -31,14 +31,16 @@ from load.bench.noop_server import AIO
 from load.corpus.recorded_turns import RecordedRound, ReplayTurn, rounds
 from service.app.identity import digest
 from service.storage.base import NO_ETAG, Commit, Committed, Memo, Record, SeatToken, lineage
-from service.storage.redis import RedisStore, connect, keys_of
+from service.storage.redis.keys import keys_of
+from service.storage.redis.store import RedisStore, connect
 from service.storage.snapshot import encode_record
 from service.storage.stored_events import encode_change
+from tools.redis_servers import RedisServer
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests"))
 
-from support.harness import HISTORY, LIFETIMES, RedisServer, bearer, server_process  # noqa: E402 - shares the test suite's servers
+from support.harness import HISTORY, LIFETIMES, bearer, server_process  # noqa: E402 - shares the test suite's servers
 
 PLAY_TURN: Final = "/rummikub.v1.TurnService/PlayTurn"
 CLIENTS: Final = 16

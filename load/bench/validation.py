@@ -8,7 +8,6 @@ round, a moment apart. Two more servers, with one worker and with two, are measu
 import argparse
 import contextlib
 import json
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -55,11 +54,9 @@ from load.bench.validation_report import (
 )
 from load.bench.validation_turns import MeasuredTurn, Turns, batch_request, read, stream_requests
 from rummikub.v1 import validation_service_pb2 as pb
+from tools.redis_servers import RedisServer
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tests"))
-
-from support.harness import RedisServer  # noqa: E402 - shares the test suite's store
 
 ROUNDS: Final = 8
 QUICK_ROUNDS: Final = 3
