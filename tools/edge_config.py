@@ -7,9 +7,10 @@ It writes envoy-tls.yaml. --check writes nothing and fails if the committed file
 
 import argparse
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 DEPLOY: Final = ROOT / "deploy"
@@ -17,6 +18,8 @@ PLAIN: Final = DEPLOY / "envoy.yaml"
 TLS: Final = DEPLOY / "envoy-tls.yaml"
 CONTRACT: Final = DEPLOY / "contract.binpb"
 OPENAPI: Final = DEPLOY / "openapi.json"
+Address: TypeAlias = tuple[str, int]
+"""A host and a port."""
 PAGE_FILES: Final = ("index.html", "app.css", "app.js")
 """The files of the page that the edge serves."""
 
@@ -89,15 +92,15 @@ class LocalEdge:
 
     Attributes:
         listen: The address of the edge, as host and port.
-        service: The address of the service.
-        validation: The address of ValidationService.
+        service: The addresses of the service.
+        validation: The addresses of ValidationService.
         page: The folder with PAGE_FILES.
         limited: Whether the limits of one client address apply.
     """
 
-    listen: tuple[str, int]
-    service: tuple[str, int]
-    validation: tuple[str, int]
+    listen: Address
+    service: Sequence[Address]
+    validation: Sequence[Address]
     page: Path
     limited: bool = False
 
@@ -107,8 +110,8 @@ def local(edge: LocalEdge) -> str:
     replacements = {
         _LISTENER: _socket(edge.listen),
         _TCP_USER_TIMEOUT: "",  # an option of Linux
-        "socket_address: {address: service, port_value: 50051}": _socket(edge.service),
-        "socket_address: {address: service, port_value: 50052}": _socket(edge.validation),
+        _endpoint("address: service, port_value: 50051"): _endpoints(edge.service),
+        _endpoint("address: service, port_value: 50052"): _endpoints(edge.validation),
         "proto_descriptor: /etc/envoy/contract.binpb": f"proto_descriptor: '{CONTRACT}'",
         "{filename: /etc/envoy/openapi.json}": f"{{filename: '{OPENAPI}'}}",
     }
@@ -131,8 +134,20 @@ def with_tls() -> str:
     return _replaced(PLAIN.read_text(), replacements)
 
 
-def _socket(address: tuple[str, int]) -> str:
-    return f"socket_address: {{address: '{address[0]}', port_value: {address[1]}}}"
+def _socket(address: Address) -> str:
+    return f"socket_address: {{{_fields(address)}}}"
+
+
+def _fields(address: Address) -> str:
+    return f"address: '{address[0]}', port_value: {address[1]}"
+
+
+def _endpoint(fields: str) -> str:
+    return f"              - endpoint: {{address: {{socket_address: {{{fields}}}}}}}\n"
+
+
+def _endpoints(addresses: Sequence[Address]) -> str:
+    return "".join(_endpoint(_fields(address)) for address in addresses)
 
 
 def _replaced(text: str, replacements: dict[str, str]) -> str:

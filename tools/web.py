@@ -77,7 +77,7 @@ def _serve(arguments: argparse.Namespace) -> None:
         service = stack.enter_context(started("service", environment=environment, own_session=True))
         addresses = addresses_of(service)
         listen = (arguments.host, arguments.port)
-        upstreams = _upstream(addresses[0]), _upstream(addresses[-1])
+        upstreams = [_upstream(addresses[0])], [_upstream(addresses[-1])]
         edge = LocalEdge(listen, *upstreams, page=collect_page(scratch), limited=arguments.limited)
         envoy = stack.enter_context(running_envoy(local(edge), scratch))
         _wait_until_ready(envoy, *listen)

@@ -1,0 +1,183 @@
+"""What the edge sends again, and where it sends calls when servers are unhealthy, before two scripted servers."""
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+import grpc.aio
+import pytest
+from grpc_health.v1 import health_pb2_grpc
+
+from load.servers import free_port
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
+from rummikub.v1.game_service_pb2_grpc import GameServiceStub
+from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
+from service.errors import Overloaded, ShuttingDown, StoreUnavailable
+from service.grpc_api.health import NOT_SERVING, SERVING, HealthServicer
+from service.grpc_api.status import Status, status_of
+from support.edge import EdgeProcess
+from support.harness import CONTRACT
+from tools.edge_config import PLAIN, LocalEdge, local
+from tools.web import collect_page, running_envoy
+
+UNAVAILABLE, CANCELLED = grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED
+WRITES_WITHOUT_REQUEST_ID = {"SaveDraft"}
+
+
+@dataclass
+class ScriptedServer(grpc.GenericRpcHandler):
+    """A server with real health that answers the first calls with given statuses, and all others with an empty message.
+
+    Attributes:
+        failures: The statuses of its next calls.
+        calls: How often each method was called.
+        health: Its health.
+        server: The server, while it listens.
+    """
+
+    failures: list[Status] = field(default_factory=list)
+    calls: Counter[str] = field(default_factory=Counter)
+    health: HealthServicer = field(default_factory=HealthServicer)
+    server: grpc.aio.Server | None = None
+
+    def service(self, details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes]":
+        method = str(details.method).rpartition("/")[2]
+
+        async def answer(_request: bytes, context: "grpc.aio.ServicerContext[bytes, bytes]") -> bytes:
+            self.calls[method] += 1
+            if self.failures:
+                status = self.failures.pop(0)
+                await context.abort(status.code, status.message, status.trailing_metadata())
+            return b""
+
+        return grpc.unary_unary_rpc_method_handler(answer)
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[int]:
+        """Serves within the context; yields the port."""
+        server = self.server = grpc.aio.server()
+        health_pb2_grpc.add_HealthServicer_to_server(self.health, server)
+        self.health.set("", SERVING)
+        server.add_generic_rpc_handlers((self,))
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        try:
+            yield port
+        finally:
+            await server.stop(None)
+
+
+@dataclass
+class Edge:
+    """An edge before two servers."""
+
+    servers: tuple[ScriptedServer, ScriptedServer]
+    channel: grpc.aio.Channel
+
+    def fail_first(self, status: Status) -> None:
+        """Makes the first call at either server fail; a second one succeeds only at the other server."""
+        for server in self.servers:
+            server.failures = [status]
+
+    def called(self, method: str) -> int:
+        """Returns how often the servers were called."""
+        return sum(server.calls[method] for server in self.servers)
+
+    async def play(self) -> None:
+        await TurnServiceStub(self.channel).PlayTurn(ts.PlayTurnRequest(), timeout=20)
+
+    async def read(self) -> None:
+        await GameServiceStub(self.channel).GetGame(gs.GetGameRequest(), timeout=20)
+
+
+@pytest.fixture
+async def edge(tmp_path: Path) -> AsyncIterator[Edge]:
+    async with AsyncExitStack() as stack:
+        servers = ScriptedServer(), ScriptedServer()
+        upstreams = [("127.0.0.1", await stack.enter_async_context(server.listening())) for server in servers]
+        port = free_port()
+        text = local(LocalEdge(("127.0.0.1", port), upstreams, upstreams, collect_page(tmp_path)))
+        process = stack.enter_context(running_envoy(text, tmp_path))
+        await EdgeProcess(port, process).ready()
+        no_retries = [("grpc.enable_retries", 0)]
+        channel = await stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{port}", no_retries))
+        yield Edge(servers, channel)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 - another process sends no notification
+            await asyncio.sleep(0.02)
+
+
+async def test_a_change_that_a_stopping_server_refused_is_sent_to_another(edge: Edge) -> None:
+    edge.servers[0].failures = [status_of(ShuttingDown())] * 20
+    for _ in range(10):
+        await edge.play()
+    assert edge.servers[1].calls["PlayTurn"] == 10
+
+
+@pytest.mark.parametrize("status", [status_of(StoreUnavailable()), Status(CANCELLED, "INTERNAL_ERROR", "cut off")])
+async def test_a_change_with_an_unknown_outcome_is_never_sent_again(edge: Edge, status: Status) -> None:
+    edge.fail_first(status)
+    with pytest.raises(grpc.aio.AioRpcError) as failed:
+        await edge.play()
+    assert failed.value.code() is status.code
+    assert edge.called("PlayTurn") == 1
+
+
+@pytest.mark.parametrize("status", [status_of(StoreUnavailable()), Status(CANCELLED, "INTERNAL_ERROR", "cut off")])
+async def test_a_read_is_sent_again_whatever_became_of_it(edge: Edge, status: Status) -> None:
+    edge.servers[0].failures = [status] * 20
+    for _ in range(10):
+        await edge.read()
+    assert edge.servers[1].calls["GetGame"] == 10
+
+
+async def test_no_call_fails_when_a_server_is_gone(edge: Edge) -> None:
+    assert edge.servers[0].server
+    await edge.servers[0].server.stop(None)
+    for _ in range(20):
+        await edge.play()
+        await edge.read()
+    assert edge.servers[1].calls == {"PlayTurn": 20, "GetGame": 20}
+
+
+async def test_a_refusal_of_an_overloaded_server_is_not_multiplied(edge: Edge) -> None:
+    edge.fail_first(status_of(Overloaded()))
+    with pytest.raises(grpc.aio.AioRpcError):
+        await edge.read()
+    assert edge.called("GetGame") == 1
+
+
+async def test_calls_go_around_a_lame_duck_and_reach_it_if_no_other_serves(edge: Edge) -> None:
+    lame, other = edge.servers
+    lame.health.set("", NOT_SERVING)
+    async with asyncio.timeout(20):
+        before = -1
+        while lame.calls["PlayTurn"] != before:  # until a row of calls avoids it
+            before = lame.calls["PlayTurn"]
+            for _ in range(20):
+                await edge.play()
+    other.health.set("", NOT_SERVING)
+    await asyncio.gather(*(edge.play() for _ in range(20)))
+
+
+def test_exactly_the_calls_that_only_read_are_sent_again() -> None:
+    methods = {(service.full_name, method.name): method for service in CONTRACT for method in service.methods}
+    [pattern] = re.findall(r"safe_regex: \{regex: '(/rummikub.*)'\}\}\n +route: .*\*reads", PLAIN.read_text())
+    sent_again = {name for name in methods if re.fullmatch(pattern, "/{}/{}".format(*name))}
+    reading = {
+        (service, name)
+        for (service, name), method in methods.items()
+        if "request_id" not in method.input_type.fields_by_name
+        and name not in WRITES_WITHOUT_REQUEST_ID
+        and not service.endswith(".ValidationService")  # its routes are before this one
+    }
+    assert sent_again == reading - {("rummikub.v1.GameService", "WatchGame")}, "WatchGame's route is before this one"
