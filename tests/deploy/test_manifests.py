@@ -1,0 +1,302 @@
+"""Each overlay keeps what docs/kubernetes.md promises."""
+
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rummikub.v1 import analysis_service_pb2, game_service_pb2, turn_service_pb2, validation_service_pb2
+from service.__main__ import KILL_SECONDS
+from service.server import STATELESS
+from service.settings import PREFIX, Settings
+from service.storage.redis.url import Address, Sentinel, parse_redis_url
+from support.deployment import DEPLOY, OVERLAYS, Document, built, container, environment, of_kind, values_of
+from support.harness import ROOT
+from tools.deploy_tools import KUSTOMIZE
+
+SERVICES = [
+    module.DESCRIPTOR.services_by_name[name].full_name
+    for name, module in (
+        ("AnalysisService", analysis_service_pb2),
+        ("GameService", game_service_pb2),
+        ("TurnService", turn_service_pb2),
+        ("ValidationService", validation_service_pb2),
+    )
+]
+NAMES = ("rummikub", "rummikub-validation")
+SCALED = tuple(overlay for overlay in OVERLAYS if overlay != "local")
+
+both = pytest.mark.parametrize("name", NAMES)
+each_overlay = pytest.mark.parametrize("overlay", OVERLAYS)
+each_scaled_overlay = pytest.mark.parametrize("overlay", SCALED)
+
+
+def deployment(overlay: str, name: str) -> Document:
+    return of_kind(overlay, "Deployment")[name]
+
+
+def pod(overlay: str, name: str) -> dict[str, Any]:
+    return dict(deployment(overlay, name)["spec"]["template"]["spec"])
+
+
+def settings(overlay: str, name: str) -> Settings:
+    """Returns the settings of a Deployment, as the server reads them."""
+    variables = environment(overlay, deployment(overlay, name))
+    return Settings.model_validate(
+        {variable.removeprefix(PREFIX).lower(): value for variable, value in variables.items()}
+    )
+
+
+def port(address: str) -> int:
+    return int(address.rpartition(":")[2])
+
+
+def is_open(address: str) -> bool:
+    return address.startswith("0.0.0.0:")
+
+
+def game_address(overlay: str, name: str) -> str:
+    """Returns the address that a Deployment's Services lead to."""
+    own = settings(overlay, name)
+    return own.validation_listen if name == "rummikub-validation" else own.listen
+
+
+@each_overlay
+@both
+def test_every_variable_is_a_setting(overlay: str, name: str) -> None:
+    variables = environment(overlay, deployment(overlay, name))
+    known = {f"{PREFIX}{field.upper()}" for field in Settings.model_fields}
+    assert set(variables) <= known
+
+
+@each_overlay
+def test_only_the_game_servers_have_a_store_that_lasts(overlay: str) -> None:
+    assert settings(overlay, "rummikub-validation").redis_url == "memory://"
+    store = settings(overlay, "rummikub").redis_url
+    if overlay == "local":
+        assert not store
+        [mounted] = [
+            mount["mountPath"]
+            for mount in container(deployment(overlay, "rummikub"))["volumeMounts"]
+            if mount["name"] == "data"
+        ]
+        assert mounted == f"/app/{settings(overlay, 'rummikub').data_dir}"
+        assert f"WORKDIR {mounted.rpartition('/')[0]}\n" in (ROOT / "Dockerfile").read_text()
+    else:
+        scheme = {"redis-cluster": "redis+cluster", "redis-sentinel": "redis+sentinel"}.get(overlay, "redis")
+        assert store.startswith(f"{scheme}://")
+
+
+@each_overlay
+@both
+def test_the_ports_are_those_of_the_settings(overlay: str, name: str) -> None:
+    own = settings(overlay, name)
+    served = {"grpc": game_address(overlay, name), "metrics": own.metrics_listen}
+    assert all(map(is_open, served.values()))
+    ports = {port["name"]: port["containerPort"] for port in container(deployment(overlay, name))["ports"]}
+    assert ports == {name: port(address) for name, address in served.items()}
+    services = of_kind(overlay, "Service")
+    for service in (services[name], services[f"{name}-headless"]):
+        assert {entry["targetPort"]: entry["port"] for entry in service["spec"]["ports"]}.items() <= ports.items()
+    exposed = (ROOT / "Dockerfile").read_text().partition("EXPOSE ")[2].partition("\n")[0].split()
+    assert set(map(str, ports.values())) <= set(exposed)
+
+
+@each_overlay
+def test_validation_servers_open_nothing_but_validation(overlay: str) -> None:
+    assert settings(overlay, "rummikub-validation").listen.startswith("127.0.0.1:")
+
+
+@each_overlay
+@both
+def test_the_probes_ask_the_right_services(overlay: str, name: str) -> None:
+    own = container(deployment(overlay, name))
+    probes = {kind: own[f"{kind}Probe"]["grpc"] for kind in ("startup", "liveness", "readiness")}
+    assert {probe["port"] for probe in probes.values()} == {port(game_address(overlay, name))}
+    for kind in ("startup", "liveness"):  # a store that is away must not restart servers
+        assert probes[kind]["service"] in STATELESS
+    ready = "rummikub.v1.GameService" if name == "rummikub" else "rummikub.v1.ValidationService"
+    assert probes["readiness"]["service"] == ready
+    assert settings(overlay, name).tls_cert is None, "the kubelet's gRPC probes know no TLS"
+
+
+@each_overlay
+@both
+def test_the_grace_period_is_longer_than_a_stop(overlay: str, name: str) -> None:
+    own = settings(overlay, name)
+    assert own.lame_duck_seconds >= 5
+    stop = own.lame_duck_seconds + own.drain_seconds + KILL_SECONDS
+    assert pod(overlay, name)["terminationGracePeriodSeconds"] >= stop + 5
+
+
+@each_overlay
+@both
+def test_a_lame_duck_lasts_until_the_readiness_probe_has_failed(overlay: str, name: str) -> None:
+    probe = container(deployment(overlay, name))["readinessProbe"]
+    assert settings(overlay, name).lame_duck_seconds > probe["periodSeconds"] * probe["failureThreshold"]
+
+
+@each_overlay
+@both
+def test_servers_have_no_privileges(overlay: str, name: str) -> None:
+    own = container(deployment(overlay, name))
+    assert own["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    security = pod(overlay, name)["securityContext"]
+    assert security["runAsNonRoot"]
+    assert security["seccompProfile"] == {"type": "RuntimeDefault"}
+    user = f"USER {security['runAsUser']}:{security['runAsGroup']}\n"
+    assert user in (ROOT / "Dockerfile").read_text()
+    assert not pod(overlay, name)["automountServiceAccountToken"]
+    assert {"cpu", "memory"} <= set(own["resources"]["requests"])
+    assert "memory" in own["resources"]["limits"]
+
+
+@each_overlay
+def test_the_namespace_enforces_it(overlay: str) -> None:
+    [namespace] = of_kind(overlay, "Namespace").values()
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    spaces = {document["metadata"].get("namespace") for document in built(overlay) if document["kind"] != "Namespace"}
+    assert spaces == {namespace["metadata"]["name"]}
+
+
+@each_scaled_overlay
+@both
+def test_servers_are_replaced_one_by_one_and_spread(overlay: str, name: str) -> None:
+    spec = deployment(overlay, name)["spec"]
+    assert spec["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    assert spec["minReadySeconds"] >= 10
+    assert "replicas" not in spec  # the autoscaler's
+    spread = {constraint["topologyKey"] for constraint in pod(overlay, name)["topologySpreadConstraints"]}
+    assert spread == {"kubernetes.io/hostname", "topology.kubernetes.io/zone"}
+    assert of_kind(overlay, "PodDisruptionBudget")[name]["spec"]["maxUnavailable"] == 1
+
+
+@each_scaled_overlay
+@both
+def test_servers_scale_with_calls_in_progress_and_cpu(overlay: str, name: str) -> None:
+    spec = of_kind(overlay, "HorizontalPodAutoscaler")[name]["spec"]
+    assert spec["scaleTargetRef"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+    assert spec["minReplicas"] >= 2
+    calls, cpu = spec["metrics"]
+    assert calls["pods"]["metric"]["name"] == "rummikub_calls_in_progress"
+    assert int(calls["pods"]["target"]["averageValue"]) < settings(overlay, name).max_calls / 2
+    assert cpu["resource"]["name"] == "cpu"
+
+
+@each_overlay
+def test_selectors_select_the_pods_of_their_deployment(overlay: str) -> None:
+    for document in built(overlay):
+        if document["kind"] not in {"Deployment", "Service", "PodDisruptionBudget"}:
+            continue
+        name = document["metadata"]["name"].removesuffix("-headless")
+        selector = document["spec"]["selector"]
+        labels = deployment(overlay, name)["spec"]["template"]["metadata"]["labels"]
+        assert selector.get("matchLabels", selector) == labels
+        for constraint in values_of(document, "topologySpreadConstraints"):
+            assert all(entry["labelSelector"]["matchLabels"] == labels for entry in constraint)
+
+
+@each_scaled_overlay
+def test_only_callers_and_prometheus_reach_the_servers(overlay: str) -> None:
+    policies = of_kind(overlay, "NetworkPolicy")
+    for name in NAMES:
+        spec = policies[name]["spec"]
+        labels = deployment(overlay, name)["spec"]["template"]["metadata"]["labels"]
+        assert spec["podSelector"]["matchLabels"] == labels
+        assert spec["policyTypes"] == ["Ingress", "Egress"]
+        assert [rule["ports"] for rule in spec["ingress"]] == [[{"port": "grpc"}], [{"port": "metrics"}]]
+    assert not policies["rummikub-validation"]["spec"]["egress"]
+
+
+@pytest.mark.parametrize(
+    ("overlay", "ports"), [("redis-address", {6379}), ("redis-sentinel", {6379, 26379}), ("redis-cluster", {6379})]
+)
+def test_the_game_servers_reach_the_store_and_names(overlay: str, ports: set[int]) -> None:
+    egress = of_kind(overlay, "NetworkPolicy")["rummikub"]["spec"]["egress"]
+    assert {entry["port"] for rule in egress for entry in rule["ports"]} == {53, *ports}
+
+
+def test_the_url_names_every_sentinel() -> None:
+    """The newest of all answers counts, so one name for all Sentinels is not enough."""
+    url = parse_redis_url(settings("redis-sentinel", "rummikub").redis_url)
+    assert isinstance(url, Sentinel)
+    operated = of_kind("redis-sentinel", "RedisSentinel")["rummikub-redis"]
+    name = f"{operated['metadata']['name']}-sentinel"
+    assert url.addresses == tuple(
+        Address(f"{name}-{number}.{name}-headless", 26_379) for number in range(operated["spec"]["clusterSize"])
+    )
+    assert url.name == operated["spec"]["redisSentinelConfig"]["masterGroupName"]
+
+
+@each_scaled_overlay
+def test_the_gateway_routes_every_service(overlay: str) -> None:
+    [route] = of_kind(overlay, "GRPCRoute").values()
+    backends: dict[str, tuple[str, int]] = {}
+    for rule in route["spec"]["rules"]:
+        [backend] = rule["backendRefs"]
+        for match in rule["matches"]:
+            backends[match["method"]["service"]] = backend["name"], backend["port"]
+    services = of_kind(overlay, "Service")
+    assert sorted(backends) == SERVICES
+    for service, (name, number) in backends.items():
+        assert name == ("rummikub-validation" if "Validation" in service else "rummikub")
+        assert number in {entry["port"] for entry in services[name]["spec"]["ports"]}
+
+
+@each_scaled_overlay
+@both
+def test_limits_by_address_are_off_behind_the_gateway(overlay: str, name: str) -> None:
+    own = settings(overlay, name)
+    limits = {
+        field for field, info in Settings.model_fields.items() if "one client address" in (info.description or "")
+    }
+    assert {"peer_share", "games_per_minute", "join_guesses_per_minute"} <= limits
+    assert {field: getattr(own, field) for field in limits} == {
+        field: 1 if field == "peer_share" else 0 for field in limits
+    }
+
+
+@pytest.mark.parametrize("overlay", ["redis-cluster", "redis-sentinel"])
+def test_an_operated_redis_keeps_what_it_acknowledged(overlay: str) -> None:
+    configuration = of_kind(overlay, "ConfigMap")["rummikub-redis"]["data"]["redis-additional.conf"].splitlines()
+    assert {"appendonly yes", "appendfsync always", "maxmemory-policy noeviction"} <= set(configuration)
+    if overlay == "redis-sentinel":
+        assert {"min-replicas-to-write 1", "min-replicas-max-lag 10"} <= set(configuration)
+    named = {
+        value
+        for document in built(overlay)
+        if document["apiVersion"].startswith("redis.redis.")
+        for value in values_of(document, "additionalRedisConfig")
+    }
+    assert named == {"rummikub-redis"}
+
+
+def test_the_image_is_that_of_this_version() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    for overlay in OVERLAYS:
+        wanted = "latest" if overlay == "local" else version
+        for name in NAMES:
+            assert container(deployment(overlay, name))["image"] == f"rummikub-service:{wanted}"
+
+
+def test_the_overlay_of_the_page_can_be_built(tmp_path: Path) -> None:
+    [example] = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "kubernetes.md").read_text(), re.DOTALL)
+    shutil.copytree(DEPLOY, tmp_path / "deploy")
+    own = tmp_path / "deploy" / "kubernetes" / "overlays" / "own"
+    own.mkdir()
+    (own / "kustomization.yaml").write_text(example)
+    done = subprocess.run([KUSTOMIZE, "build", own], capture_output=True, text=True, check=True)
+    documents = list(yaml.safe_load_all(done.stdout))
+    [route] = [document for document in documents if document["kind"] == "GRPCRoute"]
+    assert route["spec"]["parentRefs"] == [{"name": "public", "namespace": "gateways"}]
+    images = {container(document)["image"] for document in documents if document["kind"] == "Deployment"}
+    assert all(image.startswith("registry.example.com/rummikub-service:") for image in images)
