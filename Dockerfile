@@ -5,10 +5,12 @@ ENV UV_PYTHON_DOWNLOADS=never UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy UV_NO_CACH
 WORKDIR /src
 
 # What changes seldom comes first: the pinned requirements, each checked against its hash.
-COPY requirements/uv.txt requirements/run.txt requirements/dev.txt requirements/
+# `--build-arg REQUIREMENTS=otel` adds OpenTelemetry, for traces.
+ARG REQUIREMENTS=run
+COPY requirements/uv.txt requirements/run.txt requirements/otel.txt requirements/dev.txt requirements/
 RUN python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements/uv.txt \
  && uv venv --no-project --python /usr/local/bin/python /opt/rummikub \
- && uv pip sync --python /opt/rummikub --require-hashes requirements/run.txt
+ && uv pip sync --python /opt/rummikub --require-hashes "requirements/$REQUIREMENTS.txt"
 
 # The project and its generated code. dev.txt is here for the build backend's pin and hash alone.
 COPY pyproject.toml README.md LICENSE ./

@@ -5,10 +5,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.set-up
 EDGE := .venv/.edge
-PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run web web-test envoy demo walkthrough puzzle test quick check canary fmt bench figures profile speed load load-ci floods crowds drill soak solver-soak mutants goldens compiled house baseline proto clients conformance edge-config openapi docs wire lock image clean
+.PHONY: help setup run web web-test envoy demo walkthrough puzzle test quick check canary fmt bench figures profile speed load load-ci crowds drill capacity soak solver-soak mutants goldens compiled house baseline proto clients conformance edge-config deploy-check deploy-tools openapi docs wire lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -99,7 +99,7 @@ fmt: $(STAMP) ## Format the code and the contract; fix what the linter can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/buf format -w
 
-bench: $(STAMP) ## Run the benchmarks, or PART=analysis, engine, hostile, jokers, latency, play or validation (ARGS="--quick" or "--full")
+bench: $(STAMP) ## Run the benchmarks, or PART=analysis, engine, hostile, jokers, latency, play, tracing or validation (ARGS="--quick" or "--full")
 	@$(BIN)/python -m load.bench $(PART) $(ARGS)
 
 figures: $(STAMP) ## Write the results of the last benchmarks into the pages of docs/
@@ -117,14 +117,14 @@ load: $(STAMP) ## Load-test a temporary server from a browser, or ARGS="--host h
 load-ci: $(STAMP) ## Load-test for a minute without a browser; fails if a threshold is missed (report in build/load)
 	@$(BIN)/python -m load.run --ci $(ARGS)
 
-floods: $(STAMP) ## Attack a server and measure honest callers meanwhile (ARGS="batches half-open --seconds 10"; all: 10 minutes)
-	@$(BIN)/python -m load.floods $(ARGS)
-
 crowds: $(STAMP) ## Measure many watchers, restarts, many due games and a long round (ARGS="watchers sweeps"; all: 3 minutes)
 	@$(BIN)/python -m load.floods.crowds $(ARGS)
 
 drill: $(STAMP) ## Make a failure under load and report what callers noticed (ARGS="cluster --help")
 	@$(BIN)/python -m load.drills $(ARGS)
+
+capacity: $(STAMP) ## Measure what games, turns, watchers and lists cost and write docs/capacity.md (ARGS="watchers --quick"; all: 15 minutes)
+	@$(BIN)/python -m load.capacity $(ARGS)
 
 soak: $(STAMP) ## Play 10,000 random games and check every invariant after each change (GAMES=n PRESET=name or all)
 	@$(BIN)/python tools/soak.py $(or $(GAMES),10000) $(if $(PRESET),$(if $(filter all,$(PRESET)),--every-preset,--preset $(PRESET)))
@@ -171,6 +171,18 @@ conformance: $(STAMP) $(OLDEST) ## Build and test the clients of all languages, 
 edge-config: $(STAMP) ## Generate deploy/envoy-tls.yaml from deploy/envoy.yaml
 	$(BIN)/python -m tools.edge_config
 
+DEPLOY_TOOLS := build/tools/.set-up
+
+deploy-check: $(DEPLOY_TOOLS) ## Check the Kubernetes manifests, the alerts and the dashboard (needs Go, and promtool of Debian's prometheus)
+	@$(PYTEST) tests/deploy $(ARGS)
+
+deploy-tools: $(DEPLOY_TOOLS) ## Install kustomize and the definitions of custom resources (`make deploy-check` does this when needed)
+
+$(DEPLOY_TOOLS): tools/deploy_tools.py $(STAMP)
+	@echo "Installing kustomize into build/tools (once, two minutes) ..."
+	@$(BIN)/python -m tools.deploy_tools
+	@touch $@
+
 openapi: $(STAMP) ## Generate deploy/openapi.json, the description of the JSON API, from proto/
 	$(BIN)/python docs/openapi.py
 
@@ -190,6 +202,7 @@ wire: $(STAMP) ## Generate tests/conformance/wire.json from the conformance case
 
 lock: $(STAMP) ## Pin all requirements again, with hashes
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml -o requirements/run.txt
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --extra otel pyproject.toml -o requirements/otel.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --extra dev pyproject.toml -o requirements/dev.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --group docs -o requirements/docs.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --resolution lowest-direct \

@@ -14,6 +14,7 @@ from conftest import SLOW
 from engine.presets import PRESET_TEXTS, PRESETS
 from engine.ruleset import SABRA, Preset, Ruleset
 from engine.ruleset_checks import CONFLICTS
+from load.bench.__main__ import PARTS
 from rummikub.v1.error_reason_pb2 import ErrorReason
 from service.metrics.metrics import Metrics
 from service.settings import PREFIX, Settings
@@ -167,8 +168,10 @@ def test_the_page_of_operation_has_every_metric() -> None:
     rows = re.findall(r"^\| `(rummikub_\w+)` \| (\w+) \|(.*?)\|", OPERATION.read_text(), re.MULTILINE)
     metrics = Metrics()
     metrics.call("/rummikub.v1.GameService/GetGame", "OK", 0.1)
+    metrics.refused("OVERLOADED")
     metrics.store("load", "ok", 0.1)
     metrics.games({"lobby": 1})
+    metrics.archived_game("archived")
     served = {}
     for metric in metrics.registry.collect():
         labels = metric.samples[0].labels if metric.samples else {}
@@ -207,6 +210,18 @@ def test_paths_that_a_page_names_exist(page: str) -> None:
     named = paths_named(ROOT / page)
     assert named
     assert {path for path in named if not any(ROOT.glob(path))} == set()
+
+
+def test_the_help_of_the_benchmarks_names_every_part() -> None:
+    [help_text] = re.findall(r"^bench:.*PART=(.+?) \(", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert re.split(r", | or ", help_text) == sorted(PARTS)
+
+
+def test_every_folder_of_generated_python_is_in_the_table() -> None:
+    table = (ROOT / "CONTRIBUTING.md").read_text().partition("These files are generated")[2].partition("\n## ")[0]
+    named = [path for row in re.findall(r"^\| (.+?) \|", table, re.MULTILINE) for path in re.findall(r"`(.+?)`", row)]
+    generated = {file.parent.relative_to(ROOT) for file in (ROOT / "clients" / "python" / "src").rglob("*_pb2.py")}
+    assert {folder for folder in generated if not any(f"{folder}/".startswith(path) for path in named)} == set()
 
 
 def test_the_walks_name_functions_that_exist() -> None:
