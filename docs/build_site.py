@@ -54,7 +54,18 @@ SECTIONS: Final = (
     ("API", ("api/index.md", "errors.md", "api/*-service.md", "api/*.md")),
     (
         "Operation",
-        ("docs/settings.md", "docs/operation.md", "docs/web-edge.md", "docs/performance.md", "load/README.md"),
+        (
+            "docs/settings.md",
+            "docs/operation.md",
+            "docs/admin.md",
+            "docs/archive.md",
+            "docs/keys.md",
+            "docs/kubernetes.md",
+            "docs/web-edge.md",
+            "docs/performance.md",
+            "docs/capacity.md",
+            "load/README.md",
+        ),
     ),
     (
         "Design",
