@@ -1,7 +1,9 @@
 """Servers for load tests, benchmarks and `make web`: each runs in a process on a free port and ends with its user."""
 
 import contextlib
+import itertools
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -9,7 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -21,6 +23,8 @@ START_SECONDS: Final = 30.0
 STOP_SECONDS: Final = 20.0
 BASELINE_THREADS: Final = 64
 """More than the number of users, because each open stream occupies a thread."""
+SERVER_PORTS: Final = range(10_000, 32_768)
+"""Ports that Linux gives to nobody by itself."""
 
 
 class ServerError(Exception):
@@ -63,15 +67,23 @@ def _end(number: int, _frame: FrameType | None) -> None:
 
 
 def free_port(wanted: int = 0) -> int:
-    """Returns the wanted port if it is free on this machine, else any free port."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", wanted))
-        except OSError:
-            probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Returns the wanted port if it is free on this machine, else another free port, each only once.
+
+    The others are below the ports that the system gives to connections and to servers without a port of their own, so
+    a server that is stopped for a while finds its port free again.
+    """
+    for port in itertools.chain((wanted,) if wanted else (), _ports()):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise ServerError("no port is free on this machine")
+
+
+@cache
+def _ports() -> Iterator[int]:
+    """Returns the one iterator of this process over all ports for servers, in random order."""
+    return iter(random.SystemRandom().sample(SERVER_PORTS, len(SERVER_PORTS)))  # tests may seed the other generator
 
 
 @contextlib.contextmanager

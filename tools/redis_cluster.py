@@ -5,9 +5,10 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
+import redis
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS
 
-from load.servers import free_port
+from load.servers import ServerError, free_port
 from tools.redis_servers import HOST, RedisServer, wait_until
 
 NODE_TIMEOUT_MS: Final = 1_500
@@ -75,18 +76,30 @@ class RedisCluster:
         for place, primary in enumerate(self.nodes[: self.size]):
             first, end = (REDIS_CLUSTER_HASH_SLOTS * edge // self.size for edge in (place, place + 1))
             primary.tell("CLUSTER", "ADDSLOTSRANGE", first, end - 1)
-        for node in self.nodes[1:]:
-            node.tell("CLUSTER", "MEET", HOST, self.nodes[0].port, self.nodes[0].bus_port)
-        wait_until(lambda: all(len(node.lines()) == len(self.nodes) for node in self.nodes), "all nodes have met")
+        wait_until(self._have_met, "all nodes have met")
         for place, replica in enumerate(self.nodes[self.size :]):
             replica.tell("CLUSTER", "REPLICATE", self.nodes[place % self.size].node_id)
         self.wait_until_whole()
+
+    def _have_met(self) -> bool:
+        """Returns whether all nodes know one another; introduces again those that do not: they soon give up."""
+        first, *others = self.nodes
+        for node in others:
+            if len(node.lines()) < len(self.nodes):
+                node.tell("CLUSTER", "MEET", HOST, first.port, first.bus_port)
+        return all(len(node.lines()) == len(self.nodes) for node in self.nodes)
 
     def wait_until_whole(self) -> None:
         """Waits until all nodes see a working cluster, and every replica follows its primary."""
         wait_until(self._is_whole, "the cluster works, and every replica follows its primary", 60)
 
     def _is_whole(self) -> bool:
+        try:
+            return self._seems_whole()
+        except redis.BusyLoadingError:  # a replica copies its primary
+            return False
+
+    def _seems_whole(self) -> bool:
         running = [node for node in self.nodes if node.is_running]
         if any(node.info()["cluster_state"] != "ok" for node in running):
             return False
@@ -159,5 +172,9 @@ def redis_cluster(
         for node in nodes:
             stack.enter_context(closing(node)).start()
         cluster = RedisCluster(nodes, primaries)
-        cluster.form()
-        yield cluster
+        try:
+            cluster.form()
+            yield cluster
+        except ServerError as error:
+            error.add_note("\n\n".join(f"{HOST}:{node.port}\n{node.log()}" for node in nodes))
+            raise

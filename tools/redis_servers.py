@@ -24,6 +24,8 @@ START_SECONDS: Final = 30.0
 WAIT_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.02
 """Another process sends no notification."""
+LOG_LINES: Final = 20
+"""How much of a server's log an error shows."""
 
 HOST: Final = "127.0.0.1"
 NAME: Final = "games"
@@ -78,6 +80,7 @@ class RedisServer:
         self._environment = environment or {}
         self.folder = Path(self._folder.name)
         self.socket = self.folder / "redis.sock"
+        self._log = self.folder / "log"
         self.url = f"unix://{self.socket}"
         self.port = port
         self._options = options
@@ -85,10 +88,15 @@ class RedisServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Starts it, empty or with its data from before it was stopped. Raises ServerError."""
+        """Starts it, empty or with its data from before it was stopped. Raises ServerError, which shows its log."""
         environment = {**os.environ, **self._environment}
-        self._process = subprocess.Popen(self._command(), stdout=subprocess.DEVNULL, env=environment)
-        wait_until(self._answers, "the Redis server starts", START_SECONDS)
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._command(), stdout=log, env=environment)
+        try:
+            wait_until(self._answers, "the Redis server starts", START_SECONDS)
+        except ServerError as error:
+            error.add_note(self.log())
+            raise
 
     def _command(self) -> list[str]:
         options = ["--port", str(self.port), "--bind", HOST, "--unixsocket", str(self.socket)]
@@ -99,7 +107,13 @@ class RedisServer:
         try:
             return bool(self.tell("PING"))
         except redis.ConnectionError:
+            if self._process and self._process.poll() is not None:
+                raise ServerError(f"the Redis server ended with status {self._process.returncode}") from None
             return False
+
+    def log(self) -> str:
+        """Returns the last lines of its log."""
+        return "\n".join(self._log.read_text(errors="replace").splitlines()[-LOG_LINES:])
 
     def stop(self) -> None:
         """Stops it in order; its data stays."""

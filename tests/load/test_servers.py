@@ -1,0 +1,33 @@
+"""Servers that tests, drills and load tests start: their ports, and what an error tells."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from load.servers import ServerError, free_port
+from tools.redis_servers import RedisServer
+
+
+def test_free_ports_differ_and_are_none_that_the_system_gives_to_others() -> None:
+    first_given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    ports = [free_port() for _ in range(100)]
+    assert len(set(ports)) == len(ports)
+    assert 1_024 < min(ports) <= max(ports) < first_given
+
+
+def test_a_wanted_port_is_given_if_it_is_free() -> None:
+    wanted = free_port()
+    assert free_port(wanted) == wanted
+    with closing(RedisServer(port=wanted)) as server:
+        server.start()
+        assert free_port(wanted) != wanted
+
+
+def test_a_redis_server_that_cannot_start_says_why_at_once() -> None:
+    port = free_port()
+    with closing(RedisServer(port=port)) as first, closing(RedisServer(port=port)) as second:
+        first.start()
+        with pytest.raises(ServerError, match="ended with status 1") as raised:
+            second.start()
+    assert any("in use" in note for note in raised.value.__notes__)
