@@ -1,6 +1,7 @@
 /** The melds on the table: the player's own arrangement, or the draft of the player who has the turn. */
 import { type Game, JokersDeclaration, MeldKind, type SavedDraft, Tile } from "rummikub-client";
-import { useState } from "preact/hooks";
+import type { RefObject } from "preact";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { GameSession, LastPlay } from "../control/game-session.js";
 import { useStore } from "../control/store.js";
 import { t, tilesList, tileText, violationText } from "../i18n/index.js";
@@ -39,8 +40,9 @@ export function ArrangedTable({ game, session, tabStop }: { game: Game; session:
   );
   const fresh = history.past.length === 0 ? freshTiles(lastPlay) : new Map<string, readonly Tile[]>();
   const isPlacing = mayPlay && selection.length > 0 && carried === undefined;
+  const felt = useHeightKept(carried !== undefined);
   return (
-    <section class="felt" aria-label={t("table")} data-drop={mayPlay ? "new" : undefined}>
+    <section ref={felt} class="felt" aria-label={t("table")} data-drop={mayPlay ? "new" : undefined}>
       {arrangement.melds.length === 0 && carried === undefined && <p class="empty">{t("emptyTable")}</p>}
       <div class="melds">
         {arrangement.melds.map((meld, i) => {
@@ -77,6 +79,18 @@ export function ArrangedTable({ game, session, tabStop }: { game: Game; session:
   );
 }
 
+/**
+ * Returns a ref of an element that does not get lower while `isKept`. Marks come and go while a tile is carried; in a
+ * page that is scrolled to its end, a lower table would move all places from under the pointer.
+ */
+function useHeightKept(isKept: boolean): RefObject<HTMLElement | null> {
+  const element = useRef<HTMLElement>(null);
+  useLayoutEffect(() => {
+    if (element.current !== null) element.current.style.minHeight = isKept ? `${element.current.offsetHeight}px` : "";
+  });
+  return element;
+}
+
 /** Returns the tiles that the last play laid, by the melds in which they lie. */
 function freshTiles(play: LastPlay | undefined): Map<string, readonly Tile[]> {
   const before = new Set(play?.before.map(({ tiles }) => tiles.join()));
@@ -108,6 +122,10 @@ function MeldView(props: MeldProps) {
   const state = mark === undefined ? "" : mark.isLegal ? "legal" : "illegal";
   const index = target?.to === "meld" ? target.index : -1;
   const fresh = [...props.fresh];
+  const violation = useTextKept(
+    mark === undefined || mark.isLegal ? "" : [...new Set(mark.violations.map(violationText))].join(" "),
+    carriedIds.length > 0,
+  );
   const isMovedHere = selection.some((id) => meld.pieces.some((piece) => piece.id === id));
   const place = (at: number) => session.move(selection, { to: "meld", meld: meld.id, index: at });
   return (
@@ -156,14 +174,19 @@ function MeldView(props: MeldProps) {
           </span>
         )}
       </div>
-      {mark !== undefined && !mark.isLegal && (
-        <p class="violation">{[...new Set(mark.violations.map(violationText))].join(" ")}</p>
-      )}
+      {violation.text !== "" && <p class={`violation ${violation.isOutdated ? "outdated" : ""}`}>{violation.text}</p>}
       {mayMove && props.isChanged && mayNeedDeclaration(tiles, session) && (
         <Declaration meld={meld} session={session} />
       )}
     </div>
   );
+}
+
+/** Returns a text, or while `isKept` the last one, so that its place stays when it is outdated. */
+function useTextKept(text: string, isKept: boolean): { text: string; isOutdated: boolean } {
+  const last = useRef("");
+  if (text !== "" || !isKept) last.current = text;
+  return { text: last.current, isOutdated: text === "" };
 }
 
 function Slot({ label, onPlace }: { label: string; onPlace: () => void }) {

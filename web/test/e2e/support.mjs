@@ -221,7 +221,7 @@ export function tilesOf(page) {
 /** Drags with the mouse from the middle of one element to the middle, or another place, of another one. */
 export async function drag(page, from, to, { x = 0.5, y = 0.5 } = {}) {
   // The hand covers the lower end of the window, and is always in sight.
-  await to.evaluate((element) => element.scrollIntoView({ block: element.matches(".felt") ? "end" : "center" }));
+  await to.evaluate((element) => element.scrollIntoView({ block: "center" }));
   const start = await from.boundingBox();
   const aim = async () => {
     const box = await to.boundingBox();
@@ -236,11 +236,14 @@ export async function drag(page, from, to, { x = 0.5, y = 0.5 } = {}) {
 
 export const rackTile = (page, name) => page.locator(`.rack [data-tile="${name}"]`).first();
 
+/** A place of the table where no meld is and the page does not scroll: its right margin. */
+export const FREE = { x: 0.99, y: 0.5 };
+
 /** Drags tiles of the rack to the table, the first one to a free place and the others behind it: a new meld. */
 export async function layMeld(page, names) {
   const [first, ...others] = names;
   const before = await page.locator(".felt .meld").count();
-  await drag(page, rackTile(page, first), page.locator(".felt"), { x: 0.97, y: 0.95 });
+  await drag(page, rackTile(page, first), page.locator(".felt"), FREE);
   await page.locator(".felt .meld").nth(before).waitFor();
   for (const name of others) {
     await drag(page, rackTile(page, name), page.locator(".felt .meld").nth(before).locator("[data-piece]").last(), {

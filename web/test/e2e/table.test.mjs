@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import {
+  FREE,
   act,
   button,
   createGame,
@@ -405,6 +406,7 @@ test("on a phone of 360 px a finger drags a tile, and nothing scrolls sideways",
   await createGame(page, { bots: 3, options: { initial_meld_threshold: 0 } });
   await startGame(page);
   await myTurn(page);
+  await page.locator(".felt").evaluate((felt) => felt.scrollIntoView({ block: "center" }));
   const from = await page.locator(".rack [data-piece]").first().boundingBox();
   const to = await page.locator(".felt").boundingBox();
   const touch = await page.context().newCDPSession(page);
@@ -413,7 +415,11 @@ test("on a phone of 360 px a finger drags a tile, and nothing scrolls sideways",
   const [x, y] = [from.x + from.width / 2, from.y + from.height / 2];
   await send("touchStart", x, y);
   for (const part of [0.2, 0.5, 0.8, 1])
-    await send("touchMove", x + (to.x + to.width - 20 - x) * part, y + (to.y + to.height * 0.8 - y) * part);
+    await send(
+      "touchMove",
+      x + (to.x + to.width * FREE.x - x) * part,
+      y + (to.y + to.height * FREE.y - y) * part,
+    );
   await send("touchEnd");
   await page.locator(".felt .meld .tile.mine").waitFor();
   assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 360);
