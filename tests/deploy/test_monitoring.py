@@ -84,6 +84,16 @@ def test_alert_and_page_name_the_same_settings(alert: Document) -> None:
     assert named <= {f"{PREFIX}{field.upper()}" for field in Settings.model_fields}
 
 
+@pytest.mark.parametrize(
+    ("name", "limit"), [("RummikubManyCalls", "max_calls"), ("RummikubManyWatchers", "max_watches")]
+)
+def test_an_alert_fires_before_the_limit_that_it_names(name: str, limit: str) -> None:
+    [alert] = [alert for alert in alerts() if alert["alert"] == name]
+    default = Settings.model_fields[limit].default
+    assert int(alert["expr"].rpartition("> ")[2]) == 0.8 * default
+    assert f"{PREFIX}{limit.upper()} ({default:,})" in alert["annotations"]["description"]
+
+
 def rows_of_alerts() -> dict[str, str]:
     """Returns what docs/operation.md says about each alert."""
     page = (ROOT / "docs" / "operation.md").read_text().partition("### Alerts")[2].partition("\n## ")[0]
