@@ -118,10 +118,10 @@ def test_the_probes_ask_the_right_services(overlay: str, name: str) -> None:
     own = container(deployment(overlay, name))
     probes = {kind: own[f"{kind}Probe"]["grpc"] for kind in ("startup", "liveness", "readiness")}
     assert {probe["port"] for probe in probes.values()} == {port(game_address(overlay, name))}
-    for kind in ("startup", "liveness"):  # a store that is away must not restart servers
+    for kind in ("liveness", "readiness"):  # a store that is away must not restart servers, nor all be unready
         assert probes[kind]["service"] in STATELESS
-    ready = "rummikub.v1.GameService" if name == "rummikub" else "rummikub.v1.ValidationService"
-    assert probes["readiness"]["service"] == ready
+    started = "rummikub.v1.GameService" if name == "rummikub" else "rummikub.v1.ValidationService"
+    assert probes["startup"]["service"] == started
     assert settings(overlay, name).tls_cert is None, "the kubelet's gRPC probes know no TLS"
 
 

@@ -40,11 +40,11 @@ async def answers(target: str, name: str) -> Mapping[str, bool]:
         return found
 
 
-@pytest.mark.parametrize(("store", "is_ready"), [("memory://", True), (AWAY, False)])
-async def test_a_game_server_without_its_store_is_alive_and_not_ready(store: str, is_ready: bool) -> None:
+@pytest.mark.parametrize(("store", "has_started"), [("memory://", True), (AWAY, False)])
+async def test_a_store_that_is_away_stops_only_servers_that_start(store: str, has_started: bool) -> None:
     async with server_process(settings("rummikub", RUMMIKUB_REDIS_URL=store)) as server:
         found = await answers(server.target, "rummikub")
-    assert found == {"startup": True, "liveness": True, "readiness": is_ready}
+    assert found == {"startup": has_started, "liveness": True, "readiness": True}
 
 
 async def test_a_validation_server_is_alive_and_ready() -> None:
