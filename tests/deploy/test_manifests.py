@@ -136,13 +136,6 @@ def test_the_grace_period_is_longer_than_a_stop(overlay: str, name: str) -> None
 
 @each_overlay
 @both
-def test_a_lame_duck_lasts_until_the_readiness_probe_has_failed(overlay: str, name: str) -> None:
-    probe = container(deployment(overlay, name))["readinessProbe"]
-    assert settings(overlay, name).lame_duck_seconds > probe["periodSeconds"] * probe["failureThreshold"]
-
-
-@each_overlay
-@both
 def test_servers_have_no_privileges(overlay: str, name: str) -> None:
     own = container(deployment(overlay, name))
     assert own["securityContext"] == {
