@@ -34,6 +34,7 @@ SCALED = tuple(overlay for overlay in OVERLAYS if overlay != "local")
 both = pytest.mark.parametrize("name", NAMES)
 each_overlay = pytest.mark.parametrize("overlay", OVERLAYS)
 each_scaled_overlay = pytest.mark.parametrize("overlay", SCALED)
+operated = pytest.mark.parametrize("overlay", ["redis-cluster", "redis-sentinel"])
 
 
 def deployment(overlay: str, name: str) -> Document:
@@ -258,12 +259,21 @@ def test_limits_by_address_are_off_behind_the_gateway(overlay: str, name: str) -
     }
 
 
-@pytest.mark.parametrize("overlay", ["redis-cluster", "redis-sentinel"])
+def redis_configuration(overlay: str) -> dict[str, str]:
+    """Returns the configuration of an operated Redis, by directive."""
+    text = of_kind(overlay, "ConfigMap")["rummikub-redis"]["data"]["redis-additional.conf"]
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return dict(line.split(" ", 1) for line in lines)
+
+
+@operated
 def test_an_operated_redis_keeps_what_it_acknowledged(overlay: str) -> None:
-    configuration = of_kind(overlay, "ConfigMap")["rummikub-redis"]["data"]["redis-additional.conf"].splitlines()
-    assert {"appendonly yes", "appendfsync always", "maxmemory-policy noeviction"} <= set(configuration)
+    expected = {"appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noeviction"}
     if overlay == "redis-sentinel":
-        assert {"min-replicas-to-write 1", "min-replicas-max-lag 10"} <= set(configuration)
+        expected |= {"min-replicas-to-write": "1", "min-replicas-max-lag": "10"}
+    else:
+        expected |= {"cluster-node-timeout": "5000", "cluster-require-full-coverage": "no"}
+    assert expected.items() <= redis_configuration(overlay).items()
     named = {
         value
         for document in built(overlay)
@@ -271,6 +281,18 @@ def test_an_operated_redis_keeps_what_it_acknowledged(overlay: str) -> None:
         for value in values_of(document, "additionalRedisConfig")
     }
     assert named == {"rummikub-redis"}
+
+
+@operated
+def test_an_operated_redis_refuses_writes_before_its_container_is_killed(overlay: str) -> None:
+    [limit] = {
+        container["resources"]["limits"]["memory"]
+        for document in built(overlay)
+        if document["kind"] in {"RedisCluster", "RedisReplication"}
+        for container in values_of(document, "kubernetesConfig")
+    }
+    megabytes = int(redis_configuration(overlay)["maxmemory"].removesuffix("mb"))
+    assert 0.5 < megabytes / (int(limit.removesuffix("Gi")) * 1024) < 0.65
 
 
 def test_the_image_is_that_of_this_version() -> None:
