@@ -295,6 +295,29 @@ def test_an_operated_redis_refuses_writes_before_its_container_is_killed(overlay
     assert 0.5 < megabytes / (int(limit.removesuffix("Gi")) * 1024) < 0.65
 
 
+@operated
+def test_an_operated_redis_spreads_over_nodes_and_zones(overlay: str) -> None:
+    rules = {
+        (*constraint["labelSelector"]["matchLabels"].values(), constraint["topologyKey"]): constraint[
+            "whenUnsatisfiable"
+        ]
+        for document in built(overlay)
+        if document["kind"].startswith("Redis")
+        for constraints in values_of(document, "topologySpreadConstraints")
+        for constraint in constraints
+    }
+    apps = {app for app, _ in rules}
+    assert {rules[app, "topology.kubernetes.io/zone"] for app in apps} == {"ScheduleAnyway"}
+    hard = {app for app in apps if rules[app, "kubernetes.io/hostname"] == "DoNotSchedule"}
+    assert hard == apps - {"rummikub-redis-follower"}
+
+
+def test_no_node_has_a_primary_and_all_its_replicas() -> None:
+    cluster = of_kind("redis-cluster", "RedisCluster")["rummikub-redis"]
+    separated = cluster["metadata"]["annotations"]["redisclusters.redis.redis.opstreelabs.in/role-anti-affinity"]
+    assert separated == "true"
+
+
 def test_the_image_is_that_of_this_version() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     for overlay in OVERLAYS:
