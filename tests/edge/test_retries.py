@@ -14,11 +14,13 @@ import pytest
 from grpc_health.v1 import health_pb2_grpc
 
 from load.servers import free_port
+from rummikub.v1 import analysis_service_pb2 as ans
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
+from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceStub
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
 from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
-from service.errors import Overloaded, ShuttingDown, StoreUnavailable
+from service.errors import AnalysisUnavailable, Overloaded, ShuttingDown, StoreUnavailable
 from service.grpc_api.health import NOT_SERVING, SERVING, HealthServicer
 from service.grpc_api.status import Status, status_of
 from support.edge import EdgeProcess
@@ -95,6 +97,9 @@ class Edge:
     async def read(self) -> None:
         await GameServiceStub(self.channel).GetGame(gs.GetGameRequest(), timeout=20)
 
+    async def search(self) -> None:
+        await AnalysisServiceStub(self.channel).SuggestTurn(ans.SuggestTurnRequest(), timeout=20)
+
 
 @pytest.fixture
 async def edge(tmp_path: Path) -> AsyncIterator[Edge]:
@@ -140,6 +145,22 @@ async def test_a_read_is_sent_again_whatever_became_of_it(edge: Edge, status: St
     assert edge.servers[1].calls["GetGame"] == 10
 
 
+@pytest.mark.parametrize("status", [status_of(AnalysisUnavailable()), Status(CANCELLED, "INTERNAL_ERROR", "cut off")])
+async def test_a_search_that_ended_its_process_does_not_reach_another(edge: Edge, status: Status) -> None:
+    edge.fail_first(status)
+    with pytest.raises(grpc.aio.AioRpcError) as failed:
+        await edge.search()
+    assert failed.value.code() is status.code
+    assert edge.called("SuggestTurn") == 1
+
+
+async def test_a_search_that_a_stopping_server_refused_is_sent_to_another(edge: Edge) -> None:
+    edge.servers[0].failures = [status_of(ShuttingDown())] * 20
+    for _ in range(10):
+        await edge.search()
+    assert edge.servers[1].calls["SuggestTurn"] == 10
+
+
 async def test_no_call_fails_when_a_server_is_gone(edge: Edge) -> None:
     assert edge.servers[0].server
     await edge.servers[0].server.stop(None)
@@ -169,7 +190,7 @@ async def test_calls_go_around_a_lame_duck_and_reach_it_if_no_other_serves(edge:
     await asyncio.gather(*(edge.play() for _ in range(20)))
 
 
-def test_exactly_the_calls_that_only_read_are_sent_again() -> None:
+def test_exactly_the_calls_that_only_read_a_game_are_sent_again() -> None:
     methods = {(service.full_name, method.name): method for service in CONTRACT for method in service.methods}
     [pattern] = re.findall(r"safe_regex: \{regex: '(/rummikub.*)'\}\}\n +route: .*\*reads", PLAIN.read_text())
     sent_again = {name for name in methods if re.fullmatch(pattern, "/{}/{}".format(*name))}
@@ -178,6 +199,6 @@ def test_exactly_the_calls_that_only_read_are_sent_again() -> None:
         for (service, name), method in methods.items()
         if "request_id" not in method.input_type.fields_by_name
         and name not in WRITES_WITHOUT_REQUEST_ID
-        and not service.endswith(".ValidationService")  # its routes are before this one
+        and not service.endswith((".AnalysisService", ".ValidationService"))  # searches; a route before this one
     }
     assert sent_again == reading - {("rummikub.v1.GameService", "WatchGame")}, "WatchGame's route is before this one"
