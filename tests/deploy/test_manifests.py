@@ -137,6 +137,14 @@ def test_the_grace_period_is_longer_than_a_stop(overlay: str, name: str) -> None
 
 @each_overlay
 @both
+def test_process_1_is_an_init(overlay: str, name: str) -> None:
+    """The image has none; docs/settings.md says why one is needed."""
+    assert pod(overlay, name)["shareProcessNamespace"] is True
+    assert "init: true" in (ROOT / "compose.yaml").read_text()
+
+
+@each_overlay
+@both
 def test_servers_have_no_privileges(overlay: str, name: str) -> None:
     own = container(deployment(overlay, name))
     assert own["securityContext"] == {
