@@ -11,6 +11,7 @@ from google.api import annotations_pb2
 
 import openapi
 from load.servers import free_port
+from service.settings import PREFIX, Settings
 from support.harness import CONTRACT, ROOT, self_signed, until
 from tools import edge_config, web
 from tools.edge_config import DEPLOY, PAGE_FILES, PLAIN, TLS
@@ -90,3 +91,23 @@ def test_a_client_with_tls_gets_http2(tmp_path: Path) -> None:
 def accepts(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def limits_of_addresses() -> dict[str, str]:
+    """Returns the settings that limit one client address, with the values that turn them off."""
+    fields = [name for name, field in Settings.model_fields.items() if "one client address" in str(field.description)]
+    assert len(fields) > 1
+    return {f"{PREFIX}{name.upper()}": "1" if name == "peer_share" else "0" for name in fields}
+
+
+def test_the_service_behind_the_edge_does_not_limit_the_address_of_the_edge() -> None:
+    off = limits_of_addresses()
+    assert {name: value for name, value in web.DEFAULTS.items() if name in off} == off
+    commented = dict(re.findall(rf'({PREFIX}\w+): "(\d)"', (ROOT / "compose.yaml").read_text()))
+    assert commented == off
+    page = (ROOT / "docs" / "web-edge.md").read_text().partition("**Settings of the service**")[2].partition("\n*")[0]
+    assert set(re.findall(rf"`({PREFIX}\w+)`", page)) == set(off)
+    [named] = re.findall(r"# \((RUMMIKUB_PEER_SHARE.*)\) are off", PLAIN.read_text())
+    assert {f"{PREFIX}{name.removeprefix(PREFIX).lstrip('_')}" for name in named.split(", ")} == set(off)
+    limits = (ROOT / "docs" / "operation.md").read_text().partition("Behind a proxy, all clients")[2].partition(". ")[0]
+    assert set(re.findall(rf"`({PREFIX}\w+)`", limits)) == set(off)
