@@ -1,5 +1,6 @@
 """Each overlay keeps what docs/kubernetes.md promises."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -265,6 +266,20 @@ def test_limits_by_address_are_off_behind_the_gateway(overlay: str, name: str) -
     assert {field: getattr(own, field) for field in limits} == {
         field: 1 if field == "peer_share" else 0 for field in limits
     }
+
+
+@each_overlay
+@both
+def test_clients_that_balance_by_dns_find_new_servers(overlay: str, name: str) -> None:
+    assert settings(overlay, name).max_connection_age_seconds == 300
+    configs = [
+        json.loads(text)
+        for page in ("kubernetes.md", "concepts/deployment.md")
+        for text in re.findall(r"```json\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
+    ]
+    assert len(configs) == 2
+    assert configs[0] == configs[1]
+    assert {"loadBalancingConfig", "healthCheckConfig"} == set(configs[0])
 
 
 def redis_configuration(overlay: str) -> dict[str, str]:
