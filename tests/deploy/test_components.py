@@ -1,5 +1,6 @@
 """The components of docs/kubernetes.md, all of them together on each overlay."""
 
+import argparse
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ import pytest
 import yaml
 from kubernetes_validate import utils
 
+from service.cli.admin.client import add_connection
 from service.settings import PREFIX, Settings
 from support.deployment import DEPLOY, OVERLAYS, Document, container
 from support.harness import ROOT, self_signed
@@ -123,6 +125,24 @@ def test_admin_service_has_an_address(with_all: Built) -> None:
     assert {"name": "admin", "containerPort": ADMIN_PORT} in container(game)["ports"]
     listen = {variable["name"]: variable.get("value") for variable in container(game)["env"]}["RUMMIKUB_ADMIN_LISTEN"]
     assert listen == f"0.0.0.0:{ADMIN_PORT}"
+
+
+@each_overlay
+def test_admin_service_watches_changes_as_long_as_finished_games_are_stored(with_all: Built) -> None:
+    [source] = [
+        one["configMapRef"]["name"]
+        for one in container(with_all["Deployment", GAME])["envFrom"]
+        if "configMapRef" in one
+    ]
+    kept = int(with_all["ConfigMap", source]["data"]["RUMMIKUB_CHANGE_LOG_SECONDS"])
+    assert kept == Settings.model_fields["finished_ttl_seconds"].default
+
+
+def test_the_commands_find_admin_service_where_the_manifests_have_it() -> None:
+    parser = argparse.ArgumentParser()
+    add_connection(parser)
+    assert parser.parse_args([]).address == f"127.0.0.1:{ADMIN_PORT}"
+    assert f"`127.0.0.1:{ADMIN_PORT}`" in (ROOT / "docs" / "admin.md").read_text()
 
 
 @each_overlay

@@ -37,7 +37,7 @@ _WHAT_TO_DO: Final = {
 def add_connection(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments by which AdminService is reached."""
     parser.add_argument(
-        "--address", default="127.0.0.1:50052", help="RUMMIKUB_ADMIN_LISTEN of a server (default %(default)s)"
+        "--address", default="127.0.0.1:50053", help="RUMMIKUB_ADMIN_LISTEN of a server (default %(default)s)"
     )
     parser.add_argument("--token-file", type=Path, help="file with the operator's token, if the server requires one")
     parser.add_argument("--ca-file", type=Path, help="file with the CA of the server's certificate (PEM), for TLS")
