@@ -22,6 +22,7 @@ from service.settings import PREFIX, Settings
 ROOT = Path(__file__).parents[1]
 RULES = ROOT / "docs" / "rules.md"
 OPERATION = ROOT / "docs" / "operation.md"
+SETTINGS = ROOT / "docs" / "settings.md"
 PAGES = sorted(
     page
     for folder in (
@@ -178,6 +179,18 @@ def test_the_page_of_operation_has_every_metric() -> None:
         name = f"{metric.name}_total" if metric.type == "counter" else metric.name
         served[name] = metric.type, ", ".join(f"`{label}`" for label in labels if label != "le")
     assert {name: (kind, labels.strip()) for name, kind, labels in rows} == served
+
+
+def test_the_page_of_settings_has_every_setting_with_its_default() -> None:
+    rows = re.findall(r"^\| (`RUMMIKUB_.*?) \| (.*) \|$", SETTINGS.read_text(), re.MULTILINE)
+    listed = {name: meaning for names, meaning in rows for name in re.findall(r"`(\w+)`", names)}
+    assert set(listed) == {PREFIX + field.upper() for field in Settings.model_fields}
+    value = r"(\d[\d.]*|`[^`]+`)"
+    for names, meaning in rows:
+        if shown := re.search(rf"default {value}(?: and {value})?", meaning):
+            own = [Settings.model_fields[name.removeprefix(PREFIX).lower()].default for name in names.split("`")[1::2]]
+            written = [f"{default:g}" if isinstance(default, int | float) else f"`{default}`" for default in own]
+            assert [text for text in shown.groups() if text] == written, names
 
 
 @pytest.mark.parametrize("package", ["engine", "service"])
