@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tomllib
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -16,7 +17,19 @@ from service.__main__ import KILL_SECONDS
 from service.server import STATELESS
 from service.settings import PREFIX, Settings
 from service.storage.redis.url import Address, Sentinel, parse_redis_url
-from support.deployment import DEPLOY, OVERLAYS, Document, built, container, environment, of_kind, values_of
+from support.deployment import (
+    DEPLOY,
+    OVERLAYS,
+    PLAIN_RULES,
+    Document,
+    alerts,
+    built,
+    container,
+    environment,
+    of_kind,
+    promtool,
+    values_of,
+)
 from support.harness import ROOT
 from tools.deploy_tools import KUSTOMIZE
 
@@ -349,8 +362,30 @@ def test_the_image_is_that_of_this_version() -> None:
             assert container(deployment(overlay, name))["image"] == f"rummikub-service:{wanted}"
 
 
+def examples() -> list[str]:
+    """Returns the YAML of docs/kubernetes.md."""
+    page = (ROOT / "docs" / "kubernetes.md").read_text()
+    return [dedent(text) for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)]
+
+
+def test_the_jobs_of_the_page_are_those_of_the_service_monitor(tmp_path: Path) -> None:
+    [example] = [text for text in examples() if "scrape_configs:" in text]
+    (tmp_path / "rules.yaml").write_text(PLAIN_RULES.read_text())
+    (tmp_path / "prometheus.yml").write_text(example)
+    promtool("check", "config", "--lint-fatal", tmp_path / "prometheus.yml")
+    jobs = {job["job_name"]: job["dns_sd_configs"][0] for job in yaml.safe_load(example)["scrape_configs"]}
+    services = of_kind("redis-cluster", "Service")
+    for name, target in jobs.items():
+        service = services[name]
+        assert target["names"] == [f"{name}.{service['metadata']['namespace']}"]
+        [number] = [port["port"] for port in service["spec"]["ports"] if port["name"] == "metrics"]
+        assert target["port"] == number
+    named = {job for alert in alerts() for job in re.findall(r'job="([^"]+)"', alert["expr"])}
+    assert set(jobs) == named
+
+
 def test_the_overlay_of_the_page_can_be_built(tmp_path: Path) -> None:
-    [example] = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "kubernetes.md").read_text(), re.DOTALL)
+    [example] = [text for text in examples() if "kind: Kustomization" in text]
     shutil.copytree(DEPLOY, tmp_path / "deploy")
     own = tmp_path / "deploy" / "kubernetes" / "overlays" / "own"
     own.mkdir()
@@ -359,5 +394,7 @@ def test_the_overlay_of_the_page_can_be_built(tmp_path: Path) -> None:
     documents = list(yaml.safe_load_all(done.stdout))
     [route] = [document for document in documents if document["kind"] == "GRPCRoute"]
     assert route["spec"]["parentRefs"] == [{"name": "public", "namespace": "gateways"}]
+    labels = [one["metadata"]["labels"] for one in documents if one["kind"] in {"PrometheusRule", "ServiceMonitor"}]
+    assert labels == [{"release": "kube-prometheus-stack"}] * 2
     images = {container(document)["image"] for document in documents if document["kind"] == "Deployment"}
     assert all(image.startswith("registry.example.com/rummikub-service:") for image in images)
