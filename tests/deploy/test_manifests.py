@@ -320,6 +320,16 @@ def test_an_operated_redis_keeps_what_it_acknowledged(overlay: str) -> None:
 
 
 @operated
+def test_a_turn_is_acknowledged_when_one_of_two_replicas_has_it(overlay: str) -> None:
+    assert settings(overlay, "rummikub").redis_replicas == 1
+    if overlay == "redis-sentinel":
+        assert of_kind(overlay, "RedisReplication")["rummikub-redis"]["spec"]["clusterSize"] == 1 + 2
+    else:
+        spec = of_kind(overlay, "RedisCluster")["rummikub-redis"]["spec"]
+        assert spec["redisFollower"]["replicas"] == 2 * spec["clusterSize"]
+
+
+@operated
 def test_an_operated_redis_refuses_writes_before_its_container_is_killed(overlay: str) -> None:
     [limit] = {
         container["resources"]["limits"]["memory"]
