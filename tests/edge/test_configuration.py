@@ -1,5 +1,6 @@
 """Every form of the edge's configuration is valid, and agrees with what it is made from."""
 
+import json
 import re
 import socket
 import ssl
@@ -7,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 from google.api import annotations_pb2
 
 import openapi
@@ -111,3 +113,14 @@ def test_the_service_behind_the_edge_does_not_limit_the_address_of_the_edge() ->
     assert {f"{PREFIX}{name.removeprefix(PREFIX).lstrip('_')}" for name in named.split(", ")} == set(off)
     limits = (ROOT / "docs" / "operation.md").read_text().partition("Behind a proxy, all clients")[2].partition(". ")[0]
     assert set(re.findall(rf"`({PREFIX}\w+)`", limits)) == set(off)
+
+
+def test_a_lame_duck_lasts_until_the_edge_has_noticed_it() -> None:
+    clusters = yaml.safe_load(PLAIN.read_text())["static_resources"]["clusters"]
+    [check] = {json.dumps(cluster["health_checks"]): cluster["health_checks"][0] for cluster in clusters}.values()
+    interval, timeout = (int(check[name].removesuffix("s")) for name in ("interval", "timeout"))
+    notices = check["unhealthy_threshold"] * interval + timeout
+    assert f"{notices} s for [the web edge]" in (ROOT / "docs" / "operation.md").read_text()
+    manifests = (DEPLOY / "kubernetes" / "base" / "common.env").read_text()
+    [lame_duck] = re.findall(r"^RUMMIKUB_LAME_DUCK_SECONDS=(\d+)$", manifests, re.MULTILINE)
+    assert int(lame_duck) > notices

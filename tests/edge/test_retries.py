@@ -3,10 +3,11 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -81,6 +82,13 @@ class Edge:
 
     servers: tuple[ScriptedServer, ScriptedServer]
     channel: grpc.aio.Channel
+    admin: EdgeProcess
+
+    async def states(self) -> list[dict[str, Any]]:
+        """Returns what the edge knows about the health of each server."""
+        clusters = (await self.admin.send("GET", "/clusters?format=json")).json["cluster_statuses"]
+        [hosts] = [cluster["host_statuses"] for cluster in clusters if cluster["name"] == "service"]
+        return [host["health_status"] for host in hosts]
 
     def fail_first(self, status: Status) -> None:
         """Makes the first call at either server fail; a second one succeeds only at the other server."""
@@ -101,18 +109,59 @@ class Edge:
         await AnalysisServiceStub(self.channel).SuggestTurn(ans.SuggestTurnRequest(), timeout=20)
 
 
+@dataclass
+class Proxy:
+    """A TCP proxy before a server. While it breaks, it cuts new connections at their first bytes; others go on."""
+
+    port: int
+    is_breaking: bool = False
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[int]:
+        """Serves within the context; yields the port."""
+        server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        async with server:
+            yield server.sockets[0].getsockname()[1]
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.is_breaking:
+            await reader.read(1)
+            writer.transport.abort()
+            return
+        upstream_reader, upstream_writer = await asyncio.open_connection("127.0.0.1", self.port)
+        await asyncio.gather(copy(reader, upstream_writer), copy(upstream_reader, writer))
+
+
+async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Copies a direction of a connection until its end."""
+    with suppress(ConnectionError):
+        while data := await reader.read(65_536):
+            writer.write(data)
+            await writer.drain()
+    writer.close()
+
+
+@asynccontextmanager
+async def edge_before(
+    servers: tuple[ScriptedServer, ScriptedServer], ports: Sequence[int], folder: Path
+) -> AsyncIterator[Edge]:
+    """Runs an edge before two servers at the given ports."""
+    port, admin = free_port(), free_port()
+    upstreams = [("127.0.0.1", port) for port in ports]
+    text = local(LocalEdge(("127.0.0.1", port), upstreams, upstreams, collect_page(folder)))
+    text += f"\nadmin: {{address: {{socket_address: {{address: 127.0.0.1, port_value: {admin}}}}}}}\n"
+    with running_envoy(text, folder) as process:
+        await EdgeProcess(port, process).ready()
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", [("grpc.enable_retries", 0)]) as channel:
+            yield Edge(servers, channel, EdgeProcess(admin, process))
+
+
 @pytest.fixture
 async def edge(tmp_path: Path) -> AsyncIterator[Edge]:
+    servers = ScriptedServer(), ScriptedServer()
     async with AsyncExitStack() as stack:
-        servers = ScriptedServer(), ScriptedServer()
-        upstreams = [("127.0.0.1", await stack.enter_async_context(server.listening())) for server in servers]
-        port = free_port()
-        text = local(LocalEdge(("127.0.0.1", port), upstreams, upstreams, collect_page(tmp_path)))
-        process = stack.enter_context(running_envoy(text, tmp_path))
-        await EdgeProcess(port, process).ready()
-        no_retries = [("grpc.enable_retries", 0)]
-        channel = await stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{port}", no_retries))
-        yield Edge(servers, channel)
+        ports = [await stack.enter_async_context(server.listening()) for server in servers]
+        yield await stack.enter_async_context(edge_before(servers, ports, tmp_path))
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -188,6 +237,41 @@ async def test_calls_go_around_a_lame_duck_and_reach_it_if_no_other_serves(edge:
                 await edge.play()
     other.health.set("", NOT_SERVING)
     await asyncio.gather(*(edge.play() for _ in range(20)))
+
+
+async def test_a_healthy_server_that_breaks_calls_is_ejected_for_a_while(tmp_path: Path) -> None:
+    broken, other = servers = ScriptedServer(), ScriptedServer()
+    async with AsyncExitStack() as stack:
+        proxy = Proxy(await stack.enter_async_context(broken.listening()))
+        ports = [await stack.enter_async_context(server.listening()) for server in (proxy, other)]
+        edge = await stack.enter_async_context(edge_before(servers, ports, tmp_path))
+        proxy.is_breaking = True
+        async with asyncio.timeout(20):
+            while not any("failed_outlier_check" in state for state in await edge.states()):
+                with suppress(grpc.aio.AioRpcError):
+                    await edge.play()
+        assert not any("failed_active_health_check" in state for state in await edge.states())
+        await asyncio.sleep(1.5)  # the edge collects changes of health for a second; a health check succeeds meanwhile
+        for _ in range(10):
+            await edge.play()
+        assert not broken.calls["PlayTurn"]
+        proxy.is_breaking = False
+        async with asyncio.timeout(20):
+            while not broken.calls["PlayTurn"]:
+                await edge.play()
+
+
+async def test_a_server_is_not_ejected_for_statuses_which_a_client_can_cause(edge: Edge) -> None:
+    for code in (UNAVAILABLE, grpc.StatusCode.INTERNAL, grpc.StatusCode.UNIMPLEMENTED):
+        edge.servers[0].failures += [Status(code, "INTERNAL_ERROR", "refused")] * 20
+    async with asyncio.timeout(20):
+        while edge.servers[0].failures:
+            with suppress(grpc.aio.AioRpcError):
+                await edge.play()
+    await asyncio.sleep(2.5)  # longer than the interval of its decisions
+    stats = (await edge.admin.send("GET", "/stats?filter=^cluster.service.outlier_detection")).body.decode()
+    assert "ejections_enforced_total: 0\n" in stats
+    assert "ejections_detected_consecutive_5xx: 0\n" not in stats, "Envoy has seen the statuses"
 
 
 def test_exactly_the_calls_that_only_read_a_game_are_sent_again() -> None:
