@@ -10,7 +10,7 @@ from google.api import annotations_pb2
 from google.protobuf.descriptor_pb2 import MethodDescriptorProto
 
 import contract
-from build_site import INCLUDED, Pages, outside_resources
+from build_site import INCLUDED, SECTIONS, Pages, outside_resources
 from diagrams import PICTURES, mark
 from reference import Reference, http_lines, parts_of_reason, relative
 from rummikub.v1.error_reason_pb2 import ErrorReason
@@ -124,6 +124,13 @@ def test_the_site_has_every_page_of_the_repository(pages: Pages) -> None:
     listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S607
     assert set(listed.stdout.split()) - {*pages.sources} == set()
     assert set(pages.sources.values()) <= set(pages.written)
+
+
+@pytest.mark.parametrize("page", [page for page in dict(SECTIONS)["Operation"] if page.startswith("docs/")])
+def test_the_index_and_the_architecture_name_every_page_for_operators(page: str) -> None:
+    assert f"]({page.removeprefix('docs/')})" in (ROOT / "docs" / "index.md").read_text()
+    house = (ROOT / "ARCHITECTURE.md").read_text().partition("\ndocs/ ")[2].partition("\ntests/ ")[0]
+    assert Path(page).stem in re.findall(r"[\w-]+", house)
 
 
 def test_no_link_to_a_page_or_file_of_the_repository_is_dead(pages: Pages) -> None:
