@@ -237,6 +237,15 @@ def test_every_folder_of_generated_python_is_in_the_table() -> None:
     assert {folder for folder in generated if not any(f"{folder}/".startswith(path) for path in named)} == set()
 
 
+def test_the_table_of_generated_files_has_every_page_with_generated_figures() -> None:
+    table = (ROOT / "CONTRIBUTING.md").read_text().partition("These files are generated")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \|$", table, re.MULTILINE)
+    for page in (ROOT / "docs").glob("*.md"):
+        for command in set(re.findall(r"<!-- made by make (\w+)[^>]*: begin -->", page.read_text())):
+            used = {"bench": "figures"}.get(command, command)
+            assert any(f"`docs/{page.name}`" in made and f"`make {used}`" in how for made, _, how in rows), page.name
+
+
 def test_the_walks_name_functions_that_exist() -> None:
     hops = re.findall(r"^\d+\. `(\S+)`: `(\S+)`", (ROOT / "ARCHITECTURE.md").read_text(), re.MULTILINE)
     assert hops
