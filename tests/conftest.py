@@ -10,6 +10,8 @@ import pytest
 import redis
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # before grpc is imported: in-process servers log like real ones
+# Tests fork to start processes beside gRPC's threads. With gRPC's fork handlers, 2% of the children abort before exec.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 from service.storage.base import GameStore
 from support.harness import Client, FakeClock, redis_server, running_server
