@@ -20,7 +20,7 @@ from typing import Final
 import grpc
 
 from load.options import explain
-from load.servers import ROOT, ServerError, baseline, end_in_order, free_port, service, start_process
+from tools.servers import ROOT, ServerError, baseline, end_in_order, free_port, service, start_process
 
 LOCUSTFILE: Final = Path("load") / "locustfile.py"
 RESULTS: Final = Path("build") / "load"

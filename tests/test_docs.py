@@ -43,6 +43,7 @@ COPIED = [
     *sorted((ROOT / "clients/python/examples").glob("*.py")),
     *sorted((ROOT / "load/users").glob("*.py")),
     ROOT / "tests/support/harness.py",
+    ROOT / "tools/games.py",
     ROOT / "tests/support/grpc_play.py",
 ]
 """Programs that front ends take as examples."""

@@ -8,8 +8,8 @@ from typing import Any, Final
 import redis
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS
 
-from load.servers import ServerError, free_port
 from tools.redis_servers import HOST, RedisServer, wait_until
+from tools.servers import ServerError, free_port
 
 NODE_TIMEOUT_MS: Final = 1_500
 """How long a node may be silent before the others count it as failed."""

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import redis
 
-from load.servers import ServerError, free_port
+from tools.servers import ServerError, free_port
 
 START_SECONDS: Final = 30.0
 WAIT_SECONDS: Final = 30.0
@@ -177,6 +177,14 @@ class RedisServer:
         """Stops it and deletes its data."""
         self.kill()
         self._folder.cleanup()
+
+
+@contextmanager
+def running_redis(*options: str, port: int = 0, environment: Mapping[str, str] | None = None) -> Iterator[RedisServer]:
+    """Runs a Redis server."""
+    with closing(RedisServer(*options, port=port, environment=environment)) as server:
+        server.start()
+        yield server
 
 
 class SentinelServer(RedisServer):

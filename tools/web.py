@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from load.servers import ServerError, addresses_of, end_in_order, start_process, started
 from tools.edge_config import DEPLOY, PAGE_FILES, LocalEdge, local
+from tools.servers import ServerError, addresses_of, end_in_order, start_process, started
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 ENVOY: Final = Path(sys.executable).parent / "envoy"

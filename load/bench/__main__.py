@@ -17,7 +17,7 @@ from load.bench import latency as bench_latency
 from load.bench import play as bench_play
 from load.bench import tracing as bench_tracing
 from load.bench import validation as bench_validation
-from load.servers import end_in_order
+from tools.servers import end_in_order
 
 RESULTS: Final = Path("build") / "bench"
 

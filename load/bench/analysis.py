@@ -46,12 +46,9 @@ from load.bench.figures import (
     requirement,
 )
 from load.corpus.positions import MIDGAME, Phase, Recorded, read
+from oracles.integer_program import IntegerProgram, Optimum, PublishedProgram
 from service.runtime.gc_tuning import tune_gc
-
-ROOT: Final = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tests"))
-
-from oracles.integer_program import IntegerProgram, Optimum, PublishedProgram  # noqa: E402 - the programs are part of the tests
+from tools.servers import ROOT
 
 SOLVER: Final = "solver"
 SOLVER_WHOLE: Final = "solver, least change too"

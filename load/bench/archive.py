@@ -8,12 +8,10 @@ import argparse
 import asyncio
 import gzip
 import statistics
-import sys
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 import grpc.aio
@@ -21,16 +19,15 @@ import redis.asyncio as aredis
 
 from engine.game import Finished
 from engine.ruleset import SABRA
+from load.bench.play import HISTORY
+from rummikub.v1 import game_service_pb2 as gs
 from service.archive.archived_game import ArchivedGame, collect, from_line, to_line
 from service.storage.memory import MemoryStore
-
-ROOT: Final = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tests"))
-
-from rummikub.v1 import game_service_pb2 as gs  # noqa: E402 - with the next ones
-from support.archives import store_game  # noqa: E402 - shares the test suite's games
-from support.harness import HISTORY, Client, new_id, running_redis, server_process  # noqa: E402 - and its servers
-from support.random_play import random_changes  # noqa: E402 - as above
+from support.archives import store_game
+from support.random_play import random_changes
+from tools.games import Client, new_id
+from tools.redis_servers import running_redis
+from tools.server_process import server_process
 
 GAMES: Final = 40
 TURNS: Final = 20

@@ -9,7 +9,6 @@ import argparse
 import asyncio
 import contextlib
 import json
-import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from itertools import cycle
@@ -31,12 +30,9 @@ from load.corpus.hostile import read as read_hostile
 from load.corpus.positions import read as read_midgame
 from load.messages import melds_to_send
 from rummikub.v1 import analysis_service_pb2, meld_pb2, ruleset_pb2, validation_service_pb2
-
-ROOT: Final = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tests"))
-
-from support.conformance_messages import ruleset_of  # noqa: E402 - shares the test suite's messages
-from support.harness import Client, as_tiles, server_process  # noqa: E402 - shares the test suite's servers
+from support.conformance_messages import ruleset_of
+from tools.games import Client, as_tiles
+from tools.server_process import server_process
 
 ALONE: Final = "alone"
 BESIDE: Final = "beside searches"

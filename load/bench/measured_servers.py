@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from load.bench.noop_server import ANYWHERE
-from load.servers import ROOT, addresses_of, started
+from tools.servers import ROOT, addresses_of, started
 
 SERVICE_SETTINGS: Final = {
     "RUMMIKUB_LISTEN": ANYWHERE,

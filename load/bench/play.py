@@ -30,18 +30,18 @@ from load.bench.measured_servers import cpu_seconds_of, ready, serving
 from load.bench.noop_server import AIO
 from load.corpus.recorded_turns import RecordedRound, ReplayTurn, rounds
 from service.app.identity import digest
-from service.storage.base import NO_ETAG, Commit, Committed, Memo, Record, SeatToken, lineage
+from service.storage.base import NO_ETAG, Commit, Committed, Lifetimes, Memo, Record, SeatToken, lineage
 from service.storage.redis.keys import keys_of
 from service.storage.redis.store import RedisStore, connect
 from service.storage.snapshot import encode_record
 from service.storage.stored_events import encode_change
+from tools.games import bearer
 from tools.redis_servers import RedisServer
+from tools.server_process import server_process
 
-ROOT: Final = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tests"))
-
-from support.harness import HISTORY, LIFETIMES, bearer, server_process  # noqa: E402 - shares the test suite's servers
-
+LIFETIMES: Final = Lifetimes(lobby=1_800, started=3_600, finished=7_200)
+HISTORY: Final = 10_000
+"""Stored changes of a game."""
 PLAY_TURN: Final = "/rummikub.v1.TurnService/PlayTurn"
 CLIENTS: Final = 16
 """Games that are played concurrently."""

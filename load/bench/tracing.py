@@ -25,10 +25,6 @@ from load.bench.play import OWN_CONNECTION, PLAY_TURN, RULESET, Call, Server, Sh
 from load.corpus.recorded_turns import rounds
 from load.corpus.turns import read as read_turns
 from load.messages import to_send
-from load.servers import ROOT
-
-sys.path.append(str(ROOT / "tests"))
-
 from support.collector import Collector, running_collector
 from tools.redis_servers import RedisServer
 

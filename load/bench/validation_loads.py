@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from load.bench.noop_server import STREAM
-from load.servers import ROOT
 from service.grpc_api.validation_service import NAME
+from tools.servers import ROOT
 
 HOW_TO_INSTALL: Final = (
     "h2load is not installed (Debian, Ubuntu: apt install nghttp2-client; macOS: brew install nghttp2)"

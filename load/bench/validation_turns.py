@@ -154,7 +154,6 @@ def _best_table(situation: Situation) -> tuple[ProposedMeld, ...]:
 
 
 def _modest_tables(situation: Situation) -> Iterator[tuple[ProposedMeld, ...]]:
-    sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
     from support.random_play import random_table  # noqa: PLC0415 - only the writer of the file needs the tests' random play
 
     for seed in range(TRIES):

@@ -22,7 +22,7 @@ from load.capacity import commits, games, lists, restart, watchers
 from load.capacity.machines import Assumptions
 from load.capacity.report import requirements_of, tables_of, told_of
 from load.capacity.restart import WATCHERS
-from load.servers import end_in_order
+from tools.servers import end_in_order
 
 RESULTS: Final = Path("build") / "capacity.json"
 QUICK_RESULTS: Final = Path("build") / "capacity-quick.json"

@@ -12,14 +12,13 @@ from typing import Any, Final
 import hiredis
 import redis.asyncio as redis_client
 
-from load.bench.play import ANSWER, RULESET
+from load.bench.play import ANSWER, HISTORY, LIFETIMES, RULESET
 from load.capacity.measuring import Step, Stopwatch, redis_cpu_seconds, running_redis
 from load.corpus.recorded_turns import rounds
 from service.storage.base import NO_ETAG, Commit, Memo, Record, SeatToken, lineage
 from service.storage.redis.nodes import OneRedis, Script, Word
 from service.storage.redis.store import RedisStore
 from service.storage.stored_events import encode_change
-from support.harness import HISTORY, LIFETIMES
 from tools.redis_servers import RedisServer
 
 POLICIES: Final = ("no", "everysec", "always")

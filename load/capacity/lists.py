@@ -13,6 +13,7 @@ from engine.game import Lobby
 from engine.ruleset import Preset
 from load.bench.figures import quantiles
 from load.bench.measured_servers import cpu_seconds_of
+from load.bench.play import HISTORY, LIFETIMES
 from load.capacity.measuring import (
     Step,
     channels,
@@ -41,7 +42,7 @@ from service.storage.base import (
 from service.storage.lists import list_member
 from service.storage.redis.store import RedisStore, connect
 from service.storage.stored_events import encode_change
-from support.harness import HISTORY, LIFETIMES, Client
+from tools.games import Client
 from tools.redis_servers import RedisServer
 
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)

@@ -1,7 +1,6 @@
 """Shared parts of the measurements: servers, games that are played by recorded turns, memory and CPU of processes."""
 
 import contextlib
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -15,10 +14,6 @@ from engine.ruleset import Preset, Ruleset, with_options
 from load.bench.measured_servers import MeasuredServer, ready, serving
 from load.bench.play import OWN_CONNECTION, Shelf, Template
 from load.corpus.recorded_turns import rounds
-from load.servers import ROOT
-
-sys.path.append(str(ROOT / "tests"))
-
 from tools.redis_servers import RedisServer
 
 Step = Callable[[str], None]

@@ -18,7 +18,7 @@ from load.capacity.measuring import Step, Stopwatch, channels, open_files, runni
 from load.capacity.watchers import Table
 from load.floods.crowds import STREAMS_A_CHANNEL
 from rummikub.v1 import game_service_pb2 as gs
-from support.harness import Client, GameAtHand
+from tools.games import Client, GameAtHand
 
 WATCHERS: Final = 10_000
 QUICK_WATCHERS: Final = 200

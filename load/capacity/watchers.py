@@ -31,7 +31,7 @@ from load.floods.crowds import STREAMS_A_CHANNEL, UNLIMITED, Watcher
 from load.messages import to_send
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
-from support.harness import Client, GameAtHand
+from tools.games import Client, GameAtHand
 from tools.redis_servers import RedisServer
 
 CROWDS: Final = (0, 3, 30, 300, 3_000)

@@ -5,10 +5,8 @@ without reading the answers.
 """
 
 import random
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from engine.actions import DrawTile, Join, Pass, PlayTiles, StartGame, StartNextRound, TurnAction
@@ -21,11 +19,8 @@ from engine.game import (
 )
 from engine.ruleset import Ruleset
 from engine.turns import Applied, apply, create
+from load.messages import melds_to_send
 from rummikub.v1 import turn_service_pb2
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
-
-from support.grpc_play import meld_message
 from support.random_play import random_shuffle, random_table
 
 NAMES: Final = ("Ada", "Ben", "Cleo", "Dan")
@@ -48,7 +43,7 @@ class ReplayTurn:
         request = turn_service_pb2.PlayTurnRequest(game_id=game_id, expected_revision=revision, request_id=request_id)
         match self.action:
             case PlayTiles(_, table):
-                request.play.table.extend(map(meld_message, table))
+                request.play.table.extend(melds_to_send(table))
             case DrawTile():
                 request.draw.SetInParent()
             case _:

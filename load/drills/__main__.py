@@ -5,7 +5,7 @@ import importlib
 import sys
 from typing import Final
 
-from load.servers import end_in_order
+from tools.servers import end_in_order
 
 DRILLS: Final[dict[str, str]] = {
     "cluster": "load.drills.cluster",

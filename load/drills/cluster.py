@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from load.drills.players import TELLING, Players, Report, game_servers
-from load.servers import ROOT
 from service.storage.redis.keys import slot_of
 from tools.redis_cluster import ClusterNode, RedisCluster, redis_cluster
 from tools.redis_servers import wait_until
+from tools.servers import ROOT
 
 RESULTS: Final = ROOT / "build" / "drills" / "cluster.json"
 SERVERS: Final = 2

@@ -26,8 +26,8 @@ from rich.console import Console
 from load.bench.figures import printer, quantiles
 from load.bench.measured_servers import MeasuredServer, ready, serving
 from load.floods.attacks import FAIRNESS, FLOODS, Flood
-from load.servers import ROOT
 from tools.redis_servers import RedisServer
+from tools.servers import ROOT
 
 RESULTS: Final = Path("build") / "drills" / "flood.json"
 MOST_RATIO: Final = 2.0

@@ -8,7 +8,6 @@ revision is missing or repeated. At the end the stored history is compared with 
 import asyncio
 import contextlib
 import random
-import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
@@ -20,15 +19,11 @@ import grpc
 import grpc.aio
 
 from load.floods.honest import reason_of
-from load.servers import ROOT
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
-
-sys.path.append(str(ROOT / "tests"))
-
-from support.grpc_play import history
-from support.harness import Client, GameAtHand, ServerProcess, bearer, new_id, server_process
+from tools.games import Client, GameAtHand, bearer, history, new_id
+from tools.server_process import ServerProcess, server_process
 
 T = TypeVar("T")
 

@@ -25,21 +25,18 @@ import grpc.aio
 
 from load.bench.figures import are_met, print_report, printer, quantiles, requirement
 from load.floods.honest import OWN_CONNECTION, reason_of
-from load.servers import ROOT, free_port
 from rummikub import aio
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
-from tools.edge_config import Address, LocalEdge, local
-from tools.web import collect_page, running_envoy
-
-sys.path.append(str(ROOT / "tests"))
-
 from support.edge import EdgeProcess, envoy_is_installed
-from support.grpc_play import history
-from support.harness import Client, GameAtHand, ServerProcess, bearer
+from tools.edge_config import Address, LocalEdge, local
+from tools.games import Client, GameAtHand, bearer, history
 from tools.redis_servers import RedisServer
+from tools.server_process import ServerProcess
+from tools.servers import free_port
+from tools.web import collect_page, running_envoy
 
 T = TypeVar("T")
 

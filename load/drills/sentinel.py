@@ -19,8 +19,8 @@ from rich.table import Table
 
 from load.bench.figures import printer
 from load.drills.players import Players, Report, game_servers
-from load.servers import ROOT
 from tools.redis_servers import HOST, RedisServer, WatchedServers, redis_program, wait_until, watched_servers
+from tools.servers import ROOT
 
 RESULTS: Final = Path("build") / "drills" / "sentinel.json"
 SERVERS: Final = 2

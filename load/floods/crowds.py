@@ -27,15 +27,12 @@ from rich.console import Console
 from load.bench.figures import printer, quantiles
 from load.bench.measured_servers import MeasuredServer, cpu_seconds_of, ready, serving
 from load.floods.honest import OWN_CONNECTION
-from load.servers import ROOT, end_in_order
 from rummikub.v1 import analysis_service_pb2, game_pb2, meld_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
+from tools.games import Client, GameAtHand
 from tools.redis_servers import RedisServer
-
-sys.path.append(str(ROOT / "tests"))
-
-from support.harness import Client, GameAtHand
+from tools.servers import ROOT, end_in_order
 
 RESULTS: Final = Path("build") / "crowds.json"
 UNLIMITED: Final = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)

@@ -23,7 +23,6 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from load.corpus.turns import read as read_turns
 from load.messages import TurnToSend, to_send
-from load.servers import ROOT
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
@@ -33,10 +32,7 @@ from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceStub
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
 from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
 from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
-
-sys.path.append(str(ROOT / "tests"))
-
-from support.harness import from_another_address
+from tools.server_process import from_another_address
 
 CALL_SECONDS: Final = 60.0
 """Longer than any honest caller waits: a late answer must be recorded as late, not as an error."""

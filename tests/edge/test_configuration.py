@@ -12,11 +12,11 @@ import yaml
 from google.api import annotations_pb2
 
 import openapi
-from load.servers import free_port
 from service.settings import PREFIX, Settings
 from support.harness import CONTRACT, ROOT, self_signed, until
 from tools import edge_config, web
 from tools.edge_config import DEPLOY, PAGE_FILES, PLAIN, TLS
+from tools.servers import free_port
 
 WITHOUT_URL = {"StreamValidateTurns": "HTTP has no stream of requests"}
 

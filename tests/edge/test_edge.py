@@ -12,13 +12,13 @@ import pytest
 import pytest_asyncio
 from google.rpc import status_pb2
 
-from load.servers import free_port
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import validation_service_pb2 as vs
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
 from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
 from rummikub.v1.violation_pb2 import Refusal
 from support.edge import Web, decoded_details, framed, running_edge, running_web, unframed
+from tools.servers import free_port
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 UNKNOWN = "0" * 32

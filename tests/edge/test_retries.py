@@ -14,7 +14,6 @@ import grpc.aio
 import pytest
 from grpc_health.v1 import health_pb2_grpc
 
-from load.servers import free_port
 from rummikub.v1 import analysis_service_pb2 as ans
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
@@ -27,6 +26,7 @@ from service.grpc_api.status import Status, status_of
 from support.edge import EdgeProcess
 from support.harness import CONTRACT
 from tools.edge_config import PLAIN, LocalEdge, local
+from tools.servers import free_port
 from tools.web import collect_page, running_envoy
 
 UNAVAILABLE, CANCELLED = grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from load.servers import free_port
 from support.harness import ROOT, is_running, until
+from tools.servers import free_port
 
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")},

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from load.servers import ROOT, baseline, service
+from tools.servers import ROOT, baseline, service
 
 QUICK = ("--headless", "--only-summary", "--users", "10", "--spawn-rate", "10", "--run-time", "4s", "--processes", "1")
 PATIENT = ("--p95-slack-ms", "60000", "--run-time", "10s")
@@ -169,7 +169,7 @@ def test_the_command_explains_itself() -> None:
 
 
 def test_only_users_and_shapes_know_locust() -> None:
-    modules = ("messages", "run", "servers", "stages", "thresholds")
+    modules = ("messages", "run", "stages", "thresholds")
     others = ("bench.noop_server", "corpus.simple_play", "corpus.turns")
     imports = "; ".join(f"import load.{module}" for module in (*modules, *others))
     check = f"{imports}; import sys; assert not {{'gevent', 'locust'}} & set(sys.modules)"

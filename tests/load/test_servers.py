@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from load.servers import ServerError, free_port
 from tools.redis_servers import RedisServer
+from tools.servers import ServerError, free_port
 
 
 def test_free_ports_differ_and_are_none_that_the_system_gives_to_others() -> None:

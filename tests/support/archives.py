@@ -23,7 +23,6 @@ from obstore.store import S3Store
 
 from engine.game import Finished
 from engine.ruleset import SABRA, MatchEnd, Ruleset
-from load.servers import free_port
 from service.app.identity import digest
 from service.archive.archived_game import ArchivedGame
 from service.archive.sink import SinkUnavailable
@@ -32,6 +31,7 @@ from service.storage.stored_events import encode_change
 from support.harness import Client, GameAtHand
 from support.random_play import random_changes
 from tools.redis_servers import short_folder
+from tools.servers import free_port
 
 TWO_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2, turn_time_limit_seconds=0)
 FINISHED = 40

@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 from google.protobuf.message import Message
 
-from load.servers import free_port
 from support.harness import ServerProcess, server_process
 from tools.edge_config import LocalEdge, local
+from tools.servers import free_port
 from tools.web import DEFAULTS, ENVOY, collect_page, running_envoy
 
 Headers = Mapping[str, str]

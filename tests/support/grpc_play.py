@@ -17,8 +17,8 @@ from rummikub.v1 import game_pb2, meld_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.codec.rulesets import ruleset
-from support.harness import Client, GameAtHand, as_tiles, new_id
 from support.random_play import random_table, solved
+from tools.games import Client, GameAtHand, as_tiles, history, new_id
 
 T = TypeVar("T")
 
@@ -184,19 +184,6 @@ def _take(
     request: ts.PlayTurnRequest, game: GameAtHand, seat: int
 ) -> Callable[[Client], Awaitable[ts.PlayTurnResponse]]:
     return lambda client: client.turns.PlayTurn(request, metadata=game.as_seat(seat))
-
-
-async def history(client: Client, game: GameAtHand) -> list[game_pb2.GameChange]:
-    """Returns all changes of a game, as a spectator sees them."""
-    changes: list[game_pb2.GameChange] = []
-    token = ""
-    while True:
-        request = gs.ListChangesRequest(game_id=game.game_id, page_size=200, page_token=token)
-        answer = await client.games.ListChanges(request)
-        changes.extend(answer.changes)
-        token = answer.next_page_token
-        if not token:
-            return changes
 
 
 def lost_or_doubled(played: Played, changes: Sequence[game_pb2.GameChange]) -> list[int]:

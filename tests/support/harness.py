@@ -8,11 +8,11 @@ import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, closing, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import grpc
 import grpc.aio
@@ -26,22 +26,14 @@ from engine.game import (
     Game,
 )
 from engine.tiles import Tile
-from load.servers import free_port
 from rummikub.v1 import (
     analysis_service_pb2,
     game_pb2,
-    meld_pb2,
-    ruleset_pb2,
-    tile_pb2,
     validation_service_pb2,
     violation_pb2,
 )
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
-from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceStub
-from rummikub.v1.game_service_pb2_grpc import GameServiceStub
-from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
-from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
 from service.analysis.pool import COMMAND
 from service.app.identity import digest
 from service.archive.sink import Sink
@@ -53,13 +45,10 @@ from service.storage.base import NO_ETAG, Commit, Committed, GameStore, Lifetime
 from service.storage.memory import MemoryStore
 from service.storage.redis.store import RedisStore, connect
 from service.storage.stored_events import encode_change
-from tools.redis_servers import RedisServer, wait_until
-
-if TYPE_CHECKING:
-    from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceAsyncStub
-    from rummikub.v1.game_service_pb2_grpc import GameServiceAsyncStub
-    from rummikub.v1.turn_service_pb2_grpc import TurnServiceAsyncStub
-    from rummikub.v1.validation_service_pb2_grpc import ValidationServiceAsyncStub
+from tools.games import REDEAL, Client, GameAtHand, as_tiles, bearer, new_id, without_presence
+from tools.redis_servers import RedisServer, running_redis, wait_until
+from tools.server_process import ServerProcess, from_another_address, server_process
+from tools.servers import free_port
 
 ROOT = Path(__file__).parents[2]
 CONTRACT = (
@@ -69,12 +58,9 @@ CONTRACT = (
     analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"],
 )
 """Every service of the contract."""
-REDEAL = ruleset_pb2.DEAL_THREE_PAIRS_RESHUFFLE_ON_REQUEST
 START_MS = 1_800_000_000_000
 LIFETIMES = Lifetimes(lobby=1_800, started=3_600, finished=7_200)
 HISTORY = 10_000
-PROCESS_SECONDS = 90
-"""How long a server in another process may take to start or to end; a busy machine needs some of it."""
 
 
 class FakeClock:
@@ -106,14 +92,6 @@ class SeededChance:
 def until(condition: Callable[[], bool]) -> None:
     """Polls a condition of another process, which sends no notification."""
     wait_until(condition, "the condition becomes true")
-
-
-@contextmanager
-def running_redis(*options: str, port: int = 0, environment: Mapping[str, str] | None = None) -> Iterator[RedisServer]:
-    """Runs a Redis server."""
-    with closing(RedisServer(*options, port=port, environment=environment)) as server:
-        server.start()
-        yield server
 
 
 @contextmanager
@@ -159,14 +137,6 @@ async def due(store: GameStore, limit: int = 10) -> list[tuple[str, int]]:
     return [(claim.game_id, claim.at_ms) for claim in claims]
 
 
-def without_presence(game: game_pb2.Game) -> game_pb2.Game:
-    """Returns a game after it is cleared of the presence of its players."""
-    for player in game.players:
-        player.ClearField("is_connected")
-        player.ClearField("last_seen_time")
-    return game
-
-
 def kept_in_redis(keys: redis.Redis) -> Mapping[object, object]:
     """Returns every key with its value, except for presence, which changes by itself.
 
@@ -188,11 +158,6 @@ def kept_in_redis(keys: redis.Redis) -> Mapping[object, object]:
             case other:
                 raise AssertionError(f"a key of type {other!r}")
     return kept
-
-
-def bearer(token: str) -> tuple[tuple[str, str], ...]:
-    """Returns the metadata of a seat's owner; of a spectator for an empty token."""
-    return (("authorization", f"Bearer {token}"),) if token else ()
 
 
 async def first_answer(
@@ -222,148 +187,6 @@ def without_lasting(game: game_pb2.Game) -> game_pb2.Game:
     for lasting in ("ruleset", "visibility", "labels"):
         copy.ClearField(lasting)
     return copy
-
-
-def as_tiles(numbers: Iterable[int]) -> list[tile_pb2.Tile.ValueType]:
-    """Casts numbers to tiles without a check."""
-    return [tile_pb2.Tile.ValueType(number) for number in numbers]
-
-
-def new_id() -> str:
-    """Returns a request id."""
-    return str(uuid.uuid4())
-
-
-@dataclass(frozen=True)
-class Client:
-    """Stubs of all services on a channel."""
-
-    channel: grpc.aio.Channel
-
-    @property
-    def games(self) -> "GameServiceAsyncStub":
-        return GameServiceStub(self.channel)
-
-    @property
-    def turns(self) -> "TurnServiceAsyncStub":
-        return TurnServiceStub(self.channel)
-
-    @property
-    def validation(self) -> "ValidationServiceAsyncStub":
-        return ValidationServiceStub(self.channel)
-
-    @property
-    def analysis(self) -> "AnalysisServiceAsyncStub":
-        return AnalysisServiceStub(self.channel)
-
-    async def new_game(
-        self, players: int = 2, *, start: bool = True, ruleset: ruleset_pb2.Ruleset | None = None
-    ) -> "GameAtHand":
-        """Creates a public game with players, the first of whom is the host; starts it unless told otherwise."""
-        request = gs.CreateGameRequest(ruleset=ruleset, request_id=new_id(), visibility=game_pb2.VISIBILITY_PUBLIC)
-        created = await self.games.CreateGame(request)
-        game = GameAtHand(self, created.game.game_id, host_token=created.host_token)
-        for number in range(players):
-            await game.join(f"player {number + 1}")
-        if start:
-            await game.start()
-        return game
-
-    async def new_game_to_redeal(self, ruleset: ruleset_pb2.Ruleset | None = None) -> tuple["GameAtHand", int]:
-        """Returns a started game of three, and a seat that may demand a new deal."""
-        rules = ruleset_pb2.Ruleset(deal_hand_size=21, deal_three_pairs_reshuffle=REDEAL)
-        rules.MergeFrom(ruleset or ruleset_pb2.Ruleset())
-        while True:  # in most deals some player has three pairs
-            game = await self.new_game(players=3, ruleset=rules)
-            for seat in (1, 2, 3):
-                rack = list((await game.see(seat)).rack)
-                if sum(rack.count(tile) // 2 for tile in set(rack)) >= 3:
-                    return game, seat
-
-
-@dataclass
-class GameAtHand:
-    """A game with the tokens of its seats; seat 0 is a spectator. The first player who joins is the host."""
-
-    client: Client
-    game_id: str
-    tokens: dict[int, str] = field(default_factory=lambda: {0: ""})
-    host_token: str = ""
-
-    async def join(self, name: str, seat: int = 0) -> int:
-        request = gs.JoinGameRequest(game_id=self.game_id, name=name, seat=seat, request_id=new_id())
-        metadata = self.as_host() if len(self.tokens) == 1 else ()
-        answer = await self.client.games.JoinGame(request, metadata=metadata)
-        self.tokens[answer.seat] = answer.seat_token
-        return answer.seat
-
-    async def start(self) -> game_pb2.Game:
-        request = gs.StartGameRequest(game_id=self.game_id, request_id=new_id())
-        return (await self.client.games.StartGame(request, metadata=self.as_seat(1))).game
-
-    def as_seat(self, seat: int) -> tuple[tuple[str, str], ...]:
-        """Returns the metadata of a seat's owner."""
-        return bearer(self.tokens[seat])
-
-    def as_host(self) -> tuple[tuple[str, str], ...]:
-        """Returns the metadata of the owner of the host token."""
-        return bearer(self.host_token)
-
-    async def see(self, seat: int = 0) -> game_pb2.Game:
-        """Returns the game as a seat sees it, without presence, which changes by itself."""
-        request = gs.GetGameRequest(game_id=self.game_id)
-        return without_presence((await self.client.games.GetGame(request, metadata=self.as_seat(seat))).game)
-
-    async def take(self, turn: ts.PlayTurnRequest, seat: int = 0) -> ts.PlayTurnResponse:
-        """Takes a turn at the current revision, for a seat or for the seat to move."""
-        game = await self.see()
-        request = ts.PlayTurnRequest(
-            game_id=self.game_id, expected_revision=game.revision, etag=game.etag, request_id=new_id()
-        )
-        request.MergeFrom(turn)
-        return await self.client.turns.PlayTurn(request, metadata=self.as_seat(seat or game.turn.seat))
-
-    async def draw(self, seat: int = 0) -> ts.PlayTurnResponse:
-        """Draws a tile for a seat, or for the seat to move."""
-        return await self.take(ts.PlayTurnRequest(draw=ts.DrawTile()), seat)
-
-    async def pass_on(self, seat: int = 0) -> ts.PlayTurnResponse:
-        """Passes for a seat, or for the seat to move."""
-        turn = ts.PlayTurnRequest()
-        turn.pass_turn.SetInParent()
-        return await self.take(turn, seat)
-
-    async def lay_on_river(self, tile: int, seat: int = 0) -> ts.PlayTurnResponse:
-        """Lays one of two tiles drawn from the River for a seat, or for the seat to move."""
-        laid = ts.LayOnRiver(tile=as_tiles([tile])[0])
-        return await self.take(ts.PlayTurnRequest(lay_on_river=laid), seat)
-
-    async def play_illegally(self, seat: int = 0) -> ts.PlayTurnResponse:
-        """Submits an illegal table: one with an unfinished meld from the rack."""
-        player = seat or (await self.see()).turn.seat
-        own = await self.see(player)
-        unfinished = meld_pb2.Meld(tiles=own.rack[:2])
-        table = [*(meld_pb2.Meld(tiles=meld.tiles, kind=meld.kind) for meld in own.table), unfinished]
-        return await self.take(ts.PlayTurnRequest(play=ts.PlayTiles(table=table)), player)
-
-    async def save_draft(self, draft: game_pb2.Draft | None = None, seat: int = 0) -> ts.SaveDraftResponse:
-        """Saves a draft at the current revision, for a seat or for the seat to move."""
-        game = await self.see()
-        request = ts.SaveDraftRequest(
-            game_id=self.game_id, expected_revision=game.revision, etag=game.etag, draft=draft
-        )
-        return await self.client.turns.SaveDraft(request, metadata=self.as_seat(seat or game.turn.seat))
-
-    async def claim(self, seat: int, *, agrees: bool = True, play_revision: int = 0) -> game_pb2.Game:
-        """Votes on the displayed illegal play."""
-        revision = play_revision or (await self.see()).turn.shown_play.revision
-        request = ts.ClaimErrorRequest(game_id=self.game_id, play_revision=revision, agrees=agrees, request_id=new_id())
-        return (await self.client.turns.ClaimError(request, metadata=self.as_seat(seat))).game
-
-    async def redeal(self, seat: int) -> game_pb2.Game:
-        """Demands a new deal."""
-        request = gs.RequestRedealRequest(game_id=self.game_id, request_id=new_id())
-        return (await self.client.games.RequestRedeal(request, metadata=self.as_seat(seat))).game
 
 
 async def put_game(client: Client, store: GameStore, game: Game, now_ms: int = START_MS) -> GameAtHand:
@@ -461,114 +284,6 @@ def keys_file(folder: Path, **entries: str) -> Path:
     return path
 
 
-@asynccontextmanager
-async def from_another_address(port: int, address: str = "127.0.0.2") -> AsyncIterator[int]:
-    """Forwards a port of 127.0.0.1 to a server's port from another source address; yields the port."""
-
-    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError):
-            while data := await reader.read(65_536):
-                writer.write(data)
-                await writer.drain()
-        writer.close()
-
-    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))
-        await asyncio.gather(carry(reader, back), carry(there, writer))
-
-    server = await asyncio.start_server(relay, "127.0.0.1", 0)
-    async with server:
-        yield server.sockets[0].getsockname()[1]
-
-
-class ServerProcess:
-    """A server in another process, started as by `make run`."""
-
-    def __init__(
-        self,
-        environment: Mapping[str, str],
-        port: int = 0,
-        stderr: int | None = None,
-        program: Sequence[str] = ("-m", "service"),
-    ) -> None:
-        self._stderr = stderr
-        self._program = program
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
-        self._environment = {
-            **clean,
-            "RUMMIKUB_LISTEN": f"127.0.0.1:{port}",
-            "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0",
-            "RUMMIKUB_LOG_LEVEL": "warning",
-            **environment,
-        }
-        self._process: asyncio.subprocess.Process | None = None
-        self.port = port
-        self.validation_port = 0
-        self.metrics_port = 0
-        self.admin_port = 0
-
-    @property
-    def target(self) -> str:
-        return f"127.0.0.1:{self.port}"
-
-    @property
-    def validation_target(self) -> str:
-        """The address of ValidationService, which is the main one unless the environment sets another."""
-        return f"127.0.0.1:{self.validation_port}"
-
-    @property
-    def pid(self) -> int:
-        assert self._process
-        return self._process.pid
-
-    async def start(self) -> None:
-        """Starts it and waits until it prints where it serves."""
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *self._program,
-            cwd=ROOT,
-            env=self._environment,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=self._stderr,
-        )
-        assert self._process.stdout
-        ports: list[int] = []
-        async with asyncio.timeout(PROCESS_SECONDS):
-            async for line in self._process.stdout:
-                words = line.decode().split()
-                if words[:1] == ["gRPC"]:
-                    ports.append(int(words[1].removesuffix(",").rpartition(":")[2]))
-                if words[:1] == ["admin"]:
-                    self.admin_port = int(words[1].removesuffix(",").rpartition(":")[2])
-                if words[:1] == ["metrics"]:
-                    self.port, self.validation_port = ports[0], ports[-1]
-                    self.metrics_port = int(words[1].removesuffix("/metrics").rpartition(":")[2])
-                    return
-        raise AssertionError("the server ended before it served")
-
-    async def start_again(self) -> None:
-        """Restarts it on the same addresses."""
-        self._environment["RUMMIKUB_LISTEN"] = self.target
-        await self.start()
-
-    async def kill(self) -> None:
-        """Kills it, as in a power failure."""
-        assert self._process
-        self._process.kill()
-        await self._process.wait()
-
-    async def ended(self) -> int:
-        """Waits until it ends by itself; returns its exit code."""
-        assert self._process
-        return await asyncio.wait_for(self._process.wait(), PROCESS_SECONDS)
-
-    async def terminate(self) -> int:
-        """Terminates it; returns its exit code."""
-        assert self._process
-        self._process.terminate()
-        return await asyncio.wait_for(self._process.wait(), PROCESS_SECONDS)
-
-
 def store_of(process: ServerProcess) -> int:
     """Returns the process id of a server's embedded store, its only child."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
@@ -590,20 +305,6 @@ def is_running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-@asynccontextmanager
-async def server_process(
-    environment: Mapping[str, str], stderr: int | None = None, module: str = "service"
-) -> AsyncIterator[ServerProcess]:
-    """Runs a server, or another module that serves, in another process. It logs to the file descriptor `stderr`."""
-    process = ServerProcess(environment, stderr=stderr, program=("-m", module))
-    await process.start()
-    try:
-        yield process
-    finally:
-        if process._process and process._process.returncode is None:  # noqa: SLF001 - our own class
-            await process.kill()
 
 
 def run_service(**environment: str) -> subprocess.CompletedProcess[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from load.servers import free_port
+from tools.servers import free_port
 
 STEP_SECONDS = 1
 

@@ -10,11 +10,11 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from structlog.testing import capture_logs
 
-from load.servers import free_port
 from service.errors import StoreUnavailable
 from service.storage.redis.deployment import CLUSTER, EVICTING, NO_CLUSTER, NOT_ON_DISK, UNGUARDED
 from support.harness import primary_and_replica, redis_store, run_service, running_redis, server_process, until
 from tools.redis_servers import RedisServer
+from tools.servers import free_port
 
 THIRDS = ((0, 5_460), (5_461, 10_922), (10_923, 16_383))
 """The slots of each node of a three-node cluster."""

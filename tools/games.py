@@ -1,0 +1,198 @@
+"""Games over gRPC, for tests, drills and measurements: a client with all stubs, and a game with its tokens."""
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import grpc.aio
+
+from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2, tile_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
+from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceStub
+from rummikub.v1.game_service_pb2_grpc import GameServiceStub
+from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
+from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
+
+if TYPE_CHECKING:
+    from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceAsyncStub
+    from rummikub.v1.game_service_pb2_grpc import GameServiceAsyncStub
+    from rummikub.v1.turn_service_pb2_grpc import TurnServiceAsyncStub
+    from rummikub.v1.validation_service_pb2_grpc import ValidationServiceAsyncStub
+
+REDEAL: Final = ruleset_pb2.DEAL_THREE_PAIRS_RESHUFFLE_ON_REQUEST
+
+
+def without_presence(game: game_pb2.Game) -> game_pb2.Game:
+    """Returns a game after it is cleared of the presence of its players."""
+    for player in game.players:
+        player.ClearField("is_connected")
+        player.ClearField("last_seen_time")
+    return game
+
+
+def bearer(token: str) -> tuple[tuple[str, str], ...]:
+    """Returns the metadata of a seat's owner; of a spectator for an empty token."""
+    return (("authorization", f"Bearer {token}"),) if token else ()
+
+
+def as_tiles(numbers: Iterable[int]) -> list[tile_pb2.Tile.ValueType]:
+    """Casts numbers to tiles without a check."""
+    return [tile_pb2.Tile.ValueType(number) for number in numbers]
+
+
+def new_id() -> str:
+    """Returns a request id."""
+    return str(uuid.uuid4())
+
+
+@dataclass(frozen=True)
+class Client:
+    """Stubs of all services on a channel."""
+
+    channel: grpc.aio.Channel
+
+    @property
+    def games(self) -> "GameServiceAsyncStub":
+        """GameService."""
+        return GameServiceStub(self.channel)
+
+    @property
+    def turns(self) -> "TurnServiceAsyncStub":
+        """TurnService."""
+        return TurnServiceStub(self.channel)
+
+    @property
+    def validation(self) -> "ValidationServiceAsyncStub":
+        """ValidationService."""
+        return ValidationServiceStub(self.channel)
+
+    @property
+    def analysis(self) -> "AnalysisServiceAsyncStub":
+        """AnalysisService."""
+        return AnalysisServiceStub(self.channel)
+
+    async def new_game(
+        self, players: int = 2, *, start: bool = True, ruleset: ruleset_pb2.Ruleset | None = None
+    ) -> "GameAtHand":
+        """Creates a public game with players, the first of whom is the host; starts it unless told otherwise."""
+        request = gs.CreateGameRequest(ruleset=ruleset, request_id=new_id(), visibility=game_pb2.VISIBILITY_PUBLIC)
+        created = await self.games.CreateGame(request)
+        game = GameAtHand(self, created.game.game_id, host_token=created.host_token)
+        for number in range(players):
+            await game.join(f"player {number + 1}")
+        if start:
+            await game.start()
+        return game
+
+    async def new_game_to_redeal(self, ruleset: ruleset_pb2.Ruleset | None = None) -> tuple["GameAtHand", int]:
+        """Returns a started game of three, and a seat that may demand a new deal."""
+        rules = ruleset_pb2.Ruleset(deal_hand_size=21, deal_three_pairs_reshuffle=REDEAL)
+        rules.MergeFrom(ruleset or ruleset_pb2.Ruleset())
+        while True:  # in most deals some player has three pairs
+            game = await self.new_game(players=3, ruleset=rules)
+            for seat in (1, 2, 3):
+                rack = list((await game.see(seat)).rack)
+                if sum(rack.count(tile) // 2 for tile in set(rack)) >= 3:
+                    return game, seat
+
+
+@dataclass
+class GameAtHand:
+    """A game with the tokens of its seats; seat 0 is a spectator. The first player who joins is the host."""
+
+    client: Client
+    game_id: str
+    tokens: dict[int, str] = field(default_factory=lambda: {0: ""})
+    host_token: str = ""
+
+    async def join(self, name: str, seat: int = 0) -> int:
+        """Takes a seat, the first free one for 0; returns its number."""
+        request = gs.JoinGameRequest(game_id=self.game_id, name=name, seat=seat, request_id=new_id())
+        metadata = self.as_host() if len(self.tokens) == 1 else ()
+        answer = await self.client.games.JoinGame(request, metadata=metadata)
+        self.tokens[answer.seat] = answer.seat_token
+        return answer.seat
+
+    async def start(self) -> game_pb2.Game:
+        """Starts the game as its first player."""
+        request = gs.StartGameRequest(game_id=self.game_id, request_id=new_id())
+        return (await self.client.games.StartGame(request, metadata=self.as_seat(1))).game
+
+    def as_seat(self, seat: int) -> tuple[tuple[str, str], ...]:
+        """Returns the metadata of a seat's owner."""
+        return bearer(self.tokens[seat])
+
+    def as_host(self) -> tuple[tuple[str, str], ...]:
+        """Returns the metadata of the owner of the host token."""
+        return bearer(self.host_token)
+
+    async def see(self, seat: int = 0) -> game_pb2.Game:
+        """Returns the game as a seat sees it, without presence, which changes by itself."""
+        request = gs.GetGameRequest(game_id=self.game_id)
+        return without_presence((await self.client.games.GetGame(request, metadata=self.as_seat(seat))).game)
+
+    async def take(self, turn: ts.PlayTurnRequest, seat: int = 0) -> ts.PlayTurnResponse:
+        """Takes a turn at the current revision, for a seat or for the seat to move."""
+        game = await self.see()
+        request = ts.PlayTurnRequest(
+            game_id=self.game_id, expected_revision=game.revision, etag=game.etag, request_id=new_id()
+        )
+        request.MergeFrom(turn)
+        return await self.client.turns.PlayTurn(request, metadata=self.as_seat(seat or game.turn.seat))
+
+    async def draw(self, seat: int = 0) -> ts.PlayTurnResponse:
+        """Draws a tile for a seat, or for the seat to move."""
+        return await self.take(ts.PlayTurnRequest(draw=ts.DrawTile()), seat)
+
+    async def pass_on(self, seat: int = 0) -> ts.PlayTurnResponse:
+        """Passes for a seat, or for the seat to move."""
+        turn = ts.PlayTurnRequest()
+        turn.pass_turn.SetInParent()
+        return await self.take(turn, seat)
+
+    async def lay_on_river(self, tile: int, seat: int = 0) -> ts.PlayTurnResponse:
+        """Lays one of two tiles drawn from the River for a seat, or for the seat to move."""
+        laid = ts.LayOnRiver(tile=as_tiles([tile])[0])
+        return await self.take(ts.PlayTurnRequest(lay_on_river=laid), seat)
+
+    async def play_illegally(self, seat: int = 0) -> ts.PlayTurnResponse:
+        """Submits an illegal table: one with an unfinished meld from the rack."""
+        player = seat or (await self.see()).turn.seat
+        own = await self.see(player)
+        unfinished = meld_pb2.Meld(tiles=own.rack[:2])
+        table = [*(meld_pb2.Meld(tiles=meld.tiles, kind=meld.kind) for meld in own.table), unfinished]
+        return await self.take(ts.PlayTurnRequest(play=ts.PlayTiles(table=table)), player)
+
+    async def save_draft(self, draft: game_pb2.Draft | None = None, seat: int = 0) -> ts.SaveDraftResponse:
+        """Saves a draft at the current revision, for a seat or for the seat to move."""
+        game = await self.see()
+        request = ts.SaveDraftRequest(
+            game_id=self.game_id, expected_revision=game.revision, etag=game.etag, draft=draft
+        )
+        return await self.client.turns.SaveDraft(request, metadata=self.as_seat(seat or game.turn.seat))
+
+    async def claim(self, seat: int, *, agrees: bool = True, play_revision: int = 0) -> game_pb2.Game:
+        """Votes on the displayed illegal play."""
+        revision = play_revision or (await self.see()).turn.shown_play.revision
+        request = ts.ClaimErrorRequest(game_id=self.game_id, play_revision=revision, agrees=agrees, request_id=new_id())
+        return (await self.client.turns.ClaimError(request, metadata=self.as_seat(seat))).game
+
+    async def redeal(self, seat: int) -> game_pb2.Game:
+        """Demands a new deal."""
+        request = gs.RequestRedealRequest(game_id=self.game_id, request_id=new_id())
+        return (await self.client.games.RequestRedeal(request, metadata=self.as_seat(seat))).game
+
+
+async def history(client: Client, game: GameAtHand) -> list[game_pb2.GameChange]:
+    """Returns all changes of a game, as a spectator sees them."""
+    changes: list[game_pb2.GameChange] = []
+    token = ""
+    while True:
+        request = gs.ListChangesRequest(game_id=game.game_id, page_size=200, page_token=token)
+        answer = await client.games.ListChanges(request)
+        changes.extend(answer.changes)
+        token = answer.next_page_token
+        if not token:
+            return changes
