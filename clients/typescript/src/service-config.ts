@@ -34,7 +34,7 @@ export const SERVICE_CONFIG: ServiceConfig = {
     { name: [{ service: "rummikub.v1.AnalysisService" }], waitForReady: true, timeout: "70s", retryPolicy },
     { name: [{}], waitForReady: true, timeout: "10s", retryPolicy },
   ],
-  retryThrottling: { maxTokens: 10, tokenRatio: 0.1 },
+  retryThrottling: { maxTokens: 500, tokenRatio: 0.1 },
 };
 
 /** Returns the milliseconds of a duration such as `0.2s`. */

@@ -14,6 +14,7 @@ from rummikub import SERVICE_CONFIG, Rummikub, new_request_id
 from rummikub.v1 import game_service_pb2 as gs
 from service.errors import StoreUnavailable
 from service.grpc_api import status
+from service.settings import Settings
 from support.delegating_store import DelegatingStore
 from support.harness import Client, FakeClock, memory_store, retry_ms, running_server
 
@@ -73,12 +74,23 @@ async def test_a_channel_stops_retrying_while_most_calls_fail(
     monkeypatch.setattr(status, "RETRY_MS", 1)
     async with retrying_client(store, SERVICE_CONFIG) as client:
         store.failures = 1_000
-        for _ in range(20):
+        for _ in range(60):
             with pytest.raises(grpc.aio.AioRpcError) as refused:
                 await client.games.CreateGame(gs.CreateGameRequest(), timeout=10)
             assert retry_ms(refused.value) == 1
     attempts = json.loads(SERVICE_CONFIG)["methodConfig"][0]["retryPolicy"]["maxAttempts"]
-    assert store.calls == attempts + 19, "only the first call is repeated"
+    half = json.loads(SERVICE_CONFIG)["retryThrottling"]["maxTokens"] // 2
+    assert store.calls == half + 60 - half // attempts, "calls are repeated until half of the tokens are spent"
+
+
+async def test_a_lost_connection_stops_no_retry(store: FailingStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status, "RETRY_MS", 50)
+    calls = Settings.model_fields["max_streams"].default
+    async with retrying_client(store, SERVICE_CONFIG) as client:
+        store.failures = 2 * calls
+        creations = (client.games.CreateGame(gs.CreateGameRequest(), timeout=10) for _ in range(calls))
+        await asyncio.gather(*creations)
+    assert store.calls == 3 * calls
 
 
 @pytest.mark.parametrize(("options", "attempts"), [({}, 5), ({"grpc.service_config": "{}"}, 1)])

@@ -13,7 +13,7 @@ SERVICE_CONFIG: Final = files("rummikub").joinpath("service_config.json").read_t
 """The service config of a channel: retries with throttling, wait-for-ready, and deadlines for all calls but streams.
 
 It is a copy of clients/service_config.json. A server's `grpc-retry-pushback-ms` replaces the backoff. Throttling stops
-retries while more than half of the last calls fail.
+the retries of a channel after 250 failures; ten answers make up for a failure.
 """
 
 _OPTIONS: Final[Mapping[str, Any]] = {
