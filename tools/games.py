@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import grpc.aio
 
@@ -45,6 +45,25 @@ def as_tiles(numbers: Iterable[int]) -> list[tile_pb2.Tile.ValueType]:
 def new_id() -> str:
     """Returns a request id."""
     return str(uuid.uuid4())
+
+
+class Stubs(Protocol):
+    """Stubs of the services: a Client, or the client library's `rummikub.aio.Rummikub`."""
+
+    @property
+    def games(self) -> "GameServiceAsyncStub":
+        """GameService."""
+        ...
+
+    @property
+    def turns(self) -> "TurnServiceAsyncStub":
+        """TurnService."""
+        ...
+
+    @property
+    def validation(self) -> "ValidationServiceAsyncStub":
+        """ValidationService."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -185,13 +204,13 @@ class GameAtHand:
         return (await self.client.games.RequestRedeal(request, metadata=self.as_seat(seat))).game
 
 
-async def history(client: Client, game: GameAtHand) -> list[game_pb2.GameChange]:
+async def changes_of(stubs: Stubs, game_id: str) -> list[game_pb2.GameChange]:
     """Returns all changes of a game, as a spectator sees them."""
     changes: list[game_pb2.GameChange] = []
     token = ""
     while True:
-        request = gs.ListChangesRequest(game_id=game.game_id, page_size=200, page_token=token)
-        answer = await client.games.ListChanges(request)
+        request = gs.ListChangesRequest(game_id=game_id, page_size=200, page_token=token)
+        answer = await stubs.games.ListChanges(request)
         changes.extend(answer.changes)
         token = answer.next_page_token
         if not token:

@@ -28,6 +28,7 @@ from engine.ruleset import SABRA, MatchEnd, with_options
 from load.bench.figures import are_met, print_report, printer, quantiles, requirement
 from load.bench.measured_servers import cpu_seconds_of, ready, serving
 from load.bench.noop_server import AIO
+from load.calls import OWN_CONNECTION
 from load.corpus.recorded_turns import RecordedRound, ReplayTurn, rounds
 from service.app.identity import digest
 from service.storage.base import NO_ETAG, Commit, Committed, Lifetimes, Memo, Record, SeatToken, lineage
@@ -36,7 +37,7 @@ from service.storage.redis.store import RedisStore, connect
 from service.storage.snapshot import encode_record
 from service.storage.stored_events import encode_change
 from tools.games import bearer
-from tools.redis_servers import RedisServer
+from tools.redis_servers import running_redis
 from tools.server_process import server_process
 
 LIFETIMES: Final = Lifetimes(lobby=1_800, started=3_600, finished=7_200)
@@ -67,7 +68,6 @@ RULESET: Final = with_options(
 """With a clock, as in most games; it never expires during a benchmark."""
 ANSWER: Final = bytes(1_200)
 """As long as the stored answer to a turn."""
-OWN_CONNECTION: Final = (("grpc.use_local_subchannel_pool", 1),)
 
 WHOLE, PLAYS, DRAWS, FIRST = "whole rounds", "playing tiles", "drawing", "first call on a game"
 EARLY, LATE = "first round", f"round {LATE_ROUND}"
@@ -297,10 +297,8 @@ def _slices(games: Sequence[Sequence[Call]]) -> Iterator[Sequence[Sequence[Call]
 
 @contextlib.asynccontextmanager
 async def _bench() -> AsyncIterator[Bench]:
-    redis = RedisServer()
     async with contextlib.AsyncExitStack() as stack:
-        stack.callback(redis.close)
-        redis.start()
+        redis = stack.enter_context(running_redis())
         shelf = Shelf(redis.url)
         stack.push_async_callback(shelf.close)
         await shelf.open()

@@ -21,12 +21,13 @@ import grpc.aio
 
 from load.bench.figures import print_report, printer, requirement
 from load.bench.measured_servers import SERVICE_SETTINGS, MeasuredServer, ready, serving
-from load.bench.play import OWN_CONNECTION, PLAY_TURN, RULESET, Call, Server, Shelf, Template
+from load.bench.play import PLAY_TURN, RULESET, Call, Server, Shelf, Template
+from load.calls import OWN_CONNECTION
 from load.corpus.recorded_turns import rounds
 from load.corpus.turns import read as read_turns
 from load.messages import to_send
 from support.collector import Collector, running_collector
-from tools.redis_servers import RedisServer
+from tools.redis_servers import RedisServer, running_redis
 
 VALIDATE_TURN: Final = "/rummikub.v1.ValidationService/ValidateTurn"
 GAMES: Final = 14
@@ -64,10 +65,8 @@ async def _servers(redis: RedisServer, collector: Collector) -> AsyncIterator[di
 
 
 async def _measured(times: int) -> dict[str, Any]:
-    redis = RedisServer()
     async with AsyncExitStack() as stack:
-        stack.callback(redis.close)
-        redis.start()
+        redis = stack.enter_context(running_redis())
         shelf = Shelf(redis.url)
         stack.push_async_callback(shelf.close)
         await shelf.open()

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from engine.ruleset import Preset
 from load.bench.play import PLAY_TURN, Call, Server
-from load.capacity.measuring import Step, channels, first_round, lasting, running_servers, shelf_on
+from load.calls import opened
+from load.capacity.measuring import Step, first_round, lasting, running_servers, shelf_on
 from service.storage.redis.keys import keys_of
 from tools.redis_servers import RedisServer
 
@@ -30,7 +31,11 @@ async def measure(step: Step, *, quick: bool) -> dict[str, Any]:
 
 
 async def _measure_preset(preset: Preset, games: int) -> dict[str, Any]:
-    async with running_servers() as (redis, [server]), shelf_on(redis) as shelf, channels(server.main, 1) as [channel]:
+    async with (
+        running_servers() as (redis, [server]),
+        shelf_on(redis) as shelf,
+        opened(server.main, 1) as [channel],
+    ):
         empty = int(redis.tell("INFO", "memory")["used_memory"])
         templates = [await first_round(shelf, lasting(preset), seed) for seed in range(min(TEMPLATES, games))]
         calls = await shelf.copies(templates, games)

@@ -14,9 +14,9 @@ from engine.ruleset import Preset
 from load.bench.figures import quantiles
 from load.bench.measured_servers import cpu_seconds_of
 from load.bench.play import HISTORY, LIFETIMES
+from load.calls import opened
 from load.capacity.measuring import (
     Step,
-    channels,
     chosen,
     lasting,
     redis_cpu_seconds,
@@ -144,7 +144,7 @@ async def _measure_size(
         "claim, none due": lambda: store.claim(32),
     }
     found = {name: await _cost(redis, operation) for name, operation in operations.items()}
-    async with channels(target, 1) as [channel]:
+    async with opened(target, 1) as [channel]:
         client = Client(channel)
         public = gs.ListGamesRequest(state=game_pb2.GAME_STATE_LOBBY, page_size=PAGE)
         unmatched = gs.ListGamesRequest(state=game_pb2.GAME_STATE_LOBBY, page_size=PAGE, labels=NO_GAME_HAS)

@@ -2,19 +2,17 @@
 
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
-
-import grpc.aio
 
 from engine.presets import PRESETS
 from engine.ruleset import Preset, Ruleset, with_options
 from load.bench.measured_servers import MeasuredServer, ready, serving
-from load.bench.play import OWN_CONNECTION, Shelf, Template
+from load.bench.play import Shelf, Template
 from load.corpus.recorded_turns import rounds
-from tools.redis_servers import RedisServer
+from tools.redis_servers import RedisServer, running_redis
 
 Step = Callable[[str], None]
 """Reports progress."""
@@ -38,14 +36,6 @@ def lasting(preset: Preset) -> Ruleset:
     return with_options(PRESETS[preset], {"turn_time_limit_seconds": TURN_SECONDS})
 
 
-@contextlib.contextmanager
-def running_redis(*options: str) -> Iterator[RedisServer]:
-    """Runs an empty redis-server."""
-    with contextlib.closing(RedisServer(*options)) as server:
-        server.start()
-        yield server
-
-
 @asynccontextmanager
 async def running_servers(count: int = 1, **settings: str) -> AsyncIterator[tuple[RedisServer, list[MeasuredServer]]]:
     """Runs servers on a Redis of their own."""
@@ -53,13 +43,6 @@ async def running_servers(count: int = 1, **settings: str) -> AsyncIterator[tupl
         environment = {**SETTINGS, **settings, "RUMMIKUB_REDIS_URL": redis.url}
         started = [stack.enter_context(serving("service", settings=environment)) for _ in range(count)]
         yield redis, [ready(process) for process in started]
-
-
-@asynccontextmanager
-async def channels(target: str, count: int) -> AsyncIterator[list[grpc.aio.Channel]]:
-    """Opens connections to a server."""
-    async with AsyncExitStack() as stack:
-        yield [await stack.enter_async_context(grpc.aio.insecure_channel(target, OWN_CONNECTION)) for _ in range(count)]
 
 
 @asynccontextmanager

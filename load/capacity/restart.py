@@ -14,9 +14,10 @@ import grpc.aio
 
 from load.bench.figures import quantiles
 from load.bench.measured_servers import cpu_seconds_of
-from load.capacity.measuring import Step, Stopwatch, channels, open_files, running_servers
-from load.capacity.watchers import Table
+from load.calls import opened
+from load.capacity.measuring import Step, Stopwatch, open_files, running_servers
 from load.floods.crowds import STREAMS_A_CHANNEL
+from load.tables import NO_TIME_LIMIT
 from rummikub.v1 import game_service_pb2 as gs
 from tools.games import Client, GameAtHand
 
@@ -32,10 +33,10 @@ async def measure(step: Step, *, quick: bool, watchers: int = WATCHERS) -> dict[
     count = QUICK_WATCHERS if quick else watchers
     async with running_servers(2) as (_, [first, second]), AsyncExitStack() as stack:
         connections = count // STREAMS_A_CHANNEL
-        some = await stack.enter_async_context(channels(first.main, connections))
-        others = await stack.enter_async_context(channels(second.main, connections))
+        some = await stack.enter_async_context(opened(first.main, connections))
+        others = await stack.enter_async_context(opened(second.main, connections))
         step(f"{count:,} watchers")
-        games = [(await Table.new(Client(some[0]))).at_hand for _ in range(count // GAME_WATCHERS)]
+        games = [await Client(some[0]).new_game(ruleset=NO_TIME_LIMIT) for _ in range(count // GAME_WATCHERS)]
         crowd = [
             _Watcher(games[number // GAME_WATCHERS], some[number % connections], others[number % connections])
             for number in range(count)

@@ -5,7 +5,6 @@ import itertools
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from typing import Any, Final
 
 import grpc.aio
@@ -14,10 +13,10 @@ from engine.ruleset import Preset
 from load.bench.figures import quantiles
 from load.bench.measured_servers import MeasuredServer, cpu_seconds_of
 from load.bench.play import PLAY_TURN, Server
+from load.calls import opened
 from load.capacity.measuring import (
     Step,
     Stopwatch,
-    channels,
     chosen,
     first_round,
     lasting,
@@ -27,11 +26,11 @@ from load.capacity.measuring import (
     shelf_on,
 )
 from load.corpus.turns import read as read_turns
-from load.floods.crowds import STREAMS_A_CHANNEL, UNLIMITED, Watcher
+from load.floods.crowds import STREAMS_A_CHANNEL, Watcher
 from load.messages import to_send
+from load.tables import Table, new_table, sends_once
 from rummikub.v1 import game_service_pb2 as gs
-from rummikub.v1 import turn_service_pb2 as ts
-from tools.games import Client, GameAtHand
+from tools.games import Client
 from tools.redis_servers import RedisServer
 
 CROWDS: Final = (0, 3, 30, 300, 3_000)
@@ -74,49 +73,15 @@ async def measure(step: Step, *, quick: bool) -> dict[str, Any]:
     return found
 
 
-@dataclass(slots=True)
-class Table:
-    """A game in which the players only draw. A new game is created when its pool is empty."""
-
-    client: Client
-    at_hand: GameAtHand
-    revision: int
-    seat: int
-    left: int
-
-    @classmethod
-    async def new(cls, client: Client) -> "Table":
-        """Creates a game of two."""
-        game = await client.new_game(ruleset=UNLIMITED)
-        seen = await game.see()
-        return cls(client, game, seen.revision, seen.turn.seat, seen.pool_count)
-
-    async def draw(self) -> int:
-        """Draws a tile; returns the new revision."""
-        request = ts.PlayTurnRequest(
-            game_id=self.at_hand.game_id, expected_revision=self.revision, draw=ts.DrawTile(), request_id=_request_id()
-        )
-        answer = await self.client.turns.PlayTurn(request, metadata=self.at_hand.as_seat(self.seat))
-        self.revision, self.seat, self.left = answer.game.revision, answer.game.turn.seat, answer.game.pool_count
-        return self.revision
-
-    def watch(self, some: Sequence[grpc.aio.Channel], count: int) -> list[Watcher]:
-        """Opens watches; the first two of a hundred watchers are the players."""
-        request = gs.WatchGameRequest(game_id=self.at_hand.game_id)
-        watchers = []
-        for number in range(count):
-            seat = number % STREAMS_A_CHANNEL + 1
-            metadata = self.at_hand.as_seat(seat if seat <= 2 else 0)
-            call = Client(some[number % len(some)]).games.WatchGame(request, metadata=metadata)
-            watchers.append(Watcher(call))
-        return watchers
-
-
-_numbers = itertools.count()
-
-
-def _request_id() -> str:
-    return f"capacity-{next(_numbers):016d}"
+def watch(table: Table, some: Sequence[grpc.aio.Channel], count: int) -> list[Watcher]:
+    """Opens watches of a game; the first two of a hundred watchers are the players."""
+    request = gs.WatchGameRequest(game_id=table.game_id)
+    watchers = []
+    for number in range(count):
+        seat = number % STREAMS_A_CHANNEL + 1
+        call = Client(some[number % len(some)]).games.WatchGame(request, metadata=table.as_seat(seat))
+        watchers.append(Watcher(call))
+    return watchers
 
 
 async def until_at(watchers: Sequence[Watcher], revision: int) -> None:
@@ -157,22 +122,23 @@ class _Meter:
 async def _measure_crowd(count: int) -> dict[str, Any]:
     async with (
         running_servers() as (redis, [server]),
-        channels(server.main, count // STREAMS_A_CHANNEL + 2) as [own, *some],
+        opened(server.main, count // STREAMS_A_CHANNEL + 2) as [own, *some],
     ):
-        table = await Table.new(Client(own))
+        client = Client(own)
+        table = await new_table(sends_once(client))
         for _ in range(5):
-            await table.draw()
+            await table.draw(client)
         memory = resident_bytes(server.processes[0])
-        crowd = table.watch(some, count)
-        await until_at(crowd, table.revision)
+        crowd = watch(table, some, count)
+        await until_at(crowd, table.game.revision)
         for _ in range(2):
-            await until_at(crowd, await table.draw())
+            await until_at(crowd, await table.draw(client))
         memory = resident_bytes(server.processes[0]) - memory
-        turns = min(TURNS[count], table.left - 1)
+        turns = min(TURNS[count], table.game.pool_count - 1)
         meter, told = _Meter(server, redis), []
         for _ in range(turns):
             started = time.perf_counter()
-            await until_at(crowd, await table.draw())
+            await until_at(crowd, await table.draw(client))
             told += [(watcher.told_at - started) * 1e3 for watcher in crowd]
         turn_us, redis_turn_us = meter.read(turns)
         await close(crowd)
@@ -189,18 +155,19 @@ async def _measure_tables(count: int, idle_seconds: float) -> dict[str, float]:
     heartbeat = str(HEARTBEAT_SECONDS)
     async with (
         running_servers(RUMMIKUB_HEARTBEAT_SECONDS=heartbeat) as (redis, [server]),
-        channels(server.main, count // STREAMS_A_CHANNEL + 1) as some,
+        opened(server.main, count // STREAMS_A_CHANNEL + 1) as some,
     ):
-        tables = [await Table.new(Client(some[0])) for _ in range(count)]
+        client = Client(some[0])
+        tables = [await new_table(sends_once(client)) for _ in range(count)]
         memory = resident_bytes(server.processes[0])
         crowd: list[Watcher] = []
         for start in range(0, count, OPEN_AT_ONCE):
-            opening = (_opened(tables[number], some[number % len(some)]) for number in _places(start, count))
+            opening = (_watcher(tables[number], some[number % len(some)]) for number in _places(start, count))
             crowd += await asyncio.gather(*opening)
         memory = resident_bytes(server.processes[0]) - memory
         meter, watch = _Meter(server, redis), Stopwatch()
         for table, watcher in zip(tables, crowd, strict=True):
-            await until_at([watcher], await table.draw())
+            await until_at([watcher], await table.draw(client))
         turns, turn_seconds = meter.read(), watch.seconds
         await asyncio.sleep(idle_seconds)
         watched = meter.read()
@@ -229,11 +196,11 @@ def _places(start: int, count: int) -> range:
     return range(start, min(start + OPEN_AT_ONCE, count))
 
 
-async def _opened(table: Table, channel: grpc.aio.Channel) -> Watcher:
+async def _watcher(table: Table, channel: grpc.aio.Channel) -> Watcher:
     """Returns an open watch of a game. If the server is too busy, it tries again, as clients do."""
     async with asyncio.timeout(DEADLINE_SECONDS):
         while True:
-            [watcher] = table.watch([channel], 1)
+            [watcher] = watch(table, [channel], 1)
             while not watcher.ended.done():
                 if watcher.revision:
                     return watcher
@@ -245,11 +212,11 @@ async def _measure_connections(count: int) -> float:
     """Returns the bytes that a watcher with a connection of its own takes beyond one on a shared connection."""
     grown = []
     for connections in (max(1, count // STREAMS_A_CHANNEL), count):
-        async with running_servers() as (_, [server]), channels(server.main, connections + 1) as [own, *some]:
-            table = await Table.new(Client(own))
+        async with running_servers() as (_, [server]), opened(server.main, connections + 1) as [own, *some]:
+            table = await new_table(sends_once(Client(own)))
             memory = resident_bytes(server.processes[0])
-            crowd = table.watch(some, count)
-            await until_at(crowd, table.revision)
+            crowd = watch(table, some, count)
+            await until_at(crowd, table.game.revision)
             grown.append(resident_bytes(server.processes[0]) - memory)
             await close(crowd)
     return max(0.0, (grown[1] - grown[0]) / count)
@@ -257,8 +224,8 @@ async def _measure_connections(count: int) -> float:
 
 async def _measure_calls(cold_games: int, validations: int) -> dict[str, float]:
     async with running_servers() as (redis, [server]), shelf_on(redis) as shelf, AsyncExitStack() as stack:
-        [main] = await stack.enter_async_context(channels(server.main, 1))
-        [validation] = await stack.enter_async_context(channels(server.validation, 1))
+        [main] = await stack.enter_async_context(opened(server.main, 1))
+        [validation] = await stack.enter_async_context(opened(server.validation, 1))
         pid = server.processes[0]
         templates = [await first_round(shelf, lasting(Preset.SABRA), seed) for seed in range(10)]
         playing = Server(pid, main)

@@ -18,11 +18,11 @@ from typing import Any, Final, TypeVar
 import grpc
 import grpc.aio
 
-from load.floods.honest import reason_of
+from load.calls import reason_of
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
-from tools.games import Client, GameAtHand, bearer, history, new_id
+from tools.games import Client, bearer, changes_of, new_id
 from tools.server_process import ServerProcess, server_process
 
 T = TypeVar("T")
@@ -380,9 +380,8 @@ class Players:
 
     async def _history(self, table: _Table) -> list[tuple[int, str]]:
         """Returns the revision and the etag of each stored change of a game; nothing if the game is lost."""
-        at_hand = GameAtHand(self._clients[0], table.game_id)
         try:
-            changes = await self._call("ListChanges", lambda client: history(client, at_hand))
+            changes = await self._call("ListChanges", lambda client: changes_of(client, table.game_id))
         except grpc.aio.AioRpcError as error:
             if error.code() is not grpc.StatusCode.NOT_FOUND:
                 raise

@@ -24,7 +24,7 @@ import grpc
 import grpc.aio
 
 from load.bench.figures import are_met, print_report, printer, quantiles, requirement
-from load.floods.honest import OWN_CONNECTION, reason_of
+from load.calls import OWN_CONNECTION, reason_of
 from rummikub import aio
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
@@ -32,7 +32,7 @@ from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from support.edge import EdgeProcess, envoy_is_installed
 from tools.edge_config import Address, LocalEdge, local
-from tools.games import Client, GameAtHand, bearer, history
+from tools.games import Client, bearer, changes_of
 from tools.redis_servers import RedisServer
 from tools.server_process import ServerProcess
 from tools.servers import free_port
@@ -271,7 +271,7 @@ class Callers:
         async with grpc.aio.insecure_channel(server, OWN_CONNECTION) as channel:
             client = Client(channel)
             for table in self._tables:
-                changes = await history(client, GameAtHand(client, table.game_id))
+                changes = await changes_of(client, table.game_id)
                 stored = {change.revision: change.etag for change in changes if change.revision > table.first_revision}
                 self.noticed.lost += sum(stored.get(revision) != etag for revision, etag in table.etags.items())
                 self.noticed.unexplained += len(stored.keys() - table.etags.keys() - table.unanswered)

@@ -15,20 +15,20 @@ import grpc.aio
 
 from engine.melds import as_proposed
 from load.bench.latency import question
+from load.calls import OWN_CONNECTION, reason_of
 from load.corpus.hostile import read as read_hostile
 from load.corpus.hostile_turns import HostileTurn
 from load.corpus.hostile_turns import read as read_hostile_turns
 from load.corpus.turns import read as read_turns
-from load.floods.honest import OWN_CONNECTION, reason_of
 from load.messages import melds_to_send, to_send
+from load.tables import new_table, sends_once
 from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import game_service_pb2 as gs
-from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
-from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
 from service.app.identity import CODE_ALPHABET, CODE_LENGTH
 from service.codec.rulesets import encode_ruleset
+from tools.games import Client
 
 CONNECTIONS: Final = 50
 """The connections of an attacker who holds or repeats calls."""
@@ -298,34 +298,17 @@ async def searches(attack: Attack) -> None:
 
 async def drafts(attack: Attack) -> None:
     """50 connections with a game each save drafts of its turn that everyone may see, by 4 callers each."""
+    rules = ruleset_pb2.Ruleset(turn_time_limit_seconds=0, draft_visibility=ruleset_pb2.DRAFT_VISIBILITY_EVERYONE)
     async with attack.channels(CONNECTIONS) as channels:
-        stubs = [TurnServiceStub(channel) for channel in channels]
-        turns = [await _watched_turn(channel) for channel in channels]
+        clients = [Client(channel) for channel in channels]
+        tables = [await new_table(sends_once(client), rules) for client in clients]
+        drafts = [table.draft(await table.rack(client)) for table, client in zip(tables, clients, strict=True)]
 
         async def save(number: int) -> None:
-            game, metadata = turns[number % CONNECTIONS]
-            draft = game_pb2.Draft(table=[meld_pb2.Meld(tiles=game.rack[:3])])
-            request = ts.SaveDraftRequest(
-                game_id=game.game_id, expected_revision=game.revision, etag=game.etag, draft=draft
-            )
-            await attack.count(stubs[number % CONNECTIONS].SaveDraft(request, metadata=metadata))
+            place = number % CONNECTIONS
+            await attack.count(clients[place].turns.SaveDraft(drafts[place], metadata=tables[place].to_move))
 
         await _forever(4 * CONNECTIONS, save)
-
-
-async def _watched_turn(channel: grpc.aio.Channel) -> tuple[game_pb2.Game, tuple[tuple[str, str], ...]]:
-    """Returns a new game as the seat to move sees it, and that seat's metadata."""
-    games = GameServiceStub(channel)
-    rules = ruleset_pb2.Ruleset(turn_time_limit_seconds=0, draft_visibility=ruleset_pb2.DRAFT_VISIBILITY_EVERYONE)
-    created = await games.CreateGame(gs.CreateGameRequest(ruleset=rules))
-    game_id, host = created.game.game_id, (("authorization", f"Bearer {created.host_token}"),)
-    tokens = {}
-    for name in ("Ann", "Bob"):
-        joined = await games.JoinGame(gs.JoinGameRequest(game_id=game_id, name=name))
-        tokens[joined.seat] = (("authorization", f"Bearer {joined.seat_token}"),)
-    started = await games.StartGame(gs.StartGameRequest(game_id=game_id), metadata=host)
-    metadata = tokens[started.game.turn.seat]
-    return (await games.GetGame(gs.GetGameRequest(game_id=game_id), metadata=metadata)).game, metadata
 
 
 @dataclass(frozen=True)

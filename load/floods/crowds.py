@@ -26,16 +26,16 @@ from rich.console import Console
 
 from load.bench.figures import printer, quantiles
 from load.bench.measured_servers import MeasuredServer, cpu_seconds_of, ready, serving
-from load.floods.honest import OWN_CONNECTION
+from load.calls import OWN_CONNECTION, opened
+from load.tables import NO_TIME_LIMIT
 from rummikub.v1 import analysis_service_pb2, game_pb2, meld_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from tools.games import Client, GameAtHand
-from tools.redis_servers import RedisServer
+from tools.redis_servers import RedisServer, running_redis
 from tools.servers import ROOT, end_in_order
 
 RESULTS: Final = Path("build") / "crowds.json"
-UNLIMITED: Final = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
 WITH_HINTS: Final = ruleset_pb2.Ruleset(turn_time_limit_seconds=0, hints=ruleset_pb2.HINTS_TURN)
 LIST_RULESETS: Final = "/rummikub.v1.ValidationService/ListRulesets"
 STREAMS_A_CHANNEL: Final = 100
@@ -88,19 +88,10 @@ class Watcher:
 
 @asynccontextmanager
 async def _servers(count: int, checkout: Path) -> AsyncIterator[tuple[RedisServer, list[MeasuredServer]]]:
-    store = RedisServer()
-    store.start()
-    with contextlib.ExitStack() as stack:
-        stack.callback(store.close)
+    with running_redis() as store, contextlib.ExitStack() as stack:
         settings = {**SETTINGS, "RUMMIKUB_REDIS_URL": store.url, **(NEW_SETTINGS if checkout == ROOT else {})}
         started = [stack.enter_context(serving("service", settings=settings, checkout=checkout)) for _ in range(count)]
         yield store, [ready(process) for process in started]
-
-
-@asynccontextmanager
-async def _channels(target: str, count: int) -> AsyncIterator[list[grpc.aio.Channel]]:
-    async with AsyncExitStack() as stack:
-        yield [await stack.enter_async_context(grpc.aio.insecure_channel(target, OWN_CONNECTION)) for _ in range(count)]
 
 
 def _watch(channels: Sequence[grpc.aio.Channel], game: GameAtHand, count: int) -> list[Watcher]:
@@ -172,9 +163,9 @@ async def watchers(checkout: Path) -> dict[str, Any]:
     for count in (3, 1_000, 2_000):
         async with AsyncExitStack() as stack:
             _, [server] = await stack.enter_async_context(_servers(1, checkout))
-            [own, *some] = await stack.enter_async_context(_channels(server.main, count // STREAMS_A_CHANNEL + 2))
+            [own, *some] = await stack.enter_async_context(opened(server.main, count // STREAMS_A_CHANNEL + 2))
             draws = 20 if count == 3 else 5
-            game = await Client(own).new_game(ruleset=UNLIMITED)
+            game = await Client(own).new_game(ruleset=NO_TIME_LIMIT)
             await _draws(game, (), server, 5)
             alone, _ = await _draws(game, (), server, 20)
             crowd = _watch(some, game, count)
@@ -198,11 +189,11 @@ async def watchers(checkout: Path) -> dict[str, Any]:
 
 async def churn(checkout: Path) -> dict[str, Any]:
     """Watchers come and go five times a second for 20 s: the latency for those who stay, and abandoned connections."""
-    async with _servers(1, checkout) as (store, [server]), _channels(server.main, 2) as (one, other):
-        game = await Client(one).new_game(ruleset=UNLIMITED)
+    async with _servers(1, checkout) as (store, [server]), opened(server.main, 2) as (one, other):
+        game = await Client(one).new_game(ruleset=NO_TIME_LIMIT)
         [staying] = _watch([one], game, 1)
         is_back = lambda: staying.revision > 0  # noqa: E731 - binds the current watcher
-        others = [await Client(one).new_game(ruleset=UNLIMITED) for _ in range(10)]
+        others = [await Client(one).new_game(ruleset=NO_TIME_LIMIT) for _ in range(10)]
         await _until(is_back)
         with redis.Redis(unix_socket_path=str(store.socket)) as raw:
             connections = raw.info("stats")["total_connections_received"]
@@ -220,7 +211,7 @@ async def churn(checkout: Path) -> dict[str, Any]:
                 await asyncio.sleep(0.2)
                 if (await game.see()).pool_count == 0:
                     staying.close()
-                    game = await Client(one).new_game(ruleset=UNLIMITED)
+                    game = await Client(one).new_game(ruleset=NO_TIME_LIMIT)
                     [staying] = _watch([one], game, 1)
                     await _until(is_back)
             connections = raw.info("stats")["total_connections_received"] - connections
@@ -232,9 +223,9 @@ async def resume(checkout: Path) -> dict[str, Any]:
     """2,000 watchers of one game whose server is replaced: the time until each has resumed."""
     count = 2_000
     async with _servers(2, checkout) as (_, [first, second]), AsyncExitStack() as stack:
-        some = await stack.enter_async_context(_channels(first.main, count // STREAMS_A_CHANNEL))
-        others = await stack.enter_async_context(_channels(second.main, count // STREAMS_A_CHANNEL))
-        game = await Client(some[0]).new_game(ruleset=UNLIMITED)
+        some = await stack.enter_async_context(opened(first.main, count // STREAMS_A_CHANNEL))
+        others = await stack.enter_async_context(opened(second.main, count // STREAMS_A_CHANNEL))
+        game = await Client(some[0]).new_game(ruleset=NO_TIME_LIMIT)
         crowd = _watch(some, game, count)
         await _until(lambda: all(watcher.revision for watcher in crowd))
         cpu, started = cpu_seconds_of(second.processes[0]), time.perf_counter()
@@ -265,9 +256,9 @@ async def restarts(checkout: Path) -> dict[str, Any]:
     for _ in range(10):
         async with AsyncExitStack() as stack:
             _, [server] = await stack.enter_async_context(_servers(1, checkout))
-            channels = await stack.enter_async_context(_channels(server.main, 20))
-            own = await stack.enter_async_context(_channels(server.validation, 10))
-            game = await Client(channels[0]).new_game(ruleset=UNLIMITED)
+            channels = await stack.enter_async_context(opened(server.main, 20))
+            own = await stack.enter_async_context(opened(server.validation, 10))
+            game = await Client(channels[0]).new_game(ruleset=NO_TIME_LIMIT)
             calling = [asyncio.create_task(_call_on(channel, ends)) for channel in (*channels, *own)]
             calling += [asyncio.create_task(_watch_on(channel, game.game_id, ends)) for channel in channels[:10]]
             await asyncio.sleep(1)
@@ -341,7 +332,7 @@ async def sweeps(checkout: Path) -> dict[str, Any]:
 
 async def memory(checkout: Path) -> dict[str, Any]:
     """A round of four players, played to its end with the service's own hints: its memory in Redis."""
-    async with _servers(1, checkout) as (store, [server]), _channels(server.main, 1) as [channel]:
+    async with _servers(1, checkout) as (store, [server]), opened(server.main, 1) as [channel]:
         client = Client(channel)
         game = await client.new_game(4, ruleset=WITH_HINTS)
         while (seen := await game.see()).state == game_pb2.GAME_STATE_PLAYING:

@@ -11,116 +11,87 @@ import itertools
 import json
 import sys
 import time
-import uuid
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, TypeAlias
 
 import grpc.aio
-from google.rpc import error_details_pb2, status_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from load.calls import OWN_CONNECTION, reason_of
 from load.corpus.turns import read as read_turns
 from load.messages import TurnToSend, to_send
+from load.tables import Table, new_table, sends_once
 from rummikub.v1 import analysis_service_pb2 as an
-from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
-from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceStub
-from rummikub.v1.game_service_pb2_grpc import GameServiceStub
-from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
 from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
+from tools.games import Client, new_id
 from tools.server_process import from_another_address
 
 CALL_SECONDS: Final = 60.0
 """Longer than any honest caller waits: a late answer must be recorded as late, not as an error."""
-OWN_CONNECTION: Final = (("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0))
+OWN_LISTENER: Final = ", own listener"
+"""Ends the names of kinds of calls at the validation listener."""
 
 Call: TypeAlias = Callable[[], Awaitable[object]]
 
 
-class Table:
-    """A game of two players who only draw, and the calls around it."""
+class _Seats:
+    """The calls of a client around its game of two, who only draw; a new game begins when the pool is empty."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
-        self._games = GameServiceStub(channel)
-        self._turns = TurnServiceStub(channel)
-        self._tokens: dict[int, str] = {}
-        self._game: Any = None
+        self._client = Client(channel)
+        self._table: Table | None = None
         self._code = ""
         self._lock = asyncio.Lock()
 
     async def draw(self) -> None:
-        """Draws for the player whose turn it is, in a new game when the pool is empty."""
+        """Draws for the player whose turn it is."""
         async with self._lock:  # a turn needs the revision of the previous answer
-            game = await self._current()
-            request = ts.PlayTurnRequest(
-                game_id=game.game_id, expected_revision=game.revision, etag=game.etag, draw=ts.DrawTile()
-            )
-            answer = await self._turns.PlayTurn(request, metadata=self._to_move(), timeout=CALL_SECONDS)
-            self._game = answer.game
+            await (await self._current()).draw(self._client, CALL_SECONDS)
 
     async def save_draft(self) -> None:
         """Saves a draft of the turn in progress."""
         async with self._lock:
-            game = await self._current()
-            seen = await self._games.GetGame(
-                gs.GetGameRequest(game_id=game.game_id), metadata=self._to_move(), timeout=CALL_SECONDS
+            table = await self._current()
+            await self._client.turns.SaveDraft(
+                table.draft(await table.rack(self._client, CALL_SECONDS)), metadata=table.to_move, timeout=CALL_SECONDS
             )
-            draft = game_pb2.Draft(table=[meld_pb2.Meld(tiles=seen.game.rack[:3])])
-            request = ts.SaveDraftRequest(
-                game_id=game.game_id, expected_revision=game.revision, etag=game.etag, draft=draft
-            )
-            await self._turns.SaveDraft(request, metadata=self._to_move(), timeout=CALL_SECONDS)
 
     async def watch(self) -> None:
         """Watches the game until the snapshot."""
         async with self._lock:
-            game = await self._current()
-        watching = self._games.WatchGame(gs.WatchGameRequest(game_id=game.game_id), timeout=CALL_SECONDS)
+            table = await self._current()
+        watching = self._client.games.WatchGame(gs.WatchGameRequest(game_id=table.game_id), timeout=CALL_SECONDS)
         async for _ in watching:
             break
         watching.cancel()
 
     async def create(self) -> None:
         """Creates a game that waits for players."""
-        request = gs.CreateGameRequest(request_id=str(uuid.uuid4()))
-        self._code = (await self._games.CreateGame(request, timeout=CALL_SECONDS)).game.join_code
+        request = gs.CreateGameRequest(request_id=new_id())
+        self._code = (await self._client.games.CreateGame(request, timeout=CALL_SECONDS)).game.join_code
 
     async def join(self) -> None:
         """Joins a new game by its code."""
         if not self._code:
             await self.create()
         code, self._code = self._code, ""
-        request = gs.JoinGameRequest(join_code=code, name="Ann", request_id=str(uuid.uuid4()))
-        await self._games.JoinGame(request, timeout=CALL_SECONDS)
+        request = gs.JoinGameRequest(join_code=code, name="Ann", request_id=new_id())
+        await self._client.games.JoinGame(request, timeout=CALL_SECONDS)
 
-    async def _current(self) -> Any:  # noqa: ANN401 - a message
-        """Returns the game, a new one when the pool is empty."""
-        if self._game is None or not self._game.pool_count:
-            await self._start()
-        return self._game
-
-    def _to_move(self) -> tuple[tuple[str, str], ...]:
-        return (("authorization", f"Bearer {self._tokens[self._game.turn.seat]}"),)
-
-    async def _start(self) -> None:
-        rules = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
-        created = await self._games.CreateGame(gs.CreateGameRequest(ruleset=rules))
-        game_id = created.game.game_id
-        for name in ("Ann", "Bob"):
-            joined = await self._games.JoinGame(gs.JoinGameRequest(game_id=game_id, name=name))
-            self._tokens[joined.seat] = joined.seat_token
-        metadata = (("authorization", f"Bearer {created.host_token}"),)
-        started = await self._games.StartGame(gs.StartGameRequest(game_id=game_id), metadata=metadata)
-        self._game = started.game
+    async def _current(self) -> Table:
+        if self._table is None or not self._table.game.pool_count:
+            self._table = await new_table(sends_once(self._client), timeout=CALL_SECONDS)
+        return self._table
 
 
 def _kinds(main: grpc.aio.Channel, validation: grpc.aio.Channel, turns: Iterator[TurnToSend]) -> dict[str, Call]:
     """Returns the kinds of calls of a client by name. Each is called once a second."""
-    table = Table(main)
+    seats = _Seats(main)
     analysis = AnalysisServiceStub(main)
 
     def validate(channel: grpc.aio.Channel) -> Call:
@@ -148,16 +119,16 @@ def _kinds(main: grpc.aio.Channel, validation: grpc.aio.Channel, turns: Iterator
     return {
         "ValidateTurn": validate(main),
         "StreamValidateTurns": stream(main),
-        "PlayTurn": table.draw,
-        "SaveDraft": table.save_draft,
-        "WatchGame": table.watch,
-        "CreateGame": table.create,
-        "JoinGame by code": table.join,
+        "PlayTurn": seats.draw,
+        "SaveDraft": seats.save_draft,
+        "WatchGame": seats.watch,
+        "CreateGame": seats.create,
+        "JoinGame by code": seats.join,
         "HasLegalTurn": search,
         "health": check(main),
-        "ValidateTurn, own listener": validate(validation),
-        "StreamValidateTurns, own listener": stream(validation),
-        "health, own listener": check(validation),
+        f"ValidateTurn{OWN_LISTENER}": validate(validation),
+        f"StreamValidateTurns{OWN_LISTENER}": stream(validation),
+        f"health{OWN_LISTENER}": check(validation),
     }
 
 
@@ -181,16 +152,6 @@ async def _phase(clients: list[dict[str, Call]], seconds: float) -> dict[str, An
         *(one(name, call, second + offset) for second in range(round(seconds)) for offset, name, call in spread)
     )
     return {"milliseconds": milliseconds, "refusals": dict(refusals)}
-
-
-def reason_of(error: grpc.aio.AioRpcError) -> str:
-    """Returns the reason of a refusal, or the status text if there is no reason."""
-    for key, value in error.trailing_metadata() or ():
-        if key == "grpc-status-details-bin":
-            info = error_details_pb2.ErrorInfo()
-            if any(detail.Unpack(info) for detail in status_pb2.Status.FromString(value).details):
-                return str(info.reason)
-    return str(error.details())
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.codec.rulesets import ruleset
 from support.random_play import random_table, solved
-from tools.games import Client, GameAtHand, as_tiles, history, new_id
+from tools.games import Client, GameAtHand, as_tiles, changes_of, new_id
 
 T = TypeVar("T")
 
@@ -184,6 +184,11 @@ def _take(
     request: ts.PlayTurnRequest, game: GameAtHand, seat: int
 ) -> Callable[[Client], Awaitable[ts.PlayTurnResponse]]:
     return lambda client: client.turns.PlayTurn(request, metadata=game.as_seat(seat))
+
+
+async def history(client: Client, game: GameAtHand) -> list[game_pb2.GameChange]:
+    """Returns all changes of a game, as a spectator sees them."""
+    return await changes_of(client, game.game_id)
 
 
 def lost_or_doubled(played: Played, changes: Sequence[game_pb2.GameChange]) -> list[int]:
