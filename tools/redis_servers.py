@@ -44,6 +44,13 @@ def valkey_program() -> str:
     return str(get_binary_path())
 
 
+def redis_version(program: str = "") -> str:
+    """Returns the name and the version of a Redis server, by default of redis_program()."""
+    command = [program or redis_program(), "--version"]
+    words = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()  # Redis server v=7.0.15
+    return f"{words[0]} {next(word for word in words if word.startswith('v=')).removeprefix('v=')}"
+
+
 def short_folder(prefix: str) -> tempfile.TemporaryDirectory[str]:
     """Returns a temporary folder with a path that is short enough for a socket, whatever TMPDIR is."""
     is_short = len(os.fsencode(tempfile.gettempdir())) < 40

@@ -1,8 +1,11 @@
 """Shared parts of the benchmarks: quantiles, tables, and requirements."""
 
+import os
 import platform
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +31,31 @@ def cpu_model() -> str:
     """Returns the model name of the processor."""
     lines = Path("/proc/cpuinfo").read_text().splitlines() if sys.platform == "linux" else []
     return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.processor())
+
+
+def run_facts(*packages: str) -> dict[str, Any]:
+    """Returns the date, the machine and the versions of a run, as entries of its report."""
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": cpu_model(),
+        "processors": os.cpu_count(),
+        "versions": {"python": sys.version.split()[0], **{name: version(name) for name in packages}},
+    }
+
+
+def duration(seconds: float) -> str:
+    """Returns a duration as text."""
+    return f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"
+
+
+def told_of_run(report: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns sentences on the run of a report with `run_facts` and its duration in seconds."""
+    versions = ", ".join(f"{name} {value}" for name, value in report["versions"].items())
+    return (
+        f"run of {report['date']}, {duration(report['seconds'])}",
+        f"{report['machine']}, {report['processors']} processors",
+        versions,
+    )
 
 
 def quantiles(values: Sequence[float]) -> dict[str, float]:

@@ -1,7 +1,4 @@
-"""Writes generated parts of the pages in docs/, which stand between marks with the command's name.
-
-`python -m load.bench.page` writes the figures that the last runs of `make bench` left in build/bench.
-"""
+"""Writes the figures that the last runs of `make bench` left in build/bench into the pages of docs/."""
 
 import argparse
 import json
@@ -17,8 +14,8 @@ from load.bench import play as bench_play
 from load.bench import tracing as bench_tracing
 from load.bench import validation_report as bench_validation_report
 from load.bench.figures import Tables
+from load.pages import text_of, write
 
-DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
 RESULTS: Final = Path("build") / "bench"
 PERFORMANCE: Final = "performance.md"
 SOLVER: Final = "solver.md"
@@ -43,39 +40,6 @@ PARTS: Final = {
     "analysis": Part(SOLVER, bench_analysis.told_of, bench_analysis.tables_of),
     "jokers": Part(SOLVER, bench_jokers.told_of, bench_jokers.tables_of),
 }
-
-
-def page_with(page: str, command: str, text: str) -> str:
-    """Returns a page with the output of a command between its marks. Raises ValueError."""
-    marks = [f"<!-- made by {command}: {end} -->" for end in ("begin", "end")]
-    before, begin, rest = page.partition(marks[0])
-    _, end, after = rest.partition(marks[1])
-    if not (begin and end):
-        raise ValueError(f"the page has no marks for the output of {command} makes: {' and '.join(marks)}")
-    return f"{before}{begin}\n{text}\n{end}{after}"
-
-
-def write(name: str, command: str, text: str) -> None:
-    """Writes the output of a command into a page. Raises ValueError."""
-    page = DOCS / name
-    page.write_text(page_with(page.read_text(), command, text))
-
-
-def text_of(report: Report, told: Sequence[str], tables: Tables) -> str:
-    """Returns a report as Markdown."""
-    required = [[one["what"], one["measured"], "met" if one["met"] else "**missed**"] for one in report["requirements"]]
-    parts = [
-        ";\n".join(told) + ".",
-        *(f"{title}.\n\n{_table(':', *rows)}" for title, rows in tables.items()),
-        _table("", ["required", "measured", ""], *required),
-    ]
-    return "\n\n".join(parts)
-
-
-def _table(right: str, head: Sequence[str], *rows: Sequence[str]) -> str:
-    """Returns a table; `right` is ":" if all columns but the first are numbers."""
-    marks = ["---", *[f"---{right}"] * (len(head) - 1)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (head, marks, *rows))
 
 
 def main() -> int:

@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Final
 
 from load.bench.measured_servers import SERVICE_SETTINGS, MeasuredServer, ready, serving
-from load.bench.page import PERFORMANCE, write
+from load.bench.page import PERFORMANCE
 from load.bench.validation import turn_load
 from load.bench.validation_loads import Generator, Load, generator
 from load.bench.validation_report import CLIENTS
 from load.bench.validation_turns import read
+from load.pages import write
 
 COMMAND: Final = "make profile"
 SECONDS: Final = 15

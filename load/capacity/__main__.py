@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from load.bench.figures import are_met, cpu_model, print_report, printer
-from load.bench.page import text_of, write
 from load.capacity import commits, games, lists, restart, watchers
 from load.capacity.machines import Assumptions
 from load.capacity.report import requirements_of, tables_of, told_of
 from load.capacity.restart import WATCHERS
+from load.pages import text_of, write
 from tools.servers import end_in_order
 
 RESULTS: Final = Path("build") / "capacity.json"

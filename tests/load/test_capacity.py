@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from load.bench.page import DOCS, page_with, text_of
 from load.capacity import __main__ as command
 from load.capacity.lists import growth
 from load.capacity.machines import ASSUMPTION_TEXTS, GIB, Assumptions, fleet_of, fleets_of, unit_of
 from load.capacity.report import requirements_of, tables_of, told_of
+from load.pages import DOCS, page_with, text_of
 
 ASSUMED = Assumptions(
     turn_seconds=10.0,

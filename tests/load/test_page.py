@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from load import pages
 from load.bench import analysis as bench_analysis
 from load.bench import page
-from load.bench.page import page_with, text_of
+from load.pages import page_with, text_of
 
 REPORT = {
     "requirements": [
@@ -48,7 +49,7 @@ Costs.
 
 def test_the_pages_have_a_place_for_each_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in {part.page for part in page.PARTS.values()}:
-        (tmp_path / name).write_text((page.DOCS / name).read_text())
+        (tmp_path / name).write_text((pages.DOCS / name).read_text())
     figures = {"median": 1.0, "low": 1.0, "high": 1.0, "least": 1.0, "most": 1.0}
     engine = {
         **REPORT,
@@ -58,7 +59,7 @@ def test_the_pages_have_a_place_for_each_benchmark(tmp_path: Path, monkeypatch: 
         "stock_noop_us": figures,
     }
     (tmp_path / "engine.json").write_text(json.dumps(engine))
-    monkeypatch.setattr(page, "DOCS", tmp_path)
+    monkeypatch.setattr(pages, "DOCS", tmp_path)
     monkeypatch.setattr(page, "RESULTS", tmp_path)
     monkeypatch.setattr("sys.argv", ["load.bench.page"])
     assert page.main() == 0

@@ -1,0 +1,43 @@
+"""The end of a drill: its report is printed and written, that of a complete run also into the page of operation."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from load.bench.figures import Tables, are_met, print_report, printer, run_facts, told_of_run
+from load.pages import text_of, write
+from tools.redis_servers import redis_version
+
+RESULTS: Final = Path("build") / "drills"
+PAGE: Final = "operation.md"
+
+
+def command_of(name: str) -> str:
+    """Returns the command of a complete run, as the marks in the page name it."""
+    return f"make drill ARGS={name}"
+
+
+def finish(name: str, report: dict[str, Any], tables: Tables, notes: Sequence[str] = (), *, is_complete: bool) -> int:
+    """Prints a report, writes it and, of a complete run, its tables into the page.
+
+    Args:
+        name: The name of the drill.
+        report: Its figures, with "seconds" and "requirements".
+        tables: The tables of the report.
+        notes: Lines that are only printed.
+        is_complete: Whether the run has all parts of the drill at their full size.
+
+    Returns:
+        The exit code: 1 if a requirement is missed.
+    """
+    report = {**run_facts("grpcio"), "store": redis_version(), **report}
+    results = RESULTS / f"{name}.json"
+    results.parent.mkdir(parents=True, exist_ok=True)
+    results.write_text(json.dumps(report, indent=2) + "\n")
+    told = (*told_of_run(report), report["store"])
+    print_report(report, tables, [*told, *notes, f"All figures: {results}"], printer(160))
+    if is_complete:
+        write(PAGE, command_of(name), text_of(report, told, tables))
+        print(f"docs/{PAGE} has the figures of {results} now.")
+    return 0 if are_met(report) else 1
