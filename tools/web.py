@@ -69,7 +69,7 @@ def _serve(arguments: argparse.Namespace) -> None:
     environment = {**DEFAULTS, **os.environ}
     if environment.get("RUMMIKUB_TLS_CERT"):
         raise WebError("the edge calls the service without TLS: unset RUMMIKUB_TLS_CERT and RUMMIKUB_TLS_KEY")
-    _check_envoy()
+    check_envoy()
     _check_free(arguments.host, arguments.port)
     if not arguments.no_build:
         build_page()
@@ -81,7 +81,7 @@ def _serve(arguments: argparse.Namespace) -> None:
         upstreams = [_upstream(addresses[0])], [_upstream(addresses[-1])]
         edge = LocalEdge(listen, *upstreams, page=collect_page(scratch), limited=arguments.limited)
         envoy = stack.enter_context(running_envoy(local(edge), scratch))
-        _wait_until_ready(envoy, *listen)
+        wait_until_ready(envoy, *listen)
         print(_greeting(arguments.host, arguments.port), flush=True)
         try:
             while service.poll() is None and envoy.poll() is None:
@@ -93,7 +93,8 @@ def _serve(arguments: argparse.Namespace) -> None:
         raise WebError("the service or the edge has ended by itself; see the messages above")
 
 
-def _check_envoy() -> None:
+def check_envoy() -> None:
+    """Raises WebError if Envoy does not run here."""
     try:
         works = subprocess.run([str(ENVOY), "--version"], capture_output=True, check=False).returncode == 0
     except OSError:
@@ -181,7 +182,7 @@ def running_envoy(configuration: str, scratch: Path) -> Iterator[subprocess.Pope
             process.kill()
 
 
-def _wait_until_ready(envoy: subprocess.Popen[str], host: str, port: int) -> None:
+def wait_until_ready(envoy: subprocess.Popen[str], host: str, port: int) -> None:
     """Waits until the edge reports that the service is healthy. Raises WebError."""
     deadline = time.monotonic() + START_SECONDS
     while not _is_healthy(f"http://{_in_url(host)}:{port}/healthz"):

@@ -148,8 +148,7 @@ COLUMNS: Final = (
     ("doubled", "doubled"),
     ("told stale", "told"),
     ("watch gaps", "watch_gaps"),
-    ("longest outage, s", "longest_outage"),
-    ("slowest turn, s", "slowest_turn"),
+    ("longest wait, s", "longest_wait"),
 )
 
 

@@ -11,21 +11,26 @@ import random
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass, field
-from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import grpc
 import grpc.aio
 
-from load.calls import reason_of
-from rummikub.v1 import game_pb2, ruleset_pb2
+from load.bench.figures import quantiles
+from load.calls import OWN_CONNECTION, reason_of
+from load.tables import Table, new_table
+from rummikub.errors import error_info
 from rummikub.v1 import game_service_pb2 as gs
-from rummikub.v1 import turn_service_pb2 as ts
-from tools.games import Client, bearer, changes_of, new_id
+from tools.games import Client, Stubs, changes_of
 from tools.server_process import ServerProcess, server_process
 
 T = TypeVar("T")
+Turn: TypeAlias = tuple[int, str]
+"""The revision and the etag of a turn."""
+Connect: TypeAlias = Callable[[str], AbstractAsyncContextManager[Stubs]]
+"""Opens a client with a connection of its own to an address."""
 
 CALL_SECONDS: Final = 10.0
 """The deadline of a call."""
@@ -34,24 +39,24 @@ RETRY_SECONDS: Final = 0.05
 ANSWER_SECONDS: Final = 120.0
 """How long a call is repeated; a drill that takes longer fails."""
 CATCH_UP_SECONDS: Final = 30.0
-"""How long after the last turn watchers may take to be told of it."""
+"""How long after the last turn a watcher may take to receive it."""
 CHECKED_AT_ONCE: Final = 8
 
-UNANSWERED: Final = (
+UNANSWERED: Final = {
     grpc.StatusCode.UNAVAILABLE,
     grpc.StatusCode.CANCELLED,
     grpc.StatusCode.DEADLINE_EXCEEDED,
-)
+}
 """The status of a call that may or may not have been executed. Its request id makes it safe to repeat."""
+BROKEN: Final = {grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN}
+"""The same, unless the server states a reason: a connection broke during the answer."""
 
 TELLING: Final = ("STALE_STATE", "ETAG_MISMATCH", "GAME_NOT_FOUND")
 """The reasons by which a player learns that turns are lost."""
 
-NO_TIME_LIMIT: Final = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
-
-OPTIONS: Final = (
-    ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.enable_http_proxy", 0),
+PLAIN: Final = (
+    *OWN_CONNECTION,
+    ("grpc.enable_retries", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 500),
 )
@@ -86,20 +91,45 @@ class Report:
     watch_restarts: int = 0
     """Watches that had to start anew, because the history was another."""
     watchers_behind: int = 0
-    """Watchers that were not told of the last change in time."""
-    longest_outage: float = 0.0
-    """The longest time in seconds without any acknowledged turn."""
-    slowest_turn: float = 0.0
-    """The longest time in seconds from the first attempt of a turn to its acknowledgement."""
+    """Watchers that did not receive the last change in time."""
+    longest_wait: float = 0.0
+    """The longest time in seconds from an attempted turn to the next acknowledged turn of its game."""
     seconds: float = 0.0
     """The time from the first acknowledged turn to the last."""
+    calls: int = 0
+    """Calls without those of watchers; a repeated call counts again."""
+    milliseconds: dict[str, float] = field(default_factory=dict)
+    """Quantiles of the duration of these calls."""
     failed_calls: dict[str, int] = field(default_factory=dict)
-    """Calls that failed, by method, status and reason: what a client without retries sees."""
+    """Those of them without an answer or with a refusal, by method, status and reason: what a client sees that does
+    not repeat them."""
+
+    @property
+    def failed(self) -> int:
+        """The number of failed calls."""
+        return sum(self.failed_calls.values())
+
+    def faults(self, *, may_lose: bool = False) -> list[str]:
+        """Returns what must not happen: a lost or doubled turn, a gap in a watch, or no measurement.
+
+        With `may_lose` turns may be lost, but each player must have learned of it.
+        """
+        counts = {
+            "lost without a refusal of the next call": self.lost_unnoticed,
+            "doubled": self.doubled,
+            "watchers behind": self.watchers_behind,
+        }
+        if not may_lose:
+            counts |= {"lost": self.lost, "lost lobbies": self.lost_lobbies, "gaps in watches": self.watch_gaps}
+        missing = {"no turn was acknowledged": self.acknowledged, "no game was watched": self.watchers}
+        return [f"{count} {name}" for name, count in counts.items() if count] + [
+            name for name, count in missing.items() if not count
+        ]
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing acknowledged was lost or doubled, and no watcher missed anything."""
-        return not (self.lost or self.lost_lobbies or self.doubled or self.watch_gaps or self.watchers_behind)
+        """Whether turns were acknowledged, none was lost or doubled, and no watcher missed anything."""
+        return not self.faults()
 
     def as_json(self) -> dict[str, Any]:
         """Returns the values for a file."""
@@ -107,60 +137,81 @@ class Report:
 
 
 @dataclass
-class _Table:
+class _Record:
     """A game with what its players know of it."""
 
-    game_id: str
-    tokens: Mapping[int, str]
-    game: game_pb2.Game
+    table: Table
     first_revision: int
-    acknowledged: set[tuple[int, str]] = field(default_factory=set)
-    """The revision and the etag of each acknowledged turn."""
-    bases: dict[tuple[int, str], tuple[int, str]] = field(default_factory=dict)
-    """The revision and the etag that the player of each acknowledged turn had seen."""
-    branch: list[tuple[int, str]] = field(default_factory=list)
+    acknowledged: set[Turn] = field(default_factory=set)
+    bases: dict[Turn, Turn] = field(default_factory=dict)
+    """What the player of each acknowledged turn had seen."""
+    branch: list[Turn] = field(default_factory=list)
     """The turns that were acknowledged since the game was read last: the next call is based on all of them."""
-    refused: dict[tuple[int, str], str] = field(default_factory=dict)
+    refused: dict[Turn, str] = field(default_factory=dict)
     """The reason why the next call after turns was refused."""
     unresolved: set[int] = field(default_factory=set)
     """The revisions that requests would have made whose answer never came."""
     told: int = 0
     wrong_answers: int = 0
     """Answers with a revision that is not the next one."""
-    seen: tuple[int, str] = (0, "")
-    """The last revision that the watcher has seen, with its etag."""
+    seen: Turn = (0, "")
+    """The last change that the watcher has seen."""
+    waits_since: float = 0.0
+    """The time of the first attempt since the last acknowledged turn; 0 without one."""
+
+    @property
+    def last(self) -> Turn:
+        """The state that the players saw last."""
+        return self.table.game.revision, self.table.game.etag
+
+
+@contextlib.asynccontextmanager
+async def plain_client(target: str) -> AsyncIterator[Stubs]:
+    """Opens a client without retries of its own."""
+    async with grpc.aio.insecure_channel(target, PLAIN) as channel:
+        yield Client(channel)
 
 
 class Players:
     """Plays games until it is stopped.
 
     Args:
-        targets: The addresses of the servers; each call goes to a random one.
+        targets: The address of each client; each call goes to a random client.
         games: How many games are played at once. Each has one watcher.
         pause: The longest pause before a turn, in seconds.
-        seed: Chooses servers and pauses.
+        connect: Opens a client.
+        seed: Chooses clients and pauses.
     """
 
-    def __init__(self, targets: Sequence[str], games: int = 20, pause: float = 0.0, seed: int = 1) -> None:
+    def __init__(
+        self,
+        targets: Sequence[str],
+        games: int = 20,
+        pause: float = 0.0,
+        connect: Connect = plain_client,
+        *,
+        seed: int = 1,
+    ) -> None:
         self._targets = targets
         self._games = games
         self._pause = pause
+        self._connect = connect
         self._random = random.Random(seed)
-        self._clients: list[Client] = []
-        self._tables: list[_Table] = []
+        self._clients: list[Stubs] = []
+        self._records: list[_Record] = []
         self._failed: Counter[str] = Counter()
+        self._milliseconds: list[float] = []
         self._report = Report()
         self._first = self._last = 0.0
         self._progress = asyncio.Condition()
-        self._is_stopping = False
         self._tasks: list[asyncio.Task[None]] = []
-        self._channels = contextlib.AsyncExitStack()
+        self._connections = contextlib.AsyncExitStack()
+        self.is_stopping = False
 
     async def __aenter__(self) -> "Players":
         """Begins to play."""
         for target in self._targets:
-            channel = grpc.aio.insecure_channel(target, OPTIONS)
-            self._clients.append(Client(await self._channels.enter_async_context(channel)))
+            self._clients.append(await self._connections.enter_async_context(self._connect(target)))
         self._tasks = [asyncio.create_task(self._play(), name=f"player-{number}") for number in range(self._games)]
         return self
 
@@ -169,7 +220,7 @@ class Players:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._channels.aclose()
+        await self._connections.aclose()
 
     @property
     def turns(self) -> int:
@@ -192,31 +243,56 @@ class Players:
 
     async def stop(self) -> Report:
         """Finishes the turns in progress, waits for the watchers, checks the history and returns what was noticed."""
-        self._is_stopping = True
+        self.is_stopping = True
         await asyncio.gather(*self._tasks)
-        self._report.seconds = self._last - self._first
+        report = self._report
+        report.seconds = self._last - self._first
+        report.calls = len(self._milliseconds)
+        report.milliseconds = quantiles(self._milliseconds) if self._milliseconds else {}
+        report.failed_calls = dict(sorted(self._failed.items()))
         at_once = asyncio.Semaphore(CHECKED_AT_ONCE)
 
-        async def check(table: _Table) -> None:
+        async def check(record: _Record) -> None:
             async with at_once:
-                await self._check(table)
+                await self._check(record)
 
-        await asyncio.gather(*map(check, self._tables))
-        self._report.failed_calls = dict(sorted(self._failed.items()))
-        return self._report
+        await asyncio.gather(*map(check, self._records))
+        return report
+
+    async def call(self, method: str, rpc: Callable[[Stubs], Awaitable[T]], /) -> T:
+        """Returns the answer of some server. Counts the call. Raises AioRpcError."""
+        started = time.perf_counter()
+        try:
+            return await rpc(self._random.choice(self._clients))
+        except grpc.aio.AioRpcError as error:
+            self._failed[f"{method} {error.code().name} {reason_of(error)[:160]}"] += 1
+            raise
+        finally:
+            self._milliseconds.append((time.perf_counter() - started) * 1e3)
+
+    async def _answered(self, method: str, rpc: Callable[[Stubs], Awaitable[T]], /) -> T:
+        """Returns the answer to a call, which is repeated until it has one. Raises any other refusal."""
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while True:
+            try:
+                return await self.call(method, rpc)
+            except grpc.aio.AioRpcError as error:
+                if not is_unanswered(error) or time.monotonic() > deadline:
+                    raise
+            await asyncio.sleep(RETRY_SECONDS)
 
     async def _play(self) -> None:
         """Plays one game after the other until players are stopped."""
         try:
-            while not self._is_stopping:
-                table = await self._new_table()
-                if table is None:
+            while not self.is_stopping:
+                record = await self._new_record()
+                if record is None:
                     continue
-                self._tables.append(table)
-                watching = asyncio.create_task(self._watch(table))
+                self._records.append(record)
+                watching = asyncio.create_task(self._watch(record))
                 try:
-                    if await self._play_table(table):
-                        await self._caught_up(table, watching)
+                    if await self._play_game(record):
+                        await self._caught_up(record, watching)
                 finally:
                     watching.cancel()
                     await asyncio.wait([watching])
@@ -224,137 +300,99 @@ class Players:
             async with self._progress:
                 self._progress.notify_all()
 
-    async def _new_table(self) -> _Table | None:
+    async def _new_record(self) -> _Record | None:
         """Starts a game of two; returns None if the store lost it meanwhile."""
         try:
-            return await self._started_table()
+            table = await new_table(self._answered, timeout=CALL_SECONDS)
         except grpc.aio.AioRpcError as error:
             if error.code() not in (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.FAILED_PRECONDITION):
                 raise
-        self._report.lost_lobbies += 1  # the game, or a seat at it
-        return None
+            self._report.lost_lobbies += 1  # the game, or a seat at it
+            return None
+        return _Record(table, table.game.revision)
 
-    async def _started_table(self) -> _Table:
-        creation = gs.CreateGameRequest(ruleset=NO_TIME_LIMIT, request_id=new_id())
-        created = await self._call("CreateGame", lambda client: client.games.CreateGame(creation, timeout=CALL_SECONDS))
-        game_id, host = created.game.game_id, bearer(created.host_token)
-        tokens: dict[int, str] = {}
-        for name in ("Ann", "Bob"):
-            joining = gs.JoinGameRequest(game_id=game_id, name=name, request_id=new_id())
-            joined = await self._call("JoinGame", partial(_join, joining))
-            tokens[joined.seat] = joined.seat_token
-        start = gs.StartGameRequest(game_id=game_id, request_id=new_id())
-        started = await self._call(
-            "StartGame", lambda client: client.games.StartGame(start, metadata=host, timeout=CALL_SECONDS)
-        )
-        return _Table(game_id, tokens, started.game, started.game.revision)
-
-    async def _play_table(self, table: _Table) -> bool:
+    async def _play_game(self, record: _Record) -> bool:
         """Draws until the pool is empty or players are stopped; returns whether the game still exists."""
-        while not self._is_stopping and table.game.pool_count:
+        while not self.is_stopping and record.table.game.pool_count:
             if self._pause:
                 await asyncio.sleep(self._random.uniform(0, self._pause))
             try:
-                await self._draw(table)
+                await self._draw(record)
             except grpc.aio.AioRpcError as error:
-                table.told += 1
+                record.told += 1
                 if error.code() is grpc.StatusCode.NOT_FOUND:
+                    self._end_wait(record)
                     return False
                 if error.code() is not grpc.StatusCode.ABORTED:
                     raise
         return True
 
-    async def _draw(self, table: _Table) -> None:
+    async def _draw(self, record: _Record) -> None:
         """Draws a tile for the player whose turn it is. A refused player reads the game again and continues."""
-        game = table.game
-        expected = game.revision + 1
-        request = ts.PlayTurnRequest(
-            game_id=table.game_id,
-            expected_revision=game.revision,
-            etag=game.etag,
-            request_id=new_id(),
-            draw=ts.DrawTile(),
-        )
-        seat = bearer(table.tokens[game.turn.seat])
-        began = time.monotonic()
-        table.unresolved.add(expected)
+        table, base = record.table, record.last
+        request, seat, expected = table.drawing(), table.to_move, base[0] + 1
+        record.waits_since = record.waits_since or time.monotonic()
+        record.unresolved.add(expected)
         try:
-            answer = await self._call(
-                "PlayTurn", lambda client: client.turns.PlayTurn(request, metadata=seat, timeout=CALL_SECONDS)
+            answer = await self._answered(
+                "PlayTurn", lambda stubs: stubs.turns.PlayTurn(request, metadata=seat, timeout=CALL_SECONDS)
             )
         except grpc.aio.AioRpcError as error:
-            table.refused |= dict.fromkeys(table.branch, reason_of(error))
-            table.branch.clear()
+            record.refused |= dict.fromkeys(record.branch, reason_of(error))
+            record.branch.clear()
             seen = gs.GetGameRequest(game_id=table.game_id)
-            read = await self._call("GetGame", lambda client: client.games.GetGame(seen, timeout=CALL_SECONDS))
+            read = await self._answered("GetGame", lambda stubs: stubs.games.GetGame(seen, timeout=CALL_SECONDS))
             table.game = read.game
             raise
-        table.unresolved.discard(expected)
-        table.wrong_answers += answer.game.revision != expected
         table.game = answer.game
-        turn = (answer.game.revision, answer.game.etag)
-        table.acknowledged.add(turn)
-        table.bases[turn] = (game.revision, game.etag)
-        table.branch.append(turn)
-        await self._count(began)
-
-    async def _count(self, began: float) -> None:
-        now = time.monotonic()
-        report = self._report
-        self._first = self._first or now
-        report.longest_outage = max(report.longest_outage, now - (self._last or now))
-        report.slowest_turn = max(report.slowest_turn, now - began)
-        report.acknowledged += 1
-        self._last = now
+        record.unresolved.discard(expected)
+        record.wrong_answers += answer.game.revision != expected
+        record.acknowledged.add(record.last)
+        record.bases[record.last] = base
+        record.branch.append(record.last)
+        self._report.acknowledged += 1
+        self._last = self._end_wait(record)
+        self._first = self._first or self._last
         async with self._progress:
             self._progress.notify_all()
 
-    async def _call(self, method: str, rpc: Callable[[Client], Awaitable[T]]) -> T:
-        """Returns the answer of some server; repeats a call without an answer. Raises any other refusal."""
-        deadline = time.monotonic() + ANSWER_SECONDS
-        while True:
-            try:
-                return await rpc(self._random.choice(self._clients))
-            except grpc.aio.AioRpcError as error:
-                self._note_failure(method, error)
-                if error.code() not in UNANSWERED or time.monotonic() > deadline:
-                    raise
-            await asyncio.sleep(RETRY_SECONDS)
+    def _end_wait(self, record: _Record) -> float:
+        """Records how long a game has waited for a turn; returns the time."""
+        now = time.monotonic()
+        self._report.longest_wait = max(self._report.longest_wait, now - record.waits_since)
+        record.waits_since = 0.0
+        return now
 
-    def _note_failure(self, method: str, error: grpc.aio.AioRpcError) -> None:
-        self._failed[f"{method} {error.code().name} {reason_of(error)[:60]}"] += 1
-
-    async def _watch(self, table: _Table) -> None:
+    async def _watch(self, record: _Record) -> None:
         """Watches a game; resumes after a failure. If the history is another one, it begins with a snapshot."""
         while True:
-            revision, etag = table.seen
-            request = gs.WatchGameRequest(game_id=table.game_id, after_revision=revision, etag=etag)
+            revision, etag = record.seen
+            request = gs.WatchGameRequest(game_id=record.table.game_id, after_revision=revision, etag=etag)
             try:
                 async for update in self._random.choice(self._clients).games.WatchGame(request):
-                    self._see(table, update)
+                    self._see(record, update)
             except grpc.aio.AioRpcError as error:
-                self._note_failure("WatchGame", error)
-                if error.code() not in UNANSWERED:
+                if not is_unanswered(error):
                     self._report.watch_restarts += 1
-                    table.seen = (0, "")
+                    record.seen = (0, "")
             await asyncio.sleep(RETRY_SECONDS)
 
-    def _see(self, table: _Table, update: gs.WatchGameResponse) -> None:
+    def _see(self, record: _Record, update: gs.WatchGameResponse) -> None:
         match update.WhichOneof("update"):
             case "snapshot":
-                table.seen = (update.snapshot.revision, update.snapshot.etag)
+                record.seen = (update.snapshot.revision, update.snapshot.etag)
             case "change":
-                if update.change.revision != table.seen[0] + 1:
+                if update.change.revision != record.seen[0] + 1:
                     self._report.watch_gaps += 1
-                table.seen = (update.change.revision, update.change.etag)
+                record.seen = (update.change.revision, update.change.etag)
             case _:
                 pass
 
-    async def _caught_up(self, table: _Table, watching: "asyncio.Task[None]") -> None:
+    async def _caught_up(self, record: _Record, watching: "asyncio.Task[None]") -> None:
         """Waits until the watcher has seen the last change."""
         self._report.watchers += 1
         deadline = time.monotonic() + CATCH_UP_SECONDS
-        while table.seen != (table.game.revision, table.game.etag):
+        while record.seen != record.last:
             if watching.done():
                 watching.result()
             if time.monotonic() > deadline:
@@ -362,26 +400,27 @@ class Players:
                 return
             await asyncio.sleep(RETRY_SECONDS)  # rarely: the watcher is as fast as the players
 
-    async def _check(self, table: _Table) -> None:
+    async def _check(self, record: _Record) -> None:
         """Compares the history of a game with what was acknowledged."""
         report = self._report
-        stored = await self._history(table)
-        explained = table.unresolved | set(range(table.first_revision + 1))
-        lost, doubled = compare(stored, table.acknowledged, explained)
-        if not lost <= set(table.refused):  # the game was not played on
+        stored = await self._history(record.table.game_id)
+        explained = record.unresolved | set(range(record.first_revision + 1))
+        lost, doubled = compare(stored, record.acknowledged, explained)
+        if not lost <= set(record.refused):  # the game was not played on
+            record.waits_since = 0.0
             with contextlib.suppress(grpc.aio.AioRpcError):
-                await self._draw(table)
-        told = reasons_told(lost, table.refused, {table.bases[turn] for turn in stored if turn in table.bases})
+                await self._draw(record)
+        told = reasons_told(lost, record.refused, {record.bases[turn] for turn in stored if turn in record.bases})
         report.lost += len(lost)
-        report.told += table.told
+        report.told += record.told
         report.lost_told = dict(Counter(report.lost_told) + Counter(told.values()))
         report.lost_unnoticed += len(lost) - len(told)
-        report.doubled += doubled + table.wrong_answers
+        report.doubled += doubled + record.wrong_answers
 
-    async def _history(self, table: _Table) -> list[tuple[int, str]]:
+    async def _history(self, game_id: str) -> list[Turn]:
         """Returns the revision and the etag of each stored change of a game; nothing if the game is lost."""
         try:
-            changes = await self._call("ListChanges", lambda client: changes_of(client, table.game_id))
+            changes = await self._answered("ListChanges", lambda stubs: changes_of(stubs, game_id))
         except grpc.aio.AioRpcError as error:
             if error.code() is not grpc.StatusCode.NOT_FOUND:
                 raise
@@ -389,14 +428,15 @@ class Players:
         return [(change.revision, change.etag) for change in changes]
 
 
-def _join(request: gs.JoinGameRequest, client: Client) -> Awaitable[gs.JoinGameResponse]:
-    return client.games.JoinGame(request, timeout=CALL_SECONDS)
+def is_unanswered(error: grpc.aio.AioRpcError) -> bool:
+    """Whether a call may have been executed or not."""
+    return error.code() in UNANSWERED or (error.code() in BROKEN and not error_info(error).reason)
 
 
 def compare(
-    stored: Sequence[tuple[int, str]], acknowledged: Collection[tuple[int, str]], explained: Collection[int]
-) -> tuple[set[tuple[int, str]], int]:
-    """Compares a stored history with what was acknowledged, each as pairs of revision and etag.
+    stored: Sequence[Turn], acknowledged: Collection[Turn], explained: Collection[int]
+) -> tuple[set[Turn], int]:
+    """Compares a stored history with what was acknowledged.
 
     Args:
         stored: The history.
@@ -404,7 +444,7 @@ def compare(
         explained: Revisions that need no acknowledgement: of the lobby, and of requests that got no answer.
 
     Returns:
-        The acknowledged pairs that the history lacks, and how many changes are repeated or nobody asked for.
+        The acknowledged turns that the history lacks, and how many changes are repeated or nobody asked for.
     """
     known = set(acknowledged)
     repeated = len(stored) - len({revision for revision, _ in stored})
@@ -412,9 +452,7 @@ def compare(
     return known - set(stored), repeated + unknown
 
 
-def reasons_told(
-    lost: Collection[tuple[int, str]], refused: Mapping[tuple[int, str], str], followed: Collection[tuple[int, str]]
-) -> dict[tuple[int, str], str]:
+def reasons_told(lost: Collection[Turn], refused: Mapping[Turn, str], followed: Collection[Turn]) -> dict[Turn, str]:
     """Returns the lost turns that their players were told of, each with the reason of the refusal.
 
     Args:

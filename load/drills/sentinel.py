@@ -222,7 +222,7 @@ def _table(rows: Sequence[Row], reports: Sequence[Report]) -> Table:
     """Returns the results as a table."""
     table = Table()
     headings = ("failover", "min-replicas", "REPLICAS", "listens", "turns", "lost", "unnoticed", "doubled", "gaps")
-    for heading in (*headings, "outage s", "clean"):
+    for heading in (*headings, "wait s", "clean"):
         table.add_column(heading, justify="left" if heading in {"failover", "clean"} else "right")
     for row, report in zip(rows, reports, strict=True):
         counts = (report.acknowledged, report.lost, report.lost_unnoticed, report.doubled, report.watch_gaps)
@@ -233,7 +233,7 @@ def _table(rows: Sequence[Row], reports: Sequence[Report]) -> Table:
             str(row.confirmed),
             "no" if row.is_deaf else "yes",
             *(f"{count:,}" for count in counts),
-            f"{report.longest_outage:.1f}",
+            f"{report.longest_wait:.1f}",
             ("yes" if report.is_clean else "NO") + must,
         )
     return table

@@ -1,11 +1,22 @@
 """A drill fails if its fault did not happen, if nothing was measured, and if callers were hurt."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from load.drills import reports
+from load.drills import reports, rolling
+from load.drills.players import Report
+
+MEASURED = Report(acknowledged=100, watchers=5, calls=200, longest_wait=2.0)
+LOST = replace(MEASURED, lost=3, lost_told={"STALE_STATE": 3})
+
+
+def missed(requirements: list[dict[str, Any]]) -> list[str]:
+    """Returns what was measured where a requirement is missed."""
+    return [one["measured"] for one in requirements if not one["met"]]
 
 
 def test_only_a_complete_run_is_written_into_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,3 +33,46 @@ def test_only_a_complete_run_is_written_into_the_page(tmp_path: Path, monkeypatc
     facts = json.loads((tmp_path / "cluster.json").read_text())
     assert text.startswith(f"run of {facts['date']}, 61 seconds;\n")
     assert "| it holds | yes | met |" in text
+
+
+# Rolling restarts
+
+
+def run(exits: tuple[int, ...] = (0, 0), lame_duck: float = 5.0, **reports_of: Report) -> rolling.Run:
+    kinds = {rolling.RETRYING: MEASURED, rolling.PLAIN: MEASURED}
+    kinds |= {{"retrying": rolling.RETRYING, "plain": rolling.PLAIN}[name]: one for name, one in reports_of.items()}
+    return rolling.Run(lame_duck, exits, kinds)
+
+
+FAILED = replace(MEASURED, failed_calls={"PlayTurn UNAVAILABLE": 2})
+
+
+def test_restarts_without_a_failed_call() -> None:
+    assert missed(run().requirements(1)) == []
+    assert missed(run(lame_duck=0.0, plain=FAILED).requirements(1)) == []
+
+
+@pytest.mark.parametrize(
+    ("noticed", "measured"),
+    [
+        (run(exits=()), "0 restarts, 0 with an exit code other than 0"),
+        (run(exits=(0, -9)), "2 restarts, 1 with an exit code other than 0"),
+        (run(retrying=FAILED), "2 of 200"),
+        (run(plain=FAILED), "2 of 200"),
+        (run(lame_duck=0.0, retrying=FAILED), "2 of 200"),
+        (run(plain=LOST), f"3 lost ({rolling.PLAIN})"),
+        (run(plain=replace(MEASURED, watch_gaps=1)), f"1 gaps in watches ({rolling.PLAIN})"),
+    ],
+)
+def test_restarts_that_hurt_callers(noticed: rolling.Run, measured: str) -> None:
+    assert missed(noticed.requirements(1)) == [measured]
+
+
+def test_restarts_that_nobody_notices_because_nobody_calls() -> None:
+    wrong = missed(run(retrying=Report(), plain=Report()).requirements(1))
+    assert "0 of 0" in wrong
+    assert any("no turn was acknowledged" in one for one in wrong)
+
+
+def test_no_restarts_are_no_drill() -> None:
+    assert missed(run(exits=()).requirements(0)) == ["0 restarts, 0 with an exit code other than 0"]
