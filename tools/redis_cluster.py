@@ -49,6 +49,12 @@ class ClusterNode(RedisServer):
         """Whether it sees itself as a primary."""
         return bool(self.tell("ROLE")[0] == b"master")
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether it is a replica that follows its primary."""
+        role = self.tell("ROLE")
+        return bool(role[0] == b"slave" and role[3] == b"connected")
+
 
 @dataclass(frozen=True)
 class RedisCluster:
@@ -87,7 +93,8 @@ class RedisCluster:
         for node in others:
             if len(node.lines()) < len(self.nodes):
                 node.tell("CLUSTER", "MEET", HOST, first.port, first.bus_port)
-        return all(len(node.lines()) == len(self.nodes) for node in self.nodes)
+        ids = {node.node_id for node in self.nodes}  # a node in a handshake has another id for a moment
+        return all({node_id for node_id, *_ in node.lines()} == ids for node in self.nodes)
 
     def wait_until_whole(self) -> None:
         """Waits until all nodes see a working cluster, and every replica follows its primary."""

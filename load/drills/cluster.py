@@ -1,38 +1,37 @@
-"""A Redis Cluster under load: a killed primary, slots that move, and a primary that lost its replica.
+"""A Redis Cluster under load: a killed primary, slots that move, and a primary that lost its replicas.
 
-Six real redis-servers are three primaries with a replica each; two servers of the service play on them. Each scene has
-its own players. At the end every acknowledged turn is looked for in the stored history, with its revision and etag, and
-watchers report gaps. The results are printed and written to build/drills/cluster.json.
+Real redis-servers are three primaries with replicas; two servers of the service play on them. Each scene has its own
+cluster and players. At the end every acknowledged turn is looked for in the stored history, with its revision and etag,
+and watchers report gaps. A scene also fails if its fault did not happen, or if a game waited too long for a turn.
 
 The scenes:
 
-    killed      kill -9 of a primary; its replica takes over; the node comes back as a replica
-    moved       slots with games move to other primaries, one key at a time
-    cut off     a primary loses its replica, acknowledges turns, and is killed: without WAIT they are lost, and the next
-                call of each player who lost some is refused with STALE_STATE
-    cut off, 1  the same with RUMMIKUB_REDIS_REPLICAS=1: nothing acknowledged is lost
+    killed        kill -9 of a primary; a replica takes over; the node comes back as a replica
+    killed, 1     the same with RUMMIKUB_REDIS_REPLICAS=1 and two replicas for each primary
+    moved         slots with games move to other primaries, one key at a time; no call may fail
+    cut off       a primary loses its replicas, acknowledges turns, and is killed: without WAIT turns must be lost, and
+                  the next call of each player who lost some is refused
+    cut off, 1    the same with RUMMIKUB_REDIS_REPLICAS=1: nothing acknowledged is lost
 """
 
 import argparse
 import asyncio
-import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from load.drills.players import TELLING, Players, Report, game_servers
+from load.bench.figures import Tables, requirement
+from load.drills.players import Players, Report, game_servers
+from load.drills.reports import finish
 from service.storage.redis.keys import slot_of
-from tools.redis_cluster import ClusterNode, RedisCluster, redis_cluster
+from tools.redis_cluster import NODE_TIMEOUT_MS, ClusterNode, RedisCluster, redis_cluster
 from tools.redis_servers import wait_until
-from tools.servers import ROOT
 
-RESULTS: Final = ROOT / "build" / "drills" / "cluster.json"
 SERVERS: Final = 2
+PAUSE_SECONDS: Final = 0.05
 CUT_OFF_SECONDS: Final = 3.0
-"""How long a primary acknowledges turns without its replica; less than a replica may lag behind to take over."""
-
-Scene: TypeAlias = Callable[[RedisCluster, Players, "Plan"], Awaitable[None]]
+"""How long a primary acknowledges turns without its replicas; less than a replica may lag behind to take over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,52 +45,37 @@ class Plan:
 
 
 WHOLE: Final = Plan(turns=1_000, repetitions=3, slots=60, games=20)
-QUICK: Final = Plan(turns=150, repetitions=1, slots=10, games=8)
+QUICK: Final = Plan(turns=150, repetitions=1, slots=10, games=16)
+
+Fault: TypeAlias = Callable[[RedisCluster, Players, Plan], Awaitable[int]]
+"""Disturbs a cluster; returns how often the fault happened."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What a scene showed."""
-
-    name: str
-    replicas: int
-    may_lose: bool
-    report: Report
-
-    @property
-    def has_passed(self) -> bool:
-        """Whether nothing was lost or doubled; in a scene that shows losses, whether each was told to its player."""
-        report = self.report
-        faults = report.doubled or report.watchers_behind or report.lost_unnoticed
-        return not faults if self.may_lose else report.is_clean
-
-    def as_json(self) -> dict[str, Any]:
-        """Returns the values for a file."""
-        return {"scene": self.name, "replicas": self.replicas, "passed": self.has_passed, **self.report.as_json()}
-
-
-async def killed(cluster: RedisCluster, players: Players, plan: Plan) -> None:
-    """Kills primaries, one after the other, and starts each again when its replica has taken over."""
+async def killed(cluster: RedisCluster, players: Players, plan: Plan) -> int:
+    """Kills primaries, one after the other, and starts each again when a replica has taken over."""
     for number in range(plan.repetitions):
         primary = cluster.primaries[number % cluster.size]
-        [replica, *_] = cluster.replicas_of(primary)
+        replicas = cluster.replicas_of(primary)
         primary.kill()
-        await asyncio.to_thread(wait_until, lambda replica=replica: replica.is_primary, "the replica takes over")  # type: ignore[misc]
+        await _taken_over(replicas)
         await players.has_taken(plan.turns)
         primary.start()
         await asyncio.to_thread(cluster.wait_until_whole)
         await players.has_taken(plan.turns)
+    return plan.repetitions
 
 
-async def moved(cluster: RedisCluster, players: Players, plan: Plan) -> None:
+async def moved(cluster: RedisCluster, players: Players, plan: Plan) -> int:
     """Moves slots of games to the next primary, one key at a time."""
-    primaries = cluster.primaries
+    primaries, count = cluster.primaries, 0
     for number in range(plan.slots):
         source, target = (primaries[(number + step) % len(primaries)] for step in (0, 1))
         slot = await asyncio.to_thread(_slot_of_a_game, source)
         if slot is not None:
             await asyncio.to_thread(cluster.move_slot, slot, target)
+            count += cluster.owner(slot) is target
         await players.has_taken(max(1, plan.turns // plan.slots))
+    return count
 
 
 def _slot_of_a_game(node: ClusterNode) -> int | None:
@@ -100,93 +84,170 @@ def _slot_of_a_game(node: ClusterNode) -> int | None:
     return slot_of(max(keys, key=lambda key: node.tell("PTTL", key)).decode()) if keys else None
 
 
-async def cut_off(cluster: RedisCluster, players: Players, plan: Plan) -> None:
-    """Takes its replica from a primary, lets it acknowledge turns, kills it, and starts it again."""
+async def cut_off(cluster: RedisCluster, players: Players, plan: Plan) -> int:
+    """Takes its replicas from a primary, lets it acknowledge turns, kills it, and starts it again."""
+    count = 0
     for number in range(plan.repetitions):
         primary = cluster.primaries[number % cluster.size]
-        [replica, *_] = cluster.replicas_of(primary)
+        replicas = cluster.replicas_of(primary)
         primary.tell("ACL", "SETUSER", "default", "-psync", "-sync")
         primary.tell("CLIENT", "KILL", "TYPE", "replica")
         await asyncio.sleep(CUT_OFF_SECONDS)
+        count += not any(replica.is_connected for replica in replicas)
         primary.kill()
-        await asyncio.to_thread(wait_until, lambda replica=replica: replica.is_primary, "the replica takes over")  # type: ignore[misc]
+        await _taken_over(replicas)
         primary.start()
         await asyncio.to_thread(cluster.wait_until_whole)
         await players.has_taken(plan.turns)
+    return count
 
 
-async def _play(name: str, scene: Scene, cluster: RedisCluster, plan: Plan, replicas: int = 0) -> Result:
-    """Runs a scene under load."""
-    print(f"{name} ...", flush=True)
-    async with game_servers(cluster.url, SERVERS, RUMMIKUB_REDIS_REPLICAS=str(replicas)) as servers:
-        targets = [server.target for server in servers]
-        async with Players(targets, plan.games, pause=0.05) as players:
-            await players.has_taken(plan.turns)
-            await scene(cluster, players, plan)
-            await players.has_taken(plan.turns)
-            return Result(name, replicas, may_lose=scene is cut_off and not replicas, report=await players.stop())
+async def _taken_over(replicas: Sequence[ClusterNode]) -> None:
+    """Waits until one of some replicas is a primary."""
+    await asyncio.to_thread(wait_until, lambda: any(replica.is_primary for replica in replicas), "a replica takes over")
 
 
-async def drill(plan: Plan, scenes: Sequence[str]) -> list[Result]:
-    """Runs scenes, each on a cluster of its own; returns what they showed."""
-    results: list[Result] = []
-    for name, scene, replicas in (
-        ("killed", killed, 0),
-        ("moved", moved, 0),
-        ("cut off", cut_off, 0),
-        ("cut off, 1", cut_off, 1),
-    ):
-        if name in scenes:
-            with redis_cluster("--cluster-require-full-coverage", "no", replicas=1) as cluster:
-                results.append(await _play(name, scene, cluster, plan, replicas))
-    return results
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A fault with its settings, and what it may do to callers.
+
+    Attributes:
+        name: Its name.
+        fault: Disturbs the cluster.
+        title: What happens, for the table.
+        least_faults: How often the fault must happen, as an attribute of the plan.
+        replicas: The replicas of each primary.
+        confirmed: RUMMIKUB_REDIS_REPLICAS.
+        least_wait: The seconds that some game must wait for a turn, because its primary is gone.
+        most_wait: The seconds that a game may wait for a turn.
+        must_lose: Whether turns must be lost: it shows that the fault can lose turns.
+        may_fail: Whether calls may fail.
+    """
+
+    name: str
+    fault: Fault
+    title: str
+    least_faults: str = "repetitions"
+    replicas: int = 1
+    confirmed: int = 0
+    least_wait: float = NODE_TIMEOUT_MS / 1e3
+    most_wait: float = 15.0
+    must_lose: bool = False
+    may_fail: bool = True
 
 
-COLUMNS: Final = (
-    ("acknowledged", "acknowledged"),
-    ("lost", "lost"),
-    ("doubled", "doubled"),
-    ("told stale", "told"),
-    ("watch gaps", "watch_gaps"),
-    ("longest wait, s", "longest_wait"),
+SCENES: Final = (
+    Scene("killed", killed, "{} primaries killed, one after the other"),
+    Scene("killed, 1", killed, "the same", replicas=2, confirmed=1),
+    Scene("moved", moved, "{} slots moved under load", "slots", least_wait=0.0, most_wait=5.0, may_fail=False),
+    Scene("cut off", cut_off, "{} primaries cut off from their replicas for 3 s, then killed", must_lose=True),
+    Scene("cut off, 1", cut_off, "the same", confirmed=1, most_wait=30.0),
 )
+QUICK_SCENES: Final = ("killed", "moved", "cut off")
 
 
-def table(results: Sequence[Result]) -> str:
-    """Returns the results as text."""
-    lines = ["scene        " + "  ".join(title for title, _ in COLUMNS) + "  result"]
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a scene showed: how often its fault happened, and what players noticed."""
+
+    scene: Scene
+    happened: int
+    report: Report
+
+    def faults(self, plan: Plan) -> list[str]:
+        """Returns why the scene has failed; nothing if it has passed."""
+        scene, report = self.scene, self.report
+        found = report.faults(may_lose=scene.must_lose)
+        least = getattr(plan, scene.least_faults)
+        if self.happened < least or not self.happened:
+            found.append(f"the fault happened {self.happened} times, not {least}")
+        if scene.must_lose and not report.lost:
+            found.append("no turn was lost, so the fault had no effect")
+        if report.failed and not scene.may_fail:
+            found.append(f"{report.failed} failed calls")
+        if report.longest_wait < scene.least_wait:
+            found.append("no game had to wait, so the fault had no effect")
+        if report.longest_wait > scene.most_wait:
+            found.append(f"a game waited {report.longest_wait:.1f} s, more than {scene.most_wait:g} s")
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the values for a file."""
+        scene = self.scene
+        settings = {"scene": scene.name, "replicas": scene.replicas, "confirmed": scene.confirmed}
+        return {**settings, "happened": self.happened, **self.report.as_json()}
+
+    def requirement(self, plan: Plan) -> dict[str, Any]:
+        """Returns what the scene requires."""
+        scene, faults = self.scene, self.faults(plan)
+        what = "each lost turn is told, and some are lost" if scene.must_lose else "no turn lost, no gap in a watch"
+        calls = "" if scene.may_fail else ", no failed call"
+        return requirement(
+            f"{scene.name}: {what}, no turn doubled{calls}, no game waits longer than {scene.most_wait:g} s",
+            met=not faults,
+            measured=", ".join(faults) or f"{self.report.acknowledged:,} turns, {self.happened} faults",
+        )
+
+
+async def play(scene: Scene, plan: Plan) -> Result:
+    """Runs a scene under load."""
+    print(f"{scene.name} ...", flush=True)
+    settings = {"RUMMIKUB_REDIS_REPLICAS": str(scene.confirmed)}
+    with redis_cluster("--cluster-require-full-coverage", "no", replicas=scene.replicas) as cluster:
+        async with (
+            game_servers(cluster.url, SERVERS, **settings) as servers,
+            Players([server.target for server in servers], plan.games, PAUSE_SECONDS) as players,
+        ):
+            await players.has_taken(plan.turns)
+            happened = await scene.fault(cluster, players, plan)
+            await players.has_taken(plan.turns)
+            return Result(scene, happened, await players.stop())
+
+
+def tables_of(results: Sequence[Result]) -> Tables:
+    """Returns the tables of a report."""
+    rows = [["scene", "replicas", "WAIT", "turns", "lost", "told", "doubled", "longest wait, s"]]
     for result in results:
-        values = result.report.as_json()
-        cells = [f"{values[name]:.1f}" if title.endswith(", s") else str(values[name]) for title, name in COLUMNS]
-        row = "  ".join(cell.rjust(len(title)) for cell, (title, _) in zip(cells, COLUMNS, strict=True))
-        lines.append(f"{result.name:<12} {row}  {'passed' if result.has_passed else 'FAILED'}")
-    lines += [f"{result.name}: {told(result.report)}" for result in results if result.report.lost]
-    return "\n".join(lines)
+        scene, report = result.scene, result.report
+        counts = (report.acknowledged, report.lost, sum(report.lost_told.values()), report.doubled)
+        rows.append(
+            [
+                scene.title.format(result.happened),
+                *(f"{count:,}" for count in (scene.replicas, scene.confirmed, *counts)),
+                f"{report.longest_wait:.1f}",
+            ]
+        )
+    return {"Faults of a Redis Cluster under load": rows}
 
 
-def told(report: Report) -> str:
-    """Returns how players were told of lost turns."""
-    stale, *others = (report.lost_told.get(reason, 0) for reason in TELLING)
-    rest = "".join(f", as {reason}: {count}" for reason, count in zip(TELLING[1:], others, strict=True) if count)
-    return f"each told as STALE_STATE: {stale} of {report.lost}{rest}"
+def notes_of(results: Sequence[Result]) -> list[str]:
+    """Returns by which refusals players learned that turns were lost."""
+    return [
+        f"{result.scene.name}: lost turns told as {', '.join(f'{reason} {count}' for reason, count in told.items())}"
+        for result in results
+        if (told := result.report.lost_told)
+    ]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the drill; returns 1 if an acknowledged turn was lost or doubled, or its loss was not told."""
-    names = ("killed", "moved", "cut off", "cut off, 1")
+    """Runs the drill; returns 1 if a scene has failed."""
+    names = [scene.name for scene in SCENES]
     parser = argparse.ArgumentParser(
         prog="cluster", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--quick", action="store_true", help="one fault of each kind but no WAIT, about a minute; for CI"
-    )
+    parser.add_argument("--quick", action="store_true", help=f"{', '.join(QUICK_SCENES)}: a minute, for CI")
     parser.add_argument("--scene", action="append", choices=names, help="only this scene; may be repeated")
+    parser.add_argument("--replicas", type=int, metavar="N", help="replicas of each primary, in place of the scene's")
     chosen = parser.parse_args(arguments)
     plan = QUICK if chosen.quick else WHOLE
+    wanted = chosen.scene or (QUICK_SCENES if chosen.quick else names)
     began = time.monotonic()
-    results = asyncio.run(drill(plan, chosen.scene or (names[:3] if chosen.quick else names)))
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps([result.as_json() for result in results], indent=2) + "\n")
-    print(table(results))
-    print(f"{time.monotonic() - began:.0f} s; {RESULTS.relative_to(ROOT)}")
-    return 0 if all(result.has_passed for result in results) else 1
+    scenes = [replace(scene, replicas=chosen.replicas or scene.replicas) for scene in SCENES if scene.name in wanted]
+    results = [asyncio.run(play(scene, plan)) for scene in scenes]
+    report = {
+        "seconds": time.monotonic() - began,
+        "scenes": [result.as_json() for result in results],
+        "requirements": [result.requirement(plan) for result in results],
+    }
+    is_complete = not (chosen.quick or chosen.scene or chosen.replicas)
+    return finish("cluster", report, tables_of(results), notes_of(results), is_complete=is_complete)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from load.drills import reports, rolling
+from load.drills import cluster, reports, rolling
 from load.drills.players import Report
 
 MEASURED = Report(acknowledged=100, watchers=5, calls=200, longest_wait=2.0)
@@ -33,6 +33,49 @@ def test_only_a_complete_run_is_written_into_the_page(tmp_path: Path, monkeypatc
     facts = json.loads((tmp_path / "cluster.json").read_text())
     assert text.startswith(f"run of {facts['date']}, 61 seconds;\n")
     assert "| it holds | yes | met |" in text
+
+
+# Cluster
+
+KILLED, MOVED, CUT_OFF = (
+    next(scene for scene in cluster.SCENES if scene.name == name) for name in cluster.QUICK_SCENES
+)
+
+
+@pytest.mark.parametrize(
+    ("scene", "happened", "report", "faults"),
+    [
+        (KILLED, 1, MEASURED, []),
+        (KILLED, 0, MEASURED, ["the fault happened 0 times, not 1"]),
+        (KILLED, 1, replace(MEASURED, acknowledged=0, watchers=0), ["no turn was acknowledged", "no game was watched"]),
+        (KILLED, 1, replace(MEASURED, longest_wait=0.1), ["no game had to wait, so the fault had no effect"]),
+        (KILLED, 1, LOST, ["3 lost"]),
+        (KILLED, 1, replace(MEASURED, longest_wait=16.0), ["a game waited 16.0 s, more than 15 s"]),
+        (MOVED, 10, replace(MEASURED, longest_wait=0.1), []),
+        (MOVED, 9, MEASURED, ["the fault happened 9 times, not 10"]),
+        (MOVED, 10, replace(MEASURED, failed_calls={"PlayTurn UNAVAILABLE": 2}), ["2 failed calls"]),
+        (CUT_OFF, 1, LOST, []),
+        (CUT_OFF, 1, MEASURED, ["no turn was lost, so the fault had no effect"]),
+        (CUT_OFF, 1, replace(LOST, lost_unnoticed=1), ["1 lost without a refusal of the next call"]),
+    ],
+)
+def test_a_scene_of_a_cluster(scene: cluster.Scene, happened: int, report: Report, faults: list[str]) -> None:
+    result = cluster.Result(scene, happened, report)
+    assert result.faults(cluster.QUICK) == faults
+    assert result.requirement(cluster.QUICK)["met"] == (not faults)
+
+
+def test_a_scene_that_cannot_disturb_anything_fails() -> None:
+    nothing = replace(cluster.QUICK, repetitions=0)
+    assert cluster.Result(KILLED, 0, MEASURED).faults(nothing) == ["the fault happened 0 times, not 0"]
+
+
+def test_the_table_of_a_cluster_has_what_was_told() -> None:
+    [rows] = cluster.tables_of([cluster.Result(CUT_OFF, 3, LOST)]).values()
+    assert rows[1] == [
+        "3 primaries cut off from their replicas for 3 s, then killed", "1", "0", "100", "3", "3", "0", "2.0",
+    ]  # fmt: skip
+    assert cluster.notes_of([cluster.Result(CUT_OFF, 3, LOST)]) == ["cut off: lost turns told as STALE_STATE 3"]
 
 
 # Rolling restarts
