@@ -2,52 +2,63 @@
 
 Each row has its own primary, two replicas, three Sentinels and two servers. Their players record every acknowledged
 turn, and look for it in the history at the end. `make drill ARGS=sentinel` runs all rows, `ARGS="sentinel --quick"` two
-of those that must be clean. It fails if one of these lost or doubled a turn, or if a watcher missed one.
+of those that must be clean. It fails if one of these lost a turn or let a game wait too long, if any row doubled a turn
+or lost one without a refusal of the next call, or if the failover of a row did not happen.
 """
 
 import argparse
 import asyncio
 import contextlib
-import json
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from rich.table import Table
-
-from load.bench.figures import printer
+from load.bench.figures import Tables, requirement
 from load.drills.players import Players, Report, game_servers
-from tools.redis_servers import HOST, RedisServer, WatchedServers, redis_program, wait_until, watched_servers
+from load.drills.reports import finish
+from tools.redis_servers import (
+    HOST,
+    RedisServer,
+    WatchedServers,
+    redis_program,
+    redis_version,
+    wait_until,
+    watched_servers,
+)
 from tools.servers import ROOT
 
-RESULTS: Final = Path("build") / "drills" / "sentinel.json"
 SERVERS: Final = 2
 GAMES: Final = 16
 TURNS: Final = 300
 """Turns before the failover, after it, and when all servers are in step again."""
 CUT_SECONDS: Final = 1.5
 """How long replicas are cut off before the primary is killed."""
+MOST_WAIT_SECONDS: Final = 15.0
+"""How long a game of a row that must be clean may wait for a turn."""
 
-Event: TypeAlias = Callable[[WatchedServers, RedisServer], Awaitable[None]]
-"""Makes a replica the primary. It gets the old primary, which is running at the end."""
+Event: TypeAlias = Callable[[WatchedServers, RedisServer], Awaitable[bool]]
+"""Makes a replica the primary. It gets the old primary, which is running at the end; returns whether it happened."""
 
 
-async def _crash(group: WatchedServers, old: RedisServer) -> None:
+async def _crash(group: WatchedServers, old: RedisServer) -> bool:
     """Kills the primary, and starts it when another one is the primary."""
     old.kill()
     await asyncio.to_thread(group.wait_until_switched, old)
     await asyncio.to_thread(old.start)
+    return group.primary is not old
 
 
-async def _crash_and_return(_group: WatchedServers, old: RedisServer) -> None:
+async def _crash_and_return(_group: WatchedServers, old: RedisServer) -> bool:
     """Kills the primary, and starts it at once: it comes back before the Sentinels miss it."""
+    before = old.tell("INFO", "server")["run_id"]
     old.kill()
     await asyncio.to_thread(old.start)
+    return bool(old.tell("INFO", "server")["run_id"] != before)
 
 
-async def _cut_and_crash(group: WatchedServers, old: RedisServer) -> None:
+async def _cut_and_crash(group: WatchedServers, old: RedisServer) -> bool:
     """Cuts the replicas off without closing their connections, and kills the primary later."""
     async with _relay(old.port) as (port, cut):
         for replica in group.replicas:
@@ -59,21 +70,25 @@ async def _cut_and_crash(group: WatchedServers, old: RedisServer) -> None:
         )
         cut.set()
         await asyncio.sleep(CUT_SECONDS)
-        await _crash(group, old)
+        copied = max(replica.replication()["slave_repl_offset"] for replica in group.replicas)
+        is_cut = bool(old.replication()["master_repl_offset"] > copied)
+        return await _crash(group, old) and is_cut
 
 
-async def _order(group: WatchedServers, old: RedisServer) -> None:
+async def _order(group: WatchedServers, old: RedisServer) -> bool:
     """Orders SENTINEL FAILOVER."""
     group.fail_over()
     await asyncio.to_thread(group.wait_until_switched, old)
+    return group.primary is not old
 
 
-async def _order_by_admin(group: WatchedServers, _old: RedisServer) -> None:
+async def _order_by_admin(group: WatchedServers, old: RedisServer) -> bool:
     """Runs rummikub-admin failover."""
     command = (sys.executable, "-c", "from service.cli.admin.program import main; main()", "failover", group.url)
     process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.DEVNULL)
     if await process.wait():
         raise RuntimeError("rummikub-admin failover failed; see its message above")
+    return group.primary is not old
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +102,7 @@ class Row:
         confirmed: RUMMIKUB_REDIS_REPLICAS.
         is_deaf: Whether the servers do not listen to the Sentinels.
         is_safe: Whether the row must be clean.
+        must_lose: Whether turns must be lost: it shows that the failover can lose turns.
     """
 
     name: str
@@ -95,15 +111,16 @@ class Row:
     confirmed: int = 0
     is_deaf: bool = False
     is_safe: bool = False
+    must_lose: bool = False
 
 
 ROWS: Final = (
     Row("crash, back later", _crash, 0),
     Row("crash, back later", _crash, is_safe=True),
     Row("crash, back at once", _crash_and_return, is_safe=True),
-    Row("crash, replicas cut off before", _cut_and_crash),
+    Row("crash, replicas cut off before", _cut_and_crash, must_lose=True),
     Row("crash, replicas cut off before", _cut_and_crash, confirmed=1, is_safe=True),
-    Row("SENTINEL FAILOVER", _order, is_deaf=True),
+    Row("SENTINEL FAILOVER", _order, is_deaf=True, must_lose=True),
     Row("SENTINEL FAILOVER", _order, 2, is_deaf=True),
     Row("SENTINEL FAILOVER", _order, confirmed=1, is_deaf=True),
     Row("SENTINEL FAILOVER", _order, 0),
@@ -115,8 +132,93 @@ ROWS: Final = (
 QUICK: Final = (ROWS[1], ROWS[11])
 
 
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a row showed: whether its failover happened, and what players noticed."""
+
+    row: Row
+    happened: bool
+    report: Report
+
+    def faults(self) -> list[str]:
+        """Returns why the row has failed; nothing if it has passed."""
+        row, report = self.row, self.report
+        found = report.faults(may_lose=not row.is_safe)
+        if not self.happened:
+            found.append("the failover did not happen")
+        if row.must_lose and not report.lost:
+            found.append("no turn was lost, so the failover had no effect")
+        if row.is_safe and report.longest_wait > MOST_WAIT_SECONDS:
+            found.append(f"a game waited {report.longest_wait:.1f} s")
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the values for a file."""
+        row = self.row
+        settings = {
+            "failover": row.name,
+            "min_replicas_to_write": row.least,
+            "redis_replicas": row.confirmed,
+            "servers_listen": not row.is_deaf,
+            "must_be_clean": row.is_safe,
+            "happened": self.happened,
+        }
+        return {**settings, **self.report.as_json()}
+
+
+def requirements_of(results: Sequence[Result]) -> list[dict[str, Any]]:
+    """Returns what has to hold of the rows that must be clean, and of the others."""
+    found = []
+    for what, some in (
+        (
+            f"rows that must be clean: no turn lost or doubled, no gap in a watch, no game waits longer than "
+            f"{MOST_WAIT_SECONDS:g} s",
+            [result for result in results if result.row.is_safe],
+        ),
+        (
+            "other rows: no turn doubled, and the next call after each lost turn is refused",
+            [result for result in results if not result.row.is_safe],
+        ),
+    ):
+        wrong = [f"{result.row.name}: {fault}" for result in some for fault in result.faults()]
+        if some:
+            found.append(requirement(what, met=not wrong, measured="; ".join(wrong) or f"{len(some)} of {len(some)}"))
+    return found
+
+
+def tables_of(results: Sequence[Result]) -> Tables:
+    """Returns the tables of a report."""
+    head = [
+        "failover",
+        "min-replicas",
+        "WAIT",
+        "listen",
+        "turns",
+        "lost",
+        "told",
+        "doubled",
+        "longest wait, s",
+        "must be clean",
+    ]
+    rows = [head]
+    for result in results:
+        row, report = result.row, result.report
+        counts = (report.acknowledged, report.lost, sum(report.lost_told.values()), report.doubled)
+        rows.append(
+            [
+                row.name,
+                *(f"{number}" for number in (row.least, row.confirmed)),
+                "no" if row.is_deaf else "yes",
+                *(f"{count:,}" for count in counts),
+                f"{report.longest_wait:.1f}",
+                "yes" if row.is_safe else "",
+            ]
+        )
+    return {"Failovers of a primary that Sentinels watch": rows}
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Runs the rows; returns 1 if one that must be clean is not."""
+    """Runs the rows; returns 1 if one has failed."""
     parser = argparse.ArgumentParser(
         prog="sentinel", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -124,30 +226,33 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--program", default=redis_program(), help="the Redis server to use")
     chosen = parser.parse_args(arguments)
     rows = QUICK if chosen.quick else ROWS
-    reports = asyncio.run(_play_all(rows, 2 if chosen.quick else 1, chosen.program))
-    results = [_result(row, report) for row, report in zip(rows, reports, strict=True)]
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps(results, indent=2) + "\n")
-    printer(160).print(_table(rows, reports))
-    return int(any(row.is_safe and not report.is_clean for row, report in zip(rows, reports, strict=True)))
+    began = time.monotonic()
+    results = asyncio.run(_play_all(rows, 2 if chosen.quick else 1, chosen.program))
+    report = {
+        "seconds": time.monotonic() - began,
+        "store": redis_version(chosen.program),
+        "rows": [result.as_json() for result in results],
+        "requirements": requirements_of(results),
+    }
+    return finish("sentinel", report, tables_of(results), is_complete=not chosen.quick)
 
 
-async def _play_all(rows: Sequence[Row], at_once: int, program: str) -> list[Report]:
-    """Returns the report of each row."""
+async def _play_all(rows: Sequence[Row], at_once: int, program: str) -> list[Result]:
+    """Returns the result of each row."""
     places = asyncio.Semaphore(at_once)
 
-    async def play(row: Row) -> Report:
+    async def play(row: Row) -> Result:
         async with places:
-            report = await _play(row, program)
+            result = await _play(row, program)
             listening = "deaf servers" if row.is_deaf else "servers listen"
             settings = f"min-replicas {row.least}, REPLICAS {row.confirmed}, {listening}"
-            print(f"{row.name}, {settings}: {report.lost} of {report.acknowledged} lost", flush=True)
-            return report
+            print(f"{row.name}, {settings}: {result.report.lost} of {result.report.acknowledged} lost", flush=True)
+            return result
 
     return await asyncio.gather(*map(play, rows))
 
 
-async def _play(row: Row, program: str) -> Report:
+async def _play(row: Row, program: str) -> Result:
     """Plays during the failover; returns what was noticed."""
     module = "load.drills.deaf_server" if row.is_deaf else "service"
     options = ("--min-replicas-to-write", "1", "--min-replicas-max-lag", "10")
@@ -159,11 +264,11 @@ async def _play(row: Row, program: str) -> Report:
         for server in group.servers:  # now: the servers do not start with 0
             server.tell("CONFIG", "SET", "min-replicas-to-write", row.least)
         await players.has_taken(TURNS)
-        await row.event(group, group.primary)
+        happened = await row.event(group, group.primary)
         await players.has_taken(TURNS)
         await asyncio.to_thread(group.wait_until_whole)
         await players.has_taken(TURNS)
-        return await players.stop()
+        return Result(row, happened, await players.stop())
 
 
 @contextlib.asynccontextmanager
@@ -205,35 +310,3 @@ async def _relay(port: int) -> AsyncIterator[tuple[int, asyncio.Event]]:
         for task in tasks:
             task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _result(row: Row, report: Report) -> dict[str, Any]:
-    settings = {
-        "failover": row.name,
-        "min_replicas_to_write": row.least,
-        "redis_replicas": row.confirmed,
-        "servers_listen": not row.is_deaf,
-        "must_be_clean": row.is_safe,
-    }
-    return {**settings, **report.as_json()}
-
-
-def _table(rows: Sequence[Row], reports: Sequence[Report]) -> Table:
-    """Returns the results as a table."""
-    table = Table()
-    headings = ("failover", "min-replicas", "REPLICAS", "listens", "turns", "lost", "unnoticed", "doubled", "gaps")
-    for heading in (*headings, "wait s", "clean"):
-        table.add_column(heading, justify="left" if heading in {"failover", "clean"} else "right")
-    for row, report in zip(rows, reports, strict=True):
-        counts = (report.acknowledged, report.lost, report.lost_unnoticed, report.doubled, report.watch_gaps)
-        must = " (must be)" if row.is_safe else ""
-        table.add_row(
-            row.name,
-            str(row.least),
-            str(row.confirmed),
-            "no" if row.is_deaf else "yes",
-            *(f"{count:,}" for count in counts),
-            f"{report.longest_wait:.1f}",
-            ("yes" if report.is_clean else "NO") + must,
-        )
-    return table

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from load.drills import cluster, reports, rolling
+from load.drills import cluster, reports, rolling, sentinel
 from load.drills.players import Report
 
 MEASURED = Report(acknowledged=100, watchers=5, calls=200, longest_wait=2.0)
@@ -76,6 +76,42 @@ def test_the_table_of_a_cluster_has_what_was_told() -> None:
         "3 primaries cut off from their replicas for 3 s, then killed", "1", "0", "100", "3", "3", "0", "2.0",
     ]  # fmt: skip
     assert cluster.notes_of([cluster.Result(CUT_OFF, 3, LOST)]) == ["cut off: lost turns told as STALE_STATE 3"]
+
+
+# Sentinel
+
+SAFE = next(row for row in sentinel.ROWS if row.is_safe)
+CONTROL = next(row for row in sentinel.ROWS if row.must_lose)
+OTHER = next(row for row in sentinel.ROWS if not (row.is_safe or row.must_lose))
+
+
+@pytest.mark.parametrize(
+    ("row", "happened", "report", "faults"),
+    [
+        (SAFE, True, MEASURED, []),
+        (SAFE, False, MEASURED, ["the failover did not happen"]),
+        (SAFE, True, LOST, ["3 lost"]),
+        (SAFE, True, replace(MEASURED, longest_wait=20.0), ["a game waited 20.0 s"]),
+        (SAFE, True, Report(watchers=1), ["no turn was acknowledged"]),
+        (OTHER, True, LOST, []),
+        (OTHER, True, replace(LOST, lost_unnoticed=2), ["2 lost without a refusal of the next call"]),
+        (OTHER, True, replace(LOST, doubled=1), ["1 doubled"]),
+        (CONTROL, True, LOST, []),
+        (CONTROL, True, MEASURED, ["no turn was lost, so the failover had no effect"]),
+    ],
+)
+def test_a_row_of_sentinels(row: sentinel.Row, happened: bool, report: Report, faults: list[str]) -> None:
+    result = sentinel.Result(row, happened, report)
+    assert result.faults() == faults
+    assert missed(sentinel.requirements_of([result])) == [f"{row.name}: {fault}" for fault in faults]
+
+
+def test_each_way_that_must_lose_turns_has_a_safe_counterpart() -> None:
+    safe = {(row.event, row.is_deaf) for row in sentinel.ROWS if row.is_safe}
+    controls = {(row.event, row.is_deaf) for row in sentinel.ROWS if row.must_lose}
+    assert (sentinel._cut_and_crash, False) in safe & controls  # noqa: SLF001 - the events of the drill
+    assert (sentinel._order, True) in controls  # noqa: SLF001 - as above
+    assert (sentinel._order_by_admin, True) in safe  # noqa: SLF001 - as above
 
 
 # Rolling restarts
