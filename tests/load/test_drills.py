@@ -1,14 +1,18 @@
 """A drill fails if its fault did not happen, if nothing was measured, and if callers were hurt."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from load.drills import cluster, reports, rolling, sentinel
+from load.drills import cluster, flood, reports, rolling, sentinel
+from load.drills.__main__ import DRILLS
 from load.drills.players import Report
+from load.floods.honest import OWN_LISTENER
+from load.pages import DOCS, page_with
 
 MEASURED = Report(acknowledged=100, watchers=5, calls=200, longest_wait=2.0)
 LOST = replace(MEASURED, lost=3, lost_told={"STALE_STATE": 3})
@@ -17,6 +21,11 @@ LOST = replace(MEASURED, lost=3, lost_told={"STALE_STATE": 3})
 def missed(requirements: list[dict[str, Any]]) -> list[str]:
     """Returns what was measured where a requirement is missed."""
     return [one["measured"] for one in requirements if not one["met"]]
+
+
+@pytest.mark.parametrize("name", DRILLS)
+def test_the_page_has_a_place_for_the_figures_of_each_drill(name: str) -> None:
+    page_with((DOCS / reports.PAGE).read_text(), reports.command_of(name), "")
 
 
 def test_only_a_complete_run_is_written_into_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,3 +164,88 @@ def test_restarts_that_nobody_notices_because_nobody_calls() -> None:
 
 def test_no_restarts_are_no_drill() -> None:
     assert missed(run(exits=()).requirements(0)) == ["0 restarts, 0 with an exit code other than 0"]
+
+
+# Floods
+
+PHASES = ("alone", "begin elsewhere", "elsewhere", "begin", "beside", "after")
+
+
+Kinds = Mapping[str, list[float]]
+
+
+def flooded(
+    others: Mapping[str, Kinds] | None = None,
+    ends: Mapping[str, int] | None = None,
+    error: str = "",
+    refusals: Mapping[str, int] | None = None,
+) -> flood.Result:
+    """Returns the result of a flood of ten seconds: each honest call took 5 ms, unless its phase has other kinds."""
+    usual = {"ValidateTurn": [5.0] * 200, "PlayTurn": [5.0] * 200, f"ValidateTurn{OWN_LISTENER}": [5.0] * 200}
+    phases: dict[str, dict[str, Any]] = {
+        name: {"milliseconds": {**usual, **(others or {}).get(name, {})}, "refusals": {}} for name in PHASES
+    }
+    phases["beside"]["refusals"] = refusals or {}
+    return flood.Result("drafts", 10.0, {"OK": 1_000} if ends is None else ends, error, phases, {"cores": 0.5})
+
+
+SLOW_IN_ONE_KIND = {"PlayTurn": [5.0] * 180 + [50.0] * 20}
+"""A tenth of one kind of call takes ten times as long."""
+SLOW_AT_OWN_LISTENER = {f"ValidateTurn{OWN_LISTENER}": [50.0] * 200}
+
+
+def test_a_flood_that_honest_clients_do_not_notice() -> None:
+    assert missed(flood.requirements_of([flooded()])) == []
+
+
+@pytest.mark.parametrize(
+    ("result", "measured"),
+    [
+        (flooded(ends={}), "drafts: 0 calls a second"),
+        (flooded(ends={"UNAVAILABLE": 20}), "drafts: 2 calls a second"),
+        (flooded(error="ConnectionError('no server')"), "drafts ended: ConnectionError('no server')"),
+        (
+            flooded(refusals={"PlayTurn: UNAVAILABLE OVERLOADED": 2}),
+            "drafts: 2 x beside: PlayTurn: UNAVAILABLE OVERLOADED",
+        ),
+        (flooded({"beside": SLOW_IN_ONE_KIND}), "10.00 (drafts, main listener)"),
+        (flooded({"beside": SLOW_AT_OWN_LISTENER}), "10.00 (drafts, own listener)"),
+        (flooded({"begin": SLOW_IN_ONE_KIND}), "10.00 (drafts, main listener)"),
+        (flooded({"beside": SLOW_IN_ONE_KIND, "after": SLOW_IN_ONE_KIND}), "10.00 (drafts, main listener)"),
+    ],
+)
+def test_a_flood_that_is_none_or_hurts_honest_clients(result: flood.Result, measured: str) -> None:
+    assert missed(flood.requirements_of([flooded(), result])) == [measured]
+
+
+@pytest.mark.parametrize("without", ["alone", "elsewhere"])
+def test_what_takes_as_long_without_the_flood_is_not_its_effect(without: str) -> None:
+    assert missed(flood.requirements_of([flooded({"beside": SLOW_IN_ONE_KIND, without: SLOW_IN_ONE_KIND})])) == []
+
+
+def test_the_beginning_is_compared_with_the_beginning_of_another_flood() -> None:
+    slow = SLOW_IN_ONE_KIND
+    assert missed(flood.requirements_of([flooded({"begin": slow, "begin elsewhere": slow})])) == []
+    assert missed(flood.requirements_of([flooded({"begin": slow, "elsewhere": slow})])) != []
+
+
+def test_too_few_honest_calls_are_no_measurement() -> None:
+    few = {f"ValidateTurn{OWN_LISTENER}": [5.0] * 99}
+    assert missed(flood.requirements_of([flooded({"alone": few})])) == ["99"]
+    none: dict[str, list[float]] = {f"ValidateTurn{OWN_LISTENER}": []}
+    assert "0" in missed(flood.requirements_of([flooded({"beside": none})]))
+
+
+def test_a_quick_flood_is_judged_by_medians() -> None:
+    assert missed(flood.requirements_of([flooded({"beside": SLOW_IN_ONE_KIND})], is_quick=True)) == []
+    assert missed(flood.requirements_of([flooded({"beside": SLOW_AT_OWN_LISTENER})], is_quick=True)) != []
+
+
+def test_a_flood_has_a_row_for_each_listener_and_figures_for_each_kind() -> None:
+    [rows] = flood.tables_of([flooded({"beside": SLOW_AT_OWN_LISTENER})]).values()
+    assert {len(row) for row in rows} == {len(rows[0])}
+    assert [row[:7] for row in rows[1:]] == [
+        ["drafts", "100", "main", "5.0", "5.0", "5.0", "1.00"],
+        ["drafts", "100", "own", "5.0", "5.0", "50.0", "10.00"],
+    ]
+    assert set(flooded().as_json()["kinds"]["PlayTurn"]) == set(PHASES)
