@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from load.capacity import __main__ as command
-from load.capacity.lists import growth
+from load.capacity.lists import compared_sizes, growth
 from load.capacity.machines import ASSUMPTION_TEXTS, GIB, Assumptions, fleet_of, fleets_of, unit_of
 from load.capacity.report import requirements_of, tables_of, told_of
 from load.pages import DOCS, page_with, text_of
@@ -90,8 +90,21 @@ def test_the_players_of_a_day_become_live_games_at_the_peak() -> None:
 
 def test_growth_is_that_of_stores_in_which_a_page_is_full() -> None:
     found = {str(size): {"page": {"redis_us": cost}} for size, cost in ((1_000, 1.0), (10_000, 20.0), (100_000, 30.0))}
-    assert growth(found) == {"page": 1.5}
-    assert growth({"1000": found["1000"]}) == {"page": 1.0}
+    assert compared_sizes(found) == (10_000, 100_000)
+    assert growth(found) == {"page, Redis": 1.5}
+    assert growth({"1000": found["1000"]}) == {"page, Redis": 1.0}
+
+
+def test_growth_of_the_server_is_required_too_and_the_sizes_are_named() -> None:
+    found = {
+        size: {"page": {"redis_us": 20.0, "server_us": cost}} for size, cost in (("10000", 100.0), ("100000", 310.0))
+    }
+    [required] = requirements_of({"lists": found})
+    assert required == {
+        "what": "each operation on lists with 100,000 games: at most 3 times the CPU with 10,000",
+        "met": False,
+        "measured": "3.1 (page, server)",
+    }
 
 
 def test_each_assumption_is_explained() -> None:
@@ -123,7 +136,7 @@ def test_a_quick_run_of_a_part_has_its_tables(
     if part == "restart":
         assert report["parts"][part]["ends"] == {"closing": report["parts"][part]["watchers"]}
     if part == "lists":
-        assert report["parts"][part]["1000"]["a look of the sweeper"]["games"] > 0
+        assert report["parts"][part]["1000"]["sweeper check"]["games"] > 0
 
 
 def test_an_unknown_part_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
