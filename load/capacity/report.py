@@ -14,6 +14,8 @@ MOST_GROWTH: Final = 3.0
 MOST_BACK_A_SECOND: Final = 750
 """Watchers of a stopped server return 500 a second (service/app/watch.py)."""
 MOST_TOLD_SECONDS: Final = 2.0
+LEAST_WATCHERS: Final = 300
+"""With fewer, the growth of a process is no measure of a watcher's memory."""
 
 
 def requirements_of(parts: Parts) -> list[dict[str, Any]]:
@@ -136,7 +138,7 @@ def _watchers(found: Parts) -> Tables:
                 f"{crowd['turn_us'] / 1e3:.2f}",
                 f"{crowd['redis_turn_us'] / 1e3:.2f}",
                 *(f"{told[quantile]:.0f}" for quantile in ("median", "max")),
-                f"{memory / 1024:.0f}" if memory else "",
+                f"{memory / 1024:.0f}" if memory and int(count) >= LEAST_WATCHERS else "",
             ]
         )
     tables = found["tables"]
@@ -153,7 +155,14 @@ def _watchers(found: Parts) -> Tables:
     ]
     return {
         "A turn of a game with many watchers on one server": [
-            ["", "ms of CPU", "ms of Redis's CPU", "told after ms (p50)", "(last)", "KiB a watcher"],
+            [
+                "",
+                "ms of CPU",
+                "ms of Redis's CPU",
+                "latency to a watcher, p50, ms",
+                "slowest watcher, ms",
+                "KiB a watcher",
+            ],
             *rows,
         ],
         "Microseconds of CPU": [["", "server", "Redis"], *([name, f"{a:.0f}", f"{b:.0f}"] for name, a, b in costs)],

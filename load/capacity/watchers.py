@@ -46,6 +46,8 @@ QUICK_CONNECTIONS: Final = 20
 HEARTBEAT_SECONDS: Final = 2.0
 IDLE_SECONDS: Final = 10.0
 QUICK_IDLE_SECONDS: Final = 4.0
+REDIS_IDLE_SECONDS: Final = 2.0
+QUICK_REDIS_IDLE_SECONDS: Final = 0.2
 COLD_GAMES: Final = 6_000
 """More games than a server remembers (service/storage/game_cache.py), one turn in each."""
 QUICK_COLD_GAMES: Final = 200
@@ -60,7 +62,8 @@ async def measure(step: Step, *, quick: bool) -> dict[str, Any]:
     found: dict[str, Any] = {"crowds": {}}
     for count in chosen(CROWDS, QUICK_MOST) if quick else CROWDS:
         step(f"turns with {count:,} watchers")
-        found["crowds"][str(count)] = await _measure_crowd(count)
+        idle_seconds = QUICK_REDIS_IDLE_SECONDS if quick else REDIS_IDLE_SECONDS
+        found["crowds"][str(count)] = await _measure_crowd(count, idle_seconds)
     tables = QUICK_TABLES if quick else TABLES
     step(f"{tables:,} games with a watcher each")
     found["tables"] = await _measure_tables(tables, QUICK_IDLE_SECONDS if quick else IDLE_SECONDS)
@@ -119,7 +122,14 @@ class _Meter:
         return server, redis
 
 
-async def _measure_crowd(count: int) -> dict[str, Any]:
+async def _idle_redis_us(redis: RedisServer, seconds: float) -> float:
+    """Returns the microseconds of CPU that Redis uses in a second without turns."""
+    cpu, stopwatch = redis_cpu_seconds(redis), Stopwatch()
+    await asyncio.sleep(seconds)
+    return (redis_cpu_seconds(redis) - cpu) / stopwatch.seconds * 1e6
+
+
+async def _measure_crowd(count: int, idle_seconds: float) -> dict[str, Any]:
     async with (
         running_servers() as (redis, [server]),
         opened(server.main, count // STREAMS_A_CHANNEL + 2) as [own, *some],
@@ -135,12 +145,14 @@ async def _measure_crowd(count: int) -> dict[str, Any]:
             await until_at(crowd, await table.draw(client))
         memory = resident_bytes(server.processes[0]) - memory
         turns = min(TURNS[count], table.game.pool_count - 1)
-        meter, told = _Meter(server, redis), []
+        idle_us = await _idle_redis_us(redis, idle_seconds)
+        meter, stopwatch, told = _Meter(server, redis), Stopwatch(), []
         for _ in range(turns):
             started = time.perf_counter()
             await until_at(crowd, await table.draw(client))
             told += [(watcher.told_at - started) * 1e3 for watcher in crowd]
         turn_us, redis_turn_us = meter.read(turns)
+        redis_turn_us = max(0.0, redis_turn_us - idle_us * stopwatch.seconds / turns)
         await close(crowd)
         return {
             "turn_us": turn_us,

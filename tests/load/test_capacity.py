@@ -110,6 +110,13 @@ def test_growth_of_the_server_is_required_too_and_the_sizes_are_named() -> None:
 def test_each_assumption_is_explained() -> None:
     assert set(ASSUMPTION_TEXTS) == {field.name for field in fields(Assumptions)}
 
+def test_the_memory_of_few_watchers_is_not_shown() -> None:
+    crowd = {"turn_us": 1.0, "redis_turn_us": 1.0, "told_ms": None, "watcher_bytes": 2_048.0}
+    watchers = {**PARTS["watchers"], "crowds": {"30": crowd, "300": crowd}}
+    rows = tables_of({"watchers": watchers}, ASSUMED)["A turn of a game with many watchers on one server"]
+    assert [row[-1] for row in rows] == ["KiB a watcher", "", "2"]
+
+
 
 def test_what_was_not_measured_has_no_tables() -> None:
     assert list(tables_of({"commits": PARTS["commits"]}, ASSUMED)) == ["Commits of one Redis"]
