@@ -123,7 +123,7 @@ crowds: $(STAMP) ## Measure many watchers, restarts, many due games and a long r
 drill: $(STAMP) ## Make a failure under load and report what callers noticed (ARGS="cluster --help")
 	@$(BIN)/python -m load.drills $(ARGS)
 
-capacity: $(STAMP) ## Measure what games, turns, watchers and lists cost and write docs/capacity.md (ARGS="watchers --quick"; all: 15 minutes)
+capacity: $(STAMP) ## Measure what games, turns, watchers and lists cost and write docs/capacity.md (ARGS="watchers --quick")
 	@$(BIN)/python -m load.capacity $(ARGS)
 
 soak: $(STAMP) ## Play 10,000 random games and check every invariant after each change (GAMES=n PRESET=name or all)

@@ -7,21 +7,20 @@ only prints them.
 import argparse
 import asyncio
 import json
-import os
 import sys
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from load.bench.figures import are_met, cpu_model, print_report, printer
+from load.bench.figures import are_met, print_report, printer, run_facts
 from load.capacity import commits, games, lists, restart, watchers
 from load.capacity.machines import Assumptions
 from load.capacity.report import requirements_of, tables_of, told_of
 from load.capacity.restart import WATCHERS
 from load.pages import text_of, write
+from tools.redis_servers import redis_version
 from tools.servers import end_in_order
 
 RESULTS: Final = Path("build") / "capacity.json"
@@ -81,16 +80,14 @@ def run(name: str, results: Path, *, quick: bool, most_games: int, watchers: int
         measure = partial(measure, most_games=most_games)
     elif name == "restart":
         measure = partial(measure, watchers=watchers)
+    began = time.monotonic()
     measured: dict[str, Any] = asyncio.run(measure(_step, quick=quick))  # type: ignore[arg-type]  # coroutine functions
-    parts = dict(json.loads(results.read_text())["parts"]) if results.exists() else {}
-    parts[name] = measured
+    last = json.loads(results.read_text()) if results.exists() else {}
+    parts = {**last.get("parts", {}), name: measured}
     return {
-        "machine": cpu_model(),
-        "processors": os.cpu_count(),
-        "versions": {
-            "python": sys.version.split()[0],
-            **{name: version(name) for name in ("grpcio", "protobuf", "redis", "hiredis")},
-        },
+        **run_facts("grpcio", "protobuf", "redis", "hiredis"),
+        "store": redis_version(),
+        "seconds": {**last.get("seconds", {}), name: time.monotonic() - began},
         "parts": parts,
         "requirements": requirements_of(parts),
     }

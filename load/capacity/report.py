@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from load.bench.figures import Tables, requirement
+from load.bench.figures import Tables, requirement, told_of_run
 from load.capacity import lists
 from load.capacity.machines import Assumptions, assumption_rows, fleets_of, unit_of
 
@@ -222,5 +222,4 @@ def _two(values: Mapping[str, float]) -> str:
 
 def told_of(report: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns sentences on the conditions of the measurement."""
-    versions = ", ".join(f"{name} {value}" for name, value in report["versions"].items())
-    return (f"{report['machine']}, {report['processors']} processors", versions)
+    return (*told_of_run({**report, "seconds": sum(report["seconds"].values())}), report["store"])
