@@ -94,6 +94,11 @@ class RedisServer:
         self._program = program or redis_program()
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def tcp_url(self) -> str:
+        """The URL of its port on the loopback address."""
+        return f"redis://{HOST}:{self.port}"
+
     def start(self) -> None:
         """Starts it, empty or with its data from before it was stopped. Raises ServerError, which shows its log."""
         environment = {**os.environ, **self._environment}

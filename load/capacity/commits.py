@@ -1,4 +1,4 @@
-"""Commits a second of one Redis, for each fsync policy: the commit script with recorded changes of whole rounds.
+"""Commits a second of one Redis over TCP, for each fsync policy: the commit script with recorded changes of rounds.
 
 The commands are made in advance, and each connection has some in flight, as servers have. So Redis is what limits.
 """
@@ -19,7 +19,8 @@ from service.storage.base import NO_ETAG, Commit, Memo, Record, SeatToken, linea
 from service.storage.redis.nodes import OneRedis, Script, Word
 from service.storage.redis.store import RedisStore
 from service.storage.stored_events import encode_change
-from tools.redis_servers import RedisServer, running_redis
+from tools.redis_servers import HOST, RedisServer, running_redis
+from tools.servers import free_port
 
 POLICIES: Final = ("no", "everysec", "always")
 CONNECTIONS: Final = 8
@@ -58,7 +59,8 @@ async def measure(step: Step, *, quick: bool) -> dict[str, Any]:
     found = {}
     for policy in POLICIES:
         step(f"{commits:,} commits with appendfsync {policy}")
-        with running_redis("--appendfsync", policy, "--auto-aof-rewrite-percentage", "0") as redis:
+        options = ("--appendfsync", policy, "--auto-aof-rewrite-percentage", "0")
+        with running_redis(*options, port=free_port()) as redis:
             templates = [await _template(redis, seed) for seed in range(TEMPLATES)]
             found[policy] = _measure_policy(redis, templates, commits)
     return found
@@ -107,8 +109,8 @@ def _log_bytes(redis: RedisServer) -> int:
 
 
 def _connected(redis: RedisServer) -> socket.socket:
-    line = socket.socket(socket.AF_UNIX)
-    line.connect(str(redis.socket))
+    line = socket.create_connection((HOST, redis.port))
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return line
 
 

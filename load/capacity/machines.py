@@ -28,6 +28,7 @@ class Assumptions:
     cores: int = 16
     node_gib: float = 64.0
     memory_share: float = 0.6
+    replicas: int = 2
     players: int = 4
     games_a_player: float = 3.0
     peak: float = 3.0
@@ -43,6 +44,7 @@ ASSUMPTION_TEXTS: Final = {
     "cores": "cores of a machine for servers, with a worker on each",
     "node_gib": "memory of a Redis node in GiB",
     "memory_share": "share of that memory for games; the rest is for rewriting the log, buffers and fragmentation",
+    "replicas": "replicas of a Redis primary, each with its memory",
     "players": "players of a game",
     "games_a_player": "games that a player plays on a day",
     "peak": "live games at the peak, as a multiple of their mean over the day",
@@ -65,7 +67,8 @@ class Unit:
         finished_bytes: Redis's memory for a finished game, once its answers to requests have expired.
         answers_bytes: Redis's memory for these answers at the end of a game, which are kept for an hour.
         game_seconds: How long a game lasts.
-        server_bytes: Memory of servers for the watchers of a live game.
+        watcher_bytes: Memory of servers for the watchers of a live game.
+        process_bytes: Memory of a server on one core, without watchers.
     """
 
     core_us: float
@@ -78,7 +81,8 @@ class Unit:
     finished_bytes: float
     answers_bytes: float
     game_seconds: float
-    server_bytes: float
+    watcher_bytes: float
+    process_bytes: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +94,11 @@ class Fleet:
         turns_a_second: Their turns.
         cores: Cores for servers.
         machines: Machines for servers.
-        server_gib: Memory of the servers for watchers.
-        redis_gib: Memory of games in Redis, live and finished ones.
-        redis_nodes: Primaries. Each needs replicas besides.
+        process_gib: Memory of the server processes.
+        watcher_gib: Memory of the servers for watchers, besides.
+        redis_gib: Memory of games in all Redis primaries, live and finished ones.
+        redis_nodes: Primaries.
+        redis_replicas: Their replicas.
         limit: What limits the number of primaries: CPU, commits or memory.
     """
 
@@ -100,9 +106,11 @@ class Fleet:
     turns_a_second: float
     cores: int
     machines: int
-    server_gib: float
+    process_gib: float
+    watcher_gib: float
     redis_gib: float
     redis_nodes: int
+    redis_replicas: int
     limit: str
 
 
@@ -135,7 +143,8 @@ def unit_of(parts: Parts, assumed: Assumptions) -> Unit:
         finished_bytes=statistics.mean(game["phases"]["end"]["sum"] for game in games) - answers,
         answers_bytes=answers,
         game_seconds=statistics.mean(game["turns"] for game in games) * seconds,
-        server_bytes=watched["watcher_bytes"] * assumed.watchers,
+        watcher_bytes=watched["watcher_bytes"] * assumed.watchers,
+        process_bytes=parts["watchers"]["process_bytes"],
     )
 
 
@@ -167,15 +176,17 @@ def fleet_of(unit: Unit, assumed: Assumptions, live_games: float, finished_a_sec
         "memory": memory / _node_bytes(assumed),
     }
     limit = max(nodes, key=lambda name: nodes[name])
-    cores = math.ceil(live_games / unit.games_a_core)
+    cores, primaries = math.ceil(live_games / unit.games_a_core), math.ceil(nodes[limit])
     return Fleet(
         live_games=live_games,
         turns_a_second=live_games / assumed.turn_seconds,
         cores=cores,
         machines=math.ceil(cores / assumed.cores),
-        server_gib=live_games * unit.server_bytes / GIB,
+        process_gib=cores * unit.process_bytes / GIB,
+        watcher_gib=live_games * unit.watcher_bytes / GIB,
         redis_gib=memory / GIB,
-        redis_nodes=math.ceil(nodes[limit]),
+        redis_nodes=primaries,
+        redis_replicas=primaries * assumed.replicas,
         limit=limit,
     )
 

@@ -13,6 +13,7 @@ from load.bench.measured_servers import MeasuredServer, ready, serving
 from load.bench.play import Shelf, Template
 from load.corpus.recorded_turns import rounds
 from tools.redis_servers import RedisServer, running_redis
+from tools.servers import free_port
 
 Step = Callable[[str], None]
 """Reports progress."""
@@ -38,9 +39,9 @@ def lasting(preset: Preset) -> Ruleset:
 
 @asynccontextmanager
 async def running_servers(count: int = 1, **settings: str) -> AsyncIterator[tuple[RedisServer, list[MeasuredServer]]]:
-    """Runs servers on a Redis of their own."""
-    with running_redis() as redis, contextlib.ExitStack() as stack:
-        environment = {**SETTINGS, **settings, "RUMMIKUB_REDIS_URL": redis.url}
+    """Runs servers on a Redis of their own, over TCP and with appendfsync always."""
+    with running_redis("--appendfsync", "always", port=free_port()) as redis, contextlib.ExitStack() as stack:
+        environment = {**SETTINGS, **settings, "RUMMIKUB_REDIS_URL": redis.tcp_url}
         started = [stack.enter_context(serving("service", settings=environment)) for _ in range(count)]
         yield redis, [ready(process) for process in started]
 

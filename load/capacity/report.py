@@ -86,9 +86,11 @@ def _machines(parts: Parts, assumed: Assumptions) -> Tables:
         ["turns a second", *(f"{fleet.turns_a_second:,.0f}" for fleet in fleets.values())],
         ["cores for servers", *(f"{fleet.cores:,}" for fleet in fleets.values())],
         ["machines for servers", *(f"{fleet.machines:,}" for fleet in fleets.values())],
-        ["memory of the servers' watchers, GiB", *(f"{fleet.server_gib:,.0f}" for fleet in fleets.values())],
+        ["memory of the server processes, GiB", *(f"{fleet.process_gib:,.0f}" for fleet in fleets.values())],
+        ["memory of their watchers besides, GiB", *(f"{fleet.watcher_gib:,.0f}" for fleet in fleets.values())],
         ["memory of all games in Redis, GiB", *(f"{fleet.redis_gib:,.0f}" for fleet in fleets.values())],
         ["Redis primaries", *(f"{fleet.redis_nodes:,}" for fleet in fleets.values())],
+        ["replicas of them", *(f"{fleet.redis_replicas:,}" for fleet in fleets.values())],
         ["limited by", *(fleet.limit for fleet in fleets.values())],
     ]
     carried = [
@@ -152,6 +154,7 @@ def _watchers(found: Parts) -> Tables:
     memory = [
         ["a watcher that is alone with its game", f"{tables['watcher_bytes'] / 1024:.0f}"],
         ["its own connection, besides", f"{found['connection_bytes'] / 1024:.0f}"],
+        ["a server with its processes, without watchers", f"{found['process_bytes'] / 1024:,.0f}"],
     ]
     return {
         "A turn of a game with many watchers on one server": [

@@ -260,4 +260,5 @@ async def _measure_calls(cold_games: int, validations: int) -> dict[str, float]:
             "cold_turn_us": cold[0],
             "redis_cold_turn_us": cold[1],
             "validation_us": validation_us,
+            "process_bytes": sum(map(resident_bytes, server.tree())),
         }

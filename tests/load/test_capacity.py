@@ -52,6 +52,7 @@ PARTS: dict[str, Any] = {
         "cold_turn_us": 600.0,
         "redis_cold_turn_us": 60.0,
         "validation_us": 200.0,
+        "process_bytes": GIB / 8,
     },
 }
 
@@ -75,7 +76,9 @@ def test_a_fleet_has_what_the_scarcest_part_demands() -> None:
     assert (fleet.cores, fleet.machines) == (4, 1)  # 3,125 games a core
     assert (fleet.redis_nodes, fleet.limit) == (20, "commits")  # 500 games by commits
     assert fleet.turns_a_second == 1_000
-    assert fleet.server_gib == pytest.approx(10_000 * 2 / 1_000)
+    assert fleet.redis_replicas == 2 * fleet.redis_nodes
+    assert fleet.process_gib == pytest.approx(4 / 8)
+    assert fleet.watcher_gib == pytest.approx(10_000 * 2 / 1_000)
     by_memory = fleet_of(replace(unit, games_by_commits=1e9), ASSUMED, 10_000, finished_a_second=1_000)
     kept = 10_000 * 4_096 + 1_000 * 7_200 * 2_000 + 1_000 * 2 * 3_600 * 3_000
     assert by_memory.limit == "memory"
@@ -107,15 +110,15 @@ def test_growth_of_the_server_is_required_too_and_the_sizes_are_named() -> None:
     }
 
 
-def test_each_assumption_is_explained() -> None:
-    assert set(ASSUMPTION_TEXTS) == {field.name for field in fields(Assumptions)}
-
 def test_the_memory_of_few_watchers_is_not_shown() -> None:
     crowd = {"turn_us": 1.0, "redis_turn_us": 1.0, "told_ms": None, "watcher_bytes": 2_048.0}
     watchers = {**PARTS["watchers"], "crowds": {"30": crowd, "300": crowd}}
     rows = tables_of({"watchers": watchers}, ASSUMED)["A turn of a game with many watchers on one server"]
     assert [row[-1] for row in rows] == ["KiB a watcher", "", "2"]
 
+
+def test_each_assumption_is_explained() -> None:
+    assert set(ASSUMPTION_TEXTS) == {field.name for field in fields(Assumptions)}
 
 
 def test_what_was_not_measured_has_no_tables() -> None:
