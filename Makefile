@@ -99,7 +99,7 @@ fmt: $(STAMP) ## Format the code and the contract; fix what the linter can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/buf format -w
 
-bench: $(STAMP) ## Run the benchmarks, or PART=analysis, engine, hostile, jokers, latency, play, tracing or validation (ARGS="--quick" or "--full")
+bench: $(STAMP) ## Run the benchmarks, or PART=analysis, deployment, engine, hostile, jokers, latency, play, tracing or validation (ARGS="--quick" or "--full")
 	@$(BIN)/python -m load.bench $(PART) $(ARGS)
 
 figures: $(STAMP) ## Write the results of the last benchmarks into the pages of docs/

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from load.bench import analysis as bench_analysis
+from load.bench import deployment as bench_deployment
 from load.bench import engine as bench_engine
 from load.bench import hostile as bench_hostile
 from load.bench import jokers as bench_jokers
@@ -26,6 +27,7 @@ Part = Callable[[Sequence[str], Path], int]
 
 PARTS: Final[dict[str, Part]] = {
     "analysis": bench_analysis.run,
+    "deployment": bench_deployment.run,
     "engine": bench_engine.run,
     "hostile": bench_hostile.run,
     "jokers": bench_jokers.run,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from load.bench import analysis as bench_analysis
+from load.bench import deployment as bench_deployment
 from load.bench import engine as bench_engine
 from load.bench import jokers as bench_jokers
 from load.bench import play as bench_play
@@ -20,6 +21,7 @@ RESULTS: Final = Path("build") / "bench"
 PERFORMANCE: Final = "performance.md"
 SOLVER: Final = "solver.md"
 OPERATION: Final = "operation.md"
+CAPACITY: Final = "capacity.md"
 
 Report = Mapping[str, Any]
 
@@ -37,6 +39,7 @@ PARTS: Final = {
     "engine": Part(PERFORMANCE, bench_engine.told_of, bench_engine.tables_of),
     "play": Part(PERFORMANCE, bench_play.told_of, bench_play.tables_of),
     "tracing": Part(OPERATION, bench_tracing.told_of, bench_tracing.tables_of),
+    "deployment": Part(CAPACITY, bench_deployment.told_of, bench_deployment.tables_of),
     "analysis": Part(SOLVER, bench_analysis.told_of, bench_analysis.tables_of),
     "jokers": Part(SOLVER, bench_jokers.told_of, bench_jokers.tables_of),
 }
