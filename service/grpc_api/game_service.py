@@ -107,8 +107,8 @@ class GameServicer:
     async def create_game(self, request: pb.CreateGameRequest, context: Context) -> bytes:
         """CreateGame."""
         visibility, labels = game_codec.visibility(request.visibility), fields.labels(request.labels)
-        check_labels(labels)
         ruleset, operator_labels = rulesets.ruleset(request.ruleset), fields.operator_labels(request.operator_labels)
+        check_labels((*labels, *operator_labels))
         identity = mutation(request, context)
         plan = GamePlan(ruleset, visibility, labels, identity.caller.key, operator_labels)
         self._new_games.take(current_origin(), time.monotonic())
@@ -138,8 +138,8 @@ class GameServicer:
     async def join_or_create_game(self, request: pb.JoinOrCreateGameRequest, context: Context) -> bytes:
         """JoinOrCreateGame."""
         labels, name = fields.labels(request.labels), fields.player_name(request.name)
-        check_labels(labels)
         ruleset, operator_labels = rulesets.ruleset(request.ruleset), fields.operator_labels(request.operator_labels)
+        check_labels((*labels, *operator_labels))
         identity = mutation(request, context)
         plan = GamePlan(ruleset, Visibility.PUBLIC, labels, identity.caller.key, operator_labels)
         command = JoinOrCreateGame(

@@ -166,14 +166,16 @@ async def test_a_key_sets_and_searches_its_labels_only(tmp_path: Path) -> None:
             (scene.partner, "region", ""),
         ):
             labels = {label: "a"}
+            kinds = ({"labels": labels}, {"operator_labels": labels})
             calls = [
-                client.games.CreateGame(gs.CreateGameRequest(labels=labels)),
-                client.games.JoinOrCreateGame(
-                    gs.JoinOrCreateGameRequest(labels=labels, name="Ada", request_id=new_id())
+                *(client.games.CreateGame(gs.CreateGameRequest(**kind)) for kind in kinds),
+                *(
+                    client.games.JoinOrCreateGame(gs.JoinOrCreateGameRequest(**kind, name="Ada", request_id=new_id()))
+                    for kind in kinds
                 ),
                 client.games.ListGames(gs.ListGamesRequest(labels=labels)),
             ]
-            assert [await reason(call) for call in calls] == [expected] * 3
+            assert [await reason(call) for call in calls] == [expected] * 5
 
 
 Ask = Callable[[GameAtHand], Any]
