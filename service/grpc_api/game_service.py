@@ -29,6 +29,7 @@ from service.app.watch_updates import (
 from service.codec import fields, rulesets
 from service.codec import games as game_codec
 from service.codec.records import encode_record
+from service.errors import JoinCodeUnknown
 from service.grpc_api.call_origin import check_labels, current_origin
 from service.grpc_api.handlers import (
     Context,
@@ -130,10 +131,16 @@ class GameServicer:
 
     async def _game_of_code(self, join_code: str, key: str) -> str:
         """Returns the id of a key's game with a join code. Counts a code first, so that concurrent guesses count."""
-        self._guesses.take(current_origin(), time.monotonic())
-        game_id = await self._games.game_of_code(join_code, key)
-        self._guesses.give_back(current_origin())
-        return game_id
+        origin, is_unknown = current_origin(), False
+        self._guesses.take(origin, time.monotonic())
+        try:
+            return await self._games.game_of_code(join_code, key)
+        except JoinCodeUnknown:
+            is_unknown = True
+            raise
+        finally:
+            if not is_unknown:  # if the store fails, the caller has learned nothing
+                self._guesses.give_back(origin)
 
     async def join_or_create_game(self, request: pb.JoinOrCreateGameRequest, context: Context) -> bytes:
         """JoinOrCreateGame."""

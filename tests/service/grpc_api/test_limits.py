@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections import Counter
+from collections.abc import Awaitable
 
 import grpc
 import grpc.aio
@@ -20,7 +21,7 @@ from service.codec.analysis import POSITIONS_MAX
 from service.codec.rulesets import encode_ruleset
 from service.codec.tiles import MELDS_MAX
 from service.codec.validation import BATCH_MAX
-from service.errors import TooManyGames
+from service.errors import StoreUnavailable, TooManyGames
 from service.grpc_api import interceptor
 from service.runtime import rate_limit, refusal_pace
 from service.runtime.connections import shut_down_connections
@@ -28,6 +29,7 @@ from service.runtime.origins import GAMES_PER_MINUTE, Key, Origin
 from service.runtime.rate_limit import RateLimit
 from service.settings import Settings
 from service.storage.redis.store import RESERVE
+from support.delegating_store import DelegatingStore
 from support.harness import (
     Client,
     as_tiles,
@@ -35,6 +37,7 @@ from support.harness import (
     field_violations,
     from_another_address,
     memory_store,
+    new_id,
     redis_store,
     running_server,
     server_settings,
@@ -44,7 +47,7 @@ from tools.redis_servers import RedisServer
 UNLIMITED = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
 
 
-async def refused_with(call: "grpc.aio.UnaryUnaryCall[gs.CreateGameRequest, gs.CreateGameResponse]") -> str:
+async def refused_with(call: Awaitable[object]) -> str:
     with pytest.raises(grpc.aio.AioRpcError) as refusal:
         await call
     return str(error_info(refusal.value).reason)
@@ -118,6 +121,34 @@ async def test_an_address_over_its_limit_does_not_affect_other_addresses() -> No
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
             game = await Client(channel).new_game()
             assert (await game.see()).revision == 4, "a running game continues"
+
+
+class ForgetfulStore(DelegatingStore):
+    """A store that fails to find names while `is_down`."""
+
+    is_down = False
+
+    async def pointed(self, name: str) -> str:
+        if self.is_down:
+            raise StoreUnavailable("down")
+        return await super().pointed(name)
+
+
+async def test_a_join_code_that_the_store_could_not_find_is_no_guess() -> None:
+    store = ForgetfulStore(memory_store())
+    async with running_server(store, server_settings(join_guesses_per_minute=1)) as (_, client):
+        code = (await client.games.CreateGame(gs.CreateGameRequest())).game.join_code
+
+        def join(code: str) -> "grpc.aio.UnaryUnaryCall[gs.JoinGameRequest, gs.JoinGameResponse]":
+            return client.games.JoinGame(gs.JoinGameRequest(join_code=code, name="Ada", request_id=new_id()))
+
+        store.is_down = True
+        for _ in range(3):
+            assert await refused_with(join(code)) == "STORE_UNAVAILABLE"
+        store.is_down = False
+        await join(code)
+        assert await refused_with(join("222222")) == "JOIN_CODE_UNKNOWN"
+        assert await refused_with(join(code)) == "TOO_MANY_GUESSES"
 
 
 async def test_an_address_that_is_refused_again_and_again_waits_for_its_refusals(
