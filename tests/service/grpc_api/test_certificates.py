@@ -1,6 +1,7 @@
 """TLS at both listeners: versions, certificates that change, and client certificates as identity."""
 
 import asyncio
+import errno
 import os
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import grpc
 import grpc.aio
 import pytest
+import structlog
 
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import validation_service_pb2 as vs
@@ -168,4 +170,23 @@ def test_unchanged_and_broken_files_change_nothing(tmp_path: Path) -> None:
     (tmp_path / "key.pem").write_text("broken")
     assert files.changed() is None
     (tmp_path / "key.pem").unlink()
+    assert files.changed() is None
+
+
+def test_changed_files_that_cannot_be_read_for_a_while_are_read_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    self_signed(tmp_path, "DNS:localhost")
+    files = CertificateFiles(tmp_path / "cert.pem", tmp_path / "key.pem", None)
+    self_signed(tmp_path, "DNS:localhost")
+
+    def fail(_path: Path) -> bytes:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with structlog.testing.capture_logs() as logs, monkeypatch.context() as without_descriptors:
+        without_descriptors.setattr(Path, "read_bytes", fail)
+        for _ in range(3):
+            assert files.changed() is None
+    assert [log["event"] for log in logs] == ["certificates not used; those read before stay in use"]
+    assert files.changed() is not None
     assert files.changed() is None
