@@ -160,7 +160,7 @@ def _serve_with_interceptor() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))  # the service's default
     settings = Settings()
     admission = CallAdmission(settings.max_calls, settings.peer_share)
-    streams = Admission(settings.validation_streams, settings.peer_share)
+    streams = Admission(settings.validation_streams, settings.peer_share, "streams")
     interceptor = FastInterceptor(Metrics(), SlowCalls(settings.peer_share), Origins(None), admission, streams)
     unaries = {name: interceptor.unary(f"/{NAME}/{name}", _empty, _empty) for name in UNARIES}
     _serve_fast({**unaries, STREAM: interceptor.stream(f"/{NAME}/{STREAM}", _EmptyAnswerer)}, interceptor)

@@ -78,7 +78,7 @@ class AnalysisPool:
         self._proxies: set[str] = set()
         """The keys of proxies, which may have all workers."""
         self._workers_each = max(1, math.ceil(workers * peer_share))
-        self._admission = Admission(workers + queue, peer_share, SEARCHES)
+        self._admission = Admission(workers + queue, peer_share, "searches", SEARCHES)
         self._exchanges: set[asyncio.Task[object]] = set()
 
     @property

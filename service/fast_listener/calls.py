@@ -34,7 +34,8 @@ class CallResult(NamedTuple):
         trailing: The trailing metadata.
         code: The status code.
         details: The status message.
-        reason: The error reason, for the log.
+        reason: The error reason, for log and metrics.
+        limit: The limit that refuses the call, if the reason does not say it.
         delay: How many seconds the result waits before it is sent.
     """
 
@@ -43,11 +44,8 @@ class CallResult(NamedTuple):
     code: grpc.StatusCode = grpc.StatusCode.OK
     details: str = ""
     reason: str = ""
+    limit: str = ""
     delay: float = 0.0
-
-    def after(self, delay: float) -> "CallResult":
-        """Returns the result with a delay, in seconds."""
-        return CallResult(self.message, self.trailing, self.code, self.details, self.reason, delay)
 
 
 Cancel: TypeAlias = Callable[[], None]

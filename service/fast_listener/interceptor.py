@@ -107,7 +107,9 @@ class FastInterceptor:
 
     def _paced(self, result: CallResult, origin: Origin) -> CallResult:
         """Returns a result that waits if it is one of many refusals of its caller."""
-        return result.after(self._refusal_pace.delay(origin, monotonic())) if result.reason in PACED else result
+        if result.reason not in PACED:
+            return result
+        return result._replace(delay=self._refusal_pace.delay(origin, monotonic()))
 
     def timeout_delay(self, origin: Origin) -> float:
         """See AdmissionControl."""
@@ -247,13 +249,13 @@ class _MethodCalls:
         seconds = perf_counter() - started
         self._count_ok(seconds)
         if self._logs_ok:
-            log_call(self._path, request_id, _OK, "", seconds)
+            log_call(self._path, request_id, _OK, seconds)
         return CallResult(response, ((REQUEST_ID, request_id),))
 
     def failed(self, request_id: str, started: float, error: Exception) -> CallResult:
         """Returns the result for an exception."""
         result = self.error(request_id, error)
-        self.record(request_id, started, result.code.name, result.reason)
+        self.record(request_id, started, result.code.name, result)
         return result
 
     def error(self, request_id: str, error: Exception) -> CallResult:
@@ -264,13 +266,13 @@ class _MethodCalls:
             _log.exception("fault", method=self._path, request_id=request_id, exc_info=error)
         return _error_result(error, request_id)
 
-    def record(self, request_id: str, started: float, code: str, reason: str) -> None:
+    def record(self, request_id: str, started: float, code: str, result: CallResult) -> None:
         """Counts and logs a call that is over."""
         seconds = perf_counter() - started
         self._metrics.call(self._path, code, seconds)
-        self._metrics.refused(reason)
+        self._metrics.refused(result.reason, result.limit)
         if self._logs_ok or code != _OK:
-            log_call(self._path, request_id, code, reason, seconds)
+            log_call(self._path, request_id, code, seconds, result.reason, result.limit)
 
 
 class _Stream:
@@ -323,7 +325,7 @@ class _Stream:
         self._streams.remove(self)
         is_lost = is_cancelled and result.code is grpc.StatusCode.OK
         code = "CANCELLED" if is_lost else result.code.name
-        self._calls.record(self._request_id, self._started, code, result.reason)
+        self._calls.record(self._request_id, self._started, code, result)
 
     def _failed(self, error: Exception) -> CallResult:
         self._streams.remove(self)
@@ -371,8 +373,8 @@ class _Streams:
 def _error_result(error: Exception, request_id: str) -> CallResult:
     """Returns the result for an exception."""
     status = status_of(error)
-    trailing = (*status.trailing_metadata(), (REQUEST_ID, request_id))
-    return CallResult(None, trailing, status.code, status.message, status.reason)
+    trailing = (*status.trailing_metadata, (REQUEST_ID, request_id))
+    return CallResult(None, trailing, status.code, status.message, status.reason, status.limit)
 
 
 def request_id_of(metadata: Metadata) -> str:

@@ -157,11 +157,13 @@ class CallInterceptor(ServerInterceptor):
             finally:
                 self._refusals_waiting -= 1
 
-    def record(self, method: str, request_id: str, code: str, reason: str, seconds: float) -> None:
+    def record(  # noqa: PLR0913, PLR0917 - what a call is
+        self, method: str, request_id: str, code: str, seconds: float, reason: str, limit: str
+    ) -> None:
         """Logs and counts a finished call. Nothing of the request's content is logged."""
         self._metrics.call(method, code, seconds)
-        self._metrics.refused(reason)
-        log_call(method, request_id, code, reason, seconds)
+        self._metrics.refused(reason, limit)
+        log_call(method, request_id, code, seconds, reason, limit)
 
 
 @cache
@@ -170,11 +172,13 @@ def _bound_log() -> Any:  # noqa: ANN401 - structlog's are untyped
     return _log.bind()
 
 
-def log_call(method: str, request_id: str, code: str, reason: str, seconds: float) -> None:
+def log_call(  # noqa: PLR0913, PLR0917 - what a call is
+    method: str, request_id: str, code: str, seconds: float, reason: str = "", limit: str = ""
+) -> None:
     """Logs a finished call. Successful calls of ValidationService are frequent and have level debug."""
     logger = _bound_log()
     log = logger.debug if code == "OK" and method.startswith(_FREQUENT) else logger.info
-    fields = {"reason": reason} if reason else {}
+    fields = {name: value for name, value in (("reason", reason), ("limit", limit)) if value}
     log("call", method=method, code=code, request_id=request_id, ms=round(seconds * 1000, 3), **fields)
 
 
@@ -322,10 +326,10 @@ class _Call:
         status = status_of(error)
         if not isinstance(error, Fault):
             _log.exception("fault", method=self._method, request_id=self._request_id, exc_info=error)
-        self._record(status.code.name, status.reason)
+        self._record(status.code.name, status.reason, status.limit)
         if status.reason in PACED and not isinstance(error, TooManyDrafts):  # its clients save a newer one meanwhile
             await self._interceptor.wait_to_refuse(self._origin or Origin(peer_address(self._context.peer())))
-        await self._abort_with(status.code, status.message, status.trailing_metadata())
+        await self._abort_with(status.code, status.message, status.trailing_metadata)
 
     async def _abort_with(
         self, code: grpc.StatusCode, message: str, trailing: tuple[tuple[str, str | bytes], ...] = ()
@@ -335,9 +339,9 @@ class _Call:
         except InternalError:
             raise _client_disconnected() from None
 
-    def _record(self, code: str, reason: str = "") -> None:
+    def _record(self, code: str, reason: str = "", limit: str = "") -> None:
         seconds = time.perf_counter() - self._started
-        self._interceptor.record(self._method, self._request_id, code, reason, seconds)
+        self._interceptor.record(self._method, self._request_id, code, seconds, reason, limit)
 
 
 _NewCall: TypeAlias = Callable[[CallInterceptor, str, Context], _Call]
@@ -351,8 +355,8 @@ class _TracedCall(_Call):
         self._trace = tracing.call(method, context.invocation_metadata())
         self._trace.enter()
 
-    def _record(self, code: str, reason: str = "") -> None:
-        super()._record(code, reason)
+    def _record(self, code: str, reason: str = "", limit: str = "") -> None:
+        super()._record(code, reason, limit)
         self._trace.end(code, reason, self._request_id)
 
 

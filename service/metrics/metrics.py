@@ -89,10 +89,10 @@ class Metrics:
         """Returns a faster `call` for one method and code; it takes the seconds."""
         return self._counters.histogram((_CALL, method, code))
 
-    def refused(self, reason: str) -> None:
-        """Counts a call that was refused for a reason in LIMITS."""
+    def refused(self, reason: str, limit: str = "") -> None:
+        """Counts a call that was refused for a reason in LIMITS, by the limit if the reason does not say it."""
         if reason in LIMITS:
-            self._counters.add((_REFUSED, reason), 1)
+            self._counters.add((_REFUSED, reason, limit), 1)
 
     def store(self, operation: str, result: str, seconds: float) -> None:
         """Counts an operation of the store."""
@@ -213,9 +213,10 @@ class _RowCollector(Collector):
         yield total
         by_method = add_up({labels[:1]: numbers} for labels, numbers in calls.items())
         yield _histogram("rummikub_call_seconds", "Duration of calls in seconds", ("method",), by_method)
-        refused = CounterMetricFamily("rummikub_refused_calls", "Calls refused by a limit", labels=("reason",))
-        for reason, numbers in _rows_of(_REFUSED, rows).items():
-            refused.add_metric(reason, numbers[0])
+        labels = ("reason", "limit")
+        refused = CounterMetricFamily("rummikub_refused_calls", "Calls refused by a limit", labels=labels)
+        for refusal, numbers in _rows_of(_REFUSED, rows).items():
+            refused.add_metric(refusal, numbers[0])
         yield refused
         labels = ("operation", "result")
         store = _rows_of(_STORE, rows)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from typing import Final
 
-from service.errors import Overloaded
+from service.errors import Limit, Overloaded
 from service.runtime.origins import CALLS, Key, Origin
 
 SERVER_METHODS: Final = ("/grpc.health.v1.Health/", "/grpc.reflection.")
@@ -28,15 +28,17 @@ class Admission:
     Args:
         capacity: The bound, in any unit: calls, streams, bytes.
         peer_share: The share of it that one address may hold alone, above 0. With 1, addresses have no bound.
+        limit: The name of this limit in refusals.
         quota: The name of a key's bound for this resource (origins.QUOTAS).
     """
 
-    def __init__(self, capacity: int, peer_share: float, quota: str = "") -> None:
+    def __init__(self, capacity: int, peer_share: float, limit: Limit, quota: str = "") -> None:
         self._capacity = capacity
         self._is_shared = peer_share < 1
         self._ratio = peer_share / (1 - peer_share) if self._is_shared else math.inf
         self._unreserved = capacity - capacity // RESERVE
         self._little = max(1, capacity // LITTLE)
+        self._limit = limit
         self._quota = quota
         self._held: dict[str, int] = {}
         self._lock = threading.Lock()
@@ -48,8 +50,10 @@ class Admission:
         address, key = origin
         held = self._held
         with self._lock:
-            if not (self._has_room(origin, size) and (key is None or self._is_within_quota(key, size))):
-                raise Overloaded
+            if not self._has_room(origin, size):
+                raise Overloaded(self._limit)
+            if key is not None and not self._is_within_quota(key, size):
+                raise Overloaded(self._limit, is_of_key=True)
             self.total += size
             held[address] = held.get(address, 0) + size
             if key is not None:
@@ -103,8 +107,8 @@ class CallAdmission:
     """
 
     def __init__(self, max_calls: int, peer_share: float) -> None:
-        self.calls = Admission(max_calls, peer_share, CALLS)
-        self._server_calls = Admission(max_calls, peer_share)
+        self.calls = Admission(max_calls, peer_share, "calls", CALLS)
+        self._server_calls = Admission(max_calls, peer_share, "calls")
 
     def enter(self, path: str, origin: Origin) -> None:
         """Admits a call. Raises Overloaded."""

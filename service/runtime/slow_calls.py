@@ -109,7 +109,7 @@ class SlowCalls:
     """
 
     def __init__(self, peer_share: float) -> None:
-        self._memory = Admission(BYTES_MAX, peer_share)
+        self._memory = Admission(BYTES_MAX, peer_share, "request_bytes")
         self._flows: OrderedDict[Flow, OrderedDict[SlowCall, None]] = OrderedDict()
         """The flows with queued calls, in the order of their turns; their calls in the order of arrival."""
         self._resting: dict[Flow, float] = {}

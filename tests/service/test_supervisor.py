@@ -490,7 +490,7 @@ def test_the_metrics_of_several_processes_are_merged() -> None:
         metrics.call("method", "OK", seconds)
         metrics.store("load", "ok", seconds)
         metrics.analysis_worker_lost()
-        metrics.refused("OVERLOADED")
+        metrics.refused("OVERLOADED", "calls")
         metrics.refused("STALE_STATE")
     other.games({"playing": 7})
     one.games({"playing": 5})
@@ -512,8 +512,8 @@ def test_the_metrics_of_several_processes_are_merged() -> None:
     assert buckets == [0, 1, 1, 2, 2, 3]
     assert sample(merged, "rummikub_store_seconds_count", operation="load", result="ok") == 3
     assert sample(merged, "rummikub_analysis_workers_lost_total") == 3
-    assert sample(merged, "rummikub_refused_calls_total", reason="OVERLOADED") == 3
-    assert sample(merged, "rummikub_refused_calls_total", reason="STALE_STATE") is None, "no limit refuses it"
+    assert sample(merged, "rummikub_refused_calls_total", reason="OVERLOADED", limit="calls") == 3
+    assert sample(merged, "rummikub_refused_calls_total", reason="STALE_STATE", limit="") is None, "no limit refuses it"
     assert sample(merged, "rummikub_games", state="playing") == 5, "the newest count"
     assert sample(merged, "rummikub_analysis_calls") == 5
     assert sample(merged, "rummikub_store_up") == 0, "only one worker reaches its store"
@@ -526,7 +526,7 @@ def test_the_metrics_of_several_processes_are_merged() -> None:
     merged.retire(counters[1])
     assert sample(merged, "rummikub_calls_total", method="method", code="OK") == 3
     assert sample(merged, "rummikub_analysis_workers_lost_total") == 3
-    assert sample(merged, "rummikub_refused_calls_total", reason="OVERLOADED") == 3
+    assert sample(merged, "rummikub_refused_calls_total", reason="OVERLOADED", limit="calls") == 3
     assert sample(merged, "rummikub_analysis_calls") == 2, "ended processes have no open calls"
     assert sample(merged, "rummikub_calls_in_progress") == 4
     assert sample(merged, "rummikub_watch_delay_seconds_count") == 2, "counters of ended processes remain"

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 import grpc
 import grpc.aio
@@ -23,15 +23,17 @@ from service.codec.tiles import MELDS_MAX
 from service.codec.validation import BATCH_MAX
 from service.errors import StoreUnavailable, TooManyGames
 from service.grpc_api import interceptor
-from service.runtime import rate_limit, refusal_pace
+from service.runtime import rate_limit, refusal_pace, slow_calls
 from service.runtime.connections import shut_down_connections
 from service.runtime.origins import GAMES_PER_MINUTE, Key, Origin
 from service.runtime.rate_limit import RateLimit
 from service.settings import Settings
+from service.storage.base import DRAFTS_AT_ONCE
 from service.storage.redis.store import RESERVE
 from support.delegating_store import DelegatingStore
 from support.harness import (
     Client,
+    FakeClock,
     as_tiles,
     error_info,
     field_violations,
@@ -235,6 +237,84 @@ async def test_a_nearly_full_store_accepts_changes_but_no_new_games() -> None:
     finally:
         await store.close()
         full.close()
+
+
+# Names of limits
+
+
+async def open_watch(client: Client) -> "grpc.aio.UnaryStreamCall[gs.WatchGameRequest, gs.WatchGameResponse]":
+    """Returns a watch of a new game, whose first answer has come."""
+    game = await client.games.CreateGame(gs.CreateGameRequest())
+    watch = client.games.WatchGame(gs.WatchGameRequest(game_id=game.game.game_id))
+    await watch.read()
+    return watch
+
+
+async def exceed_calls(client: Client) -> None:
+    watch = await open_watch(client)
+    await client.validation.ListRulesets(vs.ListRulesetsRequest())
+    watch.cancel()
+
+
+async def exceed_watches(client: Client) -> None:
+    watches = [await open_watch(client) for _ in range(2)]
+    watches[0].cancel()
+
+
+async def exceed_streams(client: Client) -> None:
+    opened = client.validation.StreamValidateTurns()
+    await opened.write(vs.StreamValidateTurnsRequest(turn=vs.ValidateTurnRequest(has_melded=True)))
+    await opened.read()
+    await client.validation.StreamValidateTurns().read()
+    opened.cancel()
+
+
+async def exceed_request_bytes(client: Client) -> None:
+    await client.validation.BatchValidateTurns(largest_batch(1))
+
+
+async def exceed_drafts(client: Client) -> None:
+    game = await client.new_game(ruleset=UNLIMITED)
+    for _ in range(DRAFTS_AT_ONCE + 1):
+        await game.save_draft()
+
+
+@pytest.mark.parametrize(
+    ("limit", "settings", "exceed"),
+    [
+        ("calls", {"max_calls": 1}, exceed_calls),
+        ("watches", {"max_watches": 1}, exceed_watches),
+        ("streams", {"validation_streams": 1}, exceed_streams),
+        ("request_bytes", {}, exceed_request_bytes),
+        ("drafts", {"drafts_per_second": 1}, exceed_drafts),
+        ("seat_drafts", {}, exceed_drafts),
+    ],
+)
+async def test_a_refusal_and_the_metrics_name_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+    limit: str,
+    settings: dict[str, object],
+    exceed: Callable[[Client], Awaitable[None]],
+) -> None:
+    monkeypatch.setattr(slow_calls, "BYTES_MAX", slow_calls.OVERHEAD_BYTES + (0 if limit == "request_bytes" else 1_000))
+    async with running_server(memory_store(FakeClock()), server_settings(**settings)) as (server, client):
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await exceed(client)
+        assert (error_info(refusal.value).reason, error_info(refusal.value).metadata["limit"]) == ("OVERLOADED", limit)
+        labels = {"reason": "OVERLOADED", "limit": limit}
+        assert server.metrics.registry.get_sample_value("rummikub_refused_calls_total", labels) == 1
+
+
+async def test_drafts_over_the_limit_of_an_address_are_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interceptor, "PER_SECOND", 1 / 3_600)
+    monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
+    async with running_server(memory_store(), server_settings(drafts_per_second=1, peer_share=0.5)) as (_, client):
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await asyncio.wait_for(exceed_drafts(client), 30)
+        assert (
+            refusal.value.details()
+            == "your address has reached its limit of drafts per second; save the newest one again later"
+        )
 
 
 # Sizes

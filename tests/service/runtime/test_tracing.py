@@ -425,7 +425,9 @@ async def test_nothing_is_wrapped_if_tracing_is_off() -> None:
     assert printed == b"False\n"
     with tracing_by({}, None, "redis") as tracing:
         assert tracing is None
-    plain = FastInterceptor(Metrics(), SlowCalls(1.0), Origins(None), CallAdmission(1, 1.0), Admission(1, 1.0))
+    plain = FastInterceptor(
+        Metrics(), SlowCalls(1.0), Origins(None), CallAdmission(1, 1.0), Admission(1, 1.0, "streams")
+    )
     assert "traced" not in plain.unary("/a", bytes).at_once.__qualname__
     store = memory_store()
     async with running_server(store) as (server, _):
