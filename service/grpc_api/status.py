@@ -9,6 +9,7 @@ that.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import Final
 
 import grpc
@@ -231,7 +232,7 @@ class Status:
         """The limit that refuses the call, for metrics; "" if the reason says it."""
         return str(self.metadata.get("limit", ""))
 
-    @property
+    @cached_property
     def trailing_metadata(self) -> tuple[tuple[str, str | bytes], ...]:
         """The trailing metadata: the details, the delay before a retry, and what a proxy has to know."""
         trailing: list[tuple[str, str | bytes]] = [(DETAILS, self.serialize())]
@@ -258,11 +259,11 @@ class Status:
         return status.SerializeToString()
 
 
-_CONSTANT: Final = {
+CONSTANT: Final = {
     kind: Status(code, reason, message, retry_ms=RETRY_MS if code in RETRYABLE else None)
     for kind, (code, reason, message) in PLAIN.items()
 }
-"""The statuses of PLAIN."""
+"""The statuses of PLAIN. Each encodes its details once, which takes longer than the rest of a refusal."""
 _INTERNAL: Final = Status(
     grpc.StatusCode.INTERNAL, "INTERNAL_ERROR", "internal error; the server's log has the request id"
 )
@@ -314,9 +315,10 @@ def status_of(error: Exception) -> Status:
         case Overloaded():
             return _overloaded(error.limit, is_of_key=error.is_of_key)
         case _:
-            return _CONSTANT.get(type(error), _INTERNAL)
+            return CONSTANT.get(type(error), _INTERNAL)
 
 
+@cache
 def _overloaded(limit: Limit, *, is_of_key: bool) -> Status:
     holder = "your key" if is_of_key else _LIMITED_HOLDERS.get(limit, "this server, or your address,")
     advice = "save the newest one again later" if "drafts" in limit else "retry later with the same request id"
