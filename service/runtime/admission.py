@@ -8,6 +8,7 @@ from typing import Final
 
 from service.errors import Limit, Overloaded
 from service.runtime.origins import CALLS, Key, Origin
+from service.runtime.refusal_pace import WAITING_MAX
 
 SERVER_METHODS: Final = ("/grpc.health.v1.Health/", "/grpc.reflection.")
 """Path prefixes of health and reflection, which need no key, and are served even while the server stops."""
@@ -88,6 +89,14 @@ class Admission:
         if not self._held[holder]:
             del self._held[holder]
 
+    def try_enter(self, origin: Origin, size: int = 1) -> bool:
+        """Acquires an amount for a caller unless a bound would be exceeded; returns whether it did."""
+        try:
+            self.enter(origin, size)
+        except Overloaded:
+            return False
+        return True
+
     @contextlib.contextmanager
     def holding(self, origin: Origin) -> Iterator[None]:
         """Holds one unit within the context. Raises Overloaded."""
@@ -104,11 +113,16 @@ class CallAdmission:
     Args:
         max_calls: Most calls at a time.
         peer_share: The share of them that one address may have alone.
+
+    Attributes:
+        calls: Bounds calls.
+        refusals: Bounds refusals that wait. Their calls are no longer in progress.
     """
 
     def __init__(self, max_calls: int, peer_share: float) -> None:
         self.calls = Admission(max_calls, peer_share, "calls", CALLS)
         self._server_calls = Admission(max_calls, peer_share, "calls")
+        self.refusals = Admission(WAITING_MAX, peer_share, "calls")
 
     def enter(self, path: str, origin: Origin) -> None:
         """Admits a call. Raises Overloaded."""
