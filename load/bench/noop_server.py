@@ -121,6 +121,8 @@ ANYONE: Final = Origin("")
 class _NoAdmissionControl:
     """Admits every call."""
 
+    refusals = Admission(1, 1.0, "calls")
+
     def enter(self, _path: str, _peer: str, _metadata: object, _auth_context: object) -> Origin:
         return ANYONE
 
@@ -130,7 +132,7 @@ class _NoAdmissionControl:
     def timeout_delay(self, _origin: Origin) -> float:
         return 0.0
 
-    def timed_out(self, _path: str, _call: CallDetails) -> CallResult:
+    def timed_out(self, _path: str, _call: CallDetails, _seconds: float) -> CallResult:
         return CallResult(code=grpc.StatusCode.DEADLINE_EXCEEDED)
 
 

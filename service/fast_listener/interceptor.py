@@ -60,10 +60,6 @@ def _never_at_once(_data: bytes) -> None:
     """The fast variant of a method without one."""
 
 
-def _nothing_to_cancel() -> None:
-    """Cancels a call that is over."""
-
-
 class FastInterceptor:
     """Makes methods from functions that may raise any Fault, and implements AdmissionControl.
 
@@ -95,6 +91,11 @@ class FastInterceptor:
         self._timeout_pace = RefusalPace(admission.calls.is_bounded, LATE_PER_SECOND)
         self._is_stopping = False
 
+    @property
+    def refusals(self) -> Admission:
+        """See AdmissionControl."""
+        return self._admission.refusals
+
     def enter(self, path: str, peer: str, metadata: Metadata, auth_context: AuthContext) -> Origin | CallResult:
         """See AdmissionControl."""
         origin = None
@@ -119,13 +120,16 @@ class FastInterceptor:
         """See AdmissionControl."""
         self._admission.leave(path, call.origin)
 
-    def timed_out(self, path: str, call: CallDetails) -> CallResult:
+    def timed_out(self, path: str, call: CallDetails, seconds: float) -> CallResult:
         """See AdmissionControl."""
-        return self._failed(path, call.metadata, RequestTimedOut())
+        return self._failed(path, call.metadata, RequestTimedOut(), seconds)
 
-    def _failed(self, path: str, metadata: Metadata, error: Exception) -> CallResult:
+    def _failed(self, path: str, metadata: Metadata, error: Exception, seconds: float = 0.0) -> CallResult:
+        """Returns the result of a call that has taken some seconds."""
+
         def failed() -> CallResult:
-            return _MethodCalls(path, self._metrics).failed(request_id_of(metadata), perf_counter(), error)
+            started = perf_counter() - seconds
+            return _MethodCalls(path, self._metrics).failed(request_id_of(metadata), started, error)
 
         return failed() if self._tracing is None else traced_result(self._tracing.call(path, metadata), failed)
 
@@ -159,27 +163,29 @@ class FastInterceptor:
                 return calls.failed(request_id_of(call.metadata), started, error)
             return None if response is None else calls.succeeded(request_id_of(call.metadata), started, response)
 
-        def start(data: bytes, call: CallDetails, on_result: Callable[[CallResult], None]) -> Cancel:
+        def start(data: bytes, call: CallDetails, on_result: Callable[[CallResult], None]) -> Cancel | CallResult:
             started, request_id = perf_counter(), request_id_of(call.metadata)
 
             def done(outcome: Any) -> None:  # noqa: ANN401 - a response or an exception
                 on_result(calls.result(request_id, started, outcome))
 
-            return self._submit(path, call, steps(data), len(data), done)
+            try:
+                return self._submit(path, call, steps(data), len(data), done)
+            except Fault as error:
+                return self._paced(calls.failed(request_id, started, error), call.origin)
 
         method = UnaryMethod(result_at_once, start)
         return method if self._tracing is None else traced_unary(path, method, self._tracing)
 
     def _submit(self, path: str, call: CallDetails, steps: Steps, size: int, done: Callable[[Any], None]) -> Cancel:
-        """Queues a slow call and returns what cancels it. `done` gets the context of the call, which the log needs."""
+        """Queues a slow call and returns what cancels it. Raises Overloaded, ShuttingDown.
+
+        `done` gets the context of the call, which the log needs.
+        """
         if self._tracing is not None:
-            context, told = copy_context(), done
-            done = lambda outcome: context.run(told, outcome)  # noqa: E731 - shorter than a function
-        try:
-            slow_call = self._slow_calls.submit(call.origin, path, size, call.deadline, steps, done)
-        except Fault as error:
-            done(error)
-            return _nothing_to_cancel
+            context, deliver = copy_context(), done
+            done = lambda outcome: context.run(deliver, outcome)  # noqa: E731 - shorter than a function
+        slow_call = self._slow_calls.submit(call.origin, path, size, call.deadline, steps, done)
         return lambda: self._slow_calls.cancel(slow_call)
 
     def stream(self, path: str, answerer: Callable[[], StreamAnswerer]) -> StreamMethod:
@@ -189,8 +195,11 @@ class FastInterceptor:
         def open_stream(call: CallDetails, finish: Callable[[CallResult], None]) -> StreamHandler | CallResult:
             started, request_id = perf_counter(), request_id_of(call.metadata)
 
-            def start(data: bytes, done: Callable[[Any], None]) -> Cancel:
-                return self._submit(path, call, in_one_step(answer, data), len(data), done)
+            def start(data: bytes, done: Callable[[Any], None]) -> Cancel | CallResult:
+                try:
+                    return self._submit(path, call, in_one_step(answer, data), len(data), done)
+                except Fault as error:
+                    return self._paced(stream.failed(error), call.origin)
 
             try:
                 answer = answerer()
@@ -291,7 +300,7 @@ class _Stream:
         calls: _MethodCalls,
         streams: "_Streams",
         answerer: StreamAnswerer,
-        start: Callable[[bytes, Callable[[Any], None]], Cancel],
+        start: Callable[[bytes, Callable[[Any], None]], Cancel | CallResult],
         request_id: str,
     ) -> None:
         self._calls = calls
@@ -306,13 +315,13 @@ class _Stream:
         try:
             return self._answerer.at_once(data)
         except Exception as error:  # noqa: BLE001 - every stream needs a result
-            return self._failed(error)
+            return self.failed(error)
 
-    def start(self, data: bytes, on_response: Callable[[bytes | CallResult], None]) -> Cancel:
+    def start(self, data: bytes, on_response: Callable[[bytes | CallResult], None]) -> Cancel | CallResult:
         """See StreamHandler."""
         return self._start(
             data,
-            lambda outcome: on_response(self._failed(outcome) if isinstance(outcome, Exception) else outcome),
+            lambda outcome: on_response(self.failed(outcome) if isinstance(outcome, Exception) else outcome),
         )
 
     def end(self) -> CallResult:
@@ -327,7 +336,8 @@ class _Stream:
         code = "CANCELLED" if is_lost else result.code.name
         self._calls.record(self._request_id, self._started, code, result)
 
-    def _failed(self, error: Exception) -> CallResult:
+    def failed(self, error: Exception) -> CallResult:
+        """Returns the result that ends the stream for an exception."""
         self._streams.remove(self)
         return self._calls.error(self._request_id, error)
 

@@ -43,7 +43,7 @@ class _TracedUnary:
             _end(trace, result)
         return result
 
-    def start(self, data: bytes, call: CallDetails, on_result: Callable[[CallResult], None]) -> Cancel:
+    def start(self, data: bytes, call: CallDetails, on_result: Callable[[CallResult], None]) -> Cancel | CallResult:
         """See UnaryMethod."""
         trace = self._tracing.call(self._path, call.metadata)
 
@@ -51,7 +51,10 @@ class _TracedUnary:
             _end(trace, result)
             on_result(result)
 
-        return trace.run(self._method.start, data, call, finish)
+        started = trace.run(self._method.start, data, call, finish)
+        if isinstance(started, CallResult):
+            _end(trace, started)
+        return started
 
 
 class _TracedStreams:

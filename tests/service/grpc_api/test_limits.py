@@ -176,7 +176,7 @@ async def test_an_address_that_is_refused_again_and_again_waits_for_its_refusals
         await stopping
 
 
-@pytest.mark.parametrize("listener", ["port"])
+@pytest.mark.parametrize("listener", ["port", "validation_port"])
 async def test_a_refusal_that_waits_is_sent_before_the_deadline(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, listener: str
 ) -> None:
