@@ -28,7 +28,7 @@ from service.metrics.metrics import Metrics
 from service.runtime.admission import Admission, CallAdmission
 from service.runtime.opentelemetry_tracing import OpenTelemetryTracing
 from service.runtime.slow_calls import SlowCalls
-from service.runtime.tracing import TracingError, check, is_requested, tracing_by
+from service.runtime.tracing import CallTrace, TracingError, check, is_requested, tracing_by
 from service.server import Server
 from service.storage.base import Loaded
 from service.storage.memory import MemoryStore
@@ -248,6 +248,28 @@ async def test_a_call_at_the_validation_listener_has_a_span(listening: Traced, n
     assert call.parent_id == PARENT
     assert call.attributes["rpc.response.status_code"] == "OK"
     assert call.attributes["rummikub.request_id"] == "12345678"
+
+
+async def test_every_span_of_a_slow_call_at_the_validation_listener_ends(
+    traced: Traced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    plain = OpenTelemetryTracing.call
+
+    def counting(tracing: OpenTelemetryTracing, path: str, metadata: object) -> CallTrace:
+        started.append(path)
+        return plain(tracing, path, metadata)  # type: ignore[arg-type]  # as it was called
+
+    monkeypatch.setattr(OpenTelemetryTracing, "call", counting)
+    await traced.validation.validation.BatchValidateTurns(BATCH, metadata=parent())
+    monkeypatch.setattr(traced.server.slow_calls, "_memory", Admission(1, 1.0, "request_bytes"))
+    with pytest.raises(grpc.aio.AioRpcError):
+        await traced.validation.validation.BatchValidateTurns(BATCH, metadata=parent())
+    await traced.collector.until(lambda: len(traced.collector.of(TRACE)) == 2)
+    answered, refused = traced.collector.of(TRACE)
+    assert len(started) == 2
+    assert "rummikub.reason" not in answered.attributes
+    assert refused.attributes["rummikub.reason"] == "OVERLOADED"
 
 
 async def test_a_malformed_request_at_the_validation_listener_has_its_reason(listening: Traced) -> None:
