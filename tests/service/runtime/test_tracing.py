@@ -166,6 +166,17 @@ async def test_a_call_without_a_caller_or_with_a_malformed_one_begins_a_trace(tr
     assert first.trace_id != second.trace_id
 
 
+async def test_a_span_has_the_state_of_its_callers_trace(traced: Traced, capfd: pytest.CaptureFixture[str]) -> None:
+    states = (("tracestate", "vendor=1,other=2"), ("tracestate", "third=3"))
+    await traced.client.validation.ListRulesets(vs.ListRulesetsRequest(), metadata=(*parent(), *states))
+    malformed = (*parent(OTHER_TRACE), ("tracestate", "no state"))
+    await traced.client.validation.ListRulesets(vs.ListRulesetsRequest(), metadata=malformed)
+    await traced.collector.until(lambda: len(traced.collector.spans) == 2)
+    first, second = traced.collector.spans
+    assert (first.span.trace_state, second.span.trace_state) == ("vendor=1,other=2,third=3", "")
+    assert "no state" not in "".join(capfd.readouterr()), "the log has nothing that callers send"
+
+
 async def test_a_call_whose_caller_does_not_sample_has_no_span(traced: Traced) -> None:
     await draw(traced.client, parent(is_sampled=False))
     await draw(traced.client, parent(OTHER_TRACE))
