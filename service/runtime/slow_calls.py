@@ -1,7 +1,7 @@
 """A fair scheduler for slow calls: one thread runs them, so that they never block the threads that serve other calls.
 
 A call is a generator that yields between its steps and returns the answer. The thread runs the calls in time slices.
-Calls of one flow (a peer and a method) run in order; flows take turns, so a client with a thousand batches delays
+Calls of one flow (a holder and a method) run in order; flows take turns, so a client with a thousand batches delays
 another client by one slice. A flow with a long step then rests, so that it takes a fraction of the thread's time.
 Between slices the thread drops calls that were cancelled or have passed their deadline.
 
@@ -47,7 +47,7 @@ _log = structlog.get_logger()
 
 Steps: TypeAlias = Generator[None, None, Any]
 Flow: TypeAlias = tuple[str, str]
-"""A peer's address and a method."""
+"""A holder (Origin.holder) and a method."""
 Done: TypeAlias = Callable[[Any], None]
 """Called with the answer or an exception."""
 
@@ -98,7 +98,7 @@ class SlowCall:
     @property
     def flow(self) -> Flow:
         """Its flow."""
-        return self.origin.address, self.method
+        return self.origin.holder, self.method
 
 
 class SlowCalls:

@@ -90,6 +90,17 @@ def test_flows_take_turns_and_calls_of_a_flow_run_in_order(scene: Scene) -> None
     assert set(scene.ends.values()) == {f"answer to {name}" for name in scene.ends}
 
 
+def test_front_ends_behind_one_gateway_take_turns(scene: Scene) -> None:
+    scene.hold()
+    scene.submit("web", ("gateway", "batch"), key=Key("web", is_proxy=True))
+    scene.submit("partner", ("gateway", "batch"), key=Key("partner", is_proxy=True))
+    scene.submit("a1", ("a", "batch"), key=Key("web"))
+    scene.submit("a2", ("a", "batch"), key=Key("partner"))
+    scene.go()
+    scene.wait_for(4)
+    assert scene.steps[:6] == ["web", "partner", "a1"] * 2, "keys of other callers share the turns of their address"
+
+
 def test_a_flow_with_a_long_step_rests_and_others_continue(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LONG_STEP_SECONDS", 0.05)
     monkeypatch.setattr(module, "REST", 1_000)
