@@ -34,8 +34,12 @@ REST_MAX_SECONDS: Final = 0.25
 """The longest rest."""
 SWITCH_SECONDS: Final = 0.0005
 """The interpreter's switch interval; Python's default is ten times as long."""
-STARTED_MAX: Final = 16
-"""Most calls in progress at once: a decoded batch takes up to 50 times the memory of its bytes."""
+STARTED_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Most bytes of the requests of started calls: a decoded batch takes up to 50 times the memory of its bytes."""
+STARTED_SHARE: Final = 0.5
+"""The least share of them that one address may hold alone, so that any call can start."""
+STARTED_TRIES: Final = 32
+"""How many calls are tried between two slices if started ones use up their bytes."""
 BYTES_MAX: Final = 128 * 1024 * 1024
 """Most bytes of all queued and started requests; more are rejected."""
 DRAIN_POLL_SECONDS: Final = 0.01
@@ -100,6 +104,11 @@ class SlowCall:
         """Its flow."""
         return self.origin.holder, self.method
 
+    @property
+    def started_size(self) -> int:
+        """The bytes that it holds of STARTED_BYTES_MAX once it is started. Bounded, so that any call can start."""
+        return min(self.size, STARTED_BYTES_MAX // 16)
+
 
 class SlowCalls:
     """The scheduler.
@@ -110,11 +119,15 @@ class SlowCalls:
 
     def __init__(self, peer_share: float) -> None:
         self._memory = Admission(BYTES_MAX, peer_share, "request_bytes")
-        self._flows: OrderedDict[Flow, OrderedDict[SlowCall, None]] = OrderedDict()
-        """The flows with queued calls, in the order of their turns; their calls in the order of arrival."""
+        self._started_memory = Admission(STARTED_BYTES_MAX, max(peer_share, STARTED_SHARE), "request_bytes")
+        self._flows: dict[Flow, OrderedDict[SlowCall, None]] = {}
+        """The calls of each flow, in the order of arrival."""
+        self._waiting: OrderedDict[Flow, None] = OrderedDict()
+        """The flows whose first call is not started, in the order in which they are tried."""
+        self._started: OrderedDict[Flow, SlowCall] = OrderedDict()
+        """The started calls, in the order of their turns."""
         self._resting: dict[Flow, float] = {}
         """When the flows that rest may continue."""
-        self._started = 0
         self._changed = threading.Condition()
         self._is_closed = False
         self._thread: threading.Thread | None = None
@@ -133,6 +146,8 @@ class SlowCalls:
                 raise ShuttingDown
             self._start_thread()
             self._flows.setdefault(call.flow, OrderedDict())[call] = None
+            if call.flow not in self._started:
+                self._waiting[call.flow] = None
             self.under_way += 1
             self._changed.notify()
         return call
@@ -193,18 +208,31 @@ class SlowCalls:
             while True:
                 now = time.monotonic()
                 self._resting = {} if self._is_closed else {f: end for f, end in self._resting.items() if end > now}
-                for flow in tuple(self._flows):
-                    if flow in self._resting:
-                        continue
-                    call = next(iter(self._flows[flow]))
-                    self._flows.move_to_end(flow)
-                    if call.is_started or self._started < STARTED_MAX:
-                        self._started += not call.is_started
-                        call.is_started = True
+                self._start_waiting()
+                for flow, call in self._started.items():
+                    if flow not in self._resting:
+                        self._started.move_to_end(flow)
                         return call
                 if self._is_closed:
                     return None
                 self._changed.wait(min(self._resting.values()) - now if self._resting else None)
+
+    def _start_waiting(self) -> None:
+        """Starts the first calls of waiting flows for which there is memory. A flow that gets none is tried last."""
+        tries = STARTED_TRIES
+        for flow in tuple(self._waiting):
+            if not tries:
+                return
+            if flow in self._resting:
+                continue
+            call = next(iter(self._flows[flow]))
+            if self._started_memory.try_enter(call.origin, call.started_size):
+                call.is_started = True
+                del self._waiting[flow]
+                self._started[flow] = call
+            else:
+                self._waiting.move_to_end(flow)
+                tries -= 1
 
     def _run_slice(self, call: SlowCall) -> None:
         """Runs a call for one slice, at least one step. Removes it from its flow when it is over."""
@@ -226,7 +254,9 @@ class SlowCalls:
         if call.is_over:
             call.steps.close()
             with self._changed:
-                self._started -= 1
+                self._started_memory.leave(call.origin, call.started_size)
+                del self._started[call.flow]
+                self._waiting[call.flow] = None
                 self._remove(call)
 
     def _after_step(self, call: SlowCall, started: float) -> float:
@@ -256,6 +286,7 @@ class SlowCalls:
         del calls[call]
         if not calls:
             del self._flows[call.flow]
+            self._waiting.pop(call.flow, None)
 
 
 def _check_deadline(call: SlowCall, now: float) -> None:

@@ -208,8 +208,11 @@ def test_memory_is_bounded_in_total_and_by_peer(monkeypatch: pytest.MonkeyPatch)
     scene.calls.close()
 
 
-def test_few_calls_are_started_at_a_time(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "STARTED_MAX", 3)
+def test_the_bytes_of_started_calls_are_bounded(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.calls.close()
+    monkeypatch.setattr(module, "STARTED_BYTES_MAX", 3 * module.OVERHEAD_BYTES)
+    monkeypatch.setattr(SlowCall, "started_size", property(lambda call: call.size))
+    scene.calls = SlowCalls(1)
     scene.hold()
     for number in range(6):
         scene.submit(str(number), (str(number), ""), count=5)
@@ -218,6 +221,27 @@ def test_few_calls_are_started_at_a_time(scene: Scene, monkeypatch: pytest.Monke
     under_way = [len({*scene.steps[: at + 1]} & {*scene.steps[at:]}) for at in range(len(scene.steps))]
     assert max(under_way) == 3
     assert set(scene.ends.values()) == {f"answer to {number}" for number in range(6)}
+
+
+def endless() -> Generator[None, None, None]:
+    """A call that works until it is cancelled."""
+    while True:
+        time.sleep(0.001)
+        yield
+
+
+@pytest.mark.parametrize(("flows", "size"), [(16, 0), (16, 4_000), (100, 1_000_000)])
+def test_endless_calls_of_many_addresses_keep_no_newcomer_waiting(scene: Scene, flows: int, size: int) -> None:
+    scene.calls.close()
+    scene.calls = SlowCalls(0.5)
+    attack = [
+        scene.calls.submit(Origin(f"attacker {number}"), "batch", size, math.inf, endless(), lambda _: None)
+        for number in range(flows)
+    ]
+    scene.submit("newcomer", ("honest", "turn"))
+    scene.wait_for(1)
+    for call in attack:
+        scene.calls.cancel(call)
 
 
 def test_close_ends_all_calls() -> None:
