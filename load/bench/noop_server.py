@@ -35,7 +35,7 @@ from service.metrics.metrics import Metrics
 from service.runtime.admission import Admission, CallAdmission
 from service.runtime.gc_tuning import tune_gc
 from service.runtime.origins import Origin
-from service.runtime.slow_calls import SlowCalls
+from service.runtime.slow_calls import SlowCalls, Steps, in_one_step
 from service.settings import Settings
 
 STOCK: Final = "stock"
@@ -109,10 +109,11 @@ def _serve_fast(methods: Mapping[str, Method], admission: AdmissionControl) -> N
 class _EmptyAnswerer:
     """Answers the messages of a stream (StreamAnswerer)."""
 
-    def __call__(self, data: bytes, /) -> bytes:
-        return _empty(data)
+    def in_steps(self, data: bytes, /) -> Steps:
+        return in_one_step(_empty, data)
 
-    at_once = __call__
+    def at_once(self, data: bytes, /) -> bytes:
+        return _empty(data)
 
 
 ANYONE: Final = Origin("")

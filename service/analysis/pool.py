@@ -33,7 +33,7 @@ from service.runtime.tracing import SearchObserver
 
 COMMAND: Final = (sys.executable, "-m", "service.analysis.worker")
 GRACE_SECONDS: Final = 10.0
-"""How much longer than requested a worker may take, including its start, on a busy machine."""
+"""How much longer than requested a worker may take, including its start, on a busy machine. Then it is killed."""
 STOP_SECONDS: Final = 5.0
 """How long a killed process may take to exit."""
 

@@ -49,8 +49,8 @@ _log = structlog.get_logger()
 class StreamAnswerer(Protocol):
     """Answers the requests of one stream, in their order."""
 
-    def __call__(self, data: bytes, /) -> bytes:
-        """Returns the response. Raises any Fault."""
+    def in_steps(self, data: bytes, /) -> Steps:
+        """Returns the response, in steps. Raises any Fault."""
 
     def at_once(self, data: bytes, /) -> bytes | None:
         """Returns the response within a moment; None if it may take longer or is an error. Raises nothing."""
@@ -197,7 +197,7 @@ class FastInterceptor:
 
             def start(data: bytes, done: Callable[[Any], None]) -> Cancel | CallResult:
                 try:
-                    return self._submit(path, call, in_one_step(answer, data), len(data), done)
+                    return self._submit(path, call, answer.in_steps(data), len(data), done)
                 except Fault as error:
                     return self._paced(stream.failed(error), call.origin)
 

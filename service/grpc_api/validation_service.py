@@ -90,8 +90,9 @@ class ValidationServicer:
                         return
                     response = answers.at_once(request)
                     if response is None:
-                        steps = in_one_step(answers, request)
-                        response = await self._run_slow("StreamValidateTurns", request, context, steps)
+                        response = await self._run_slow(
+                            "StreamValidateTurns", request, context, answers.in_steps(request)
+                        )
                 yield response
 
     @contextlib.contextmanager

@@ -243,7 +243,7 @@ class BatchGate:
         self._opened = threading.Event()
         plain = Validator.batch
 
-        def waiting(validation: Validator, data: bytes) -> Generator[None, None, bytes]:
+        def waiting(validation: Validator, data: bytes) -> Generator[Any, None, bytes]:
             self.started += 1
             while not self._opened.wait(SOON if blocks_thread else 0.001):
                 yield
@@ -459,15 +459,15 @@ async def test_tls(listening: Listening, tmp_path: Path) -> None:
 async def test_an_internal_error_reveals_nothing(
     listening: Listening, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def failing(_validation: Validator, _data: bytes) -> bytes:
+    def failing(*_: object) -> bytes:
         raise RuntimeError("secret")
 
-    def failing_too(_turns: StreamValidator, data: bytes) -> bytes:
-        return failing(Validator(), data)
-
     for at_once in (False, True):
-        monkeypatch.setattr(Validator, "turn_at_once" if at_once else "validate_turn", failing)
-        monkeypatch.setattr(StreamValidator, "at_once" if at_once else "__call__", failing_too)
+        if at_once:
+            monkeypatch.setattr(Validator, "turn_at_once", failing)
+            monkeypatch.setattr(StreamValidator, "at_once", failing)
+        else:
+            monkeypatch.setattr(Validator, "_respond", failing)
         async with listening() as (_, caller):
             stream = caller.stream()
             await stream.write(stream_request())

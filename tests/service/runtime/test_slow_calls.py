@@ -4,6 +4,8 @@ import math
 import threading
 import time
 from collections.abc import Generator, Iterator
+from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import pytest
@@ -45,7 +47,7 @@ class Scene:
         key: Key | None = None,
     ) -> SlowCall:
         steps = self.steps_of(name, count)
-        return self.calls.submit(Origin(flow[0], key), flow[1], 0, deadline, steps, lambda end: self._end(name, end))
+        return self.calls.submit(Origin(flow[0], key), flow[1], 0, deadline, steps, lambda end: self.end(name, end))
 
     def hold(self) -> None:
         """Blocks the thread until `go`, so that calls can be queued first."""
@@ -54,7 +56,7 @@ class Scene:
     def go(self) -> None:
         self.may_start.set()
 
-    def _end(self, name: str, end: object) -> None:
+    def end(self, name: str, end: object) -> None:
         with self._ended:
             self.ends[name] = end
             self._ended.notify_all()
@@ -244,6 +246,71 @@ def test_endless_calls_of_many_addresses_keep_no_newcomer_waiting(scene: Scene, 
         scene.calls.cancel(call)
 
 
+def waiting_for(future: Future[str], closed: threading.Event) -> Generator[Future[str], None, str]:
+    try:
+        yield future
+        return future.result(0)
+    finally:
+        closed.set()
+
+
+def test_a_call_that_waits_for_a_future_keeps_no_other_waiting(scene: Scene) -> None:
+    future: Future[str] = Future()
+    closed = threading.Event()
+    scene.calls.submit(Origin("a"), "turn", 0, math.inf, waiting_for(future, closed), lambda end: scene.end("a1", end))
+    scene.submit("a2", ("a", "turn"))
+    scene.submit("b", ("b", "turn"))
+    scene.wait_for(1)
+    assert scene.ends.keys() == {"b"}
+    future.set_result("judged")
+    scene.wait_for(3)
+    assert scene.ends["a1"] == "judged"
+    assert closed.wait(SOON)
+
+
+def test_a_call_that_waits_for_a_future_can_be_cancelled(scene: Scene) -> None:
+    futures: list[Future[str]] = [Future(), Future()]
+    for number, future in enumerate(futures):
+        closed, name = threading.Event(), f"a{number}"
+        steps = waiting_for(future, closed)
+        call = scene.calls.submit(Origin("a"), "turn", 0, math.inf, steps, partial(scene.end, name))
+        scene.submit(f"b{number}", ("b", "turn"))
+        scene.wait_for(2 * number + 1)  # it waits
+        scene.calls.cancel(call)
+        assert closed.wait(SOON)
+        scene.wait_for(2 * number + 2)
+        assert isinstance(scene.ends[name], Dropped)
+    for future in futures:
+        future.set_result("too late")
+    scene.submit("a2", ("a", "turn"))
+    scene.wait_for(5)
+
+
+def test_a_flow_rests_after_a_long_wait_for_a_future(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONG_STEP_SECONDS", 0.0)
+    monkeypatch.setattr(module, "REST", 1_000_000)
+    monkeypatch.setattr(module, "REST_MAX_SECONDS", 1_000)
+    scene.calls.close()
+    scene.calls = SlowCalls(0.5)
+    future: Future[str] = Future()
+    scene.calls.submit(Origin("a"), "turn", 0, math.inf, waiting_for(future, threading.Event()), lambda _: None)
+    future.set_result("judged")
+    scene.submit("b", ("b", "batch"), count=0)
+    scene.wait_for(1)
+    assert scene.calls.under_way == 1
+
+
+def test_close_ends_calls_that_wait_for_a_future() -> None:
+    scene = Scene()
+    closed = threading.Event()
+    scene.calls.submit(Origin("a"), "", 0, math.inf, waiting_for(Future(), closed), partial(scene.end, "a"))
+    scene.submit("b", ("b", ""))
+    scene.wait_for(1)
+    scene.calls.close()
+    assert isinstance(scene.ends["a"], ShuttingDown)
+    assert closed.is_set()
+
+
 def test_close_ends_all_calls() -> None:
     scene = Scene()
     scene.hold()
@@ -261,3 +328,9 @@ def test_close_ends_all_calls() -> None:
 
 def test_completed_runs_all_steps() -> None:
     assert completed(Scene().steps_of("a", 5)) == "answer to a"
+
+
+def test_completed_waits_for_futures() -> None:
+    future: Future[str] = Future()
+    threading.Timer(0.05, future.set_result, ("judged",)).start()
+    assert completed(waiting_for(future, threading.Event())) == "judged"
