@@ -16,11 +16,10 @@ import structlog
 
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import validation_service_pb2 as vs
-from service.cli.health_check import health_check
+from service.cli.health_check import Target, health_check
 from service.grpc_api.certificates import CertificateFiles
 from service.runtime.keys import HEADER
 from service.server import Server
-from service.settings import Settings
 from support.harness import (
     Client,
     client_certificate,
@@ -132,14 +131,9 @@ async def test_the_health_check_sends_the_server_s_certificate(tmp_path: Path) -
     client_certificate(authority, tmp_path, "/CN=server", "DNS:rummikub.example")
     authorities = authority / "cert.pem"
     async with serving(tmp_path, tls_client_ca=authorities) as server:
-        settings = Settings(
-            listen=f"127.0.0.1:{server.port}",
-            tls_cert=tmp_path / "cert.pem",
-            tls_key=tmp_path / "key.pem",
-            tls_client_ca=authorities,
-        )
-        assert await health_check("rummikub-server", settings) == 0
-        assert await health_check("rummikub-server", settings.model_copy(update={"tls_client_ca": None})) == 1
+        target = Target(f"127.0.0.1:{server.port}", has_tls=True, own=(tmp_path / "cert.pem", tmp_path / "key.pem"))
+        assert await asyncio.to_thread(health_check, target) == 0
+        assert await asyncio.to_thread(health_check, target._replace(own=None)) == 1
 
 
 async def test_games_of_certificates_are_apart(tmp_path: Path) -> None:

@@ -451,7 +451,7 @@ async def test_a_server_without_opentelemetry_serves_if_it_shall_not_trace(tmp_p
 
 
 async def test_nothing_is_wrapped_if_tracing_is_off() -> None:
-    program = "import sys, service.__main__, service.fast_listener.validation_listener\n"
+    program = "import sys, service.composition, service.fast_listener.validation_listener\n"
     program += "print('service.runtime.opentelemetry_tracing' in sys.modules)"
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, cwd=ROOT, stdout=subprocess.PIPE)
     printed, _ = await process.communicate()
