@@ -32,7 +32,15 @@ from service.storage.base import GameStore, Lifetimes
 from service.storage.embedded import EmbeddedStore, EmbeddedStoreError
 from service.storage.memory import MemoryStore
 from service.storage.redis.store import RedisStore, connect, obstacle_at
-from service.supervisor import OPTION, Supervisor, SupervisorChannel, SupervisorError, WorkerArguments, share
+from service.supervisor import (
+    OPTION,
+    UNUSABLE_SETTINGS,
+    Supervisor,
+    SupervisorChannel,
+    SupervisorError,
+    WorkerArguments,
+    share,
+)
 
 KILL_SECONDS: Final = 10.0
 """Grace period beyond lame_duck_seconds and drain_seconds before workers are killed."""
@@ -55,9 +63,10 @@ def serve() -> None:
             number, processors = worker.number if worker else None, (tracing.add_ids,) if tracing else ()
             log_to_stderr(settings.log_level, number, processors)
             uvloop.run(_serve(settings, worker, tracing))
+    except (SettingsError, KeysFileError) as error:
+        sys.stderr.write(f"{PROGRAM}: {error}\n")
+        sys.exit(UNUSABLE_SETTINGS if worker else 1)
     except (
-        SettingsError,
-        KeysFileError,
         EmbeddedStoreError,
         AddressInUseError,
         ListenerEndedError,

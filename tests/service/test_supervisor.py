@@ -33,15 +33,17 @@ from service.composition import grace_seconds
 from service.metrics.metrics import MergedMetrics, Metrics, metrics_registry
 from service.metrics.shared_counters import ROWS, SharedCounters, counter_file
 from service.runtime.addresses import AddressInUseError, reserve_address
+from service.runtime.keys import HEADER
 from service.supervisor import Supervisor, SupervisorError, share
 from support.grpc_play import Fleet, history, lost_or_doubled, play_game
-from support.harness import ROOT, Client, as_tiles, server_settings
+from support.harness import ROOT, Client, as_tiles, keys_file, server_settings
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers need Linux")
 
 T = TypeVar("T")
 
 VALIDATE = "/rummikub.v1.ValidationService/ValidateTurn"
+LIST_RULESETS = "/rummikub.v1.ValidationService/ListRulesets"
 CONNECTIONS = 8
 """The number of connections to open at once; the system assigns each to a random worker."""
 
@@ -401,6 +403,42 @@ async def test_the_supervisor_gives_up_after_repeated_failed_starts(monkeypatch:
     supervisor.start()
     assert isinstance(await asyncio.wait_for(supervisor.failed(), 20), SupervisorError)
     await supervisor.stop()
+
+
+async def test_the_supervisor_does_not_give_up_on_settings_that_were_usable(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(supervisor_module, "FIRST_PAUSE_SECONDS", 0.001)
+    log = str(tmp_path / "starts")
+    script = f"log = open({log!r}, 'a'); log.write('.'); log.close(); "
+    script += f"len(open({log!r}).read()) < 8 and sys.exit(78); channel.send(b'1'); time.sleep(60)"
+    supervisor = Supervisor([{}], 10, scripted(script))
+    supervisor.start()
+    await asyncio.wait_for(supervisor.serving(), 40)
+    await supervisor.stop()
+    assert (tmp_path / "starts").read_text() == "." * 8
+
+
+async def test_a_keys_file_with_an_error_keeps_the_other_workers(tmp_path: Path) -> None:
+    keys = keys_file(tmp_path, web="")
+    async with command(tmp_path, RUMMIKUB_KEYS_FILE=str(keys)) as served:
+        keys.write_text("typo =")
+        os.kill(min(served.workers()), signal.SIGKILL)
+        await until(lambda: any(line.get("ending") == "exit code 78" for line in served.log()))
+
+        async def call() -> None:
+            async with AsyncExitStack() as stack:
+                client = await served.client(stack)
+                await client.validation.ListRulesets(vs.ListRulesetsRequest(), metadata=((HEADER, "web"),))
+
+        await call()
+        keys_file(tmp_path, web="")
+        before = served.calls_by_worker(LIST_RULESETS)
+        async with asyncio.timeout(60):
+            while len(served.calls_by_worker(LIST_RULESETS) - before) < 2:
+                await call()
+        failed_starts = [line["failed_starts"] for line in served.log() if "failed_starts" in line]
+        assert max(map(int, map(str, failed_starts))) <= 1, "only the killed worker's"
 
 
 async def test_the_supervisor_gives_up_on_a_missing_command(monkeypatch: pytest.MonkeyPatch) -> None:
