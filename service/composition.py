@@ -209,7 +209,7 @@ async def _serve_as_worker(
     """Serves until a signal or the supervisor's end."""
     with contextlib.closing(SupervisorChannel(worker)) as channel:
         async with _sink(settings) as sink, _store(settings.redis_url, settings) as store:
-            metrics = Metrics(SharedCounters(worker.counters))
+            metrics = Metrics(SharedCounters(worker.counters), counts_store_events=worker.number == 1)
             server = Server(settings, store, metrics=metrics, tracing=tracing, sink=sink)
             await server.start()
             tune_gc()

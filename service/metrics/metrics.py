@@ -65,10 +65,12 @@ class Metrics:
 
     Args:
         counters: The storage of the numbers.
+        counts_store_events: Whether to count the events of the store's nodes, which all workers of a server see.
     """
 
-    def __init__(self, counters: SharedCounters | None = None) -> None:
+    def __init__(self, counters: SharedCounters | None = None, *, counts_store_events: bool = True) -> None:
         self._counters = counters or SharedCounters()
+        self._counts_store_events = counts_store_events
         self.registry = metrics_registry(self._counters.read)
         self.store_up(is_up=False)
         self.analysis_calls(0)
@@ -100,7 +102,8 @@ class Metrics:
 
     def store_event(self, event: str, count: int) -> None:
         """Counts events of the store's nodes."""
-        self._counters.add((_STORE_EVENT, event), count)
+        if self._counts_store_events:
+            self._counters.add((_STORE_EVENT, event), count)
 
     def games(self, counts: Mapping[str, int]) -> None:
         """Sets the number of games by state."""

@@ -521,7 +521,7 @@ def test_the_metrics_of_several_processes_are_merged() -> None:
     merged = MergedMetrics()
     with counter_file() as file:
         counters = [SharedCounters(file.fileno()), SharedCounters()]
-        one, other = Metrics(counters[0]), Metrics(counters[1])
+        one, other = Metrics(counters[0]), Metrics(counters[1], counts_store_events=False)
         merged.add(SharedCounters(file.fileno()))
     merged.add(counters[1])
     for metrics, seconds in ((one, 0.001), (other, 0.7), (other, 60.0)):
@@ -538,6 +538,7 @@ def test_the_metrics_of_several_processes_are_merged() -> None:
     one.load(4, 1, 2.5)
     other.load(8, 2, 0.5)
     for metrics in (one, other):
+        metrics.store_event("failovers", 1)
         metrics.watch_delay(0.002)
         metrics.remembered_game(is_hit=True)
     other.remembered_game(is_hit=False)
@@ -558,6 +559,7 @@ def test_the_metrics_of_several_processes_are_merged() -> None:
     assert sample(merged, "rummikub_calls_in_progress") == 12
     assert sample(merged, "rummikub_watchers") == 3
     assert sample(merged, "rummikub_sweep_lag_seconds") == 2.5, "the longest"
+    assert sample(merged, "rummikub_store_failovers_total") == 1, "all workers see the same"
     other.store_up(is_up=True)
     assert sample(merged, "rummikub_store_up") == 1
 
