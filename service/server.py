@@ -152,7 +152,7 @@ class Server:
             SECOND,
             partial(TooManyDrafts, "drafts", is_of_key=True),
         )
-        games.on_cached(lambda is_hit: self.metrics.remembered_game(is_hit=is_hit))
+        games.on_cached(lambda is_hit: self.metrics.game_cache_lookup(is_hit=is_hit))
         self._services = (
             GameServicer(games, self._watch, watches, new_games, guesses, self.metrics.watch_delay).service(),
             TurnServicer(games, reader, drafts).service(),

@@ -60,7 +60,7 @@ class GameServicer:
         watches: Bounds the watches.
         new_games: Limits new games.
         guesses: Limits unknown join codes.
-        on_told: Receives how long after its notification a change is passed to gRPC for a watcher, in seconds.
+        on_sent: Receives how long after its notification a change is passed to gRPC for a watcher, in seconds.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - made in one place
@@ -70,14 +70,14 @@ class GameServicer:
         watches: Admission,
         new_games: RateLimit,
         guesses: RateLimit,
-        on_told: Callable[[float], None],
+        on_sent: Callable[[float], None],
     ) -> None:
         self._games = games
         self._watch = watch
         self._watches = watches
         self._new_games = new_games
         self._guesses = guesses
-        self._on_told = on_told
+        self._on_sent = on_sent
 
     def service(self) -> Service:
         """Returns the service with its handlers."""
@@ -242,7 +242,7 @@ class GameServicer:
                 async for update in updates:
                     encoded = _update(update)
                     if isinstance(update, Change | GameAfter) and update.notified_at is not None:
-                        self._on_told(time.perf_counter() - update.notified_at)
+                        self._on_sent(time.perf_counter() - update.notified_at)
                     await context.write(encoded)
 
     async def list_changes(self, request: pb.ListChangesRequest, context: Context) -> bytes:

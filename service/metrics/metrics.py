@@ -30,7 +30,7 @@ _CALLS_IN_PROGRESS: Final = "calls in progress"
 _WATCHERS: Final = "watchers"
 _SWEEP_LAG: Final = "sweep lag"
 _WATCH_DELAY: Final = "watch delay"
-_REMEMBERED: Final = "remembered games"
+_CACHE_LOOKUP: Final = "game cache lookup"
 _STORE_EVENT: Final = "store event"
 """The first parts of row keys."""
 
@@ -41,7 +41,7 @@ _STORE_EVENTS: Final = {
 
 _BOUNDS: Final = (*(str(bound) for bound in SECONDS), "+Inf")
 _COUNTERS: Final = frozenset(
-    {_CALL, _REFUSED, _STORE, _STORE_EVENT, _ANALYSIS_WORKERS_LOST, _ARCHIVED_GAMES, _WATCH_DELAY, _REMEMBERED}
+    {_CALL, _REFUSED, _STORE, _STORE_EVENT, _ANALYSIS_WORKERS_LOST, _ARCHIVED_GAMES, _WATCH_DELAY, _CACHE_LOOKUP}
 )
 """Rows that remain in the totals after their process has ended."""
 
@@ -77,9 +77,9 @@ class Metrics:
         self._counters.add((_ANALYSIS_WORKERS_LOST,), 0)
         self.load(0, 0, 0.0)
         self.watch_delay = self._counters.histogram((_WATCH_DELAY,))
-        """Counts a change that a watcher was told; takes the seconds since its notification."""
+        """Counts a change that was passed to gRPC for a watcher; takes the seconds since its notification."""
         for result in ("hit", "miss"):
-            self._counters.add((_REMEMBERED, result), 0)
+            self._counters.add((_CACHE_LOOKUP, result), 0)
         for event in _STORE_EVENTS:
             self.store_event(event, 0)
 
@@ -136,9 +136,9 @@ class Metrics:
         self._counters.set((_WATCHERS,), watchers)
         self._counters.set((_SWEEP_LAG,), sweep_lag_seconds)
 
-    def remembered_game(self, *, is_hit: bool) -> None:
+    def game_cache_lookup(self, *, is_hit: bool) -> None:
         """Counts a change that could be decided on a cached game, and whether it was."""
-        self._counters.add((_REMEMBERED, "hit" if is_hit else "miss"), 1)
+        self._counters.add((_CACHE_LOOKUP, "hit" if is_hit else "miss"), 1)
 
 
 class MergedMetrics:
@@ -239,16 +239,16 @@ class _RowCollector(Collector):
         yield GaugeMetricFamily("rummikub_watchers", "Open WatchGame streams", value=_number(_WATCHERS, rows))
         yield _histogram(
             "rummikub_watch_delay_seconds",
-            "Time from the notification of a change until a watcher is told",
+            "Time from the notification of a change until it is passed to gRPC for a watcher",
             (),
             _rows_of(_WATCH_DELAY, rows),
         )
-        remembered = CounterMetricFamily(
-            "rummikub_remembered_games", "Changes that could be decided on a cached game", labels=("result",)
+        lookups = CounterMetricFamily(
+            "rummikub_game_cache_lookups", "Changes that could be decided on a cached game", labels=("result",)
         )
-        for result, numbers in _rows_of(_REMEMBERED, rows).items():
-            remembered.add_metric(result, numbers[0])
-        yield remembered
+        for result, numbers in _rows_of(_CACHE_LOOKUP, rows).items():
+            lookups.add_metric(result, numbers[0])
+        yield lookups
         yield GaugeMetricFamily(
             "rummikub_sweep_lag_seconds", "How long the oldest due game waited", value=_number(_SWEEP_LAG, rows)
         )

@@ -540,8 +540,8 @@ def test_the_metrics_of_several_processes_are_merged() -> None:
     for metrics in (one, other):
         metrics.store_event("failovers", 1)
         metrics.watch_delay(0.002)
-        metrics.remembered_game(is_hit=True)
-    other.remembered_game(is_hit=False)
+        metrics.game_cache_lookup(is_hit=True)
+    other.game_cache_lookup(is_hit=False)
     assert sample(merged, "rummikub_calls_total", method="method", code="OK") == 3
     assert sample(merged, "rummikub_call_seconds_sum", method="method") == pytest.approx(60.701)
     buckets = [
@@ -570,8 +570,8 @@ def test_the_metrics_of_several_processes_are_merged() -> None:
     assert sample(merged, "rummikub_analysis_calls") == 2, "ended processes have no open calls"
     assert sample(merged, "rummikub_calls_in_progress") == 4
     assert sample(merged, "rummikub_watch_delay_seconds_count") == 2, "counters of ended processes remain"
-    assert sample(merged, "rummikub_remembered_games_total", result="hit") == 2
-    assert sample(merged, "rummikub_remembered_games_total", result="miss") == 1
+    assert sample(merged, "rummikub_game_cache_lookups_total", result="hit") == 2
+    assert sample(merged, "rummikub_game_cache_lookups_total", result="miss") == 1
 
 
 def test_full_counters_fail_no_call() -> None:
