@@ -98,24 +98,24 @@ class _StopSignals:
 
     Attributes:
         requested: Set when the process is to stop.
-        impatient: Set when it is to stop without the lame duck.
+        skip_lame_duck: Set when it is to stop without the lame duck.
     """
 
     def __init__(self) -> None:
         self.requested = asyncio.Event()
-        self.impatient = asyncio.Event()
+        self.skip_lame_duck = asyncio.Event()
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._on_terminate)
         loop.add_signal_handler(signal.SIGINT, self._on_interrupt)
 
     def _on_terminate(self) -> None:
         if self.requested.is_set():
-            self.impatient.set()
+            self.skip_lame_duck.set()
         self.requested.set()
 
     def _on_interrupt(self) -> None:
         self.requested.set()
-        self.impatient.set()
+        self.skip_lame_duck.set()
 
 
 def _tracing(settings: Settings, worker: WorkerArguments | None) -> contextlib.AbstractContextManager[Tracing | None]:
@@ -188,7 +188,7 @@ async def _serve_with_workers(settings: Settings, signals: _StopSignals) -> None
         failure = await _first_end(supervisor.failed(), *_endings(embedded), _stop_request(signals))
         greet.cancel()
         _log.info("stopping", waits_at_most_seconds=settings.lame_duck_seconds + settings.drain_seconds)
-        await supervisor.stop(signals.impatient)
+        await supervisor.stop(signals.skip_lame_duck)
         if failure:
             raise failure
 
@@ -291,16 +291,16 @@ async def _stop_request(signals: _StopSignals) -> None:
 
 
 async def _lame_duck(signals: _StopSignals, server: Server, settings: Settings) -> None:
-    """Returns when the server is to stop: lame_duck_seconds after the request, at once if that is impatient.
+    """Returns when the server is to stop: lame_duck_seconds after the request, unless the lame duck is skipped.
 
-    Until then the server serves, but its health says NOT_SERVING, so that proxies send new calls elsewhere.
+    Until then the server serves, but its health reports NOT_SERVING, so that proxies send new calls elsewhere.
     """
     await signals.requested.wait()
     server.report_not_serving()
     if settings.lame_duck_seconds:
         _log.info("lame duck", seconds=settings.lame_duck_seconds)
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(signals.impatient.wait(), settings.lame_duck_seconds)
+        await asyncio.wait_for(signals.skip_lame_duck.wait(), settings.lame_duck_seconds)
 
 
 async def _first_end(*endings: Coroutine[None, None, Exception | None]) -> Exception | None:

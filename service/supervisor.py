@@ -122,16 +122,16 @@ class Supervisor:
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
         return next(error for task in done if isinstance(error := task.exception(), Exception))
 
-    async def stop(self, impatient: asyncio.Event | None = None) -> None:
+    async def stop(self, skip_lame_duck: asyncio.Event | None = None) -> None:
         """Stops all workers at the same time and returns when they have ended.
 
         Args:
-            impatient: When it is set, the workers get SIGINT too, by which they skip the lame duck.
+            skip_lame_duck: When it is set, the workers get SIGINT too.
         """
         self._stopping.set()
         for process in self._processes.values():
             _send(process, signal.SIGTERM)
-        interrupting = asyncio.create_task(self._interrupt(impatient or asyncio.Event()))
+        interrupting = asyncio.create_task(self._interrupt(skip_lame_duck or asyncio.Event()))
         _, late = await asyncio.wait(self._tasks, timeout=self._grace_seconds)
         interrupting.cancel()
         if late:
@@ -140,9 +140,9 @@ class Supervisor:
             _send(process, signal.SIGKILL)
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _interrupt(self, impatient: asyncio.Event) -> None:
+    async def _interrupt(self, skip_lame_duck: asyncio.Event) -> None:
         """Sends SIGINT to the workers when the event is set."""
-        await impatient.wait()
+        await skip_lame_duck.wait()
         for process in self._processes.values():
             _send(process, signal.SIGINT)
 

@@ -99,7 +99,7 @@ class ValidationServicer:
     def _ended_by_stopping(self) -> Iterator[None]:
         """Lets `end_streams` end a stream with ShuttingDown while it waits for its client or for its answer.
 
-        Not while it sends: a task that is cancelled there cannot say why it ends.
+        Not while it sends: a task that is cancelled there cannot report why.
         """
         if self._stopping.is_set():
             raise ShuttingDown

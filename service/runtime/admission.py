@@ -13,10 +13,10 @@ from service.runtime.refusal_pace import WAITING_MAX
 SERVER_METHODS: Final = ("/grpc.health.v1.Health/", "/grpc.reflection.")
 """Path prefixes of health and reflection, which need no key, and are served even while the server stops."""
 
-RESERVE: Final = 10
-"""One part in this many of a resource is reserved for addresses that hold little of it."""
-LITTLE: Final = 500
-"""An address holds little while it holds at most one part in this many of a resource, or one unit."""
+RESERVED_FRACTION: Final = 0.1
+"""The fraction of a resource that is reserved for small holders."""
+SMALL_HOLDER_FRACTION: Final = 0.002
+"""An address is a small holder while it holds at most this fraction of a resource, or one unit."""
 
 
 class Admission:
@@ -24,7 +24,7 @@ class Admission:
 
     One address may hold `peer_share` of the resource while no other holds any. In general, what it holds may be at most
     a fixed ratio of what is free, so its bound shrinks as the resource fills up and some of it stays free. The last
-    part is reserved for addresses that hold little. A key may have a quota besides.
+    part is reserved for small holders. A key may have a quota besides.
 
     Args:
         capacity: The bound, in any unit: calls, streams, bytes.
@@ -37,8 +37,8 @@ class Admission:
         self._capacity = capacity
         self._is_shared = peer_share < 1
         self._ratio = peer_share / (1 - peer_share) if self._is_shared else math.inf
-        self._unreserved = capacity - capacity // RESERVE
-        self._little = max(1, capacity // LITTLE)
+        self._unreserved = capacity - int(capacity * RESERVED_FRACTION)
+        self._small = max(1, int(capacity * SMALL_HOLDER_FRACTION))
         self._limit = limit
         self._quota = quota
         self._held: dict[str, int] = {}
@@ -67,7 +67,7 @@ class Admission:
         if not self.is_bounded(origin):
             return True
         held = self._held.get(origin.address, 0) + size
-        return held <= self._little or (total <= self._unreserved and held <= self._ratio * (self._capacity - total))
+        return held <= self._small or (total <= self._unreserved and held <= self._ratio * (self._capacity - total))
 
     def is_bounded(self, origin: Origin) -> bool:
         """Returns whether the address of a caller has a bound: a proxy's has none."""
