@@ -107,10 +107,11 @@ async def test_a_client_certificate_is_required_and_identifies_the_caller(tmp_pa
     self_signed(tmp_path, "DNS:localhost")
     self_signed(authority, "", "/CN=An authority")
     self_signed(stranger, "", "/CN=web.example")
-    clients = {name: folder_in(tmp_path, name) for name in ("web", "app", "unknown")}
+    clients = {name: folder_in(tmp_path, name) for name in ("web", "app", "unknown", "other")}
     client_certificate(authority, clients["web"], "/CN=web.example")
     client_certificate(authority, clients["app"], "/CN=ignored", "DNS:app.example,URI:spiffe://example/app")
     client_certificate(authority, clients["unknown"], "/CN=unknown.example")
+    client_certificate(authority, clients["other"], "/CN=web.example", "DNS:other.example")
     keys = tmp_path / "keys.toml"
     keys.write_text(
         '[keys.web]\ncertificate = "web.example"\n[keys.app]\ncertificate = "spiffe://example/app"\nservices = []\n'
@@ -120,6 +121,7 @@ async def test_a_client_certificate_is_required_and_identifies_the_caller(tmp_pa
         assert await answers(port, tmp_path, clients["web"]) == "OK"
         assert await answers(port, tmp_path, clients["app"]) == "API_KEY_NOT_ALLOWED"
         assert await answers(port, tmp_path, clients["unknown"]) == "API_KEY_INVALID"
+        assert await answers(port, tmp_path, clients["other"]) == "API_KEY_INVALID", "its common name does not count"
         assert await answers(port, tmp_path, clients["web"], key="wrong") == "API_KEY_INVALID"
         assert await answers(port, tmp_path) == "UNAVAILABLE"
         assert await answers(port, tmp_path, stranger) == "UNAVAILABLE"
