@@ -4,7 +4,7 @@ The use cases and the codec raise them. None carries a hidden tile, a token, or 
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from engine.ruleset import Hints
 from engine.violations import Refused
@@ -126,8 +126,22 @@ class RecordHidden(Fault):
     """The ruleset never shows the game's racks, so it has no record (racks_shown HIDDEN)."""
 
 
+Limit: TypeAlias = Literal["calls", "streams", "watches", "searches", "request_bytes", "drafts", "seat_drafts"]
+"""What the server limits: what callers hold, the bytes of requests of slow calls, and the rate of drafts."""
+
+
 class Overloaded(Fault):
-    """The server, or the caller's address or key, has too many calls or drafts."""
+    """The server, or the caller's address, key or seat, has reached a limit.
+
+    Args:
+        limit: The limit.
+        is_of_key: Whether it is the quota of the caller's key.
+    """
+
+    def __init__(self, limit: Limit, *, is_of_key: bool = False) -> None:
+        super().__init__()
+        self.limit = limit
+        self.is_of_key = is_of_key
 
 
 class RequestTimedOut(Fault):
@@ -146,8 +160,8 @@ class TooManyGuesses(Fault):
     """The caller's address or key has sent too many unknown join codes in the last minute."""
 
 
-class TooManyDrafts(Fault):
-    """The caller's seat saves too many drafts."""
+class TooManyDrafts(Overloaded):
+    """The caller's seat, address or key saves too many drafts. Its client saves a newer one later."""
 
 
 class StoreFull(Fault):

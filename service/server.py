@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Coroutine, Sequence
+from functools import partial
 from typing import Any, ClassVar, Final
 
 import grpc.aio
@@ -24,7 +25,7 @@ from service.archive.eraser import ArchiveEraser
 from service.archive.reader import ArchiveReader
 from service.archive.sink import Sink
 from service.archive.worker import ArchiveWorker
-from service.errors import Overloaded, StoreUnavailable, TooManyGames, TooManyGuesses
+from service.errors import StoreUnavailable, TooManyDrafts, TooManyGames, TooManyGuesses
 from service.grpc_api import health
 from service.grpc_api.admin_listener import AdminListener
 from service.grpc_api.admin_service import AdminServicer
@@ -141,11 +142,17 @@ class Server:
             games, PriorityAnalysis(self.analysis), bot_searches, settings.bot_delay_ms / 1000, self._stopping
         )
         reader = RequestReader(self.slow_calls)
-        watches = Admission(settings.max_watches, settings.peer_share, WATCHES)
+        watches = Admission(settings.max_watches, settings.peer_share, "watches", WATCHES)
         new_games = RateLimit(settings.games_per_minute, TooManyGames, GAMES_PER_MINUTE)
         guesses = RateLimit(settings.join_guesses_per_minute, TooManyGuesses, JOIN_GUESSES_PER_MINUTE)
-        drafts = RateLimit(settings.drafts_per_second, Overloaded, DRAFTS_PER_SECOND, period=SECOND)
-        games.on_cached(lambda is_hit: self.metrics.remembered_game(is_hit=is_hit))
+        drafts = RateLimit(
+            settings.drafts_per_second,
+            partial(TooManyDrafts, "drafts"),
+            DRAFTS_PER_SECOND,
+            SECOND,
+            partial(TooManyDrafts, "drafts", is_of_key=True),
+        )
+        games.on_cached(lambda is_hit: self.metrics.game_cache_lookup(is_hit=is_hit))
         self._services = (
             GameServicer(games, self._watch, watches, new_games, guesses, self.metrics.watch_delay).service(),
             TurnServicer(games, reader, drafts).service(),
@@ -211,7 +218,7 @@ class Server:
 
     def _bound_streams(self) -> Admission:
         """Returns the bound on the StreamValidateTurns of a listener."""
-        return Admission(self._settings.validation_streams, self._settings.peer_share, STREAMS)
+        return Admission(self._settings.validation_streams, self._settings.peer_share, "streams", STREAMS)
 
     def _build_admin_listener(self, games: Games, archive: ArchiveEraser | None) -> AdminListener | None:
         """Returns the listener for RUMMIKUB_ADMIN_LISTEN; None if that is unset."""

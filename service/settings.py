@@ -305,22 +305,30 @@ class Settings(BaseSettings):
             raise ValueError("RUMMIKUB_TLS_CLIENT_CA needs RUMMIKUB_TLS_CERT and RUMMIKUB_TLS_KEY: set all three")
         if self.tls_client_ca:
             try:
-                ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(self.tls_client_ca)
-            except (ssl.SSLError, OSError):
+                check_authorities(self.tls_client_ca)
+            except OSError:
                 raise ValueError("RUMMIKUB_TLS_CLIENT_CA: expected certificates in PEM, readable") from None
         if self.tls_cert and self.tls_key:
             try:
-                context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-                context.load_cert_chain(
-                    self.tls_cert, self.tls_key, password=""
-                )  # without a password OpenSSL would prompt for one
-            except (ssl.SSLError, OSError):
+                check_pair(self.tls_cert, self.tls_key)
+            except OSError:
                 problem = (
                     "RUMMIKUB_TLS_CERT and RUMMIKUB_TLS_KEY: expected a certificate chain and the key of its first "
                     "certificate, in PEM, without a password, both readable"
                 )
                 raise ValueError(problem) from None
         return self
+
+
+def check_pair(cert: Path, key: Path) -> None:
+    """Raises OSError unless the key is that of the certificate; it is an SSLError unless a file cannot be read."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key, password="")  # without a password OpenSSL would prompt for one
+
+
+def check_authorities(authorities: Path) -> None:
+    """Raises OSError unless the file has certificates; it is an SSLError unless the file cannot be read."""
+    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(authorities)
 
 
 def usable_cores() -> int:

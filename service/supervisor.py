@@ -29,9 +29,12 @@ STEADY_SECONDS: Final = 10.0
 """A worker that ends within this time counts as a failed start."""
 MOST_FAILED_STARTS: Final = 5
 """After this number of failed starts of one worker the supervisor gives up."""
+UNUSABLE_SETTINGS: Final = 78
+"""The exit code of a worker that cannot use its settings (EX_CONFIG). The supervisor could, so a file has an error now,
+which the running workers do not use. It is no failed start."""
 FIRST_PAUSE_SECONDS: Final = 0.1
 LONGEST_PAUSE_SECONDS: Final = 5.0
-"""The exponential backoff between failed starts."""
+"""The exponential backoff between starts."""
 
 _log = structlog.get_logger()
 
@@ -119,16 +122,16 @@ class Supervisor:
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
         return next(error for task in done if isinstance(error := task.exception(), Exception))
 
-    async def stop(self, impatient: asyncio.Event | None = None) -> None:
+    async def stop(self, skip_lame_duck: asyncio.Event | None = None) -> None:
         """Stops all workers at the same time and returns when they have ended.
 
         Args:
-            impatient: When it is set, the workers get SIGINT too, by which they skip the lame duck.
+            skip_lame_duck: When it is set, the workers get SIGINT too.
         """
         self._stopping.set()
         for process in self._processes.values():
             _send(process, signal.SIGTERM)
-        interrupting = asyncio.create_task(self._interrupt(impatient or asyncio.Event()))
+        interrupting = asyncio.create_task(self._interrupt(skip_lame_duck or asyncio.Event()))
         _, late = await asyncio.wait(self._tasks, timeout=self._grace_seconds)
         interrupting.cancel()
         if late:
@@ -137,32 +140,37 @@ class Supervisor:
             _send(process, signal.SIGKILL)
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _interrupt(self, impatient: asyncio.Event) -> None:
+    async def _interrupt(self, skip_lame_duck: asyncio.Event) -> None:
         """Sends SIGINT to the workers when the event is set."""
-        await impatient.wait()
+        await skip_lame_duck.wait()
         for process in self._processes.values():
             _send(process, signal.SIGINT)
 
     async def _supervise(self, number: int, environment: Mapping[str, str]) -> None:
         """Runs a worker, and restarts it whenever it ends, until `stop`. Raises SupervisorError."""
         loop = asyncio.get_running_loop()
-        failed_starts = 0
+        failed_starts = short_runs = 0
         while not self._stopping.is_set():
-            started = loop.time()
+            started, code = loop.time(), 0
             try:
-                ending = f"exit code {await self._run(number, environment)}"
+                code = await self._run(number, environment)
+                ending = f"exit code {code}"
             except OSError as error:
                 ending = f"not started: {error.strerror}"
             if self._stopping.is_set():
                 return
-            failed_starts = failed_starts + 1 if loop.time() - started < STEADY_SECONDS else 0
+            if loop.time() - started < STEADY_SECONDS:
+                short_runs += 1
+                failed_starts += code != UNUSABLE_SETTINGS
+            else:
+                failed_starts = short_runs = 0
             _log.error("worker has ended by itself", worker=number, ending=ending, failed_starts=failed_starts)
             if failed_starts == MOST_FAILED_STARTS:
                 raise SupervisorError(
                     f"worker {number} failed to start {failed_starts} times in a row; see the log for the reason"
                 )
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), _backoff(failed_starts))
+                await asyncio.wait_for(self._stopping.wait(), _backoff(short_runs))
 
     async def _run(self, number: int, environment: Mapping[str, str]) -> int:
         """Runs a worker until it ends; returns its exit code. Raises OSError if it cannot be started."""
@@ -213,11 +221,11 @@ def share(total: int, workers: int, number: int) -> int:
     return max(1, total // workers + (number <= total % workers))
 
 
-def _backoff(failed_starts: int) -> float:
-    """Returns the pause before a restart, in seconds."""
-    if not failed_starts:
+def _backoff(short_runs: int) -> float:
+    """Returns the pause before a restart after some short runs, in seconds."""
+    if not short_runs:
         return 0.0
-    return min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** (failed_starts - 1))
+    return min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(short_runs - 1, 10))
 
 
 def _environment(settings: Mapping[str, str]) -> dict[str, str]:

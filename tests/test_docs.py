@@ -170,7 +170,7 @@ def test_the_page_of_operation_has_every_metric() -> None:
     rows = re.findall(r"^\| `(rummikub_\w+)` \| (\w+) \|(.*?)\|", OPERATION.read_text(), re.MULTILINE)
     metrics = Metrics()
     metrics.call("/rummikub.v1.GameService/GetGame", "OK", 0.1)
-    metrics.refused("OVERLOADED")
+    metrics.refused("OVERLOADED", "calls")
     metrics.store("load", "ok", 0.1)
     metrics.games({"lobby": 1})
     metrics.archived_game("archived")

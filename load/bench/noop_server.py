@@ -35,7 +35,7 @@ from service.metrics.metrics import Metrics
 from service.runtime.admission import Admission, CallAdmission
 from service.runtime.gc_tuning import tune_gc
 from service.runtime.origins import Origin
-from service.runtime.slow_calls import SlowCalls
+from service.runtime.slow_calls import SlowCalls, Steps, in_one_step
 from service.settings import Settings
 
 STOCK: Final = "stock"
@@ -109,10 +109,11 @@ def _serve_fast(methods: Mapping[str, Method], admission: AdmissionControl) -> N
 class _EmptyAnswerer:
     """Answers the messages of a stream (StreamAnswerer)."""
 
-    def __call__(self, data: bytes, /) -> bytes:
-        return _empty(data)
+    def in_steps(self, data: bytes, /) -> Steps:
+        return in_one_step(_empty, data)
 
-    at_once = __call__
+    def at_once(self, data: bytes, /) -> bytes:
+        return _empty(data)
 
 
 ANYONE: Final = Origin("")
@@ -120,6 +121,8 @@ ANYONE: Final = Origin("")
 
 class _NoAdmissionControl:
     """Admits every call."""
+
+    refusals = Admission(1, 1.0, "calls")
 
     def enter(self, _path: str, _peer: str, _metadata: object, _auth_context: object) -> Origin:
         return ANYONE
@@ -130,7 +133,7 @@ class _NoAdmissionControl:
     def timeout_delay(self, _origin: Origin) -> float:
         return 0.0
 
-    def timed_out(self, _path: str, _call: CallDetails) -> CallResult:
+    def timed_out(self, _path: str, _call: CallDetails, _seconds: float) -> CallResult:
         return CallResult(code=grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
@@ -160,7 +163,7 @@ def _serve_with_interceptor() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))  # the service's default
     settings = Settings()
     admission = CallAdmission(settings.max_calls, settings.peer_share)
-    streams = Admission(settings.validation_streams, settings.peer_share)
+    streams = Admission(settings.validation_streams, settings.peer_share, "streams")
     interceptor = FastInterceptor(Metrics(), SlowCalls(settings.peer_share), Origins(None), admission, streams)
     unaries = {name: interceptor.unary(f"/{NAME}/{name}", _empty, _empty) for name in UNARIES}
     _serve_fast({**unaries, STREAM: interceptor.stream(f"/{NAME}/{STREAM}", _EmptyAnswerer)}, interceptor)

@@ -2,7 +2,7 @@
 
 import redis.asyncio as redis
 
-from service.__main__ import main
+from service.composition import serve
 from service.storage.redis.sentinel import Primary
 
 
@@ -12,4 +12,4 @@ async def _hear_nothing(_primary: Primary, _sentinel: "redis.Redis") -> None:
 
 if __name__ == "__main__":
     Primary._listen = _hear_nothing  # type: ignore[method-assign, assignment]  # noqa: SLF001 - only here
-    main()
+    serve()

@@ -5,7 +5,8 @@ process has a low priority, and starts with the first such turn.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from concurrent.futures import CancelledError, Future
 from typing import Final
 
 from engine.play import Play
@@ -16,11 +17,11 @@ from service.errors import AnalysisUnavailable
 from service.metrics.metrics import Metrics
 
 JUDGING_SECONDS: Final = 1.0
-"""How long to wait for the process, which starts in a third of a second and judges in a tenth."""
+"""How long the process may take to judge, apart from pool.GRACE_SECONDS. It takes a tenth of it."""
 
 
 class ComplexTurns:
-    """The process, and the thread that waits for it.
+    """The process.
 
     Args:
         metrics: Counts lost processes.
@@ -40,17 +41,23 @@ class ComplexTurns:
         """The id of the process, if it runs."""
         return self._pool.processes
 
-    def judge(self, play: Play) -> Judgement:
-        """Returns the judgement of a play; judges in place if the process fails or is late."""
+    def judge(self, play: Play) -> Generator[Future[Judgement], None, Judgement]:
+        """Returns the judgement of a play in steps (slow_calls.Steps); judges in place if the process fails.
+
+        The plays of all calls are judged in the order in which they come. A flow of slow calls has one at a time, so
+        flows take turns here too.
+        """
         if self._loop is None:
             return judge(play)
         judged = asyncio.run_coroutine_threadsafe(self._pool.ask(JudgePlay(play), JUDGING_SECONDS), self._loop)
         try:
-            return judged.result(JUDGING_SECONDS)
-        except (AnalysisUnavailable, SearchFailedError, TimeoutError):
-            judged.cancel()
+            yield judged
+            return judged.result()
+        except (AnalysisUnavailable, SearchFailedError, CancelledError):
             return judge(play)
+        finally:
+            judged.cancel()  # the call may be over
 
     async def close(self) -> None:
-        """Ends the process, once no thread waits for it."""
+        """Ends the process, once no call waits for it."""
         await self._pool.close()

@@ -4,9 +4,9 @@ A search takes seconds of CPU time, so it runs in a process of its own with low 
 each runs one query at a time. When a call ends before its answer, by deadline or cancellation, its place is free at
 once and its worker gets a stop signal. A worker that dies fails only the call it works for.
 
-Addresses take turns in the queue, and one address has only its share of the processes, so a client with many searches
-delays another by no more than the wait for a process. Any client may fill the queue, so bots' queries go first: a full
-queue must not stall a game.
+Holders (addresses, and keys of proxies) take turns in the queue, and one address has only its share of the processes,
+so a client with many searches delays another by no more than the wait for a process. Any client may fill the queue, so
+bots' queries go first: a full queue must not stall a game.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ import sys
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar, cast
+from typing import Final, NamedTuple, TypeVar, cast
 
 import structlog
 
@@ -33,7 +33,7 @@ from service.runtime.tracing import SearchObserver
 
 COMMAND: Final = (sys.executable, "-m", "service.analysis.worker")
 GRACE_SECONDS: Final = 10.0
-"""How much longer than requested a worker may take, including its start, on a busy machine."""
+"""How much longer than requested a worker may take, including its start, on a busy machine. Then it is killed."""
 STOP_SECONDS: Final = 5.0
 """How long a killed process may take to exit."""
 
@@ -47,6 +47,18 @@ def unobserved(_kind: str, _result: str, _waited: float, _seconds: float) -> Non
 
 class SearchFailedError(Exception):
     """A search raised an exception in a worker, which goes on. Carries the traceback for the log."""
+
+
+class Holder(NamedTuple):
+    """Who takes turns.
+
+    Attributes:
+        name: Its name (Origin.holder).
+        is_bounded: Whether it may have only its share of the workers.
+    """
+
+    name: str
+    is_bounded: bool
 
 
 class AnalysisPool:
@@ -71,14 +83,12 @@ class AnalysisPool:
         self._metrics = metrics
         self._idle = list(self._workers)  # the last one is used first: its process runs already
         self._priority_queue: deque[asyncio.Future[_Worker]] = deque()
-        self._queues: OrderedDict[str, deque[asyncio.Future[_Worker]]] = OrderedDict()
-        """The waiting calls of each address, in the order of their turns."""
-        self._working: Counter[str] = Counter()
-        """The number of workers that each address has."""
-        self._proxies: set[str] = set()
-        """The keys of proxies, which may have all workers."""
+        self._queues: OrderedDict[Holder, deque[asyncio.Future[_Worker]]] = OrderedDict()
+        """The waiting calls of each holder, in the order of their turns."""
+        self._working: Counter[Holder] = Counter()
+        """The number of workers that each holder has."""
         self._workers_each = max(1, math.ceil(workers * peer_share))
-        self._admission = Admission(workers + queue, peer_share, SEARCHES)
+        self._admission = Admission(workers + queue, peer_share, "searches", SEARCHES)
         self._exchanges: set[asyncio.Task[object]] = set()
 
     @property
@@ -95,26 +105,19 @@ class AnalysisPool:
             raise AnalysisBusy from None
         self._metrics.analysis_calls(self._admission.total)
         try:
-            yield AdmittedAnalysis(self, self._turn_taker(origin))
+            yield AdmittedAnalysis(self, Holder(origin.holder, self._admission.is_bounded(origin)))
         finally:
             self._admission.leave(origin)
             self._metrics.analysis_calls(self._admission.total)
 
-    def _turn_taker(self, origin: Origin) -> str:
-        """Returns the name under which an origin takes turns: its address, or its key if that is a proxy's."""
-        if origin.key is None or not origin.key.is_proxy:
-            return origin.address
-        self._proxies.add(origin.key.holder)
-        return origin.key.holder
-
     async def ask(
-        self, query: Query[_A], seconds: float, until: float | None = None, *, address: str | None = None
+        self, query: Query[_A], seconds: float, until: float | None = None, *, holder: Holder | None = None
     ) -> _A:
         """Returns the answer to a query once a worker is free. Raises AnalysisUnavailable. See ask_timed."""
-        return (await self.ask_timed(query, seconds, until, address=address))[0]
+        return (await self.ask_timed(query, seconds, until, holder=holder))[0]
 
     async def ask_timed(
-        self, query: Query[_A], seconds: float, until: float | None = None, *, address: str | None = None
+        self, query: Query[_A], seconds: float, until: float | None = None, *, holder: Holder | None = None
     ) -> tuple[_A, float]:
         """Returns the answer, and the seconds that it took once a worker was free. Raises AnalysisUnavailable.
 
@@ -122,14 +125,14 @@ class AnalysisPool:
             query: The query.
             seconds: The most seconds to search.
             until: The time of the event loop's clock at which the search ends, if that is earlier.
-            address: The address that it is for; None for a query that goes before those of addresses.
+            holder: Who takes a turn; None for a query that goes before those of holders.
         """
         loop = asyncio.get_running_loop()
         asked, result, started = loop.time(), "ok", None
         try:
-            worker = await self._free_worker(address)
+            worker = await self._free_worker(holder)
             started = loop.time()
-            return await self._searched(worker, query, seconds, until, address), loop.time() - started
+            return await self._searched(worker, query, seconds, until, holder), loop.time() - started
         except BaseException as error:
             result = type(error).__name__
             raise
@@ -139,14 +142,14 @@ class AnalysisPool:
             self.observe(type(query).__name__, result, waited, ended - asked)
 
     async def _searched(
-        self, worker: "_Worker", query: Query[_A], seconds: float, until: float | None, address: str | None
+        self, worker: "_Worker", query: Query[_A], seconds: float, until: float | None, holder: Holder | None
     ) -> _A:
         """Returns a worker's answer to a query, and releases the worker. Raises AnalysisUnavailable."""
         started = asyncio.get_running_loop().time()
         left = seconds if until is None else min(seconds, until - started)
         exchange = asyncio.create_task(worker.exchange(Job(query, max(left, 0.0))))
         self._exchanges.add(exchange)
-        exchange.add_done_callback(lambda _: self._release(worker, address, exchange))
+        exchange.add_done_callback(lambda _: self._release(worker, holder, exchange))
         try:
             answer = await asyncio.shield(exchange)
         except asyncio.CancelledError:
@@ -157,36 +160,36 @@ class AnalysisPool:
             raise SearchFailedError(answer.trace)
         return cast("_A", answer)
 
-    async def _free_worker(self, address: str | None) -> "_Worker":
-        if self._idle and self._may_have_worker(address):
-            return self._assigned(self._idle.pop(), address)
+    async def _free_worker(self, holder: Holder | None) -> "_Worker":
+        if self._idle and self._may_have_worker(holder):
+            return self._assigned(self._idle.pop(), holder)
         turn: asyncio.Future[_Worker] = asyncio.get_running_loop().create_future()
-        queue = self._priority_queue if address is None else self._queues.setdefault(address, deque())
+        queue = self._priority_queue if holder is None else self._queues.setdefault(holder, deque())
         queue.append(turn)
         try:
             return await turn
         except asyncio.CancelledError:
             if turn.cancelled():
                 queue.remove(turn)
-                self._drop_if_empty(address)
+                self._drop_if_empty(holder)
             else:  # a worker was assigned at the same moment
-                self._pass_on(turn.result(), address)
+                self._pass_on(turn.result(), holder)
             raise
 
-    def _may_have_worker(self, address: str | None) -> bool:
-        return address is None or address in self._proxies or self._working[address] < self._workers_each
+    def _may_have_worker(self, holder: Holder | None) -> bool:
+        return holder is None or not holder.is_bounded or self._working[holder] < self._workers_each
 
-    def _assigned(self, worker: "_Worker", address: str | None) -> "_Worker":
-        if address is not None:
-            self._working[address] += 1
+    def _assigned(self, worker: "_Worker", holder: Holder | None) -> "_Worker":
+        if holder is not None:
+            self._working[holder] += 1
         return worker
 
-    def _pass_on(self, worker: "_Worker", address: str | None) -> None:
-        """Takes a worker from an address, and gives it to the next waiting call."""
-        if address is not None:
-            self._working[address] -= 1
-            if not self._working[address]:
-                del self._working[address]
+    def _pass_on(self, worker: "_Worker", holder: Holder | None) -> None:
+        """Takes a worker from a holder, and gives it to the next waiting call."""
+        if holder is not None:
+            self._working[holder] -= 1
+            if not self._working[holder]:
+                del self._working[holder]
         following = self._next_waiting()
         if following is None:
             self._idle.append(worker)
@@ -194,28 +197,28 @@ class AnalysisPool:
         turn, waiting = following
         turn.set_result(self._assigned(worker, waiting))
 
-    def _next_waiting(self) -> tuple["asyncio.Future[_Worker]", str | None] | None:
-        """Removes the next waiting call that has not just been canceled, and returns it with its address."""
+    def _next_waiting(self) -> tuple["asyncio.Future[_Worker]", Holder | None] | None:
+        """Removes the next waiting call that has not just been canceled, and returns it with its holder."""
         turn = next((turn for turn in self._priority_queue if not turn.done()), None)
         if turn is not None:
             self._priority_queue.remove(turn)
             return turn, None
-        for address, queue in tuple(self._queues.items()):
+        for holder, queue in tuple(self._queues.items()):
             turn = next((turn for turn in queue if not turn.done()), None)
-            if turn is not None and self._may_have_worker(address):
+            if turn is not None and self._may_have_worker(holder):
                 queue.remove(turn)
-                self._queues.move_to_end(address)
-                self._drop_if_empty(address)
-                return turn, address
+                self._queues.move_to_end(holder)
+                self._drop_if_empty(holder)
+                return turn, holder
         return None
 
-    def _drop_if_empty(self, address: str | None) -> None:
-        if address is not None and not self._queues.get(address, True):
-            del self._queues[address]
+    def _drop_if_empty(self, holder: Holder | None) -> None:
+        if holder is not None and not self._queues.get(holder, True):
+            del self._queues[holder]
 
-    def _release(self, worker: "_Worker", address: str | None, exchange: "asyncio.Task[object]") -> None:
+    def _release(self, worker: "_Worker", holder: Holder | None, exchange: "asyncio.Task[object]") -> None:
         self._exchanges.discard(exchange)
-        self._pass_on(worker, address)
+        self._pass_on(worker, holder)
         if not exchange.cancelled():
             exchange.exception()  # mark it as retrieved: the caller may be gone
 
@@ -241,18 +244,18 @@ class PriorityAnalysis:
 
 @dataclass(frozen=True, slots=True)
 class AdmittedAnalysis:
-    """Asks queries of a pool for an admitted call of an address."""
+    """Asks queries of a pool for an admitted call of a holder."""
 
     pool: AnalysisPool
-    address: str
+    holder: Holder
 
     async def ask(self, query: Query[_A], seconds: float, until: float | None = None) -> _A:
         """Returns the answer to a query. See AnalysisPool.ask."""
-        return await self.pool.ask(query, seconds, until, address=self.address)
+        return await self.pool.ask(query, seconds, until, holder=self.holder)
 
     async def ask_timed(self, query: Query[_A], seconds: float, until: float | None = None) -> tuple[_A, float]:
         """Returns the answer, and the seconds that it took. See AnalysisPool.ask_timed."""
-        return await self.pool.ask_timed(query, seconds, until, address=self.address)
+        return await self.pool.ask_timed(query, seconds, until, holder=self.holder)
 
 
 class _Worker:

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 import grpc
 
 from service.grpc_api.call_origin import AuthContext
+from service.runtime.admission import Admission
 from service.runtime.origins import Origin
 
 Metadata: TypeAlias = Sequence[tuple[str, str | bytes]]
@@ -34,7 +35,8 @@ class CallResult(NamedTuple):
         trailing: The trailing metadata.
         code: The status code.
         details: The status message.
-        reason: The error reason, for the log.
+        reason: The error reason, for log and metrics.
+        limit: The limit that refuses the call, if the reason does not say it.
         delay: How many seconds the result waits before it is sent.
     """
 
@@ -43,18 +45,15 @@ class CallResult(NamedTuple):
     code: grpc.StatusCode = grpc.StatusCode.OK
     details: str = ""
     reason: str = ""
+    limit: str = ""
     delay: float = 0.0
-
-    def after(self, delay: float) -> "CallResult":
-        """Returns the result with a delay, in seconds."""
-        return CallResult(self.message, self.trailing, self.code, self.details, self.reason, delay)
 
 
 Cancel: TypeAlias = Callable[[], None]
 """Cancels the work on a call. Has no effect once the call has its result."""
 
 
-def _never_started(_data: bytes, _call: CallDetails, _on_result: Callable[[CallResult], None]) -> Cancel:
+def _never_started(_data: bytes, _call: CallDetails, _on_result: Callable[[CallResult], None]) -> Cancel | CallResult:
     """The `start` of a method that answers all calls at once."""
     raise AssertionError
 
@@ -66,11 +65,12 @@ class UnaryMethod:
     Attributes:
         at_once: Returns the result of a call within a moment, because it blocks all other calls; None if the call may
             take longer.
-        start: Starts a call that may take longer. Its last argument is called once with the result, from any thread.
+        start: Starts a call that may take longer, or returns the refusal. Its last argument is called once with the
+            result, from any thread, unless the call is refused. Called after `at_once`, by the same thread.
     """
 
     at_once: Callable[[bytes, CallDetails], CallResult | None]
-    start: Callable[[bytes, CallDetails, Callable[[CallResult], None]], Cancel] = _never_started
+    start: Callable[[bytes, CallDetails, Callable[[CallResult], None]], Cancel | CallResult] = _never_started
 
 
 class StreamHandler(Protocol):
@@ -79,8 +79,11 @@ class StreamHandler(Protocol):
     def at_once(self, data: bytes) -> bytes | CallResult | None:
         """Returns the response to a request, or the stream's result, within a moment; None if it may take longer."""
 
-    def start(self, data: bytes, on_response: Callable[[bytes | CallResult], None]) -> Cancel:
-        """Starts a response that may take longer. Calls `on_response` once, from any thread."""
+    def start(self, data: bytes, on_response: Callable[[bytes | CallResult], None]) -> Cancel | CallResult:
+        """Starts a response that may take longer, or returns the refusal that ends the stream.
+
+        Calls `on_response` once, from any thread, unless it is refused.
+        """
 
     def end(self) -> CallResult:
         """Returns the stream's result after the client's last request, or when the client is gone."""
@@ -107,6 +110,10 @@ Method: TypeAlias = UnaryMethod | StreamMethod
 class AdmissionControl(Protocol):
     """Admits or rejects each call when its headers arrive."""
 
+    @property
+    def refusals(self) -> Admission:
+        """Bounds the refusals that wait."""
+
     def enter(self, path: str, peer: str, metadata: Metadata, auth_context: AuthContext) -> Origin | CallResult:
         """Admits a call and returns its origin, or returns the result of a rejected one."""
 
@@ -116,5 +123,5 @@ class AdmissionControl(Protocol):
     def timeout_delay(self, origin: Origin) -> float:
         """Returns how many seconds later than at its timeout a call of a caller ends whose request is late."""
 
-    def timed_out(self, path: str, call: CallDetails) -> CallResult:
-        """Returns the result of a call whose request did not arrive in time."""
+    def timed_out(self, path: str, call: CallDetails, seconds: float) -> CallResult:
+        """Returns the result of a call whose request has not arrived for some seconds."""

@@ -11,7 +11,6 @@ Private parts of grpcio's `cygrpc` that this relies on (see `grpcio_version`):
   was cancelled. Only one operation of each kind may be in progress.
 * A received message is None after the client's last message, or when the client is gone. ReceiveCloseOnServer completes
   when the call is over, and reports whether it was cancelled. Dropping the last reference to a call cancels it.
-
 * `auth_context` returns what the transport knows of a call's peer, by names in bytes.
 
 A unary call takes three events: new call, message received, call over. Each message of a stream takes one: response
@@ -22,8 +21,6 @@ The server handles the messages of several streams before it sends the first res
 of each message, because sending evicts the judging code and data from the CPU caches. UnaryMethod calls do not gain.
 """
 
-import heapq
-import itertools
 import threading
 import time
 from collections import OrderedDict
@@ -45,8 +42,9 @@ from service.fast_listener.calls import (
     StreamMethod,
     UnaryMethod,
 )
-from service.runtime.origins import Origin
-from service.runtime.refusal_pace import WAITING_MAX
+from service.runtime.admission import Admission
+from service.runtime.origins import Origin, peer_address
+from service.runtime.refusal_pace import EARLY_SECONDS
 
 _NEXT_CALL: Final = "next call"
 _SHUTDOWN: Final = "shutdown"
@@ -96,7 +94,7 @@ class CompletionQueueServer:
         self._events = 2
         """The number of due events: the next call, the shutdown, and those of calls in progress."""
         self._responses: _Responses = []
-        self._refusals = _WaitingRefusals()
+        self._refusals = _WaitingRefusals(admission.refusals)
         self._awaiting_request: OrderedDict[_UnaryCall, float] = OrderedDict()
         """The calls whose request has not arrived, with its timeout, in the order of the timeouts."""
         self._thread: threading.Thread | None = None
@@ -175,7 +173,8 @@ class CompletionQueueServer:
             if timeout > time.monotonic():
                 return
             del self._awaiting_request[call]
-            self._refusals.add(self._admission.timeout_delay(call.origin), call.time_out)
+            call.arrived = timeout - self._request_seconds
+            self._refusals.add(call.time_out, self._admission.timeout_delay(call.origin), call.origin, call.deadline)
 
     def _dispatch(self, event: Any) -> int:  # noqa: ANN401 - cygrpc has no types
         if event.tag is None:
@@ -197,21 +196,30 @@ class CompletionQueueServer:
         if method is None:
             _finish(call, _NO_SUCH_METHOD, _on_rejected_call_over)
             return more
-        metadata = event.invocation_metadata
-        origin = self._admission.enter(path, call.peer().decode(), metadata, partial(_auth_context, call))
+        metadata, peer = event.invocation_metadata, call.peer().decode()
+        origin = self._admission.enter(path, peer, metadata, partial(_auth_context, call))
         if not isinstance(origin, Origin):
-            self._refusals.add(origin.delay, partial(_finish, call, origin, _on_rejected_call_over))
-            return more
+            return more + self._refuse(call, origin, Origin(peer_address(peer)), event.call_details.deadline)
         details = CallDetails(metadata, origin, _monotonic(event.call_details.deadline))
         admitted = _AdmittedCall(call, path, details, self._admission)
         if isinstance(method, UnaryMethod):
-            unary = _UnaryCall(admitted, method, self._awaiting_request)
+            unary = _UnaryCall(admitted, method, self._awaiting_request, self._refusals)
             self._awaiting_request[unary] = time.monotonic() + self._request_seconds
             unary.receive()
         else:
-            _StreamCall(admitted, self._responses).open(method, self._refusals)
+            _StreamCall(admitted, self._responses, self._refusals).open(method)
             more += 1
         return more
+
+    def _refuse(self, call: Any, result: CallResult, origin: Origin, deadline: float) -> int:  # noqa: ANN401 - as above
+        """Refuses a new call, perhaps later. Returns how many events are due for it beyond the first."""
+        if not result.delay:
+            _finish(call, result, _on_rejected_call_over)
+            return 0
+        refused = _RefusedCall(call, result, self._refusals)
+        call.start_server_batch((cygrpc.ReceiveCloseOnServerOperation(0),), refused.on_closed)
+        refused.wait(origin, _monotonic(deadline))
+        return 1
 
     def _request_call(self) -> bool:
         """Requests the next call; returns false if the server is stopping."""
@@ -240,16 +248,36 @@ class _UnaryCall:
     One event is due for it; two while a slow call is in progress: the close, and the sent result.
     """
 
-    __slots__ = ("_admitted", "_awaiting_request", "_call", "_cancel", "_has_request", "_is_timed_out", "_method")
+    __slots__ = (
+        "_admitted",
+        "_awaiting_request",
+        "_call",
+        "_cancel",
+        "_has_request",
+        "_is_timed_out",
+        "_method",
+        "_refusals",
+        "_refused",
+        "arrived",
+    )
+
+    arrived: float
+    """When the call arrived, by time.monotonic(). Set only if its request is late."""
 
     def __init__(
-        self, admitted: _AdmittedCall, method: UnaryMethod, awaiting_request: "OrderedDict[_UnaryCall, float]"
+        self,
+        admitted: _AdmittedCall,
+        method: UnaryMethod,
+        awaiting_request: "OrderedDict[_UnaryCall, float]",
+        refusals: "_WaitingRefusals",
     ) -> None:
         self._admitted = admitted
         self._call = admitted.call
         self._method = method
         self._awaiting_request = awaiting_request
+        self._refusals = refusals
         self._cancel: Cancel | None = None
+        self._refused: _RefusedCall | None = None
         self._has_request = False
         self._is_timed_out = False
 
@@ -257,6 +285,11 @@ class _UnaryCall:
     def origin(self) -> Origin:
         """Where the call comes from."""
         return self._admitted.details.origin
+
+    @property
+    def deadline(self) -> float:
+        """The call's deadline, by time.monotonic()."""
+        return self._admitted.details.deadline
 
     def receive(self) -> None:
         """Starts receiving the request."""
@@ -266,14 +299,21 @@ class _UnaryCall:
         if self._is_timed_out:
             return 0
         self._has_request = True
-        self._awaiting_request.pop(self, None)
+        if self._awaiting_request.pop(self, None) is None:
+            self._refusals.discard(self.time_out)
         message = event.batch_operations[0].message()
         result = _NO_MESSAGE if message is None else self._method.at_once(message, self._admitted.details)
         if result is not None:
             _finish(self._call, result, self._on_over)
             return 0
         self._call.start_server_batch((cygrpc.ReceiveCloseOnServerOperation(0),), self._on_closed)
-        self._cancel = self._method.start(message, self._admitted.details, self._send_result)
+        started = self._method.start(message, self._admitted.details, self._send_result)
+        if isinstance(started, CallResult):
+            self._admitted.leave()
+            self._refused = _RefusedCall(self._call, started, self._refusals)
+            self._refused.wait(self.origin, self.deadline)
+        else:
+            self._cancel = started
         return 1
 
     def _send_result(self, result: CallResult) -> None:
@@ -286,10 +326,13 @@ class _UnaryCall:
             return
         self._is_timed_out = True
         _, path, details, admission = self._admitted
-        _finish(self._call, admission.timed_out(path, details), self._on_over)
+        result = admission.timed_out(path, details, time.monotonic() - self.arrived)
+        _finish(self._call, result, self._on_over)
 
     def _on_closed(self, event: Any) -> int:  # noqa: ANN401 - as above
         """Handles the end of a slow call. A cancelled one still gets its result from `start`, which completes it."""
+        if self._refused is not None:
+            return self._refused.on_closed(event)
         if _is_cancelled(event) and self._cancel is not None:
             self._cancel()
         return self._on_over(event)
@@ -306,12 +349,26 @@ class _StreamCall:
     Two events are due at its end: the close, and the sent result.
     """
 
-    __slots__ = ("_admitted", "_call", "_cancel", "_handler", "_lock", "_responses", "_result", "_unsent")
+    __slots__ = (
+        "_admitted",
+        "_call",
+        "_cancel",
+        "_handler",
+        "_lock",
+        "_refusals",
+        "_responses",
+        "_result",
+        "_send_refusal",
+        "_unsent",
+    )
 
-    def __init__(self, admitted: _AdmittedCall, responses: "_Responses") -> None:
+    def __init__(self, admitted: _AdmittedCall, responses: "_Responses", refusals: "_WaitingRefusals") -> None:
         self._admitted = admitted
         self._call = admitted.call
         self._responses = responses
+        self._refusals = refusals
+        self._send_refusal: _Send | None = None
+        """Sends the refusal that ended the stream. The stream then counts no more as a call."""
         self._lock = threading.Lock()
         self._handler: StreamHandler | None = None
         """None before the stream is open and after it is over, which breaks a reference cycle."""
@@ -319,16 +376,23 @@ class _StreamCall:
         self._result: CallResult | None = None
         self._unsent = _initial_metadata()
 
-    def open(self, method: StreamMethod, refusals: "_WaitingRefusals") -> None:
+    def open(self, method: StreamMethod) -> None:
         """Opens the stream and starts receiving."""
         self._call.start_server_batch((cygrpc.ReceiveCloseOnServerOperation(0),), self._on_closed)
         opened = method.open(self._admitted.details, self.finish)
         if isinstance(opened, CallResult):
-            refusals.add(opened.delay, partial(self.finish, opened))
+            self._refuse(opened)
         else:
             self._handler = opened
             with self._lock:
                 self._receive_next()
+
+    def _refuse(self, result: CallResult) -> None:
+        """Ends the stream with a refusal, perhaps later."""
+        self._admitted.leave()
+        self._send_refusal = partial(self.finish, result)
+        _, origin, deadline = self._admitted.details
+        self._refusals.add(self._send_refusal, result.delay, origin, deadline)
 
     def _on_received(self, event: Any) -> int:  # noqa: ANN401 - as above
         handler, message = self._handler, event.batch_operations[-1].message()
@@ -336,7 +400,11 @@ class _StreamCall:
             return 0
         response = handler.end() if message is None else handler.at_once(message)
         if response is None:
-            self._cancel = handler.start(message, self.send)
+            started = handler.start(message, self.send)
+            if isinstance(started, CallResult):
+                self._refuse(started)
+            else:
+                self._cancel = started
         else:
             self._responses.append((self, response))
         return 0
@@ -370,35 +438,57 @@ class _StreamCall:
         handler, self._handler = self._handler, None
         if handler is not None and self._result is None:
             handler.end()
+        if self._send_refusal is not None:
+            self._refusals.discard(self._send_refusal)
+        else:
+            self._admitted.leave()
         self.finish(_CANCELLED)
         if handler is not None and self._result is not None:
             handler.closed(self._result, is_cancelled=_is_cancelled(event))
-        self._admitted.leave()
+        self._send_refusal = None  # breaks a reference cycle
         return -1
 
 
-class _WaitingRefusals:
-    """The refusals that leave later. Their calls stay open meanwhile."""
+_Send: TypeAlias = Callable[[], None]
+"""Sends a refusal. It is also the identity of a waiting one."""
 
-    def __init__(self) -> None:
-        self._waiting: list[tuple[float, int, Callable[[], None]]] = []
-        """A heap of the times when they leave, and functions that send them."""
-        self._number = itertools.count()
+
+class _WaitingRefusals:
+    """The refusals that are sent later. Their calls stay open meanwhile. For the polling thread.
+
+    Args:
+        bound: Bounds how many wait.
+    """
+
+    def __init__(self, bound: Admission) -> None:
+        self._bound = bound
+        self._waiting: dict[_Send, tuple[float, Origin]] = {}
+        """The refusals, each with the time when it is sent."""
         self.is_ended = False
         """Whether the server stops, so no refusal waits. Any thread may set this."""
 
-    def add(self, delay: float, send: Callable[[], None]) -> None:
-        """Sends a refusal after some seconds; at once if too many wait."""
-        if not delay or self.is_ended or len(self._waiting) >= WAITING_MAX:
+    def add(self, send: _Send, delay: float, origin: Origin, deadline: float) -> None:
+        """Sends a refusal after some seconds, but before the call's deadline; at once if too many wait."""
+        now = time.monotonic()
+        at = min(now + delay, deadline - EARLY_SECONDS)
+        if at <= now or self.is_ended or not self._bound.try_enter(origin):
             send()
         else:
-            heapq.heappush(self._waiting, (time.monotonic() + delay, next(self._number), send))
+            self._waiting[send] = at, origin
+
+    def discard(self, send: _Send) -> bool:
+        """Drops a refusal; returns whether it was waiting."""
+        waiting = self._waiting.pop(send, None)
+        if waiting is None:
+            return False
+        self._bound.leave(waiting[1])
+        return True
 
     def send_due(self) -> None:
         """Sends the refusals whose time has come."""
         now = time.monotonic()
-        while self._waiting and (self.is_ended or self._waiting[0][0] <= now):
-            send = heapq.heappop(self._waiting)[2]
+        for send in [send for send, (at, _) in self._waiting.items() if self.is_ended or at <= now]:
+            self.discard(send)
             try:
                 send()
             except Exception:  # noqa: BLE001 - a bug in one call must not stop the server
@@ -406,6 +496,30 @@ class _WaitingRefusals:
 
     def __len__(self) -> int:
         return len(self._waiting)
+
+
+class _RefusedCall:
+    """A call that waits for its refusal. Two events are due: the close, and the sent refusal."""
+
+    __slots__ = ("_call", "_refusals", "_result")
+
+    def __init__(self, call: Any, result: CallResult, refusals: _WaitingRefusals) -> None:  # noqa: ANN401 - as above
+        self._call = call
+        self._result = result
+        self._refusals = refusals
+
+    def wait(self, origin: Origin, deadline: float) -> None:
+        """Sends the refusal, perhaps later."""
+        self._refusals.add(self._send, self._result.delay, origin, deadline)
+
+    def _send(self) -> None:
+        _finish(self._call, self._result, _on_sent, is_closing=False)
+
+    def on_closed(self, _event: object) -> int:
+        """Handles the end of the call. A refusal that still waits is sent at once, which releases the call."""
+        if self._refusals.discard(self._send):
+            self._send()
+        return -1
 
 
 _Responses: TypeAlias = list[tuple[_StreamCall, bytes | CallResult]]

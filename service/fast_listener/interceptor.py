@@ -49,8 +49,8 @@ _log = structlog.get_logger()
 class StreamAnswerer(Protocol):
     """Answers the requests of one stream, in their order."""
 
-    def __call__(self, data: bytes, /) -> bytes:
-        """Returns the response. Raises any Fault."""
+    def in_steps(self, data: bytes, /) -> Steps:
+        """Returns the response, in steps. Raises any Fault."""
 
     def at_once(self, data: bytes, /) -> bytes | None:
         """Returns the response within a moment; None if it may take longer or is an error. Raises nothing."""
@@ -58,10 +58,6 @@ class StreamAnswerer(Protocol):
 
 def _never_at_once(_data: bytes) -> None:
     """The fast variant of a method without one."""
-
-
-def _nothing_to_cancel() -> None:
-    """Cancels a call that is over."""
 
 
 class FastInterceptor:
@@ -95,6 +91,11 @@ class FastInterceptor:
         self._timeout_pace = RefusalPace(admission.calls.is_bounded, LATE_PER_SECOND)
         self._is_stopping = False
 
+    @property
+    def refusals(self) -> Admission:
+        """See AdmissionControl."""
+        return self._admission.refusals
+
     def enter(self, path: str, peer: str, metadata: Metadata, auth_context: AuthContext) -> Origin | CallResult:
         """See AdmissionControl."""
         origin = None
@@ -107,7 +108,9 @@ class FastInterceptor:
 
     def _paced(self, result: CallResult, origin: Origin) -> CallResult:
         """Returns a result that waits if it is one of many refusals of its caller."""
-        return result.after(self._refusal_pace.delay(origin, monotonic())) if result.reason in PACED else result
+        if result.reason not in PACED:
+            return result
+        return result._replace(delay=self._refusal_pace.delay(origin, monotonic()))
 
     def timeout_delay(self, origin: Origin) -> float:
         """See AdmissionControl."""
@@ -117,13 +120,16 @@ class FastInterceptor:
         """See AdmissionControl."""
         self._admission.leave(path, call.origin)
 
-    def timed_out(self, path: str, call: CallDetails) -> CallResult:
+    def timed_out(self, path: str, call: CallDetails, seconds: float) -> CallResult:
         """See AdmissionControl."""
-        return self._failed(path, call.metadata, RequestTimedOut())
+        return self._failed(path, call.metadata, RequestTimedOut(), seconds)
 
-    def _failed(self, path: str, metadata: Metadata, error: Exception) -> CallResult:
+    def _failed(self, path: str, metadata: Metadata, error: Exception, seconds: float = 0.0) -> CallResult:
+        """Returns the result of a call that has taken some seconds."""
+
         def failed() -> CallResult:
-            return _MethodCalls(path, self._metrics).failed(request_id_of(metadata), perf_counter(), error)
+            started = perf_counter() - seconds
+            return _MethodCalls(path, self._metrics).failed(request_id_of(metadata), started, error)
 
         return failed() if self._tracing is None else traced_result(self._tracing.call(path, metadata), failed)
 
@@ -157,27 +163,29 @@ class FastInterceptor:
                 return calls.failed(request_id_of(call.metadata), started, error)
             return None if response is None else calls.succeeded(request_id_of(call.metadata), started, response)
 
-        def start(data: bytes, call: CallDetails, on_result: Callable[[CallResult], None]) -> Cancel:
+        def start(data: bytes, call: CallDetails, on_result: Callable[[CallResult], None]) -> Cancel | CallResult:
             started, request_id = perf_counter(), request_id_of(call.metadata)
 
             def done(outcome: Any) -> None:  # noqa: ANN401 - a response or an exception
                 on_result(calls.result(request_id, started, outcome))
 
-            return self._submit(path, call, steps(data), len(data), done)
+            try:
+                return self._submit(path, call, steps(data), len(data), done)
+            except Fault as error:
+                return self._paced(calls.failed(request_id, started, error), call.origin)
 
         method = UnaryMethod(result_at_once, start)
         return method if self._tracing is None else traced_unary(path, method, self._tracing)
 
     def _submit(self, path: str, call: CallDetails, steps: Steps, size: int, done: Callable[[Any], None]) -> Cancel:
-        """Queues a slow call and returns what cancels it. `done` gets the context of the call, which the log needs."""
+        """Queues a slow call and returns what cancels it. Raises Overloaded, ShuttingDown.
+
+        `done` gets the context of the call, which the log needs.
+        """
         if self._tracing is not None:
-            context, told = copy_context(), done
-            done = lambda outcome: context.run(told, outcome)  # noqa: E731 - shorter than a function
-        try:
-            slow_call = self._slow_calls.submit(call.origin, path, size, call.deadline, steps, done)
-        except Fault as error:
-            done(error)
-            return _nothing_to_cancel
+            context, deliver = copy_context(), done
+            done = lambda outcome: context.run(deliver, outcome)  # noqa: E731 - shorter than a function
+        slow_call = self._slow_calls.submit(call.origin, path, size, call.deadline, steps, done)
         return lambda: self._slow_calls.cancel(slow_call)
 
     def stream(self, path: str, answerer: Callable[[], StreamAnswerer]) -> StreamMethod:
@@ -187,8 +195,11 @@ class FastInterceptor:
         def open_stream(call: CallDetails, finish: Callable[[CallResult], None]) -> StreamHandler | CallResult:
             started, request_id = perf_counter(), request_id_of(call.metadata)
 
-            def start(data: bytes, done: Callable[[Any], None]) -> Cancel:
-                return self._submit(path, call, in_one_step(answer, data), len(data), done)
+            def start(data: bytes, done: Callable[[Any], None]) -> Cancel | CallResult:
+                try:
+                    return self._submit(path, call, answer.in_steps(data), len(data), done)
+                except Fault as error:
+                    return self._paced(stream.failed(error), call.origin)
 
             try:
                 answer = answerer()
@@ -247,13 +258,13 @@ class _MethodCalls:
         seconds = perf_counter() - started
         self._count_ok(seconds)
         if self._logs_ok:
-            log_call(self._path, request_id, _OK, "", seconds)
+            log_call(self._path, request_id, _OK, seconds)
         return CallResult(response, ((REQUEST_ID, request_id),))
 
     def failed(self, request_id: str, started: float, error: Exception) -> CallResult:
         """Returns the result for an exception."""
         result = self.error(request_id, error)
-        self.record(request_id, started, result.code.name, result.reason)
+        self.record(request_id, started, result.code.name, result)
         return result
 
     def error(self, request_id: str, error: Exception) -> CallResult:
@@ -264,13 +275,13 @@ class _MethodCalls:
             _log.exception("fault", method=self._path, request_id=request_id, exc_info=error)
         return _error_result(error, request_id)
 
-    def record(self, request_id: str, started: float, code: str, reason: str) -> None:
+    def record(self, request_id: str, started: float, code: str, result: CallResult) -> None:
         """Counts and logs a call that is over."""
         seconds = perf_counter() - started
         self._metrics.call(self._path, code, seconds)
-        self._metrics.refused(reason)
+        self._metrics.refused(result.reason, result.limit)
         if self._logs_ok or code != _OK:
-            log_call(self._path, request_id, code, reason, seconds)
+            log_call(self._path, request_id, code, seconds, result.reason, result.limit)
 
 
 class _Stream:
@@ -289,7 +300,7 @@ class _Stream:
         calls: _MethodCalls,
         streams: "_Streams",
         answerer: StreamAnswerer,
-        start: Callable[[bytes, Callable[[Any], None]], Cancel],
+        start: Callable[[bytes, Callable[[Any], None]], Cancel | CallResult],
         request_id: str,
     ) -> None:
         self._calls = calls
@@ -304,13 +315,13 @@ class _Stream:
         try:
             return self._answerer.at_once(data)
         except Exception as error:  # noqa: BLE001 - every stream needs a result
-            return self._failed(error)
+            return self.failed(error)
 
-    def start(self, data: bytes, on_response: Callable[[bytes | CallResult], None]) -> Cancel:
+    def start(self, data: bytes, on_response: Callable[[bytes | CallResult], None]) -> Cancel | CallResult:
         """See StreamHandler."""
         return self._start(
             data,
-            lambda outcome: on_response(self._failed(outcome) if isinstance(outcome, Exception) else outcome),
+            lambda outcome: on_response(self.failed(outcome) if isinstance(outcome, Exception) else outcome),
         )
 
     def end(self) -> CallResult:
@@ -323,9 +334,10 @@ class _Stream:
         self._streams.remove(self)
         is_lost = is_cancelled and result.code is grpc.StatusCode.OK
         code = "CANCELLED" if is_lost else result.code.name
-        self._calls.record(self._request_id, self._started, code, result.reason)
+        self._calls.record(self._request_id, self._started, code, result)
 
-    def _failed(self, error: Exception) -> CallResult:
+    def failed(self, error: Exception) -> CallResult:
+        """Returns the result that ends the stream for an exception."""
         self._streams.remove(self)
         return self._calls.error(self._request_id, error)
 
@@ -371,8 +383,8 @@ class _Streams:
 def _error_result(error: Exception, request_id: str) -> CallResult:
     """Returns the result for an exception."""
     status = status_of(error)
-    trailing = (*status.trailing_metadata(), (REQUEST_ID, request_id))
-    return CallResult(None, trailing, status.code, status.message, status.reason)
+    trailing = (*status.trailing_metadata, (REQUEST_ID, request_id))
+    return CallResult(None, trailing, status.code, status.message, status.reason, status.limit)
 
 
 def request_id_of(metadata: Metadata) -> str:

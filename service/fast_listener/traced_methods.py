@@ -28,12 +28,14 @@ def traced_stream(path: str, method: StreamMethod, tracing: Tracing) -> StreamMe
 
 
 class _TracedUnary:
-    """The functions of a unary method. The span of a call that is not answered at once begins with `start`."""
+    """The functions of a unary method. One thread uses them."""
 
     def __init__(self, path: str, method: UnaryMethod, tracing: Tracing) -> None:
         self._path = path
         self._method = method
         self._tracing = tracing
+        self._unanswered: CallTrace | None = None
+        """The span of a call that was not answered at once, until `start`, which follows immediately."""
 
     def at_once(self, data: bytes, call: CallDetails) -> CallResult | None:
         """See UnaryMethod."""
@@ -41,17 +43,23 @@ class _TracedUnary:
         result = trace.run(self._method.at_once, data, call)
         if result is not None:
             _end(trace, result)
+        else:
+            self._unanswered = trace
         return result
 
-    def start(self, data: bytes, call: CallDetails, on_result: Callable[[CallResult], None]) -> Cancel:
+    def start(self, data: bytes, call: CallDetails, on_result: Callable[[CallResult], None]) -> Cancel | CallResult:
         """See UnaryMethod."""
-        trace = self._tracing.call(self._path, call.metadata)
+        trace, self._unanswered = self._unanswered, None
+        assert trace is not None, "at_once precedes"  # noqa: S101 - for the type
 
         def finish(result: CallResult) -> None:
             _end(trace, result)
             on_result(result)
 
-        return trace.run(self._method.start, data, call, finish)
+        started = trace.run(self._method.start, data, call, finish)
+        if isinstance(started, CallResult):
+            _end(trace, started)
+        return started
 
 
 class _TracedStreams:

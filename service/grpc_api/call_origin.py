@@ -12,7 +12,8 @@ from service.runtime.origins import Origin, peer_address
 AuthContext: TypeAlias = Callable[[], Mapping[str, Iterable[bytes]]]
 """Returns what the transport knows of a peer, by gRPC's names."""
 
-_CERTIFICATE_NAMES: Final = ("x509_common_name", "x509_subject_alternative_name")
+_CERTIFICATE_NAMES: Final = ("x509_subject_alternative_name", "x509_common_name")
+"""gRPC's properties with the names in a certificate. The common name counts only without the others (RFC 9525)."""
 
 _current: ContextVar[Origin] = ContextVar("origin")
 
@@ -54,7 +55,7 @@ class Origins:
             path: The method's path. Health and reflection need no key.
             peer: gRPC's name of the peer.
             metadata: The call's metadata.
-            auth_context: Has the names in the client's certificate.
+            auth_context: Returns the names in the client's certificate, among others.
 
         Raises:
             ApiKeyInvalid: The call has no valid key.
@@ -67,4 +68,5 @@ class Origins:
 
 
 def _certificate_names(auth_context: Mapping[str, Iterable[bytes]]) -> list[str]:
-    return [name.decode(errors="replace") for kind in _CERTIFICATE_NAMES for name in auth_context.get(kind, ())]
+    names: Iterable[bytes] = next((auth_context[kind] for kind in _CERTIFICATE_NAMES if kind in auth_context), ())
+    return [name.decode(errors="replace") for name in names]

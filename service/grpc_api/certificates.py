@@ -8,7 +8,7 @@ import grpc
 import structlog
 
 from service.runtime.files import Stamp, stamp_of
-from service.settings import Settings
+from service.settings import Settings, check_authorities, check_pair
 
 _log = structlog.get_logger()
 
@@ -40,6 +40,7 @@ class CertificateFiles:
         self._client_ca = client_ca
         self._lock = threading.Lock()
         self._stamps = self._current_stamps()
+        self._problem = ""
 
     def configuration(self) -> grpc.ServerCertificateConfiguration:
         """Returns the content of the files for gRPC. Raises OSError."""
@@ -48,28 +49,35 @@ class CertificateFiles:
         return grpc.ssl_server_certificate_configuration([pair], authorities)
 
     def changed(self) -> grpc.ServerCertificateConfiguration | None:
-        """Returns the new content if the files have changed and fit together, else None. Called at handshakes."""
+        """Returns the new content if the files have changed and fit together, else None. Called at handshakes.
+
+        Files that cannot be read are read again at the next handshake: the process may have had no descriptor left.
+        """
         with self._lock:
             stamps = self._current_stamps()
             if stamps == self._stamps:
                 return None
-            self._stamps = stamps
-        try:
-            check_certificates(self._cert, self._key, self._client_ca)
-            changed = self.configuration()
-        except (OSError, ssl.SSLError) as error:
-            _log.error("certificates not used; those read before stay in use", error=str(error))
-            return None
+            try:
+                check_pair(self._cert, self._key)
+                if self._client_ca:
+                    check_authorities(self._client_ca)
+                changed = self.configuration()
+            except ssl.SSLError as error:
+                self._report(str(error))
+                self._stamps = stamps
+                return None
+            except OSError as error:
+                self._report(str(error))
+                return None
+            self._stamps, self._problem = stamps, ""
         _log.info("certificates read")
         return changed
 
+    def _report(self, problem: str) -> None:
+        """Logs a problem of the files, once as long as it stays the same."""
+        if problem != self._problem:
+            _log.error("certificates not used; those read before stay in use", error=problem)
+        self._problem = problem
+
     def _current_stamps(self) -> tuple[Stamp, ...]:
         return tuple(stamp_of(path) for path in (self._cert, self._key, self._client_ca) if path)
-
-
-def check_certificates(cert: Path, key: Path, client_ca: Path | None) -> None:
-    """Raises OSError or SSLError unless the files can be used together."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(cert, key, password="")  # without a password OpenSSL would prompt for one
-    if client_ca:
-        context.load_verify_locations(client_ca)

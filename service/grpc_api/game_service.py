@@ -29,6 +29,7 @@ from service.app.watch_updates import (
 from service.codec import fields, rulesets
 from service.codec import games as game_codec
 from service.codec.records import encode_record
+from service.errors import JoinCodeUnknown
 from service.grpc_api.call_origin import check_labels, current_origin
 from service.grpc_api.handlers import (
     Context,
@@ -59,7 +60,7 @@ class GameServicer:
         watches: Bounds the watches.
         new_games: Limits new games.
         guesses: Limits unknown join codes.
-        on_told: Receives how long after its notification a change is passed to gRPC for a watcher, in seconds.
+        on_sent: Receives how long after its notification a change is passed to gRPC for a watcher, in seconds.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - made in one place
@@ -69,14 +70,14 @@ class GameServicer:
         watches: Admission,
         new_games: RateLimit,
         guesses: RateLimit,
-        on_told: Callable[[float], None],
+        on_sent: Callable[[float], None],
     ) -> None:
         self._games = games
         self._watch = watch
         self._watches = watches
         self._new_games = new_games
         self._guesses = guesses
-        self._on_told = on_told
+        self._on_sent = on_sent
 
     def service(self) -> Service:
         """Returns the service with its handlers."""
@@ -107,8 +108,8 @@ class GameServicer:
     async def create_game(self, request: pb.CreateGameRequest, context: Context) -> bytes:
         """CreateGame."""
         visibility, labels = game_codec.visibility(request.visibility), fields.labels(request.labels)
-        check_labels(labels)
         ruleset, operator_labels = rulesets.ruleset(request.ruleset), fields.operator_labels(request.operator_labels)
+        check_labels((*labels, *operator_labels))
         identity = mutation(request, context)
         plan = GamePlan(ruleset, visibility, labels, identity.caller.key, operator_labels)
         self._new_games.take(current_origin(), time.monotonic())
@@ -130,16 +131,22 @@ class GameServicer:
 
     async def _game_of_code(self, join_code: str, key: str) -> str:
         """Returns the id of a key's game with a join code. Counts a code first, so that concurrent guesses count."""
-        self._guesses.take(current_origin(), time.monotonic())
-        game_id = await self._games.game_of_code(join_code, key)
-        self._guesses.give_back(current_origin())
-        return game_id
+        origin, is_unknown = current_origin(), False
+        self._guesses.take(origin, time.monotonic())
+        try:
+            return await self._games.game_of_code(join_code, key)
+        except JoinCodeUnknown:
+            is_unknown = True
+            raise
+        finally:
+            if not is_unknown:  # if the store fails, the caller has learned nothing
+                self._guesses.give_back(origin)
 
     async def join_or_create_game(self, request: pb.JoinOrCreateGameRequest, context: Context) -> bytes:
         """JoinOrCreateGame."""
         labels, name = fields.labels(request.labels), fields.player_name(request.name)
-        check_labels(labels)
         ruleset, operator_labels = rulesets.ruleset(request.ruleset), fields.operator_labels(request.operator_labels)
+        check_labels((*labels, *operator_labels))
         identity = mutation(request, context)
         plan = GamePlan(ruleset, Visibility.PUBLIC, labels, identity.caller.key, operator_labels)
         command = JoinOrCreateGame(
@@ -235,7 +242,7 @@ class GameServicer:
                 async for update in updates:
                     encoded = _update(update)
                     if isinstance(update, Change | GameAfter) and update.notified_at is not None:
-                        self._on_told(time.perf_counter() - update.notified_at)
+                        self._on_sent(time.perf_counter() - update.notified_at)
                     await context.write(encoded)
 
     async def list_changes(self, request: pb.ListChangesRequest, context: Context) -> bytes:

@@ -1,6 +1,5 @@
 """Handlers of raw bytes: they decode the request within the call, so that malformed bytes get the right status."""
 
-import math
 import re
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -18,6 +17,7 @@ from service.codec import fields, games
 from service.codec.fields import decode
 from service.errors import AuthorizationMalformed, NotAPlayer
 from service.grpc_api.call_origin import current_origin
+from service.grpc_api.request_arrival import seconds_left
 from service.runtime.slow_calls import SlowCalls, Steps, completed
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
@@ -66,8 +66,7 @@ def seat_caller(context: Context) -> Caller:
 
 def deadline_of(context: Context) -> float:
     """Returns a call's deadline by time.monotonic(), the event loop's clock; infinity without one."""
-    left = context.time_remaining()
-    return math.inf if left is None else time.monotonic() + left
+    return time.monotonic() + seconds_left(context)
 
 
 class MutatingRequest(Protocol):

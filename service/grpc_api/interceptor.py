@@ -22,13 +22,13 @@ from grpc.aio import AbortError, InternalError, ServerInterceptor, ServicerConte
 
 from service.errors import Fault, MalformedRequest, ShuttingDown, TooManyDrafts
 from service.grpc_api.call_origin import Origins, set_current_origin
-from service.grpc_api.request_arrival import NO_REQUEST, NoRequestError, RequestArrival
+from service.grpc_api.request_arrival import NO_REQUEST, NoRequestError, RequestArrival, seconds_left
 from service.grpc_api.status import status_of
 from service.metrics.metrics import LIMITS, Metrics
 from service.runtime.admission import SERVER_METHODS, CallAdmission
 from service.runtime.cancellation import is_task_cancelled
 from service.runtime.origins import Origin, peer_address
-from service.runtime.refusal_pace import LATE_PER_SECOND, PER_SECOND, WAITING_MAX, RefusalPace
+from service.runtime.refusal_pace import LATE_PER_SECOND, PER_SECOND, RefusalPace
 from service.runtime.tracing import Tracing
 
 REQUEST_ID: Final = "x-request-id"
@@ -37,7 +37,7 @@ _REQUEST_ID_FORM: Final = re.compile(r"[!-~]{1,64}")
 _FREQUENT: Final = ("/rummikub.v1.ValidationService/", "/grpc.health.v1.Health/")
 
 PACED: Final = LIMITS - {"REQUEST_TIMED_OUT"}
-"""The reasons of refusals that leave at a pace. Calls with late requests end at the same pace."""
+"""The reasons of refusals that are paced. Calls with late requests have a pace of their own."""
 
 _log = structlog.get_logger()
 
@@ -77,7 +77,6 @@ class CallInterceptor(ServerInterceptor):
         self._admission = admission
         self._tracing = tracing
         self._refusal_pace = RefusalPace(admission.calls.is_bounded, PER_SECOND)
-        self._refusals_waiting = 0
         self.arrival = RequestArrival(request_seconds, RefusalPace(admission.calls.is_bounded, LATE_PER_SECOND))
         self._handlers: dict[str, Handler] = {}
         self._idle = asyncio.Event()
@@ -89,7 +88,7 @@ class CallInterceptor(ServerInterceptor):
         return self._admission.calls.total
 
     async def drained(self) -> None:
-        """Returns when no call is in progress, apart from health and reflection."""
+        """Returns when no call is in progress and no refusal waits, apart from health and reflection."""
         await self._idle.wait()
 
     def cancel_pending_requests(self) -> None:
@@ -141,27 +140,32 @@ class CallInterceptor(ServerInterceptor):
     def leave(self, method: str, origin: Origin) -> None:
         """Releases an admitted call."""
         self._admission.leave(method, origin)
-        if not self._admission.calls.total:
+        self._check_idle()
+
+    def _check_idle(self) -> None:
+        if not (self._admission.calls.total or self._admission.refusals.total):
             self._idle.set()
 
-    async def wait_to_refuse(self, origin: Origin) -> None:
+    async def wait_to_refuse(self, origin: Origin, context: Context) -> None:
         """Returns when a refusal may be sent that protects the server: later if it is one of many."""
-        if self._refusals_waiting >= WAITING_MAX:
-            return
-        delay = self._refusal_pace.delay(origin, asyncio.get_running_loop().time())
-        if delay:
-            self._refusals_waiting += 1
+        delay = self._refusal_pace.delay(origin, asyncio.get_running_loop().time(), seconds_left(context))
+        waiting = self._admission.refusals
+        if delay and waiting.try_enter(origin):
+            self._idle.clear()
             try:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stopping.wait(), delay)
             finally:
-                self._refusals_waiting -= 1
+                waiting.leave(origin)
+                self._check_idle()
 
-    def record(self, method: str, request_id: str, code: str, reason: str, seconds: float) -> None:
+    def record(  # noqa: PLR0913, PLR0917 - what a call is
+        self, method: str, request_id: str, code: str, seconds: float, reason: str, limit: str
+    ) -> None:
         """Logs and counts a finished call. Nothing of the request's content is logged."""
         self._metrics.call(method, code, seconds)
-        self._metrics.refused(reason)
-        log_call(method, request_id, code, reason, seconds)
+        self._metrics.refused(reason, limit)
+        log_call(method, request_id, code, seconds, reason, limit)
 
 
 @cache
@@ -170,11 +174,13 @@ def _bound_log() -> Any:  # noqa: ANN401 - structlog's are untyped
     return _log.bind()
 
 
-def log_call(method: str, request_id: str, code: str, reason: str, seconds: float) -> None:
+def log_call(  # noqa: PLR0913, PLR0917 - what a call is
+    method: str, request_id: str, code: str, seconds: float, reason: str = "", limit: str = ""
+) -> None:
     """Logs a finished call. Successful calls of ValidationService are frequent and have level debug."""
     logger = _bound_log()
     log = logger.debug if code == "OK" and method.startswith(_FREQUENT) else logger.info
-    fields = {"reason": reason} if reason else {}
+    fields = {name: value for name, value in (("reason", reason), ("limit", limit)) if value}
     log("call", method=method, code=code, request_id=request_id, ms=round(seconds * 1000, 3), **fields)
 
 
@@ -315,17 +321,21 @@ class _Call:
             self._leave()
 
     def _leave(self) -> None:
+        """Releases the call unless it was released before."""
         if self._is_admitted and self._origin is not None:
+            self._is_admitted = False
             self._interceptor.leave(self._method, self._origin)
 
     async def _abort(self, error: Exception) -> None:
         status = status_of(error)
         if not isinstance(error, Fault):
             _log.exception("fault", method=self._method, request_id=self._request_id, exc_info=error)
-        self._record(status.code.name, status.reason)
+        self._record(status.code.name, status.reason, status.limit)
         if status.reason in PACED and not isinstance(error, TooManyDrafts):  # its clients save a newer one meanwhile
-            await self._interceptor.wait_to_refuse(self._origin or Origin(peer_address(self._context.peer())))
-        await self._abort_with(status.code, status.message, status.trailing_metadata())
+            self._leave()
+            origin = self._origin or Origin(peer_address(self._context.peer()))
+            await self._interceptor.wait_to_refuse(origin, self._context)
+        await self._abort_with(status.code, status.message, status.trailing_metadata)
 
     async def _abort_with(
         self, code: grpc.StatusCode, message: str, trailing: tuple[tuple[str, str | bytes], ...] = ()
@@ -335,9 +345,9 @@ class _Call:
         except InternalError:
             raise _client_disconnected() from None
 
-    def _record(self, code: str, reason: str = "") -> None:
+    def _record(self, code: str, reason: str = "", limit: str = "") -> None:
         seconds = time.perf_counter() - self._started
-        self._interceptor.record(self._method, self._request_id, code, reason, seconds)
+        self._interceptor.record(self._method, self._request_id, code, seconds, reason, limit)
 
 
 _NewCall: TypeAlias = Callable[[CallInterceptor, str, Context], _Call]
@@ -351,8 +361,8 @@ class _TracedCall(_Call):
         self._trace = tracing.call(method, context.invocation_metadata())
         self._trace.enter()
 
-    def _record(self, code: str, reason: str = "") -> None:
-        super()._record(code, reason)
+    def _record(self, code: str, reason: str = "", limit: str = "") -> None:
+        super()._record(code, reason, limit)
         self._trace.end(code, reason, self._request_id)
 
 

@@ -1,6 +1,7 @@
 """The arrival of unary requests: a call whose request is late, or that waits while the server stops, ends."""
 
 import asyncio
+import math
 from collections import OrderedDict
 from typing import Any, Final, TypeAlias, cast
 
@@ -21,6 +22,12 @@ class NoRequestError(Exception):
     """The call ended without a request."""
 
 
+def seconds_left(context: Context) -> float:
+    """Returns the seconds until a call's deadline; infinity without one."""
+    left = context.time_remaining()
+    return math.inf if left is None else left
+
+
 class RequestArrival:
     """Receives the requests of unary calls, with a timeout.
 
@@ -33,8 +40,8 @@ class RequestArrival:
     def __init__(self, seconds: float, pace: RefusalPace) -> None:
         self._seconds = seconds
         self._pace = pace
-        self._waiting: OrderedDict[Task, tuple[float, Origin]] = OrderedDict()
-        """The calls whose request has not arrived, with its timeout and origin, in the order of the timeouts."""
+        self._waiting: OrderedDict[Task, tuple[float, Origin, Context]] = OrderedDict()
+        """The calls whose request has not arrived, each with its timeout, in the order of the timeouts."""
         self._late: set[Task] = set()
         """The calls that will be timed out in their turn."""
         self._cancelled: dict[Task, Fault] = {}
@@ -46,7 +53,7 @@ class RequestArrival:
         task = asyncio.current_task()
         assert task is not None, "a handler runs in a task"  # noqa: S101 - for the type
         loop = asyncio.get_running_loop()
-        self._waiting[task] = loop.time() + self._seconds, origin
+        self._waiting[task] = loop.time() + self._seconds, origin, context
         if self._timer is None:
             self._timer = loop.call_later(self._seconds, self._time_out_late_calls)
         try:
@@ -74,13 +81,13 @@ class RequestArrival:
         self._timer = None
         loop = asyncio.get_running_loop()
         while self._waiting:
-            task, (timeout, origin) = next(iter(self._waiting.items()))
+            task, (timeout, origin, context) = next(iter(self._waiting.items()))
             if timeout > loop.time():
                 self._timer = loop.call_at(timeout, self._time_out_late_calls)
                 return
             del self._waiting[task]
             self._late.add(task)
-            delay = self._pace.delay(origin, loop.time())
+            delay = self._pace.delay(origin, loop.time(), seconds_left(context))
             loop.call_later(delay, self._time_out, task)
 
     def _time_out(self, task: Task) -> None:

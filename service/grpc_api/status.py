@@ -9,6 +9,7 @@ that.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import Final
 
 import grpc
@@ -38,6 +39,7 @@ from service.errors import (
     HistoryUnavailable,
     InvalidRequest,
     JoinCodeUnknown,
+    Limit,
     MalformedRequest,
     NotAPlayer,
     Overloaded,
@@ -49,7 +51,6 @@ from service.errors import (
     StoredFormatUnknown,
     StoreFull,
     StoreUnavailable,
-    TooManyDrafts,
     TooManyGames,
     TooManyGuesses,
     TurnTimedOut,
@@ -148,16 +149,6 @@ PLAIN: Final[Mapping[type[Exception], tuple[grpc.StatusCode, str, str]]] = {
         "STORED_FORMAT_UNKNOWN",
         "the game was stored by a newer server or is damaged; retry",
     ),
-    Overloaded: (
-        grpc.StatusCode.UNAVAILABLE,
-        "OVERLOADED",
-        "this server, or your address or key, has too many calls; retry later with the same request id",
-    ),
-    TooManyDrafts: (
-        grpc.StatusCode.UNAVAILABLE,
-        "OVERLOADED",
-        f"a seat may save {1000 // DRAFT_MS} drafts per second; save the newest one again later",
-    ),
     RequestTimedOut: (
         grpc.StatusCode.DEADLINE_EXCEEDED,
         "REQUEST_TIMED_OUT",
@@ -197,6 +188,19 @@ PLAIN: Final[Mapping[type[Exception], tuple[grpc.StatusCode, str, str]]] = {
 }
 """Exceptions whose status does not depend on their values."""
 
+LIMITED: Final[Mapping[Limit, str]] = {
+    "calls": "calls in progress",
+    "streams": "open StreamValidateTurns",
+    "watches": "open WatchGame streams",
+    "searches": "searches in progress and waiting",
+    "request_bytes": "bytes of slow requests",
+    "drafts": "drafts per second",
+    "seat_drafts": f"{1000 // DRAFT_MS} drafts per second",
+}
+"""What each limit is on."""
+_LIMITED_HOLDERS: Final[Mapping[Limit, str]] = {"drafts": "your address", "seat_drafts": "your seat"}
+"""Who has a limit, if it is not the server together with the caller's address."""
+
 RETRYABLE: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED})
 """The codes of temporary failures; statuses from PLAIN with these codes have RetryInfo."""
 
@@ -223,8 +227,14 @@ class Status:
     violations: Sequence[violation_pb2.Violation] = ()
     retry_ms: int | None = None
 
+    @property
+    def limit(self) -> str:
+        """The limit that refuses the call, for metrics; "" if the reason says it."""
+        return str(self.metadata.get("limit", ""))
+
+    @cached_property
     def trailing_metadata(self) -> tuple[tuple[str, str | bytes], ...]:
-        """Returns the trailing metadata: the details, the delay before a retry, and what a proxy has to know."""
+        """The trailing metadata: the details, the delay before a retry, and what a proxy has to know."""
         trailing: list[tuple[str, str | bytes]] = [(DETAILS, self.serialize())]
         if self.retry_ms is not None:
             trailing.append((RETRY_PUSHBACK, str(self.retry_ms)))
@@ -247,6 +257,16 @@ class Status:
         number: int = self.code.value[0]
         status: Message = status_pb2.Status(code=number, message=self.message, details=details)
         return status.SerializeToString()
+
+
+CONSTANT: Final = {
+    kind: Status(code, reason, message, retry_ms=RETRY_MS if code in RETRYABLE else None)
+    for kind, (code, reason, message) in PLAIN.items()
+}
+"""The statuses of PLAIN. Each encodes its details once, which takes longer than the rest of a refusal."""
+_INTERNAL: Final = Status(
+    grpc.StatusCode.INTERNAL, "INTERNAL_ERROR", "internal error; the server's log has the request id"
+)
 
 
 def _packed(message: Message) -> Any:
@@ -292,13 +312,19 @@ def status_of(error: Exception) -> Status:
             message = f"your key is not for the {error.kind} {error.name}"
             metadata = {"kind": error.kind, "name": error.name}
             return Status(grpc.StatusCode.PERMISSION_DENIED, "API_KEY_NOT_ALLOWED", message, metadata)
-        case _ if type(error) in PLAIN:
-            code, reason, message = PLAIN[type(error)]
-            return Status(code, reason, message, retry_ms=RETRY_MS if code in RETRYABLE else None)
+        case Overloaded():
+            return _overloaded(error.limit, is_of_key=error.is_of_key)
         case _:
-            return Status(
-                grpc.StatusCode.INTERNAL, "INTERNAL_ERROR", "internal error; the server's log has the request id"
-            )
+            return CONSTANT.get(type(error), _INTERNAL)
+
+
+@cache
+def _overloaded(limit: Limit, *, is_of_key: bool) -> Status:
+    holder = "your key" if is_of_key else _LIMITED_HOLDERS.get(limit, "this server, or your address,")
+    advice = "save the newest one again later" if "drafts" in limit else "retry later with the same request id"
+    message = f"{holder} has reached its limit of {LIMITED[limit]}; {advice}"
+    metadata = {"limit": f"key_{limit}" if is_of_key else limit}
+    return Status(grpc.StatusCode.UNAVAILABLE, "OVERLOADED", message, metadata, retry_ms=RETRY_MS)
 
 
 def _short(description: str) -> str:

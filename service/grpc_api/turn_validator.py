@@ -11,7 +11,7 @@ Both return the same responses; tests compare them.
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import asdict, replace
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 from google.protobuf.message import DecodeError
@@ -32,6 +32,7 @@ from rummikub.v1 import validation_service_pb2 as pb
 from service.codec import fields, messages, raw_messages, rulesets, tiles, validation
 from service.codec.raw_messages import RawTurn
 from service.errors import InvalidRequest, MalformedRequest
+from service.runtime.slow_calls import completed
 
 _PRESETS_CURSOR: Final = r"\d{1,3}"
 ENCODED_MAX: Final = 65_536
@@ -68,6 +69,15 @@ class _NeedsPlainPath(Exception):  # noqa: N818 - not an error of the request
     """The fast path cannot serve a request."""
 
 
+_InSteps: TypeAlias = Generator[Any, None, T]
+"""Steps (slow_calls.Steps) that return a value of a type."""
+
+
+def _judge_in_place(play: Play) -> _InSteps[Judgement]:
+    yield
+    return judge(play)
+
+
 _FAST_PATH_ERRORS: Final = (_NeedsPlainPath, InvalidRequest, MalformedRequest, DecodeError)
 """The exceptions after which the plain path serves the request, or names its error."""
 
@@ -79,24 +89,25 @@ class Validator:
     caller then uses the other method. They raise nothing.
 
     Args:
-        judge_complex: Judges a play whose rules take more than STEPS_IN_PLACE. Called from the threads that use the
-            methods not named `..._at_once`.
+        judge_complex: Judges a play whose rules take more than STEPS_IN_PLACE, in steps (slow_calls.Steps).
     """
 
-    def __init__(self, judge_complex: Callable[[Play], Judgement] = judge) -> None:
+    def __init__(self, judge_complex: Callable[[Play], "_InSteps[Judgement]"] = _judge_in_place) -> None:
         self._judge_complex = judge_complex
         self._judges = FastJudges[bytes, bytes, bytes](_cacheable_ruleset, melds_by_key(_proposed))
         self._encoded: dict[ReadMeld, bytes] = {}
 
     def validate_turn(self, data: bytes) -> bytes:
         """Serves ValidateTurn."""
-        response = self._validate(_parse(raw_messages.parse_turn, data), b"")
-        return response or self._validate_plainly(fields.decode(pb.ValidateTurnRequest, data), b"")
+        turn = _parse(raw_messages.parse_turn, data)
+        response: bytes = completed(self._respond(turn, b"", partial(fields.decode, pb.ValidateTurnRequest, data)))
+        return response
 
-    def turn_in_steps(self, data: bytes) -> Generator[None, None, bytes]:
+    def turn_in_steps(self, data: bytes) -> "_InSteps[bytes]":
         """Serves ValidateTurn in steps, in each of which it reads a few melds."""
-        yield from self._read_in_steps(_parse(raw_messages.parse_turn, data), b"")
-        return self.validate_turn(data)
+        turn = _parse(raw_messages.parse_turn, data)
+        yield from self._read_in_steps(turn, b"")
+        return (yield from self._respond(turn, b"", partial(fields.decode, pb.ValidateTurnRequest, data)))
 
     def turn_at_once(self, data: bytes) -> bytes | None:
         """Serves ValidateTurn at once, or returns None."""
@@ -163,7 +174,7 @@ class Validator:
         """Serves ListRulesets if the request is short, or returns None. Raises InvalidRequest, MalformedRequest."""
         return self.list_rulesets(data) if len(data) <= AT_ONCE_BYTES_MAX else None
 
-    def batch(self, data: bytes) -> Generator[None, None, bytes]:
+    def batch(self, data: bytes) -> "_InSteps[bytes]":
         """Serves BatchValidateTurns in steps of at most one turn each."""
         request = _parse(raw_messages.parse_batch, data)
         if len(request.ruleset) > 1:
@@ -171,51 +182,55 @@ class Validator:
         default, turns = b"".join(request.ruleset[:]), request.turns
         validation.check_batch(len(turns))
         _decode_ruleset(default)
-        plain: pb.BatchValidateTurnsRequest | None = None
+        plain = cache(lambda: fields.decode(pb.BatchValidateTurnsRequest, data))
         responses = []
         for place, turn in enumerate(turns):
             response = self._validate_at_once(turn, default)
             if response is None:
                 yield from self._read_in_steps(turn, default)
-                response = self._validate(turn, default)
-            if response is None:
-                plain = plain or fields.decode(pb.BatchValidateTurnsRequest, data)
-                response = self._validate_plainly(plain.turns[place], default, f"turns[{place}].")
+                plain_turn = partial(_turn_of, plain, place)
+                response = yield from self._respond(turn, default, plain_turn, f"turns[{place}].")
             responses.append(response)
             yield
         return raw_messages.encode_batch_response(responses)
 
     def stream(self) -> "StreamValidator":
         """Returns a validator for the turns of one StreamValidateTurns call."""
-        return StreamValidator(self._validate, self._judge_at_once, self._validate_plainly)
+        return StreamValidator(self._respond, self._judge_at_once)
 
-    def _validate(self, turn: RawTurn, default: bytes) -> bytes | None:
-        """Returns a ValidateTurnResponse; None if the plain path has to serve the turn.
+    def _respond(
+        self, turn: RawTurn, default: bytes, plain: Callable[[], pb.ValidateTurnRequest], field: str = ""
+    ) -> "_InSteps[bytes]":
+        """Returns a ValidateTurnResponse, in steps. Raises InvalidRequest, MalformedRequest.
 
         Args:
             turn: The turn.
             default: The ruleset for a turn without one.
+            plain: Returns the turn as the contract's message, if the plain path has to serve it.
+            field: The path of the turn within a larger message, with a dot at the end, for field violations.
         """
+        is_complex = False
         try:
             ruleset, before, after, player = _decode_turn(turn, default)
             verdict = self._judges.of(ruleset).judge(before, after, player, steps=STEPS_IN_PLACE)
-            return None if verdict and _is_complex(verdict.violations) else _encode_verdict(verdict)
+            is_complex = verdict is not None and _is_complex(verdict.violations)
+            if not is_complex:
+                return _encode_verdict(verdict)
         except _FAST_PATH_ERRORS:
-            return None
+            pass
+        return (yield from self._respond_plainly(plain(), default, field, is_complex=is_complex))
 
-    def _validate_plainly(self, request: pb.ValidateTurnRequest, default: bytes, field: str = "") -> bytes:
-        """Returns a ValidateTurnResponse by the plain path. Raises InvalidRequest, MalformedRequest.
-
-        Args:
-            request: The turn.
-            default: The ruleset for a turn without one.
-            field: The path of the turn within a larger message, with a dot at the end, for field violations.
-        """
+    def _respond_plainly(
+        self, request: pb.ValidateTurnRequest, default: bytes, field: str, *, is_complex: bool
+    ) -> "_InSteps[bytes]":
+        """Returns the same by the plain path, which judges in place unless the turn is known to be complex."""
         ruleset = rulesets.ruleset(request.ruleset, field) if request.HasField("ruleset") else _decode_ruleset(default)
         play = validation.play(request, ruleset, field)
-        judgement = judge(play, steps=STEPS_IN_PLACE)
-        if _is_complex(judgement.violations):
-            judgement = self._judge_complex(replace(play))
+        judgement = None if is_complex else judge(play, steps=STEPS_IN_PLACE)
+        if judgement is None or _is_complex(judgement.violations):
+            judgement = yield from self._judge_complex(
+                replace(play)
+            )  # a judged play keeps what it found, and its steps
         return validation.encode_judgement(judgement).SerializeToString()
 
     def _validate_at_once(self, turn: RawTurn, default: bytes) -> bytes | None:
@@ -265,33 +280,27 @@ class StreamValidator:
     """Validates the turns of one StreamValidateTurns call, in order.
 
     Args:
-        validate: Returns the response to a turn, given the ruleset for a turn without one; None if the plain path has
-            to serve it.
-        judge_at_once: Returns the same; None also if the turn may take longer. Raises what is in _FAST_PATH_ERRORS.
-        validate_plainly: Serves a turn by the plain path.
+        respond: Returns the response to a turn, in steps (Validator).
+        judge_at_once: Returns the same; None if the turn may take longer. Raises what is in _FAST_PATH_ERRORS.
     """
 
     def __init__(
         self,
-        validate: Callable[[RawTurn, bytes], bytes | None],
+        respond: Callable[[RawTurn, bytes, Callable[[], pb.ValidateTurnRequest], str], "_InSteps[bytes]"],
         judge_at_once: Callable[[RawTurn, bytes], bytes | None],
-        validate_plainly: Callable[[pb.ValidateTurnRequest, bytes, str], bytes],
     ) -> None:
-        self._validate = validate
-        self._validate_plainly = validate_plainly
+        self._respond = respond
         self._judge_at_once = judge_at_once
         self._ruleset = b""
 
-    def __call__(self, data: bytes) -> bytes:
+    def in_steps(self, data: bytes) -> "_InSteps[bytes]":
         """Returns the response to the next turn. Raises InvalidRequest, MalformedRequest."""
         request = _parse(raw_messages.parse_stream_turn, data)
         turn = request.turn
         correlation_id = fields.correlation_id(request.correlation_id)
         self._ruleset = _normalized(b"".join(turn.ruleset[:])) if turn.ruleset else self._ruleset
-        response = self._validate(turn, self._ruleset)
-        if response is None:
-            plain = fields.decode(pb.StreamValidateTurnsRequest, data)
-            response = self._validate_plainly(plain.turn, self._ruleset, "turn.")
+        plain = partial(_turn_of_stream, data)
+        response = yield from self._respond(turn, self._ruleset, plain, "turn.")
         return raw_messages.encode_stream_response(response, correlation_id)
 
     def at_once(self, data: bytes) -> bytes | None:
@@ -308,6 +317,14 @@ class StreamValidator:
             return None
         self._ruleset = ruleset
         return None if response is None else raw_messages.encode_stream_response(response, correlation_id)
+
+
+def _turn_of(batch: Callable[[], pb.BatchValidateTurnsRequest], place: int) -> pb.ValidateTurnRequest:
+    return batch().turns[place]
+
+
+def _turn_of_stream(data: bytes) -> pb.ValidateTurnRequest:
+    return fields.decode(pb.StreamValidateTurnsRequest, data).turn
 
 
 def _melds_request(data: bytes) -> tuple[bytes, Sequence[bytes]]:

@@ -90,15 +90,16 @@ class ValidationServicer:
                         return
                     response = answers.at_once(request)
                     if response is None:
-                        steps = in_one_step(answers, request)
-                        response = await self._run_slow("StreamValidateTurns", request, context, steps)
+                        response = await self._run_slow(
+                            "StreamValidateTurns", request, context, answers.in_steps(request)
+                        )
                 yield response
 
     @contextlib.contextmanager
     def _ended_by_stopping(self) -> Iterator[None]:
         """Lets `end_streams` end a stream with ShuttingDown while it waits for its client or for its answer.
 
-        Not while it sends: a task that is cancelled there cannot say why it ends.
+        Not while it sends: a task that is cancelled there cannot report why.
         """
         if self._stopping.is_set():
             raise ShuttingDown

@@ -30,7 +30,7 @@ _CALLS_IN_PROGRESS: Final = "calls in progress"
 _WATCHERS: Final = "watchers"
 _SWEEP_LAG: Final = "sweep lag"
 _WATCH_DELAY: Final = "watch delay"
-_REMEMBERED: Final = "remembered games"
+_CACHE_LOOKUP: Final = "game cache lookup"
 _STORE_EVENT: Final = "store event"
 """The first parts of row keys."""
 
@@ -41,7 +41,7 @@ _STORE_EVENTS: Final = {
 
 _BOUNDS: Final = (*(str(bound) for bound in SECONDS), "+Inf")
 _COUNTERS: Final = frozenset(
-    {_CALL, _REFUSED, _STORE, _STORE_EVENT, _ANALYSIS_WORKERS_LOST, _ARCHIVED_GAMES, _WATCH_DELAY, _REMEMBERED}
+    {_CALL, _REFUSED, _STORE, _STORE_EVENT, _ANALYSIS_WORKERS_LOST, _ARCHIVED_GAMES, _WATCH_DELAY, _CACHE_LOOKUP}
 )
 """Rows that remain in the totals after their process has ended."""
 
@@ -65,19 +65,21 @@ class Metrics:
 
     Args:
         counters: The storage of the numbers.
+        counts_store_events: Whether to count the events of the store's nodes, which all workers of a server see.
     """
 
-    def __init__(self, counters: SharedCounters | None = None) -> None:
+    def __init__(self, counters: SharedCounters | None = None, *, counts_store_events: bool = True) -> None:
         self._counters = counters or SharedCounters()
+        self._counts_store_events = counts_store_events
         self.registry = metrics_registry(self._counters.read)
         self.store_up(is_up=False)
         self.analysis_calls(0)
         self._counters.add((_ANALYSIS_WORKERS_LOST,), 0)
         self.load(0, 0, 0.0)
         self.watch_delay = self._counters.histogram((_WATCH_DELAY,))
-        """Counts a change that a watcher was told; takes the seconds since its notification."""
+        """Counts a change that was passed to gRPC for a watcher; takes the seconds since its notification."""
         for result in ("hit", "miss"):
-            self._counters.add((_REMEMBERED, result), 0)
+            self._counters.add((_CACHE_LOOKUP, result), 0)
         for event in _STORE_EVENTS:
             self.store_event(event, 0)
 
@@ -89,10 +91,10 @@ class Metrics:
         """Returns a faster `call` for one method and code; it takes the seconds."""
         return self._counters.histogram((_CALL, method, code))
 
-    def refused(self, reason: str) -> None:
-        """Counts a call that was refused for a reason in LIMITS."""
+    def refused(self, reason: str, limit: str = "") -> None:
+        """Counts a call that was refused for a reason in LIMITS, by the limit if the reason does not say it."""
         if reason in LIMITS:
-            self._counters.add((_REFUSED, reason), 1)
+            self._counters.add((_REFUSED, reason, limit), 1)
 
     def store(self, operation: str, result: str, seconds: float) -> None:
         """Counts an operation of the store."""
@@ -100,7 +102,8 @@ class Metrics:
 
     def store_event(self, event: str, count: int) -> None:
         """Counts events of the store's nodes."""
-        self._counters.add((_STORE_EVENT, event), count)
+        if self._counts_store_events:
+            self._counters.add((_STORE_EVENT, event), count)
 
     def games(self, counts: Mapping[str, int]) -> None:
         """Sets the number of games by state."""
@@ -133,9 +136,9 @@ class Metrics:
         self._counters.set((_WATCHERS,), watchers)
         self._counters.set((_SWEEP_LAG,), sweep_lag_seconds)
 
-    def remembered_game(self, *, is_hit: bool) -> None:
+    def game_cache_lookup(self, *, is_hit: bool) -> None:
         """Counts a change that could be decided on a cached game, and whether it was."""
-        self._counters.add((_REMEMBERED, "hit" if is_hit else "miss"), 1)
+        self._counters.add((_CACHE_LOOKUP, "hit" if is_hit else "miss"), 1)
 
 
 class MergedMetrics:
@@ -213,9 +216,10 @@ class _RowCollector(Collector):
         yield total
         by_method = add_up({labels[:1]: numbers} for labels, numbers in calls.items())
         yield _histogram("rummikub_call_seconds", "Duration of calls in seconds", ("method",), by_method)
-        refused = CounterMetricFamily("rummikub_refused_calls", "Calls refused by a limit", labels=("reason",))
-        for reason, numbers in _rows_of(_REFUSED, rows).items():
-            refused.add_metric(reason, numbers[0])
+        labels = ("reason", "limit")
+        refused = CounterMetricFamily("rummikub_refused_calls", "Calls refused by a limit", labels=labels)
+        for refusal, numbers in _rows_of(_REFUSED, rows).items():
+            refused.add_metric(refusal, numbers[0])
         yield refused
         labels = ("operation", "result")
         store = _rows_of(_STORE, rows)
@@ -235,16 +239,16 @@ class _RowCollector(Collector):
         yield GaugeMetricFamily("rummikub_watchers", "Open WatchGame streams", value=_number(_WATCHERS, rows))
         yield _histogram(
             "rummikub_watch_delay_seconds",
-            "Time from the notification of a change until a watcher is told",
+            "Time from the notification of a change until it is passed to gRPC for a watcher",
             (),
             _rows_of(_WATCH_DELAY, rows),
         )
-        remembered = CounterMetricFamily(
-            "rummikub_remembered_games", "Changes that could be decided on a cached game", labels=("result",)
+        lookups = CounterMetricFamily(
+            "rummikub_game_cache_lookups", "Changes that could be decided on a cached game", labels=("result",)
         )
-        for result, numbers in _rows_of(_REMEMBERED, rows).items():
-            remembered.add_metric(result, numbers[0])
-        yield remembered
+        for result, numbers in _rows_of(_CACHE_LOOKUP, rows).items():
+            lookups.add_metric(result, numbers[0])
+        yield lookups
         yield GaugeMetricFamily(
             "rummikub_sweep_lag_seconds", "How long the oldest due game waited", value=_number(_SWEEP_LAG, rows)
         )

@@ -6,16 +6,17 @@ import threading
 from collections.abc import Iterator
 from typing import Final
 
-from service.errors import Overloaded
+from service.errors import Limit, Overloaded
 from service.runtime.origins import CALLS, Key, Origin
+from service.runtime.refusal_pace import WAITING_MAX
 
 SERVER_METHODS: Final = ("/grpc.health.v1.Health/", "/grpc.reflection.")
 """Path prefixes of health and reflection, which need no key, and are served even while the server stops."""
 
-RESERVE: Final = 10
-"""One part in this many of a resource is reserved for addresses that hold little of it."""
-LITTLE: Final = 500
-"""An address holds little while it holds at most one part in this many of a resource, or one unit."""
+RESERVED_FRACTION: Final = 0.1
+"""The fraction of a resource that is reserved for small holders."""
+SMALL_HOLDER_FRACTION: Final = 0.002
+"""An address is a small holder while it holds at most this fraction of a resource, or one unit."""
 
 
 class Admission:
@@ -23,20 +24,22 @@ class Admission:
 
     One address may hold `peer_share` of the resource while no other holds any. In general, what it holds may be at most
     a fixed ratio of what is free, so its bound shrinks as the resource fills up and some of it stays free. The last
-    part is reserved for addresses that hold little. A key may have a quota besides.
+    part is reserved for small holders. A key may have a quota besides.
 
     Args:
         capacity: The bound, in any unit: calls, streams, bytes.
         peer_share: The share of it that one address may hold alone, above 0. With 1, addresses have no bound.
+        limit: The name of this limit in refusals.
         quota: The name of a key's bound for this resource (origins.QUOTAS).
     """
 
-    def __init__(self, capacity: int, peer_share: float, quota: str = "") -> None:
+    def __init__(self, capacity: int, peer_share: float, limit: Limit, quota: str = "") -> None:
         self._capacity = capacity
         self._is_shared = peer_share < 1
         self._ratio = peer_share / (1 - peer_share) if self._is_shared else math.inf
-        self._unreserved = capacity - capacity // RESERVE
-        self._little = max(1, capacity // LITTLE)
+        self._unreserved = capacity - int(capacity * RESERVED_FRACTION)
+        self._small = max(1, int(capacity * SMALL_HOLDER_FRACTION))
+        self._limit = limit
         self._quota = quota
         self._held: dict[str, int] = {}
         self._lock = threading.Lock()
@@ -48,8 +51,10 @@ class Admission:
         address, key = origin
         held = self._held
         with self._lock:
-            if not (self._has_room(origin, size) and (key is None or self._is_within_quota(key, size))):
-                raise Overloaded
+            if not self._has_room(origin, size):
+                raise Overloaded(self._limit)
+            if key is not None and not self._is_within_quota(key, size):
+                raise Overloaded(self._limit, is_of_key=True)
             self.total += size
             held[address] = held.get(address, 0) + size
             if key is not None:
@@ -62,7 +67,7 @@ class Admission:
         if not self.is_bounded(origin):
             return True
         held = self._held.get(origin.address, 0) + size
-        return held <= self._little or (total <= self._unreserved and held <= self._ratio * (self._capacity - total))
+        return held <= self._small or (total <= self._unreserved and held <= self._ratio * (self._capacity - total))
 
     def is_bounded(self, origin: Origin) -> bool:
         """Returns whether the address of a caller has a bound: a proxy's has none."""
@@ -84,6 +89,14 @@ class Admission:
         if not self._held[holder]:
             del self._held[holder]
 
+    def try_enter(self, origin: Origin, size: int = 1) -> bool:
+        """Acquires an amount for a caller unless a bound would be exceeded; returns whether it did."""
+        try:
+            self.enter(origin, size)
+        except Overloaded:
+            return False
+        return True
+
     @contextlib.contextmanager
     def holding(self, origin: Origin) -> Iterator[None]:
         """Holds one unit within the context. Raises Overloaded."""
@@ -100,11 +113,16 @@ class CallAdmission:
     Args:
         max_calls: Most calls at a time.
         peer_share: The share of them that one address may have alone.
+
+    Attributes:
+        calls: Bounds calls.
+        refusals: Bounds refusals that wait. Their calls are no longer in progress.
     """
 
     def __init__(self, max_calls: int, peer_share: float) -> None:
-        self.calls = Admission(max_calls, peer_share, CALLS)
-        self._server_calls = Admission(max_calls, peer_share)
+        self.calls = Admission(max_calls, peer_share, "calls", CALLS)
+        self._server_calls = Admission(max_calls, peer_share, "calls")
+        self.refusals = Admission(WAITING_MAX, peer_share, "calls")
 
     def enter(self, path: str, origin: Origin) -> None:
         """Admits a call. Raises Overloaded."""

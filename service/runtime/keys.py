@@ -44,6 +44,10 @@ class KeysFileError(Exception):
     """The keys file cannot be used; the message says what is wrong and where."""
 
 
+class KeysFileUnreadableError(KeysFileError):
+    """The keys file cannot be read. That may pass without a change of the file: the process has no descriptor left."""
+
+
 @dataclass(frozen=True, slots=True)
 class KeyTable:
     """The keys of a file: by the digest of the key, and by the name in a client's certificate."""
@@ -67,6 +71,7 @@ class Keys:
         self._path = path
         self._stamp = self._seen = stamp_of(path)
         self._table = read_keys(path)
+        self._problem = ""
 
     def identify(self, path: str, metadata: Metadata | None, certificate: Callable[[], Iterable[str]] = tuple) -> Key:
         """Returns the key of a call: the one it sends, else that of its client certificate.
@@ -103,21 +108,30 @@ class Keys:
     def reload(self) -> None:
         """Reads the file again if it has changed, and not since the call before.
 
-        If it cannot be used, logs why, and the keys stay as they are.
+        If it cannot be used, logs why, and the keys stay as they are. A file that cannot be read is read again.
         """
         stamp = stamp_of(self._path)
         if stamp == self._stamp:
             return
         if stamp != self._seen:  # it may be half written
-            self._seen = stamp
+            self._seen, self._problem = stamp, ""
             return
-        self._stamp = stamp
         try:
             self._table = read_keys(self._path)
+        except KeysFileUnreadableError as error:
+            self._report(str(error))
+            return
         except KeysFileError as error:
-            _log.error("keys file not used; the keys read before it stay valid", error=str(error))
+            self._report(str(error))
         else:
             _log.info("keys file read", keys=len({key.name for key in self._table.all()}))
+        self._stamp = stamp
+
+    def _report(self, problem: str) -> None:
+        """Logs a problem of the file, once as long as it stays the same."""
+        if problem != self._problem:
+            _log.error("keys file not used; the keys read before it stay valid", error=problem)
+        self._problem = problem
 
 
 def new_key() -> str:
@@ -135,7 +149,7 @@ def read_keys(path: Path) -> KeyTable:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise KeysFileError(f"{path}: {error.strerror}") from None
+        raise KeysFileUnreadableError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # of TOML, UTF-8, numbers that are too long, nested arrays
         raise KeysFileError(f"{path}: {error}") from None
     try:

@@ -31,7 +31,7 @@ FLUSH_SECONDS: Final = 1.0
 """How long a stopping server tries to export its last spans."""
 
 _W3C: Final = TraceContextTextMapPropagator()
-_HEADERS: Final = frozenset({"traceparent"})
+_HEADERS: Final = frozenset({"traceparent", "tracestate"})
 _NO_PARENT: Final = Context()
 _FAULTS: Final = frozenset({"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"})
 """Codes that are the server's fault by OpenTelemetry's conventions; their spans have the status ERROR."""
@@ -59,7 +59,10 @@ class OpenTelemetryTracing:
 
     def call(self, path: str, metadata: Metadata) -> CallTrace:
         """See Tracing."""
-        carrier = {key: value for key, value in metadata or () if key in _HEADERS and isinstance(value, str)}
+        carrier: dict[str, list[str]] = {}
+        for key, value in metadata or ():
+            if key in _HEADERS and isinstance(value, str):
+                carrier.setdefault(key, []).append(value)
         parent = _W3C.extract(carrier, _NO_PARENT) if carrier else _NO_PARENT
         method = path.removeprefix("/")
         attributes = {"rpc.system.name": "grpc", "rpc.method": method}
@@ -167,3 +170,4 @@ def _log_to_structlog() -> None:
     logger.propagate = False
     logger.setLevel(logging.WARNING)
     logger.handlers = [_StructlogHandler()]
+    logging.getLogger("opentelemetry.trace").setLevel(logging.ERROR)  # its warnings quote the metadata of callers

@@ -56,6 +56,11 @@ class Origin(NamedTuple):
     address: str
     key: Key | None = None
 
+    @property
+    def holder(self) -> str:
+        """The name under which it takes turns: that of a proxy's key, because its callers share addresses."""
+        return self.key.holder if self.key is not None and self.key.is_proxy else self.address
+
 
 def peer_address(peer: str) -> str:
     """Returns the address of a gRPC peer (`ipv4:192.0.2.1:50000`) without its port; for IPv6 the network."""

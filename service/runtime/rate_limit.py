@@ -14,18 +14,29 @@ MINUTE: Final = 60.0
 
 
 class RateLimit:
-    """A limit on an action of each address, and of each key with a quota. Whoever was idle may do one period's at once.
+    """A limit on an action of each address, and of each key with a quota.
+
+    An idle holder may use one period's actions at once.
 
     Args:
         actions: Actions of one address in a period; 0: no limit.
         refusal: The exception for more.
         quota: The name of a key's limit for this action (origins.QUOTAS).
         period: The period, in seconds.
+        key_refusal: The exception if only the key's limit is exceeded; None: the same.
     """
 
-    def __init__(self, actions: int, refusal: Callable[[], Fault], quota: str, period: float = MINUTE) -> None:
+    def __init__(
+        self,
+        actions: int,
+        refusal: Callable[[], Fault],
+        quota: str,
+        period: float = MINUTE,
+        key_refusal: Callable[[], Fault] | None = None,
+    ) -> None:
         self._actions = actions
         self._refusal = refusal
+        self._key_refusal = key_refusal or refusal
         self._quota = quota
         self._period = period
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
@@ -39,17 +50,17 @@ class RateLimit:
             now: Seconds, by a monotonic clock.
         """
         taken = [(holder, self._left(holder, most, now)) for holder, most in self._limits(origin)]
-        is_allowed = all(left >= 1 for _, left in taken)
+        exceeded = [holder for holder, left in taken if left < 1]
         for holder, left in taken:
-            self._buckets[holder] = (left - is_allowed, now)
+            self._buckets[holder] = (left - (not exceeded), now)
             self._buckets.move_to_end(holder)
         while len(self._buckets) > HOLDERS_MAX:
             self._buckets.popitem(last=False)
-        if not is_allowed:
-            raise self._refusal()
+        if exceeded:
+            raise self._refusal() if origin.address in exceeded else self._key_refusal()
 
     def _limits(self, origin: Origin) -> Iterator[tuple[str, int]]:
-        """Yields who may do how much in a period."""
+        """Yields each holder with its limit."""
         address, key = origin
         if self._actions and not (key and key.is_proxy):
             yield address, self._actions

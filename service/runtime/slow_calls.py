@@ -1,8 +1,9 @@
 """A fair scheduler for slow calls: one thread runs them, so that they never block the threads that serve other calls.
 
-A call is a generator that yields between its steps and returns the answer. The thread runs the calls in time slices.
-Calls of one flow (a peer and a method) run in order; flows take turns, so a client with a thousand batches delays
-another client by one slice. A flow with a long step then rests, so that it takes a fraction of the thread's time.
+A call is a generator that yields between its steps and returns the answer. It may yield a future, and continues when
+that is done; the thread runs other calls meanwhile. The thread runs the calls in time slices.
+Calls of one flow (a holder and a method) run in order; flows take turns, so a client with a thousand batches delays
+another client by one slice. A flow with a long step or wait then rests, so that it takes a fraction of the time.
 Between slices the thread drops calls that were cancelled or have passed their deadline.
 
 More threads would not be faster, because of the GIL. A serving thread waits up to SWITCH_SECONDS for the GIL while this
@@ -10,11 +11,13 @@ one holds it.
 """
 
 import asyncio
+import math
 import sys
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Generator
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -34,8 +37,12 @@ REST_MAX_SECONDS: Final = 0.25
 """The longest rest."""
 SWITCH_SECONDS: Final = 0.0005
 """The interpreter's switch interval; Python's default is ten times as long."""
-STARTED_MAX: Final = 16
-"""Most calls in progress at once: a decoded batch takes up to 50 times the memory of its bytes."""
+STARTED_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Most bytes of the requests of started calls: a decoded batch takes up to 50 times the memory of its bytes."""
+STARTED_SHARE: Final = 0.5
+"""The least share of them that one address may hold alone, so that any call can start."""
+STARTED_TRIES: Final = 32
+"""How many calls are tried between two slices if started ones use up their bytes."""
 BYTES_MAX: Final = 128 * 1024 * 1024
 """Most bytes of all queued and started requests; more are rejected."""
 DRAIN_POLL_SECONDS: Final = 0.01
@@ -45,9 +52,10 @@ OVERHEAD_BYTES: Final = 2_048
 
 _log = structlog.get_logger()
 
-Steps: TypeAlias = Generator[None, None, Any]
+Steps: TypeAlias = Generator[Future[Any] | None, None, Any]
+"""The steps of a call. A future that they yield is done when they continue, unless the call is over."""
 Flow: TypeAlias = tuple[str, str]
-"""A peer's address and a method."""
+"""A holder (Origin.holder) and a method."""
 Done: TypeAlias = Callable[[Any], None]
 """Called with the answer or an exception."""
 
@@ -56,19 +64,21 @@ class Dropped(Exception):  # noqa: N818 - not an error: the client cancelled the
     """The call was cancelled before its answer was ready."""
 
 
-def in_one_step(answer: Callable[[bytes], Any], data: bytes) -> Steps:
+def in_one_step(answer: Callable[[bytes], Any], data: bytes) -> Generator[None, None, Any]:
     """Returns steps for a function that runs in one step."""
     yield
     return answer(data)
 
 
 def completed(steps: Steps) -> Any:  # noqa: ANN401 - as the steps return
-    """Runs all steps and returns the answer."""
+    """Runs all steps, waits for their futures, and returns the answer."""
     while True:
         try:
-            next(steps)
+            awaited = next(steps)
         except StopIteration as end:
             return end.value
+        if awaited is not None:
+            wait((awaited,))
 
 
 @dataclass(slots=True, eq=False)
@@ -98,7 +108,12 @@ class SlowCall:
     @property
     def flow(self) -> Flow:
         """Its flow."""
-        return self.origin.address, self.method
+        return self.origin.holder, self.method
+
+    @property
+    def started_size(self) -> int:
+        """The bytes that it holds of STARTED_BYTES_MAX once it is started. Bounded, so that any call can start."""
+        return min(self.size, STARTED_BYTES_MAX // 16)
 
 
 class SlowCalls:
@@ -109,12 +124,16 @@ class SlowCalls:
     """
 
     def __init__(self, peer_share: float) -> None:
-        self._memory = Admission(BYTES_MAX, peer_share)
-        self._flows: OrderedDict[Flow, OrderedDict[SlowCall, None]] = OrderedDict()
-        """The flows with queued calls, in the order of their turns; their calls in the order of arrival."""
+        self._memory = Admission(BYTES_MAX, peer_share, "request_bytes")
+        self._started_memory = Admission(STARTED_BYTES_MAX, max(peer_share, STARTED_SHARE), "request_bytes")
+        self._flows: dict[Flow, OrderedDict[SlowCall, None]] = {}
+        """The calls of each flow, in the order of arrival."""
+        self._waiting: OrderedDict[Flow, None] = OrderedDict()
+        """The flows whose first call is not started, in the order in which they are tried."""
+        self._started: OrderedDict[Flow, SlowCall] = OrderedDict()
+        """The started calls, in the order of their turns."""
         self._resting: dict[Flow, float] = {}
-        """When the flows that rest may continue."""
-        self._started = 0
+        """When the flows that rest may continue; infinity while a call waits for a future."""
         self._changed = threading.Condition()
         self._is_closed = False
         self._thread: threading.Thread | None = None
@@ -133,6 +152,8 @@ class SlowCalls:
                 raise ShuttingDown
             self._start_thread()
             self._flows.setdefault(call.flow, OrderedDict())[call] = None
+            if call.flow not in self._started:
+                self._waiting[call.flow] = None
             self.under_way += 1
             self._changed.notify()
         return call
@@ -192,19 +213,34 @@ class SlowCalls:
         with self._changed:
             while True:
                 now = time.monotonic()
-                self._resting = {} if self._is_closed else {f: end for f, end in self._resting.items() if end > now}
-                for flow in tuple(self._flows):
-                    if flow in self._resting:
-                        continue
-                    call = next(iter(self._flows[flow]))
-                    self._flows.move_to_end(flow)
-                    if call.is_started or self._started < STARTED_MAX:
-                        self._started += not call.is_started
-                        call.is_started = True
+                rested = math.inf if self._is_closed else now
+                self._resting = {flow: end for flow, end in self._resting.items() if end > rested or end == math.inf}
+                self._start_waiting()
+                for flow, call in self._started.items():
+                    if flow not in self._resting:
+                        self._started.move_to_end(flow)
                         return call
-                if self._is_closed:
+                if self._is_closed and not self._started:
                     return None
-                self._changed.wait(min(self._resting.values()) - now if self._resting else None)
+                next_end = min(self._resting.values(), default=math.inf)
+                self._changed.wait(None if next_end == math.inf else next_end - now)
+
+    def _start_waiting(self) -> None:
+        """Starts the first calls of waiting flows for which there is memory. A flow that gets none is tried last."""
+        tries = STARTED_TRIES
+        for flow in tuple(self._waiting):
+            if not tries:
+                return
+            if flow in self._resting:
+                continue
+            call = next(iter(self._flows[flow]))
+            if self._started_memory.try_enter(call.origin, call.started_size):
+                call.is_started = True
+                del self._waiting[flow]
+                self._started[flow] = call
+            else:
+                self._waiting.move_to_end(flow)
+                tries -= 1
 
     def _run_slice(self, call: SlowCall) -> None:
         """Runs a call for one slice, at least one step. Removes it from its flow when it is over."""
@@ -213,7 +249,10 @@ class SlowCalls:
         try:
             _check_deadline(call, now)
             while not call.is_over:
-                next(call.steps)
+                awaited = next(call.steps)
+                if awaited is not None:
+                    self._wait(call, awaited, now)
+                    break
                 now = self._after_step(call, now)
                 if now >= until:
                     break
@@ -226,14 +265,32 @@ class SlowCalls:
         if call.is_over:
             call.steps.close()
             with self._changed:
-                self._started -= 1
+                self._started_memory.leave(call.origin, call.started_size)
+                del self._started[call.flow]
+                self._waiting[call.flow] = None
                 self._remove(call)
+
+    def _wait(self, call: SlowCall, awaited: Future[Any], started: float) -> None:
+        """Lets a call continue when a future is done. For the rest of its flow, the wait is part of the step."""
+
+        def resume(_: object) -> None:
+            with self._changed:
+                if not call.is_over:
+                    del self._resting[call.flow]
+                    self._after_step(call, started)
+                    self._changed.notify()
+
+        with self._changed:
+            if not call.is_over:
+                self._resting[call.flow] = math.inf
+        awaited.add_done_callback(resume)
 
     def _after_step(self, call: SlowCall, started: float) -> float:
         """Returns the time after a step. Lets its flow rest if it was long, unless it is for many clients."""
         now = time.monotonic()
         if now - started > LONG_STEP_SECONDS and self._memory.is_bounded(call.origin):
-            self._resting[call.flow] = now + min(REST * (now - started), REST_MAX_SECONDS)
+            with self._changed:
+                self._resting[call.flow] = now + min(REST * (now - started), REST_MAX_SECONDS)
         return now
 
     def _end(self, call: SlowCall, result: object) -> None:
@@ -245,6 +302,9 @@ class SlowCalls:
             self.under_way -= 1
             if not call.is_started:
                 self._remove(call)
+            elif self._resting.get(call.flow) == math.inf:
+                del self._resting[call.flow]
+                self._changed.notify()
         self._memory.leave(call.origin, call.size)
         try:
             call.done(result)
@@ -256,6 +316,7 @@ class SlowCalls:
         del calls[call]
         if not calls:
             del self._flows[call.flow]
+            self._waiting.pop(call.flow, None)
 
 
 def _check_deadline(call: SlowCall, now: float) -> None:

@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 
 
 class TracingError(Exception):
-    """Traces cannot be exported as the environment demands; the message says what to do."""
+    """Traces cannot be exported as the environment requests; the message says what to do."""
 
 
 class CallTrace(Protocol):

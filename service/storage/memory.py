@@ -224,7 +224,7 @@ class MemoryStore:
             return None
         due_ms = max(stored.draft_due.get(draft.seat, 0), now_ms) + DRAFT_MS
         if due_ms > now_ms + DRAFTS_AT_ONCE * DRAFT_MS:
-            raise TooManyDrafts
+            raise TooManyDrafts("seat_drafts")
         stored.draft_due[draft.seat] = due_ms
         stored.draft = encode_draft(draft)
         stored.drafts += 1

@@ -88,7 +88,7 @@ def calls() -> Iterator[Call]:
         try:
             yield {**call, "response": as_json(response.FromString(answer(request.SerializeToString())))}
         except Fault as fault:
-            yield {**call, "error": error_as_json(status_of(fault).trailing_metadata())}
+            yield {**call, "error": error_as_json(status_of(fault).trailing_metadata)}
 
 
 def as_json(message: Message) -> Any:  # noqa: ANN401 - a JSON object

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from rummikub.v1 import analysis_service_pb2, game_service_pb2, turn_service_pb2, validation_service_pb2
-from service.__main__ import KILL_SECONDS
+from service.composition import KILL_SECONDS
 from service.server import STATELESS
 from service.settings import PREFIX, Settings
 from service.storage.redis.url import Address, Sentinel, parse_redis_url

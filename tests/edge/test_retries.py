@@ -56,7 +56,7 @@ class ScriptedServer(grpc.GenericRpcHandler):
             self.calls[method] += 1
             if self.failures:
                 status = self.failures.pop(0)
-                await context.abort(status.code, status.message, status.trailing_metadata())
+                await context.abort(status.code, status.message, status.trailing_metadata)
             return b""
 
         return grpc.unary_unary_rpc_method_handler(answer)
@@ -220,7 +220,7 @@ async def test_no_call_fails_when_a_server_is_gone(edge: Edge) -> None:
 
 
 async def test_a_refusal_of_an_overloaded_server_is_not_multiplied(edge: Edge) -> None:
-    edge.fail_first(status_of(Overloaded()))
+    edge.fail_first(status_of(Overloaded("calls")))
     with pytest.raises(grpc.aio.AioRpcError):
         await edge.read()
     assert edge.called("GetGame") == 1

@@ -76,7 +76,8 @@ def test_the_service_answers_what_is_expected_of_it(turns: Turns) -> None:
         assert answers == (asked[0].answers[0], asked[1].answers[0])
     batch, stream = batch_load(turns.mixed), stream_load(turns.mixed)
     assert completed(validation.batch(batch.messages[0])) == batch.answers[0]
-    assert tuple(map(validation.stream(), stream.messages)) == stream.answers
+    opened = validation.stream()
+    assert tuple(completed(opened.in_steps(message)) for message in stream.messages) == stream.answers
 
 
 # Figures

@@ -107,7 +107,7 @@ async def test_turns_are_counted_by_whether_the_server_remembered_the_game(empty
             turn = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=seen.revision, draw=ts.DrawTile())
             await client.turns.PlayTurn(turn, metadata=game.as_seat(seen.turn.seat))
         counts = [
-            [sample(server, "rummikub_remembered_games_total", result=result) for result in ("hit", "miss")]
+            [sample(server, "rummikub_game_cache_lookups_total", result=result) for result in ("hit", "miss")]
             for server in (one, other)
         ]
         assert counts == [[2, 0], [0, 1]]

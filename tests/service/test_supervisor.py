@@ -29,19 +29,21 @@ from rummikub.v1 import analysis_service_pb2, game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import validation_service_pb2 as vs
 from service import supervisor as supervisor_module
-from service.__main__ import grace_seconds
+from service.composition import grace_seconds
 from service.metrics.metrics import MergedMetrics, Metrics, metrics_registry
 from service.metrics.shared_counters import ROWS, SharedCounters, counter_file
 from service.runtime.addresses import AddressInUseError, reserve_address
+from service.runtime.keys import HEADER
 from service.supervisor import Supervisor, SupervisorError, share
 from support.grpc_play import Fleet, history, lost_or_doubled, play_game
-from support.harness import ROOT, Client, as_tiles, server_settings
+from support.harness import ROOT, Client, as_tiles, keys_file, server_settings
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers need Linux")
 
 T = TypeVar("T")
 
 VALIDATE = "/rummikub.v1.ValidationService/ValidateTurn"
+LIST_RULESETS = "/rummikub.v1.ValidationService/ListRulesets"
 CONNECTIONS = 8
 """The number of connections to open at once; the system assigns each to a random worker."""
 
@@ -403,6 +405,42 @@ async def test_the_supervisor_gives_up_after_repeated_failed_starts(monkeypatch:
     await supervisor.stop()
 
 
+async def test_the_supervisor_does_not_give_up_on_settings_that_were_usable(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(supervisor_module, "FIRST_PAUSE_SECONDS", 0.001)
+    log = str(tmp_path / "starts")
+    script = f"log = open({log!r}, 'a'); log.write('.'); log.close(); "
+    script += f"len(open({log!r}).read()) < 8 and sys.exit(78); channel.send(b'1'); time.sleep(60)"
+    supervisor = Supervisor([{}], 10, scripted(script))
+    supervisor.start()
+    await asyncio.wait_for(supervisor.serving(), 40)
+    await supervisor.stop()
+    assert (tmp_path / "starts").read_text() == "." * 8
+
+
+async def test_a_keys_file_with_an_error_keeps_the_other_workers(tmp_path: Path) -> None:
+    keys = keys_file(tmp_path, web="")
+    async with command(tmp_path, RUMMIKUB_KEYS_FILE=str(keys)) as served:
+        keys.write_text("typo =")
+        os.kill(min(served.workers()), signal.SIGKILL)
+        await until(lambda: any(line.get("ending") == "exit code 78" for line in served.log()))
+
+        async def call() -> None:
+            async with AsyncExitStack() as stack:
+                client = await served.client(stack)
+                await client.validation.ListRulesets(vs.ListRulesetsRequest(), metadata=((HEADER, "web"),))
+
+        await call()
+        keys_file(tmp_path, web="")
+        before = served.calls_by_worker(LIST_RULESETS)
+        async with asyncio.timeout(60):
+            while len(served.calls_by_worker(LIST_RULESETS) - before) < 2:
+                await call()
+        failed_starts = [line["failed_starts"] for line in served.log() if "failed_starts" in line]
+        assert max(map(int, map(str, failed_starts))) <= 1, "only the killed worker's"
+
+
 async def test_the_supervisor_gives_up_on_a_missing_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor_module, "FIRST_PAUSE_SECONDS", 0.001)
     supervisor = Supervisor([{}], 10, ("/no/such/command",))
@@ -483,14 +521,14 @@ def test_the_metrics_of_several_processes_are_merged() -> None:
     merged = MergedMetrics()
     with counter_file() as file:
         counters = [SharedCounters(file.fileno()), SharedCounters()]
-        one, other = Metrics(counters[0]), Metrics(counters[1])
+        one, other = Metrics(counters[0]), Metrics(counters[1], counts_store_events=False)
         merged.add(SharedCounters(file.fileno()))
     merged.add(counters[1])
     for metrics, seconds in ((one, 0.001), (other, 0.7), (other, 60.0)):
         metrics.call("method", "OK", seconds)
         metrics.store("load", "ok", seconds)
         metrics.analysis_worker_lost()
-        metrics.refused("OVERLOADED")
+        metrics.refused("OVERLOADED", "calls")
         metrics.refused("STALE_STATE")
     other.games({"playing": 7})
     one.games({"playing": 5})
@@ -500,9 +538,10 @@ def test_the_metrics_of_several_processes_are_merged() -> None:
     one.load(4, 1, 2.5)
     other.load(8, 2, 0.5)
     for metrics in (one, other):
+        metrics.store_event("failovers", 1)
         metrics.watch_delay(0.002)
-        metrics.remembered_game(is_hit=True)
-    other.remembered_game(is_hit=False)
+        metrics.game_cache_lookup(is_hit=True)
+    other.game_cache_lookup(is_hit=False)
     assert sample(merged, "rummikub_calls_total", method="method", code="OK") == 3
     assert sample(merged, "rummikub_call_seconds_sum", method="method") == pytest.approx(60.701)
     buckets = [
@@ -512,26 +551,27 @@ def test_the_metrics_of_several_processes_are_merged() -> None:
     assert buckets == [0, 1, 1, 2, 2, 3]
     assert sample(merged, "rummikub_store_seconds_count", operation="load", result="ok") == 3
     assert sample(merged, "rummikub_analysis_workers_lost_total") == 3
-    assert sample(merged, "rummikub_refused_calls_total", reason="OVERLOADED") == 3
-    assert sample(merged, "rummikub_refused_calls_total", reason="STALE_STATE") is None, "no limit refuses it"
+    assert sample(merged, "rummikub_refused_calls_total", reason="OVERLOADED", limit="calls") == 3
+    assert sample(merged, "rummikub_refused_calls_total", reason="STALE_STATE", limit="") is None, "no limit refuses it"
     assert sample(merged, "rummikub_games", state="playing") == 5, "the newest count"
     assert sample(merged, "rummikub_analysis_calls") == 5
     assert sample(merged, "rummikub_store_up") == 0, "only one worker reaches its store"
     assert sample(merged, "rummikub_calls_in_progress") == 12
     assert sample(merged, "rummikub_watchers") == 3
     assert sample(merged, "rummikub_sweep_lag_seconds") == 2.5, "the longest"
+    assert sample(merged, "rummikub_store_failovers_total") == 1, "all workers see the same"
     other.store_up(is_up=True)
     assert sample(merged, "rummikub_store_up") == 1
 
     merged.retire(counters[1])
     assert sample(merged, "rummikub_calls_total", method="method", code="OK") == 3
     assert sample(merged, "rummikub_analysis_workers_lost_total") == 3
-    assert sample(merged, "rummikub_refused_calls_total", reason="OVERLOADED") == 3
+    assert sample(merged, "rummikub_refused_calls_total", reason="OVERLOADED", limit="calls") == 3
     assert sample(merged, "rummikub_analysis_calls") == 2, "ended processes have no open calls"
     assert sample(merged, "rummikub_calls_in_progress") == 4
     assert sample(merged, "rummikub_watch_delay_seconds_count") == 2, "counters of ended processes remain"
-    assert sample(merged, "rummikub_remembered_games_total", result="hit") == 2
-    assert sample(merged, "rummikub_remembered_games_total", result="miss") == 1
+    assert sample(merged, "rummikub_game_cache_lookups_total", result="hit") == 2
+    assert sample(merged, "rummikub_game_cache_lookups_total", result="miss") == 1
 
 
 def test_full_counters_fail_no_call() -> None:

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from service import __main__ as program
+from service import composition
 from service.archive import archived_game, worker
 from service.archive.archived_game import ArchivedGame
 from service.storage.base import Commit, GameStore, OutboxEntry, Outcome, Record
@@ -46,5 +46,5 @@ if __name__ == "__main__":
     MOMENT = sys.argv.pop()
     whole_collect = archived_game.collect
     vars(worker)["collect"] = collect
-    vars(program)["RedisStore"] = MortalStore
-    program.main()
+    vars(composition)["RedisStore"] = MortalStore
+    composition.serve()

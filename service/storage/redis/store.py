@@ -278,7 +278,7 @@ class RedisStore:
         )
         number: int = await self._nodes.run(self._save_draft, (keys_of(game_id)[0], draft_key(game_id)), arguments)
         if number < 0:
-            raise TooManyDrafts
+            raise TooManyDrafts("seat_drafts")
         if not number:
             self._cache.evict(game_id)
         return number or None

@@ -31,11 +31,12 @@ from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.analysis import pool as analysis_pool
-from service.analysis.pool import AnalysisPool, PriorityAnalysis
+from service.analysis.pool import AnalysisPool, Holder, PriorityAnalysis
 from service.analysis.queries import BestTurnQuery, Suggestion, TurnExistsQuery
 from service.codec import rulesets
+from service.errors import AnalysisBusy
 from service.metrics.metrics import Metrics
-from service.runtime.origins import Key, Origin
+from service.runtime.origins import SEARCHES, Key, Origin
 from service.server import Server
 from service.settings import Settings
 from service.storage.memory import MemoryStore
@@ -713,6 +714,9 @@ async def test_a_cancelled_call_frees_its_worker() -> None:
         assert server.analysis.processes == (process,)
 
 
+A, B = (Holder(name, is_bounded=True) for name in "ab")
+
+
 @asynccontextmanager
 async def one_worker(workers: int = 1, peer_share: float = 1.0) -> AsyncIterator[AnalysisPool]:
     """Yields a pool of scripted workers, without a server."""
@@ -727,8 +731,8 @@ def asked(script: Script) -> TurnExistsQuery:
 
 async def test_a_bot_is_served_before_waiting_calls_then_one_call_is() -> None:
     async with one_worker() as pool, soon():
-        searching = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), 0.1, address="a"))
-        waiting = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), LONG.seconds, address="a"))
+        searching = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), 0.1, holder=A))
+        waiting = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), LONG.seconds, holder=A))
         await asyncio.sleep(0)
         assert (await PriorityAnalysis(pool).ask(asked(Script.ANSWERS), LONG.seconds)).exists is Existence.NO
         assert searching.done()
@@ -743,7 +747,7 @@ async def test_addresses_take_turns_in_the_queue() -> None:
     order: list[str] = []
 
     async def search(pool: AnalysisPool, address: str) -> None:
-        await pool.ask(asked(Script.ANSWERS), LONG.seconds, address=address)
+        await pool.ask(asked(Script.ANSWERS), LONG.seconds, holder=Holder(address, is_bounded=True))
         order.append(address)
 
     async with one_worker() as pool, soon(), asyncio.TaskGroup() as searching:
@@ -756,18 +760,31 @@ async def test_addresses_take_turns_in_the_queue() -> None:
 async def test_one_address_has_its_share_of_the_workers_however_much_it_asks() -> None:
     async with one_worker(workers=2, peer_share=0.5) as pool, soon():
         attack = [
-            asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), LONG.seconds, address="a"))
-            for _ in range(10)
+            asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), LONG.seconds, holder=A)) for _ in range(10)
         ]
         await asyncio.sleep(0)
         for _ in range(3):
-            assert (await pool.ask(asked(Script.ANSWERS), LONG.seconds, address="b")).exists is Existence.NO
+            assert (await pool.ask(asked(Script.ANSWERS), LONG.seconds, holder=B)).exists is Existence.NO
         assert len(pool.processes) == 2
         for search in attack:
             search.cancel()
         await asyncio.wait(attack)
-        both = [pool.ask(asked(Script.ANSWERS), LONG.seconds, address=address) for address in "ab"]
+        both = [
+            pool.ask(asked(Script.ANSWERS), LONG.seconds, holder=Holder(address, is_bounded=True)) for address in "ab"
+        ]
         assert {answer.exists for answer in await asyncio.gather(*both)} == {Existence.NO}
+
+
+async def test_a_key_has_its_quota_of_searches_at_all_addresses_together() -> None:
+    key, other = Key("web", quotas={SEARCHES: 2}), Key("partner")
+    async with one_worker(workers=2) as pool:
+        with pool.admit(Origin("a", key)), pool.admit(Origin("b", key)):
+            with pytest.raises(AnalysisBusy), pool.admit(Origin("c", key)):
+                pass
+            with pool.admit(Origin("a", other)), pool.admit(Origin("a")):
+                pass
+        with pool.admit(Origin("c", key)):
+            pass
 
 
 async def test_a_proxy_may_have_all_workers() -> None:
@@ -783,22 +800,22 @@ async def test_a_proxy_may_have_all_workers() -> None:
 
 async def test_a_call_that_is_cancelled_while_waiting_occupies_no_worker() -> None:
     async with one_worker() as pool, soon():
-        searching = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), 0.1, address="a"))
-        waiting = [asyncio.create_task(pool.ask(asked(Script.ANSWERS), LONG.seconds, address="a")) for _ in range(3)]
+        searching = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), 0.1, holder=A))
+        waiting = [asyncio.create_task(pool.ask(asked(Script.ANSWERS), LONG.seconds, holder=A)) for _ in range(3)]
         await asyncio.sleep(0)
         waiting[0].cancel()
         await searching
         waiting[1].cancel()  # a worker is assigned to this call in the same iteration
         assert (await waiting[2]).exists is Existence.NO
-        assert (await pool.ask(asked(Script.ANSWERS), LONG.seconds, address="a")).exists is Existence.NO
+        assert (await pool.ask(asked(Script.ANSWERS), LONG.seconds, holder=A)).exists is Existence.NO
 
 
 async def test_a_call_that_is_cancelled_before_its_search_starts_none() -> None:
     async with one_worker() as pool, soon():
-        cancelled = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), LONG.seconds, address="a"))
+        cancelled = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), LONG.seconds, holder=A))
         await asyncio.sleep(0)
         cancelled.cancel()  # while the process starts
-        assert (await pool.ask(asked(Script.ANSWERS), LONG.seconds, address="a")).exists is Existence.NO
+        assert (await pool.ask(asked(Script.ANSWERS), LONG.seconds, holder=A)).exists is Existence.NO
 
 
 async def test_a_worker_that_dies_fails_one_call_and_is_replaced() -> None:

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Itera
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import grpc
 import grpc.aio
@@ -33,7 +33,7 @@ from service.codec.validation import BATCH_MAX
 from service.fast_listener import interceptor as fast_interceptor
 from service.grpc_api import grpcio_version, interceptor
 from service.grpc_api.turn_validator import StreamValidator, Validator
-from service.runtime import refusal_pace
+from service.runtime import admission, refusal_pace, slow_calls
 from service.server import Server
 from support import malformed_protobuf as wire
 from support.conformance_cases import load
@@ -42,6 +42,7 @@ from support.harness import (
     error_info,
     field_violations,
     from_another_address,
+    keys_file,
     memory_store,
     retry_ms,
     running_server,
@@ -242,7 +243,7 @@ class BatchGate:
         self._opened = threading.Event()
         plain = Validator.batch
 
-        def waiting(validation: Validator, data: bytes) -> Generator[None, None, bytes]:
+        def waiting(validation: Validator, data: bytes) -> Generator[Any, None, bytes]:
             self.started += 1
             while not self._opened.wait(SOON if blocks_thread else 0.001):
                 yield
@@ -458,15 +459,15 @@ async def test_tls(listening: Listening, tmp_path: Path) -> None:
 async def test_an_internal_error_reveals_nothing(
     listening: Listening, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def failing(_validation: Validator, _data: bytes) -> bytes:
+    def failing(*_: object) -> bytes:
         raise RuntimeError("secret")
 
-    def failing_too(_turns: StreamValidator, data: bytes) -> bytes:
-        return failing(Validator(), data)
-
     for at_once in (False, True):
-        monkeypatch.setattr(Validator, "turn_at_once" if at_once else "validate_turn", failing)
-        monkeypatch.setattr(StreamValidator, "at_once" if at_once else "__call__", failing_too)
+        if at_once:
+            monkeypatch.setattr(Validator, "turn_at_once", failing)
+            monkeypatch.setattr(StreamValidator, "at_once", failing)
+        else:
+            monkeypatch.setattr(Validator, "_respond", failing)
         async with listening() as (_, caller):
             stream = caller.stream()
             await stream.write(stream_request())
@@ -642,7 +643,7 @@ async def test_an_address_that_is_refused_again_and_again_waits_for_its_refusals
         for caller, other in ((own, other_own), (main, other_main)):
             opened = await caller.open_stream()
             waiting.append(asyncio.ensure_future(refusal(read_to_end(caller.stream()))))
-            held = [caller.without_message() for _ in range(3)]  # with the two streams, half of all calls
+            held = [caller.without_message() for _ in range(4)]  # with the stream, half of all calls
             waiting.append(asyncio.ensure_future(refusal(caller.call(VALIDATE))))
             assert isinstance(await other.answer(VALIDATE), bytes)
             await next_answer(opened)
@@ -650,6 +651,92 @@ async def test_an_address_that_is_refused_again_and_again_waits_for_its_refusals
             assert not any(call.done() for call in held)
         await server.stop()
         assert [error_info(await refused).reason for refused in waiting] == ["OVERLOADED"] * 4
+
+
+def pace_all_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets each refusal wait until its call or the server ends."""
+    for module in (fast_interceptor, interceptor):
+        monkeypatch.setattr(module, "PER_SECOND", 1 / 3_600)
+    monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
+
+
+def waiting_refusals(server: Server) -> int:
+    """Returns the number of refusals that wait at both listeners."""
+    own = server._validation_listener  # noqa: SLF001 - no metric has it
+    assert own is not None
+    interceptors: list[Any] = [own._interceptor, server._interceptor]  # type: ignore[attr-defined]  # noqa: SLF001 - as above
+    return sum(one._admission.refusals.total for one in interceptors)  # noqa: SLF001 - as above
+
+
+async def test_refusals_for_want_of_memory_wait_too(listening: Listening, monkeypatch: pytest.MonkeyPatch) -> None:
+    pace_all_refusals(monkeypatch)
+    monkeypatch.setattr(slow_calls, "BYTES_MAX", 1)
+    async with listening(peer_share=0.5) as (server, own), client_of(server.port) as main:
+        waiting: list[asyncio.Future[grpc.aio.AioRpcError]] = []
+        for caller in (own, main):
+            waiting.append(asyncio.ensure_future(refusal(caller.call(BATCH, TURNS))))
+            stream = caller.stream()
+            await stream.write(stream_request())
+            waiting.append(asyncio.ensure_future(refusal(read_to_end(stream))))
+        await until(lambda: waiting_refusals(server) == len(waiting))
+        assert not any(future.done() for future in waiting)
+        assert listener_calls(server) == 0, "they hold no call"
+        await server.stop()
+        assert [error_info(await refused).metadata["limit"] for refused in waiting] == ["request_bytes"] * 4
+
+
+async def test_a_refusal_ends_with_its_client(
+    listening: Listening, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pace_all_refusals(monkeypatch)
+    monkeypatch.setattr(slow_calls, "BYTES_MAX", 2 * slow_calls.OVERHEAD_BYTES + 1_000)  # enough for short requests
+    long = vs.ValidateTurnRequest(table_after=[RUN] * 100, has_melded=True)
+    batch = vs.BatchValidateTurnsRequest(turns=[long]).SerializeToString()
+    settings = {"peer_share": 0.5, "validation_streams": 2, "keys_file": keys_file(tmp_path, web="")}
+    key = (("x-api-key", "web"),)
+    async with listening(**settings) as (server, own), client_of(server.port) as main:
+        for caller in (own, main):
+            opened = caller.stream(key)
+            await opened.write(stream_request(QUICK))
+            await opened.read()
+            without_key, slow = caller.call(VALIDATE, QUICK), caller.call(BATCH, batch, key)
+            second, third = caller.stream(key), caller.stream(key)
+            await third.write(stream_request(long.SerializeToString()))
+            calls = (without_key, slow, second, third)
+            await until(lambda: waiting_refusals(server) == len(calls))  # noqa: B023 - it is awaited here
+            for call in calls:
+                call.cancel()
+            await until(lambda: waiting_refusals(server) == 0)
+            opened.cancel()
+        await until(lambda: listener_calls(server) == 0)
+
+
+async def test_addresses_share_the_refusals_that_may_wait(
+    fast_listening: Listening, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pace_all_refusals(monkeypatch)
+    monkeypatch.setattr(admission, "WAITING_MAX", 6)
+    async with (
+        fast_listening(peer_share=0.5, keys_file=keys_file(tmp_path, web="")) as (server, caller),
+        from_another_address(server.validation_port) as port,
+        client_of(port) as other,
+    ):
+        calls = [caller.call(VALIDATE) for _ in range(10)]
+        await until(lambda: sum(call.done() for call in calls) == 7)
+        theirs = other.call(VALIDATE)
+        await until(lambda: waiting_refusals(server) == 4)
+        assert not theirs.done()
+        for call in (*calls, theirs):
+            call.cancel()
+
+
+async def test_a_call_without_a_request_has_lasted_until_its_timeout(listening: Listening) -> None:
+    async with listening(request_seconds=0.5) as (server, own), client_of(server.port) as main:
+        for number, caller in enumerate((own, main), 1):
+            assert error_info(await refusal(caller.without_message())).reason == "REQUEST_TIMED_OUT"
+            lasted = server.metrics.registry.get_sample_value("rummikub_call_seconds_sum", {"method": VALIDATE})
+            assert lasted is not None
+            assert lasted >= 0.5 * number
 
 
 async def test_calls_without_a_request_time_out_at_a_pace(

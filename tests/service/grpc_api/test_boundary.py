@@ -32,8 +32,10 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service import server as server_module
+from service.cli.health_check import DEFAULT_LISTEN, STATUSES
 from service.metrics import exporter as exporter_module
 from service.metrics.metrics import Metrics as ServiceMetrics
+from service.settings import Settings
 from service.storage.base import Commit, Outcome
 from support.delegating_store import DelegatingStore
 from support.grpc_play import random_turn
@@ -43,6 +45,7 @@ from support.harness import (
     GameAtHand,
     bearer,
     error_info,
+    keys_file,
     memory_store,
     openssl,
     redis_store,
@@ -140,19 +143,40 @@ async def test_the_health_check_works_with_a_certificate_for_any_other_host(
         assert await health_of(server.port, **variables) == (0, "SERVING\n", "")
 
 
-async def test_the_health_check_fails_for_another_server_s_certificate(tmp_path: Path) -> None:
-    pairs = []
-    for name in ("here", "there"):
-        folder = tmp_path / name
-        folder.mkdir()
-        self_signed(folder, "DNS:rummikub.example")
-        pairs.append({"tls_cert": str(folder / "cert.pem"), "tls_key": str(folder / "key.pem")})
-    async with running_server(memory_store(), server_settings(**pairs[0])) as (server, _):
-        variables = {f"RUMMIKUB_{name.upper()}": value for name, value in pairs[1].items()}
-        code, out, err = await health_of(server.port, **variables)
+async def test_the_health_check_does_not_fail_with_files_that_the_server_does_not_use(tmp_path: Path) -> None:
+    self_signed(tmp_path, "DNS:rummikub.example")
+    files = {
+        "tls_cert": tmp_path / "cert.pem",
+        "tls_key": tmp_path / "key.pem",
+        "keys_file": keys_file(tmp_path, web=""),
+    }
+    async with running_server(memory_store(), server_settings(**files)) as (server, _):
+        for file in files.values():
+            file.write_text("typo =")
+        variables = {f"RUMMIKUB_{name.upper()}": str(file) for name, file in files.items()}
+        assert await health_of(server.port, **variables) == (0, "SERVING\n", "")
+        server.report_not_serving()
+        assert await health_of(server.port, **variables) == (1, "NOT_SERVING\n", "")
+    code, out, err = await health_of(server.port, **variables)
     assert (code, out) == (1, "")
     assert err.startswith(f"rummikub-server: no answer from 127.0.0.1:{server.port}: ")
     assert len(err.splitlines()) == 1
+
+
+async def test_the_health_check_imports_little() -> None:
+    program = "import sys, service.__main__, service.cli.health_check; print(*sys.modules)"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await process.communicate()
+    loaded = set(out.decode().split())
+    assert "grpc" in loaded
+    assert not loaded & {"google.protobuf", "pydantic", "redis", "service.settings", "structlog", "uvloop"}
+
+
+def test_the_health_check_knows_the_default_address_and_the_statuses() -> None:
+    assert Settings.model_fields["listen"].default == DEFAULT_LISTEN
+    assert tuple(health_pb2.HealthCheckResponse.ServingStatus.keys()) == STATUSES
 
 
 # Health

@@ -1,6 +1,7 @@
 """TLS at both listeners: versions, certificates that change, and client certificates as identity."""
 
 import asyncio
+import errno
 import os
 import shutil
 import subprocess
@@ -11,14 +12,14 @@ from pathlib import Path
 import grpc
 import grpc.aio
 import pytest
+import structlog
 
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import validation_service_pb2 as vs
-from service.cli.health_check import health_check
+from service.cli.health_check import Target, health_check
 from service.grpc_api.certificates import CertificateFiles
 from service.runtime.keys import HEADER
 from service.server import Server
-from service.settings import Settings
 from support.harness import (
     Client,
     client_certificate,
@@ -106,10 +107,11 @@ async def test_a_client_certificate_is_required_and_identifies_the_caller(tmp_pa
     self_signed(tmp_path, "DNS:localhost")
     self_signed(authority, "", "/CN=An authority")
     self_signed(stranger, "", "/CN=web.example")
-    clients = {name: folder_in(tmp_path, name) for name in ("web", "app", "unknown")}
+    clients = {name: folder_in(tmp_path, name) for name in ("web", "app", "unknown", "other")}
     client_certificate(authority, clients["web"], "/CN=web.example")
     client_certificate(authority, clients["app"], "/CN=ignored", "DNS:app.example,URI:spiffe://example/app")
     client_certificate(authority, clients["unknown"], "/CN=unknown.example")
+    client_certificate(authority, clients["other"], "/CN=web.example", "DNS:other.example")
     keys = tmp_path / "keys.toml"
     keys.write_text(
         '[keys.web]\ncertificate = "web.example"\n[keys.app]\ncertificate = "spiffe://example/app"\nservices = []\n'
@@ -119,6 +121,7 @@ async def test_a_client_certificate_is_required_and_identifies_the_caller(tmp_pa
         assert await answers(port, tmp_path, clients["web"]) == "OK"
         assert await answers(port, tmp_path, clients["app"]) == "API_KEY_NOT_ALLOWED"
         assert await answers(port, tmp_path, clients["unknown"]) == "API_KEY_INVALID"
+        assert await answers(port, tmp_path, clients["other"]) == "API_KEY_INVALID", "its common name does not count"
         assert await answers(port, tmp_path, clients["web"], key="wrong") == "API_KEY_INVALID"
         assert await answers(port, tmp_path) == "UNAVAILABLE"
         assert await answers(port, tmp_path, stranger) == "UNAVAILABLE"
@@ -130,14 +133,9 @@ async def test_the_health_check_sends_the_server_s_certificate(tmp_path: Path) -
     client_certificate(authority, tmp_path, "/CN=server", "DNS:rummikub.example")
     authorities = authority / "cert.pem"
     async with serving(tmp_path, tls_client_ca=authorities) as server:
-        settings = Settings(
-            listen=f"127.0.0.1:{server.port}",
-            tls_cert=tmp_path / "cert.pem",
-            tls_key=tmp_path / "key.pem",
-            tls_client_ca=authorities,
-        )
-        assert await health_check("rummikub-server", settings) == 0
-        assert await health_check("rummikub-server", settings.model_copy(update={"tls_client_ca": None})) == 1
+        target = Target(f"127.0.0.1:{server.port}", has_tls=True, own=(tmp_path / "cert.pem", tmp_path / "key.pem"))
+        assert await asyncio.to_thread(health_check, target) == 0
+        assert await asyncio.to_thread(health_check, target._replace(own=None)) == 1
 
 
 async def test_games_of_certificates_are_apart(tmp_path: Path) -> None:
@@ -168,4 +166,23 @@ def test_unchanged_and_broken_files_change_nothing(tmp_path: Path) -> None:
     (tmp_path / "key.pem").write_text("broken")
     assert files.changed() is None
     (tmp_path / "key.pem").unlink()
+    assert files.changed() is None
+
+
+def test_changed_files_that_cannot_be_read_for_a_while_are_read_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    self_signed(tmp_path, "DNS:localhost")
+    files = CertificateFiles(tmp_path / "cert.pem", tmp_path / "key.pem", None)
+    self_signed(tmp_path, "DNS:localhost")
+
+    def fail(_path: Path) -> bytes:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with structlog.testing.capture_logs() as logs, monkeypatch.context() as without_descriptors:
+        without_descriptors.setattr(Path, "read_bytes", fail)
+        for _ in range(3):
+            assert files.changed() is None
+    assert [log["event"] for log in logs] == ["certificates not used; those read before stay in use"]
+    assert files.changed() is not None
     assert files.changed() is None

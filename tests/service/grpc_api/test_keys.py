@@ -1,6 +1,6 @@
 """Keys at both listeners: who may call, and that the games of different keys are apart."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.runtime.keys import HEADER
+from service.runtime.origins import QUOTAS
 from service.server import Server
 from service.storage.base import GameStore
 from service.storage.snapshot import decode_record, encode_record
@@ -25,6 +26,7 @@ from support.harness import (
     Client,
     FakeClock,
     GameAtHand,
+    as_tiles,
     bearer,
     client_with_key,
     error_info,
@@ -166,14 +168,16 @@ async def test_a_key_sets_and_searches_its_labels_only(tmp_path: Path) -> None:
             (scene.partner, "region", ""),
         ):
             labels = {label: "a"}
+            public = gs.JoinOrCreateGameRequest(labels=labels, name="Ada", request_id=new_id())
+            hidden = gs.JoinOrCreateGameRequest(operator_labels=labels, name="Ada", request_id=new_id())
             calls = [
                 client.games.CreateGame(gs.CreateGameRequest(labels=labels)),
-                client.games.JoinOrCreateGame(
-                    gs.JoinOrCreateGameRequest(labels=labels, name="Ada", request_id=new_id())
-                ),
+                client.games.CreateGame(gs.CreateGameRequest(operator_labels=labels)),
+                client.games.JoinOrCreateGame(public),
+                client.games.JoinOrCreateGame(hidden),
                 client.games.ListGames(gs.ListGamesRequest(labels=labels)),
             ]
-            assert [await reason(call) for call in calls] == [expected] * 3
+            assert [await reason(call) for call in calls] == [expected] * 5
 
 
 Ask = Callable[[GameAtHand], Any]
@@ -345,31 +349,98 @@ async def test_a_game_keeps_its_key_in_the_store_and_players_do_not_see_it(scene
     assert b"web" not in (await game.see()).SerializeToString()
 
 
-async def test_a_quota_of_a_key_holds_for_its_callers_only(tmp_path: Path) -> None:
-    limits = "games_per_minute = 2\nwatches = 1\ndrafts_per_second = 0\njoin_guesses_per_minute = 1"
-    async with serving(tmp_path, memory_store(), web=limits, partner="") as scene:
-        game = await scene.web.new_game(ruleset=UNLIMITED)
-        await scene.web.games.CreateGame(gs.CreateGameRequest())
-        assert await reason(scene.web.games.CreateGame(gs.CreateGameRequest())) == "TOO_MANY_GAMES"
-        guess = gs.JoinGameRequest(join_code="222222", name="Ada", request_id=new_id())
-        assert await reason(scene.web.games.JoinGame(guess)) == "JOIN_CODE_UNKNOWN"
-        assert await reason(scene.web.games.JoinGame(guess)) == "TOO_MANY_GUESSES"
-        watching = scene.web.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id))
-        await watching.read()
-        assert await reason(scene.web.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id))) == "OVERLOADED"
-        watching.cancel()
-        with pytest.raises(grpc.aio.AioRpcError) as refusal:
-            await game.save_draft()
-        assert error_info(refusal.value).reason == "OVERLOADED"
-        for client in (scene.partner,):
-            theirs = await client.new_game(ruleset=UNLIMITED)
-            await theirs.save_draft()
-            assert await reason(client.games.JoinGame(guess)) == "JOIN_CODE_UNKNOWN"
-        refused = {
-            name: scene.server.metrics.registry.get_sample_value("rummikub_refused_calls_total", {"reason": name})
-            for name in ("OVERLOADED", "TOO_MANY_GAMES", "TOO_MANY_GUESSES", "STORE_FULL")
-        }
-        assert refused == {"OVERLOADED": 2, "TOO_MANY_GAMES": 1, "TOO_MANY_GUESSES": 1, "STORE_FULL": None}
+Refused = tuple[str, str]
+"""The reason and the limit of a refused call; empty for an answer."""
+
+
+async def refused(call: Any) -> Refused:  # noqa: ANN401 - a call of any kind
+    try:
+        await (call.read() if isinstance(call, grpc.aio.UnaryStreamCall | grpc.aio.StreamStreamCall) else call)
+    except grpc.aio.AioRpcError as error:
+        info = error_info(error)
+        return info.reason, info.metadata["limit"]
+    return "", ""
+
+
+async def open_stream(client: Client, key: str) -> "grpc.aio.StreamStreamCall[Any, Any]":
+    """Returns a stream that has answered a turn."""
+    stream = client.validation.StreamValidateTurns(metadata=((HEADER, key),))
+    await stream.write(vs.StreamValidateTurnsRequest(turn=vs.ValidateTurnRequest(has_melded=True)))
+    await stream.read()
+    return stream
+
+
+async def call_beside_a_stream(client: Client, key: str) -> Refused:
+    stream = await open_stream(client, key)
+    end = await refused(client.validation.ListRulesets(vs.ListRulesetsRequest()))
+    stream.cancel()
+    return end
+
+
+async def second_stream(client: Client, key: str) -> Refused:
+    stream = await open_stream(client, key)
+    second = client.validation.StreamValidateTurns(metadata=((HEADER, key),))
+    await second.done_writing()
+    end = await refused(second)
+    stream.cancel()
+    return end
+
+
+async def second_watch(client: Client, _key: str) -> Refused:
+    request = gs.WatchGameRequest(game_id=(await client.new_game()).game_id)
+    watch = client.games.WatchGame(request)
+    await watch.read()
+    end = await refused(client.games.WatchGame(request))
+    watch.cancel()
+    return end
+
+
+async def search(client: Client, _key: str) -> Refused:
+    position = an.Position(rack=as_tiles([1]), has_melded=True)
+    return await refused(client.analysis.HasLegalTurn(an.HasLegalTurnRequest(position=position)))
+
+
+async def second_game(client: Client, _key: str) -> Refused:
+    await client.games.CreateGame(gs.CreateGameRequest())
+    return await refused(client.games.CreateGame(gs.CreateGameRequest()))
+
+
+async def second_guess(client: Client, _key: str) -> Refused:
+    guess = gs.JoinGameRequest(join_code="222222", name="Ada", request_id=new_id())
+    assert await reason(client.games.JoinGame(guess)) == "JOIN_CODE_UNKNOWN"
+    return await refused(client.games.JoinGame(guess))
+
+
+async def draft(client: Client, _key: str) -> Refused:
+    return await refused((await client.new_game(ruleset=UNLIMITED)).save_draft())
+
+
+QUOTA_TESTS: dict[str, tuple[int, Callable[[Client, str], Awaitable[Refused]], Refused]] = {
+    "calls": (1, call_beside_a_stream, ("OVERLOADED", "key_calls")),
+    "streams": (1, second_stream, ("OVERLOADED", "key_streams")),
+    "watches": (1, second_watch, ("OVERLOADED", "key_watches")),
+    "searches": (0, search, ("ANALYSIS_BUSY", "")),
+    "games_per_minute": (1, second_game, ("TOO_MANY_GAMES", "")),
+    "join_guesses_per_minute": (1, second_guess, ("TOO_MANY_GUESSES", "")),
+    "drafts_per_second": (0, draft, ("OVERLOADED", "key_drafts")),
+}
+"""For each quota: a value, calls of which the last exceeds it, and how that is refused."""
+
+
+@pytest.mark.parametrize(
+    ("quota", "listener"),
+    [*((quota, "port") for quota in QUOTAS), ("calls", "validation_port"), ("streams", "validation_port")],
+)
+async def test_a_quota_of_a_key_holds_for_its_callers_only(tmp_path: Path, quota: str, listener: str) -> None:
+    value, exceed, expected = QUOTA_TESTS[quota]
+    async with serving(tmp_path, memory_store(), web=f"{quota} = {value}", partner="") as scene:
+        port = getattr(scene.server, listener)
+        async with client_with_key(port, "web") as web, client_with_key(port, "partner") as partner:
+            assert await exceed(web, "web") == expected
+            own = ("JOIN_CODE_UNKNOWN", "") if quota == "join_guesses_per_minute" else ("", "")
+            assert await exceed(partner, "partner") == own
+        labels = dict(zip(("reason", "limit"), expected, strict=True))
+        assert scene.server.metrics.registry.get_sample_value("rummikub_refused_calls_total", labels) == 1
 
 
 async def test_a_server_reads_a_changed_file(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 import asyncio
 import socket
 from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import grpc
 import grpc.aio
@@ -20,21 +22,27 @@ from service.codec.analysis import POSITIONS_MAX
 from service.codec.rulesets import encode_ruleset
 from service.codec.tiles import MELDS_MAX
 from service.codec.validation import BATCH_MAX
-from service.errors import TooManyGames
+from service.errors import StoreUnavailable, TooManyGames
+from service.fast_listener import interceptor as fast_interceptor
 from service.grpc_api import interceptor
-from service.runtime import rate_limit, refusal_pace
+from service.runtime import admission, rate_limit, refusal_pace, slow_calls
 from service.runtime.connections import shut_down_connections
 from service.runtime.origins import GAMES_PER_MINUTE, Key, Origin
 from service.runtime.rate_limit import RateLimit
 from service.settings import Settings
+from service.storage.base import DRAFTS_AT_ONCE
 from service.storage.redis.store import RESERVE
+from support.delegating_store import DelegatingStore
 from support.harness import (
     Client,
+    FakeClock,
     as_tiles,
     error_info,
     field_violations,
     from_another_address,
+    keys_file,
     memory_store,
+    new_id,
     redis_store,
     running_server,
     server_settings,
@@ -44,7 +52,7 @@ from tools.redis_servers import RedisServer
 UNLIMITED = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
 
 
-async def refused_with(call: "grpc.aio.UnaryUnaryCall[gs.CreateGameRequest, gs.CreateGameResponse]") -> str:
+async def refused_with(call: Awaitable[object]) -> str:
     with pytest.raises(grpc.aio.AioRpcError) as refusal:
         await call
     return str(error_info(refusal.value).reason)
@@ -120,6 +128,34 @@ async def test_an_address_over_its_limit_does_not_affect_other_addresses() -> No
             assert (await game.see()).revision == 4, "a running game continues"
 
 
+class ForgetfulStore(DelegatingStore):
+    """A store that fails to find names while `is_down`."""
+
+    is_down = False
+
+    async def pointed(self, name: str) -> str:
+        if self.is_down:
+            raise StoreUnavailable("down")
+        return await super().pointed(name)
+
+
+async def test_a_join_code_that_the_store_could_not_find_is_no_guess() -> None:
+    store = ForgetfulStore(memory_store())
+    async with running_server(store, server_settings(join_guesses_per_minute=1)) as (_, client):
+        code = (await client.games.CreateGame(gs.CreateGameRequest())).game.join_code
+
+        def join(code: str) -> "grpc.aio.UnaryUnaryCall[gs.JoinGameRequest, gs.JoinGameResponse]":
+            return client.games.JoinGame(gs.JoinGameRequest(join_code=code, name="Ada", request_id=new_id()))
+
+        store.is_down = True
+        for _ in range(3):
+            assert await refused_with(join(code)) == "STORE_UNAVAILABLE"
+        store.is_down = False
+        await join(code)
+        assert await refused_with(join("222222")) == "JOIN_CODE_UNKNOWN"
+        assert await refused_with(join(code)) == "TOO_MANY_GUESSES"
+
+
 async def test_an_address_that_is_refused_again_and_again_waits_for_its_refusals(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -134,12 +170,30 @@ async def test_an_address_that_is_refused_again_and_again_waits_for_its_refusals
             await other.games.CreateGame(gs.CreateGameRequest())
         await client.games.ListGames(gs.ListGamesRequest())
         assert not waiting.done(), "its other calls are served meanwhile"
+        assert server._interceptor.calls_in_progress == 0, "it holds no call"  # noqa: SLF001 - no metric is so recent
         stopping = asyncio.create_task(server.stop())
         assert await refused_with(waiting) == "TOO_MANY_GAMES"
         await stopping
 
 
-def test_a_second_s_refusals_leave_at_once_and_then_at_a_steady_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("listener", ["port", "validation_port"])
+async def test_a_refusal_that_waits_is_sent_before_the_deadline(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, listener: str
+) -> None:
+    for module in (interceptor, fast_interceptor):
+        monkeypatch.setattr(module, "PER_SECOND", 1 / 3_600)
+    monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
+    monkeypatch.setattr(refusal_pace, "EARLY_SECONDS", 9.5)
+    settings = server_settings(keys_file=keys_file(tmp_path, web=""), validation_listen="127.0.0.1:0", peer_share=0.5)
+    async with (
+        running_server(memory_store(), settings) as (server, _),
+        grpc.aio.insecure_channel(f"127.0.0.1:{getattr(server, listener)}") as channel,
+    ):
+        call = Client(channel).validation.ListRulesets(vs.ListRulesetsRequest(), timeout=10)
+        assert await refused_with(call) == "API_KEY_INVALID"
+
+
+def test_a_second_s_refusals_are_sent_at_once_and_then_at_a_steady_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refusal_pace, "AT_ONCE", 2)
     pace = refusal_pace.RefusalPace(lambda origin: origin.address != "proxy", 2)
     attacker, other, proxy = Origin("a"), Origin("b"), Origin("proxy")
@@ -156,8 +210,14 @@ def test_no_refusal_waits_longer_than_a_minute(monkeypatch: pytest.MonkeyPatch) 
     assert delays[:600] == pytest.approx([place / 10 for place in range(1, 601)])
     by_second = Counter(int(delay) for delay in delays[600:])
     assert by_second.keys() == set(range(30, 60))
-    assert max(by_second.values()) < 1.1 * min(by_second.values()), "they do not leave together"
+    assert max(by_second.values()) < 2 * min(by_second.values()), "they are not sent together"
     assert pace.delay(Origin("a"), 1_060.0) < 1, "the pace recovers"
+
+
+def test_a_refusal_waits_no_longer_than_until_shortly_before_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
+    pace = refusal_pace.RefusalPace(lambda _origin: True, per_second=0.1)
+    assert [pace.delay(Origin("a"), 1_000.0, left) for left in (5.0, 0.1, -1.0, 100.0)] == [4.8, 0, 0, 40]
 
 
 def test_the_number_of_paced_addresses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,16 +231,17 @@ def test_the_number_of_paced_addresses_is_bounded(monkeypatch: pytest.MonkeyPatc
 async def test_few_refusals_wait_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interceptor, "PER_SECOND", 1 / 3_600)
     monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
-    monkeypatch.setattr(interceptor, "WAITING_MAX", 2)
+    monkeypatch.setattr(admission, "WAITING_MAX", 6)
     settings = server_settings(games_per_minute=1, peer_share=0.5)
     async with running_server(memory_store(), settings) as (server, client):
         await client.games.CreateGame(gs.CreateGameRequest())
-        calls = [client.games.CreateGame(gs.CreateGameRequest()) for _ in range(3)]
+        calls = [client.games.CreateGame(gs.CreateGameRequest()) for _ in range(4)]
         async with asyncio.timeout(60):
             while not any(call.done() for call in calls):  # noqa: ASYNC110 - gRPC has no event for this
                 await asyncio.sleep(0.01)
+        assert server._interceptor._admission.refusals.total == 3, "half, as the address is alone"  # noqa: SLF001 - no metric has it
         stopping = asyncio.create_task(server.stop())
-        assert [await refused_with(call) for call in calls] == ["TOO_MANY_GAMES"] * 3
+        assert [await refused_with(call) for call in calls] == ["TOO_MANY_GAMES"] * 4
         await stopping
 
 
@@ -204,6 +265,84 @@ async def test_a_nearly_full_store_accepts_changes_but_no_new_games() -> None:
     finally:
         await store.close()
         full.close()
+
+
+# Names of limits
+
+
+async def open_watch(client: Client) -> "grpc.aio.UnaryStreamCall[gs.WatchGameRequest, gs.WatchGameResponse]":
+    """Returns a watch of a new game, whose first answer has come."""
+    game = await client.games.CreateGame(gs.CreateGameRequest())
+    watch = client.games.WatchGame(gs.WatchGameRequest(game_id=game.game.game_id))
+    await watch.read()
+    return watch
+
+
+async def exceed_calls(client: Client) -> None:
+    watch = await open_watch(client)
+    await client.validation.ListRulesets(vs.ListRulesetsRequest())
+    watch.cancel()
+
+
+async def exceed_watches(client: Client) -> None:
+    watches = [await open_watch(client) for _ in range(2)]
+    watches[0].cancel()
+
+
+async def exceed_streams(client: Client) -> None:
+    opened = client.validation.StreamValidateTurns()
+    await opened.write(vs.StreamValidateTurnsRequest(turn=vs.ValidateTurnRequest(has_melded=True)))
+    await opened.read()
+    await client.validation.StreamValidateTurns().read()
+    opened.cancel()
+
+
+async def exceed_request_bytes(client: Client) -> None:
+    await client.validation.BatchValidateTurns(largest_batch(1))
+
+
+async def exceed_drafts(client: Client) -> None:
+    game = await client.new_game(ruleset=UNLIMITED)
+    for _ in range(DRAFTS_AT_ONCE + 1):
+        await game.save_draft()
+
+
+@pytest.mark.parametrize(
+    ("limit", "settings", "exceed"),
+    [
+        ("calls", {"max_calls": 1}, exceed_calls),
+        ("watches", {"max_watches": 1}, exceed_watches),
+        ("streams", {"validation_streams": 1}, exceed_streams),
+        ("request_bytes", {}, exceed_request_bytes),
+        ("drafts", {"drafts_per_second": 1}, exceed_drafts),
+        ("seat_drafts", {}, exceed_drafts),
+    ],
+)
+async def test_a_refusal_and_the_metrics_name_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+    limit: str,
+    settings: dict[str, object],
+    exceed: Callable[[Client], Awaitable[None]],
+) -> None:
+    monkeypatch.setattr(slow_calls, "BYTES_MAX", slow_calls.OVERHEAD_BYTES + (0 if limit == "request_bytes" else 1_000))
+    async with running_server(memory_store(FakeClock()), server_settings(**settings)) as (server, client):
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await exceed(client)
+        assert (error_info(refusal.value).reason, error_info(refusal.value).metadata["limit"]) == ("OVERLOADED", limit)
+        labels = {"reason": "OVERLOADED", "limit": limit}
+        assert server.metrics.registry.get_sample_value("rummikub_refused_calls_total", labels) == 1
+
+
+async def test_drafts_over_the_limit_of_an_address_are_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interceptor, "PER_SECOND", 1 / 3_600)
+    monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
+    async with running_server(memory_store(), server_settings(drafts_per_second=1, peer_share=0.5)) as (_, client):
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await asyncio.wait_for(exceed_drafts(client), 30)
+        assert (
+            refusal.value.details()
+            == "your address has reached its limit of drafts per second; save the newest one again later"
+        )
 
 
 # Sizes

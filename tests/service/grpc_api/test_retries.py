@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TypeVar
 
 import grpc
@@ -58,10 +59,16 @@ async def retrying_client(store: FailingStore, service_config: str) -> AsyncIter
         yield Client(channel)
 
 
+def set_delay(monkeypatch: pytest.MonkeyPatch, milliseconds: int) -> None:
+    """Sets the delay before a retry after a failure of the store."""
+    changed = replace(status.CONSTANT[StoreUnavailable], retry_ms=milliseconds)
+    monkeypatch.setitem(status.CONSTANT, StoreUnavailable, changed)
+
+
 async def test_a_channel_retries_after_the_delay_that_the_server_asks_for(
     store: FailingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(status, "RETRY_MS", 20)
+    set_delay(monkeypatch, 20)
     async with retrying_client(store, SLOW_BACKOFF) as client:
         store.failures = 2
         await client.games.CreateGame(gs.CreateGameRequest(), timeout=10)
@@ -71,7 +78,7 @@ async def test_a_channel_retries_after_the_delay_that_the_server_asks_for(
 async def test_a_channel_stops_retrying_while_most_calls_fail(
     store: FailingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(status, "RETRY_MS", 1)
+    set_delay(monkeypatch, 1)
     async with retrying_client(store, SERVICE_CONFIG) as client:
         store.failures = 1_000
         for _ in range(60):
@@ -97,7 +104,7 @@ async def test_a_lost_connection_stops_no_retry(store: FailingStore, monkeypatch
 async def test_the_python_client_retries_unless_it_is_told_not_to(
     store: FailingStore, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], attempts: int
 ) -> None:
-    monkeypatch.setattr(status, "RETRY_MS", 1)
+    set_delay(monkeypatch, 1)
     store.failures = 1_000
     async with running_server(store) as (server, _):
         with Rummikub(f"127.0.0.1:{server.port}", options=options) as service:

@@ -3,8 +3,9 @@
 import random
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 import pytest
@@ -27,7 +28,7 @@ from service.codec import rulesets
 from service.codec import tiles as tile_codec
 from service.codec import validation as validation_codec
 from service.errors import InvalidRequest, MalformedRequest
-from service.grpc_api.turn_validator import Validator
+from service.grpc_api.turn_validator import StreamValidator, Validator
 from service.runtime.slow_calls import completed
 from support import malformed_protobuf as wire
 from support.conformance_cases import load
@@ -260,8 +261,9 @@ def test_turns_are_judged_as_the_rules_do(validation: Validator) -> None:
 def test_complex_turns_are_judged_elsewhere_with_the_same_answer() -> None:
     elsewhere: list[Play] = []
 
-    def judge_complex(play: Play) -> Judgement:
+    def judge_complex(play: Play) -> Generator[None, None, Judgement]:
         elsewhere.append(play)
+        yield
         return judge(play)
 
     here, validation = Validator(), Validator(judge_complex)
@@ -396,7 +398,7 @@ def test_parts_of_a_ruleset_or_a_turn_that_are_no_messages_make_none(validation:
     torn = part(1, b"\x08") + part(1, b"\x01")
     assert outcome(validation.validate_melds, torn) == outcome(plain_melds, torn) == MALFORMED
     assert outcome(batch_asked, validation, torn) == MALFORMED
-    assert outcome(validation.stream(), torn) == MALFORMED
+    assert outcome(partial(stream_asked, validation.stream()), torn) == MALFORMED
 
 
 def test_a_ruleset_that_is_there_and_empty_is_stated(validation: Validator) -> None:
@@ -437,7 +439,8 @@ def test_a_ruleset_that_says_the_same_many_times_is_not_remembered_so(validation
             assert asked(validation, often) == asked(validation, stated)
             stream = validation.stream()
             streams.append(stream)
-            assert stream(part(1, often)) == stream(part(1, unstated)) == validation.stream()(part(1, stated))
+            answers = [stream_asked(stream, part(1, sent)) for sent in (often, unstated)]
+            assert answers == [stream_asked(validation.stream(), part(1, stated))] * 2
         remembered, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -560,6 +563,11 @@ def batch_asked(validation: Validator, data: bytes) -> list[bytes]:
     return [normal(vs.ValidateTurnResponse, turn.SerializeToString()) for turn in answer.turns]
 
 
+def stream_asked(stream: StreamValidator, data: bytes) -> bytes:
+    answer: bytes = completed(stream.in_steps(data))
+    return answer
+
+
 def stream_message(data: bytes, correlation_id: bytes, rng: random.Random) -> bytes:
     place = rng.choice((0, 0, len(data)))
     fields = [part(1, data[:place]), part(1, data[place:]), part(2, correlation_id)]
@@ -576,7 +584,7 @@ def test_a_stream_is_judged_as_its_turns(validation: Validator) -> None:
             messages[-1] = spoiled(messages[-1], rng)
         answers: list[bytes] = []
         expected: list[bytes] = []
-        end = outcome(answers.extend, map(streamed, map(validation.stream(), messages)))
+        end = outcome(answers.extend, map(streamed, map(partial(stream_asked, validation.stream()), messages)))
         assert_same(end, outcome(expected.extend, plain_stream(messages)), seed)
         assert answers == expected
         seen[end is None] += 1

@@ -41,14 +41,14 @@ def test_peer_address(peer: str, address: str) -> None:
 
 
 def test_one_address_alone_gets_its_share() -> None:
-    assert most(Admission(1_000, 0.5), A) == 500
-    assert most(Admission(1_000, 0.2), A) == 200
-    assert most(Admission(1_000, 1), A) == 1_000
-    assert most(Admission(3, 0.01), A) == 1, "a share is at least one"
+    assert most(Admission(1_000, 0.5, "streams"), A) == 500
+    assert most(Admission(1_000, 0.2, "streams"), A) == 200
+    assert most(Admission(1_000, 1, "streams"), A) == 1_000
+    assert most(Admission(3, 0.01, "streams"), A) == 1, "a share is at least one"
 
 
 def test_addresses_share_what_is_free() -> None:
-    room = Admission(1_000, 0.5)
+    room = Admission(1_000, 0.5, "streams")
     assert [most(room, origin) for origin in (A, B, C)] == [500, 250, 125]
     assert most(room, A) == 0
     for _ in range(300):
@@ -58,7 +58,7 @@ def test_addresses_share_what_is_free() -> None:
 
 
 def test_addresses_that_enter_in_turns_hold_the_same_and_leave_as_much_free() -> None:
-    room = Admission(1_000, 0.5)
+    room = Admission(1_000, 0.5, "streams")
     held = Counter[str]()
     for _ in range(1_000):
         for origin in (A, B, C):
@@ -71,7 +71,7 @@ def test_addresses_that_enter_in_turns_hold_the_same_and_leave_as_much_free() ->
 
 
 def test_a_server_that_is_full_for_large_holders_admits_small_ones() -> None:
-    room = Admission(10_000, 0.5)
+    room = Admission(10_000, 0.5, "streams")
     for number in range(1_000):
         for _ in range(5_000):
             try:
@@ -86,7 +86,7 @@ def test_a_server_that_is_full_for_large_holders_admits_small_ones() -> None:
 
 
 def test_a_refused_caller_holds_nothing() -> None:
-    room = Admission(10, 0.5)
+    room = Admission(10, 0.5, "streams")
     with pytest.raises(Overloaded):
         room.enter(A, 6)
     room.enter(A, 5)
@@ -97,7 +97,7 @@ def test_a_refused_caller_holds_nothing() -> None:
 
 
 def test_a_key_has_its_quota_at_all_addresses_together() -> None:
-    room = Admission(1_000, 0.5, STREAMS)
+    room = Admission(1_000, 0.5, "streams", STREAMS)
     key, other = Key("web", quotas={STREAMS: 10}), Key("partner")
     assert most(room, Origin("a", key)) == 10
     assert most(room, Origin("b", key)) == 0
@@ -107,14 +107,14 @@ def test_a_key_has_its_quota_at_all_addresses_together() -> None:
 
 
 def test_an_address_of_a_proxy_has_no_bound_but_the_key_has() -> None:
-    room = Admission(1_000, 0.1, STREAMS)
+    room = Admission(1_000, 0.1, "streams", STREAMS)
     assert most(room, Origin("a", Key("proxy", is_proxy=True))) == 1_000
-    room = Admission(1_000, 0.1, STREAMS)
+    room = Admission(1_000, 0.1, "streams", STREAMS)
     assert most(room, Origin("a", Key("proxy", is_proxy=True, quotas={STREAMS: 700}))) == 700
 
 
 def test_a_quota_counts_under_the_key_s_name_after_a_reload() -> None:
-    room = Admission(100, 1, STREAMS)
+    room = Admission(100, 1, "streams", STREAMS)
     before, after = Key("web", quotas={STREAMS: 5}), Key("web", quotas={STREAMS: 8})
     assert most(room, Origin("a", before)) == 5
     assert most(room, Origin("a", after)) == 3
@@ -136,7 +136,7 @@ def test_health_and_reflection_have_a_separate_bound() -> None:
 
 
 def test_a_context_releases_what_it_held() -> None:
-    room = Admission(1, 1)
+    room = Admission(1, 1, "streams")
     with pytest.raises(RuntimeError), room.holding(A):  # noqa: PT012 - the error must come from within
         with pytest.raises(Overloaded):
             room.enter(B)

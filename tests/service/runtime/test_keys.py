@@ -1,5 +1,6 @@
 """The keys file: what it may contain, what is wrong with it, and how it is read again."""
 
+import errno
 import hashlib
 import os
 from pathlib import Path
@@ -148,6 +149,28 @@ def test_a_changed_file_is_read_again_and_a_broken_one_is_not_used(tmp_path: Pat
         for _ in range(2):
             keys.reload()
     assert keys.identify(GAMES, [(HEADER, "new")]).name == "web"
+    with pytest.raises(ApiKeyInvalid):
+        keys.identify(GAMES, [(HEADER, "old")])
+
+
+def test_a_changed_file_that_cannot_be_read_for_a_while_is_read_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path, f'[keys.web]\nsha256 = ["{sha256("old")}"]')
+    keys = Keys(path)
+    path.write_text(f'[keys.web]\nsha256 = ["{sha256("new key")}"]')
+
+    def fail(*_: object, **__: object) -> str:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with structlog.testing.capture_logs() as logs, monkeypatch.context() as without_descriptors:
+        without_descriptors.setattr(Path, "read_text", fail)
+        for _ in range(5):
+            keys.reload()
+    assert [log["error"] for log in logs] == [f"{path}: Too many open files"]
+    assert keys.identify(GAMES, [(HEADER, "old")]).name == "web"
+    keys.reload()
+    assert keys.identify(GAMES, [(HEADER, "new key")]).name == "web"
     with pytest.raises(ApiKeyInvalid):
         keys.identify(GAMES, [(HEADER, "old")])
 

@@ -4,6 +4,8 @@ import math
 import threading
 import time
 from collections.abc import Generator, Iterator
+from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import pytest
@@ -45,7 +47,7 @@ class Scene:
         key: Key | None = None,
     ) -> SlowCall:
         steps = self.steps_of(name, count)
-        return self.calls.submit(Origin(flow[0], key), flow[1], 0, deadline, steps, lambda end: self._end(name, end))
+        return self.calls.submit(Origin(flow[0], key), flow[1], 0, deadline, steps, lambda end: self.end(name, end))
 
     def hold(self) -> None:
         """Blocks the thread until `go`, so that calls can be queued first."""
@@ -54,7 +56,7 @@ class Scene:
     def go(self) -> None:
         self.may_start.set()
 
-    def _end(self, name: str, end: object) -> None:
+    def end(self, name: str, end: object) -> None:
         with self._ended:
             self.ends[name] = end
             self._ended.notify_all()
@@ -88,6 +90,17 @@ def test_flows_take_turns_and_calls_of_a_flow_run_in_order(scene: Scene) -> None
         "a3"
     ] * 3
     assert set(scene.ends.values()) == {f"answer to {name}" for name in scene.ends}
+
+
+def test_front_ends_behind_one_gateway_take_turns(scene: Scene) -> None:
+    scene.hold()
+    scene.submit("web", ("gateway", "batch"), key=Key("web", is_proxy=True))
+    scene.submit("partner", ("gateway", "batch"), key=Key("partner", is_proxy=True))
+    scene.submit("a1", ("a", "batch"), key=Key("web"))
+    scene.submit("a2", ("a", "batch"), key=Key("partner"))
+    scene.go()
+    scene.wait_for(4)
+    assert scene.steps[:6] == ["web", "partner", "a1"] * 2, "keys of other callers share the turns of their address"
 
 
 def test_a_flow_with_a_long_step_rests_and_others_continue(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,8 +210,11 @@ def test_memory_is_bounded_in_total_and_by_peer(monkeypatch: pytest.MonkeyPatch)
     scene.calls.close()
 
 
-def test_few_calls_are_started_at_a_time(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "STARTED_MAX", 3)
+def test_the_bytes_of_started_calls_are_bounded(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.calls.close()
+    monkeypatch.setattr(module, "STARTED_BYTES_MAX", 3 * module.OVERHEAD_BYTES)
+    monkeypatch.setattr(SlowCall, "started_size", property(lambda call: call.size))
+    scene.calls = SlowCalls(1)
     scene.hold()
     for number in range(6):
         scene.submit(str(number), (str(number), ""), count=5)
@@ -207,6 +223,92 @@ def test_few_calls_are_started_at_a_time(scene: Scene, monkeypatch: pytest.Monke
     under_way = [len({*scene.steps[: at + 1]} & {*scene.steps[at:]}) for at in range(len(scene.steps))]
     assert max(under_way) == 3
     assert set(scene.ends.values()) == {f"answer to {number}" for number in range(6)}
+
+
+def endless() -> Generator[None, None, None]:
+    """A call that works until it is cancelled."""
+    while True:
+        time.sleep(0.001)
+        yield
+
+
+@pytest.mark.parametrize(("flows", "size"), [(16, 0), (16, 4_000), (100, 1_000_000)])
+def test_endless_calls_of_many_addresses_keep_no_newcomer_waiting(scene: Scene, flows: int, size: int) -> None:
+    scene.calls.close()
+    scene.calls = SlowCalls(0.5)
+    attack = [
+        scene.calls.submit(Origin(f"attacker {number}"), "batch", size, math.inf, endless(), lambda _: None)
+        for number in range(flows)
+    ]
+    scene.submit("newcomer", ("honest", "turn"))
+    scene.wait_for(1)
+    for call in attack:
+        scene.calls.cancel(call)
+
+
+def waiting_for(future: Future[str], closed: threading.Event) -> Generator[Future[str], None, str]:
+    try:
+        yield future
+        return future.result(0)
+    finally:
+        closed.set()
+
+
+def test_a_call_that_waits_for_a_future_keeps_no_other_waiting(scene: Scene) -> None:
+    future: Future[str] = Future()
+    closed = threading.Event()
+    scene.calls.submit(Origin("a"), "turn", 0, math.inf, waiting_for(future, closed), lambda end: scene.end("a1", end))
+    scene.submit("a2", ("a", "turn"))
+    scene.submit("b", ("b", "turn"))
+    scene.wait_for(1)
+    assert scene.ends.keys() == {"b"}
+    future.set_result("judged")
+    scene.wait_for(3)
+    assert scene.ends["a1"] == "judged"
+    assert closed.wait(SOON)
+
+
+def test_a_call_that_waits_for_a_future_can_be_cancelled(scene: Scene) -> None:
+    futures: list[Future[str]] = [Future(), Future()]
+    for number, future in enumerate(futures):
+        closed, name = threading.Event(), f"a{number}"
+        steps = waiting_for(future, closed)
+        call = scene.calls.submit(Origin("a"), "turn", 0, math.inf, steps, partial(scene.end, name))
+        scene.submit(f"b{number}", ("b", "turn"))
+        scene.wait_for(2 * number + 1)  # it waits
+        scene.calls.cancel(call)
+        assert closed.wait(SOON)
+        scene.wait_for(2 * number + 2)
+        assert isinstance(scene.ends[name], Dropped)
+    for future in futures:
+        future.set_result("too late")
+    scene.submit("a2", ("a", "turn"))
+    scene.wait_for(5)
+
+
+def test_a_flow_rests_after_a_long_wait_for_a_future(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONG_STEP_SECONDS", 0.0)
+    monkeypatch.setattr(module, "REST", 1_000_000)
+    monkeypatch.setattr(module, "REST_MAX_SECONDS", 1_000)
+    scene.calls.close()
+    scene.calls = SlowCalls(0.5)
+    future: Future[str] = Future()
+    scene.calls.submit(Origin("a"), "turn", 0, math.inf, waiting_for(future, threading.Event()), lambda _: None)
+    future.set_result("judged")
+    scene.submit("b", ("b", "batch"), count=0)
+    scene.wait_for(1)
+    assert scene.calls.under_way == 1
+
+
+def test_close_ends_calls_that_wait_for_a_future() -> None:
+    scene = Scene()
+    closed = threading.Event()
+    scene.calls.submit(Origin("a"), "", 0, math.inf, waiting_for(Future(), closed), partial(scene.end, "a"))
+    scene.submit("b", ("b", ""))
+    scene.wait_for(1)
+    scene.calls.close()
+    assert isinstance(scene.ends["a"], ShuttingDown)
+    assert closed.is_set()
 
 
 def test_close_ends_all_calls() -> None:
@@ -226,3 +328,9 @@ def test_close_ends_all_calls() -> None:
 
 def test_completed_runs_all_steps() -> None:
     assert completed(Scene().steps_of("a", 5)) == "answer to a"
+
+
+def test_completed_waits_for_futures() -> None:
+    future: Future[str] = Future()
+    threading.Timer(0.05, future.set_result, ("judged",)).start()
+    assert completed(waiting_for(future, threading.Event())) == "judged"

@@ -28,7 +28,7 @@ from service.metrics.metrics import Metrics
 from service.runtime.admission import Admission, CallAdmission
 from service.runtime.opentelemetry_tracing import OpenTelemetryTracing
 from service.runtime.slow_calls import SlowCalls
-from service.runtime.tracing import TracingError, check, is_requested, tracing_by
+from service.runtime.tracing import CallTrace, TracingError, check, is_requested, tracing_by
 from service.server import Server
 from service.storage.base import Loaded
 from service.storage.memory import MemoryStore
@@ -166,6 +166,17 @@ async def test_a_call_without_a_caller_or_with_a_malformed_one_begins_a_trace(tr
     assert first.trace_id != second.trace_id
 
 
+async def test_a_span_has_the_state_of_its_callers_trace(traced: Traced, capfd: pytest.CaptureFixture[str]) -> None:
+    states = (("tracestate", "vendor=1,other=2"), ("tracestate", "third=3"))
+    await traced.client.validation.ListRulesets(vs.ListRulesetsRequest(), metadata=(*parent(), *states))
+    malformed = (*parent(OTHER_TRACE), ("tracestate", "no state"))
+    await traced.client.validation.ListRulesets(vs.ListRulesetsRequest(), metadata=malformed)
+    await traced.collector.until(lambda: len(traced.collector.spans) == 2)
+    first, second = traced.collector.spans
+    assert (first.span.trace_state, second.span.trace_state) == ("vendor=1,other=2,third=3", "")
+    assert "no state" not in "".join(capfd.readouterr()), "the log has nothing that callers send"
+
+
 async def test_a_call_whose_caller_does_not_sample_has_no_span(traced: Traced) -> None:
     await draw(traced.client, parent(is_sampled=False))
     await draw(traced.client, parent(OTHER_TRACE))
@@ -248,6 +259,28 @@ async def test_a_call_at_the_validation_listener_has_a_span(listening: Traced, n
     assert call.parent_id == PARENT
     assert call.attributes["rpc.response.status_code"] == "OK"
     assert call.attributes["rummikub.request_id"] == "12345678"
+
+
+async def test_every_span_of_a_slow_call_at_the_validation_listener_ends(
+    traced: Traced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    plain = OpenTelemetryTracing.call
+
+    def counting(tracing: OpenTelemetryTracing, path: str, metadata: object) -> CallTrace:
+        started.append(path)
+        return plain(tracing, path, metadata)  # type: ignore[arg-type]  # as it was called
+
+    monkeypatch.setattr(OpenTelemetryTracing, "call", counting)
+    await traced.validation.validation.BatchValidateTurns(BATCH, metadata=parent())
+    monkeypatch.setattr(traced.server.slow_calls, "_memory", Admission(1, 1.0, "request_bytes"))
+    with pytest.raises(grpc.aio.AioRpcError):
+        await traced.validation.validation.BatchValidateTurns(BATCH, metadata=parent())
+    await traced.collector.until(lambda: len(traced.collector.of(TRACE)) == 2)
+    answered, refused = traced.collector.of(TRACE)
+    assert len(started) == 2
+    assert "rummikub.reason" not in answered.attributes
+    assert refused.attributes["rummikub.reason"] == "OVERLOADED"
 
 
 async def test_a_malformed_request_at_the_validation_listener_has_its_reason(listening: Traced) -> None:
@@ -418,14 +451,16 @@ async def test_a_server_without_opentelemetry_serves_if_it_shall_not_trace(tmp_p
 
 
 async def test_nothing_is_wrapped_if_tracing_is_off() -> None:
-    program = "import sys, service.__main__, service.fast_listener.validation_listener\n"
+    program = "import sys, service.composition, service.fast_listener.validation_listener\n"
     program += "print('service.runtime.opentelemetry_tracing' in sys.modules)"
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, cwd=ROOT, stdout=subprocess.PIPE)
     printed, _ = await process.communicate()
     assert printed == b"False\n"
     with tracing_by({}, None, "redis") as tracing:
         assert tracing is None
-    plain = FastInterceptor(Metrics(), SlowCalls(1.0), Origins(None), CallAdmission(1, 1.0), Admission(1, 1.0))
+    plain = FastInterceptor(
+        Metrics(), SlowCalls(1.0), Origins(None), CallAdmission(1, 1.0), Admission(1, 1.0, "streams")
+    )
     assert "traced" not in plain.unary("/a", bytes).at_once.__qualname__
     store = memory_store()
     async with running_server(store) as (server, _):

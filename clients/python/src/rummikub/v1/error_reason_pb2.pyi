@@ -266,7 +266,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     RUMMIKUB_VALIDATION_STREAMS; for WatchGame, RUMMIKUB_MAX_WATCHES), the caller's address has reached its share
     (RUMMIKUB_PEER_SHARE) or the caller's key its quota, or the caller's seat, address or key saves too many drafts
     (SaveDraft, RUMMIKUB_DRAFTS_PER_SECOND). Send the same request again, with the same request id, after the delay in
-    RetryInfo.
+    RetryInfo. Metadata: `limit` (calls, streams, watches, request_bytes, drafts or seat_drafts; with the prefix key_ if
+    it is a quota of the key).
     """
     ERROR_REASON_REQUEST_TIMED_OUT: _ErrorReason.ValueType  # 706
     """DEADLINE_EXCEEDED. The request did not arrive in time after the call began (RUMMIKUB_REQUEST_SECONDS), or the
@@ -617,7 +618,8 @@ ERROR_REASON_OVERLOADED: ErrorReason.ValueType  # 705
 RUMMIKUB_VALIDATION_STREAMS; for WatchGame, RUMMIKUB_MAX_WATCHES), the caller's address has reached its share
 (RUMMIKUB_PEER_SHARE) or the caller's key its quota, or the caller's seat, address or key saves too many drafts
 (SaveDraft, RUMMIKUB_DRAFTS_PER_SECOND). Send the same request again, with the same request id, after the delay in
-RetryInfo.
+RetryInfo. Metadata: `limit` (calls, streams, watches, request_bytes, drafts or seat_drafts; with the prefix key_ if
+it is a quota of the key).
 """
 ERROR_REASON_REQUEST_TIMED_OUT: ErrorReason.ValueType  # 706
 """DEADLINE_EXCEEDED. The request did not arrive in time after the call began (RUMMIKUB_REQUEST_SECONDS), or the

@@ -699,7 +699,8 @@ export enum ErrorReason {
    * RUMMIKUB_VALIDATION_STREAMS; for WatchGame, RUMMIKUB_MAX_WATCHES), the caller's address has reached its share
    * (RUMMIKUB_PEER_SHARE) or the caller's key its quota, or the caller's seat, address or key saves too many drafts
    * (SaveDraft, RUMMIKUB_DRAFTS_PER_SECOND). Send the same request again, with the same request id, after the delay in
-   * RetryInfo.
+   * RetryInfo. Metadata: `limit` (calls, streams, watches, request_bytes, drafts or seat_drafts; with the prefix key_ if
+   * it is a quota of the key).
    *
    * @generated from enum value: ERROR_REASON_OVERLOADED = 705;
    */
