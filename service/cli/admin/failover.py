@@ -19,14 +19,12 @@ from redis import exceptions
 from redis.asyncio.connection import BlockingConnectionPool
 
 from service.cli.admin.command import AdminError
+from service.storage.redis.deployment import GUARD, REFUSE_ALL, replicas_in
 from service.storage.redis.url import Address, Options, RedisUrlError, Sentinel, parse_redis_url
 
 NAME: Final = "failover"
 HELP: Final = "make a replica the primary of a redis+sentinel:// store, without losing a turn"
 
-GUARD: Final = "min-replicas-to-write"
-REFUSE_ALL: Final = 1_000_000
-"""More replicas than any primary has."""
 POLL_SECONDS: Final = 0.05
 REPLY_SECONDS: Final = 2.0
 RESTORE_SECONDS: Final = 5.0
@@ -125,10 +123,10 @@ class Failover:
     async def _check(self, old: Address, primary: "redis.Redis") -> str:
         """Returns the primary's min-replicas-to-write. Raises AdminError if the failover cannot succeed."""
         replication = await primary.info("replication")
-        replicas = _replicas(replication)
+        replicas = replicas_in(replication)
         if replication["role"] != "master" or not replicas:
             raise AdminError(f"{old} is not a primary with a replica")
-        behind = [name for name, replica in replicas.items() if replica["state"] != "online"]
+        behind = [str(address) for address, replica in replicas.items() if replica["state"] != "online"]
         if behind:
             raise AdminError(f"replicas are not in step: {', '.join(behind)}: try again when they are")
         least = (await primary.config_get(GUARD)).get(GUARD)
@@ -136,7 +134,7 @@ class Failover:
             raise AdminError(
                 f"{GUARD} of {old} is {least}: this user must be allowed to read it, and it must be smaller"
             )
-        self.say(f"{old} is the primary; replicas {', '.join(replicas)}; {GUARD} {least}")
+        self.say(f"{old} is the primary; replicas {', '.join(map(str, replicas))}; {GUARD} {least}")
         if len(replicas) <= int(least):
             self.say(f"the new primary refuses turns until {old} is its replica (some 10 s), as {GUARD} is {least}")
         return str(least)
@@ -169,7 +167,7 @@ class Failover:
         offset = (await primary.info("replication"))["master_repl_offset"]
 
         async def have_all() -> bool:
-            replicas = _replicas(await primary.info("replication"))
+            replicas = replicas_in(await primary.info("replication"))
             return bool(replicas) and all(int(replica["offset"]) >= offset for replica in replicas.values())
 
         await _until(have_all)
@@ -220,12 +218,6 @@ class Failover:
         if self.is_ordered and await self._may_have_switched(old):
             return f"ask the Sentinels for the primary; {old} may not be it any more"
         return f"{old} is still the primary"
-
-
-def _replicas(replication: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Returns the replicas in a primary's INFO replication, by address."""
-    found = [replication[f"slave{number}"] for number in range(replication["connected_slaves"])]
-    return {str(Address(replica["ip"], replica["port"])): replica for replica in found}
 
 
 async def _is_replica(server: "redis.Redis") -> bool:

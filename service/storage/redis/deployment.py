@@ -10,6 +10,7 @@ import redis.asyncio as redis
 from redis import exceptions
 
 from service.storage.redis.sentinel import has_sentinels
+from service.storage.redis.url import Address
 
 Facts: TypeAlias = Mapping[Any, Any]
 """The fields of an INFO or CONFIG reply; empty if Redis refuses the command."""
@@ -20,6 +21,10 @@ CLUSTER: Final = (
 )
 NO_CLUSTER: Final = "this Redis is no node of a Redis Cluster: write redis://host:port/database"
 GUARD: Final = "min-replicas-to-write"
+MAX_LAG: Final = "min-replicas-max-lag"
+"""If it is 0, Redis ignores GUARD."""
+REFUSE_ALL: Final = 1_000_000
+"""A value of GUARD with which a Redis refuses every write, in scripts too: no Redis has as many replicas."""
 _LOSES_TURNS: Final = "after a failover it can acknowledge turns that are lost when it becomes a replica"
 UNGUARDED: Final = f"the primary has replicas but {GUARD} is 0: {_LOSES_TURNS}; set {GUARD} to 1 or more"
 UNGUARDED_SENTINEL: Final = (
@@ -58,6 +63,12 @@ async def find_risk(client: "redis.Redis") -> str:
         "" if await _setting(client, "maxmemory-policy") in {"noeviction", None} else EVICTING,
     )
     return "; ".join(filter(None, risks))
+
+
+def replicas_in(replication: Facts) -> dict[Address, Facts]:
+    """Returns the replicas in INFO replication of a primary, by address."""
+    found = [replication[f"slave{number}"] for number in range(replication["connected_slaves"])]
+    return {Address(replica["ip"], replica["port"]): replica for replica in found}
 
 
 async def _replication_risk(client: "redis.Redis") -> str:

@@ -28,6 +28,7 @@ from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.connection import SSLConnection
 
 from service.storage.lists import game_of_member
+from service.storage.redis.deployment import GUARD, MAX_LAG, REFUSE_ALL, replicas_in
 from service.storage.redis.keys import (
     CLUSTER_PARTS,
     ONE_PART,
@@ -43,11 +44,6 @@ from service.storage.redis.log_copy import ChangeLogCopy
 from service.storage.redis.sentinel import find_primary
 from service.storage.redis.url import Address, Cluster, One, Options, Sentinel, parse_redis_url
 
-GUARD: Final = "min-replicas-to-write"
-MAX_LAG: Final = "min-replicas-max-lag"
-"""If it is 0, Redis ignores GUARD."""
-REFUSE_ALL: Final = 1_000_000
-"""More replicas than any Redis has, so it refuses every write, in scripts too."""
 MARK: Final = "rummikub:migrated"
 """The key on a store that was moved away from: the former value of GUARD."""
 UNFINISHED: Final = "rummikub:unfinished-migration"
@@ -113,8 +109,7 @@ class _Store:
         primary = One(parsed.shown, {**parsed.options, "host": address.host, "port": address.port})
         async with _client({**primary.options, **_TIMEOUTS}) as client:
             replication = await client.info("replication")
-        replicas = [replication[f"slave{number}"] for number in range(replication["connected_slaves"])]
-        return cls(primary, [Address(replica["ip"], replica["port"]) for replica in replicas])
+        return cls(primary, list(replicas_in(replication)))
 
     async def keys(self, pattern: str) -> AsyncIterator[str]:
         """Yields the keys of a pattern, maybe some twice."""

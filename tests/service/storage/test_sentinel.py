@@ -19,7 +19,7 @@ from service.cli.admin import failover
 from service.cli.admin.command import AdminError
 from service.errors import StoreUnavailable
 from service.storage.redis import sentinel as redis_sentinel
-from service.storage.redis.deployment import UNCHECKED_SENTINEL, UNGUARDED_SENTINEL
+from service.storage.redis.deployment import REFUSE_ALL, UNCHECKED_SENTINEL, UNGUARDED_SENTINEL
 from service.storage.redis.sentinel import Primary, PrimaryPool
 from service.storage.redis.store import client_of
 from service.storage.redis.url import Address, Sentinel, parse_redis_url
@@ -366,7 +366,7 @@ async def test_an_interrupted_failover_is_undone(group: WatchedServers) -> None:
     try:
         command = (sys.executable, "-c", "from service.cli.admin.program import main; main()", "failover", group.url)
         process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stderr=asyncio.subprocess.PIPE)
-        wait_until(lambda: str(failover.REFUSE_ALL).encode() in guards(group, primary), "the primary refuses writes")
+        wait_until(lambda: str(REFUSE_ALL).encode() in guards(group, primary), "the primary refuses writes")
         process.terminate()
         _, problem = await process.communicate()
     finally:
