@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any, Final
 
@@ -22,7 +23,16 @@ from service.storage.base import Subscription
 from service.storage.redis.connection import CommandConnection, NoReplicasError, NotPersistingError, shared_connection
 from service.storage.redis.feed import SHARDED, Listener, RedisFeed
 from service.storage.redis.keys import CLUSTER_PARTS, slot_of
-from service.storage.redis.nodes import FAILURES, REPLY_SECONDS, Script, Word, log_failure, read_numbers
+from service.storage.redis.nodes import (
+    AWAY,
+    FAILURES,
+    REPLY_SECONDS,
+    BaseNodes,
+    Confirm,
+    Word,
+    log_failure,
+    read_numbers,
+)
 from service.storage.redis.replicas import PROBE_MS, ReplicaWaiter
 from service.storage.redis.slots import SlotMap, changes, read_slots, target_of
 from service.storage.redis.url import Address, Options
@@ -45,11 +55,10 @@ ASKED: Final = 3
 GRACE_SECONDS: Final = 0.1
 """How long others may take after the first node has replied."""
 
-_AWAY: Final = (exceptions.ConnectionError, exceptions.TimeoutError, OSError, TimeoutError)
-_OUTDATED: Final = (*_AWAY, exceptions.AskError, exceptions.ClusterDownError, exceptions.ReadOnlyError)
+_OUTDATED: Final = (*AWAY, exceptions.AskError, exceptions.ClusterDownError, exceptions.ReadOnlyError)
 """Failures after which the map is read again."""
 _NO_WRITES: Final = (
-    *_AWAY,
+    *AWAY,
     exceptions.ClusterDownError,
     exceptions.OutOfMemoryError,
     NoReplicasError,
@@ -72,7 +81,7 @@ class _Node:
             await self.replicas.close()
 
 
-class ClusterNodes:
+class ClusterNodes(BaseNodes):
     """Nodes of a Redis Cluster.
 
     Args:
@@ -105,40 +114,8 @@ class ClusterNodes:
         self._closing: set[asyncio.Task[None]] = set()
         self._feed: RedisFeed[Address] = RedisFeed(self._home, self._listen)
 
-    async def execute(self, key: str, *command: Word, is_promise: bool = False) -> Any:  # noqa: ANN401 - any reply
-        """See Nodes."""
-        try:
-            reply, node, opened = await self._execute(slot_of(key), command, waits=is_promise)
-            if node.replicas and is_promise:
-                await node.replicas.confirm(opened)
-        except FAILURES as error:
-            raise self._unavailable(error) from error
-        return reply
-
-    async def run(
-        self,
-        script: Script,
-        keys: Sequence[str],
-        arguments: Sequence[Word],
-        is_promise: Callable[[Any], bool] | None = None,
-    ) -> Any:  # noqa: ANN401 - any reply
-        """See Nodes. On NOSCRIPT, which has no effect, it falls back to EVAL with the full script."""
-        slot, waits = slot_of(keys[0]), is_promise is not None
-        try:
-            try:
-                command = ("EVALSHA", script.sha, len(keys), *keys, *arguments)
-                reply, node, opened = await self._execute(slot, command, waits=waits)
-            except exceptions.NoScriptError:
-                command = ("EVAL", script.text, len(keys), *keys, *arguments)
-                reply, node, opened = await self._execute(slot, command, waits=waits)
-            if node.replicas and is_promise and is_promise(reply):
-                await node.replicas.confirm(opened)
-        except FAILURES as error:
-            raise self._unavailable(error) from error
-        return reply
-
-    async def _execute(self, slot: int, command: Sequence[Word], *, waits: bool = False) -> tuple[Any, _Node, int]:
-        """Returns the reply, the node that executed the command, and its connection for WAIT if the caller `waits`."""
+    async def _send(self, key: str, command: Sequence[Word], *, needs_replicas: bool) -> tuple[Any, Confirm | None]:
+        slot = slot_of(key)
         pauses = _pauses()
         asked: Address | None = None
         redirection: exceptions.ResponseError
@@ -146,8 +123,10 @@ class ClusterNodes:
         while True:
             node = self._node(asked or await self._owner(slot))
             try:
-                opened = await node.replicas.open() if waits and node.replicas else 0
-                return await node.connection.execute(*command, is_asking=asked is not None), node, opened
+                waiter = node.replicas if needs_replicas else None
+                opened = await waiter.open() if waiter else 0
+                reply = await node.connection.execute(*command, is_asking=asked is not None)
+                return reply, partial(waiter.confirm, opened) if waiter else None
             except exceptions.MovedError as error:
                 asked, redirection = None, error
                 self._follow(error, node.address)
@@ -338,7 +317,7 @@ class ClusterNodes:
         self._failed = frozenset(failed)
         self._check(outcomes.values())
         touched = await asyncio.gather(
-            *(self._execute(slot_of(key), command) for key, command in touches), return_exceptions=True
+            *(self._send(key, command, needs_replicas=False) for key, command in touches), return_exceptions=True
         )
         self._check(touched)
 

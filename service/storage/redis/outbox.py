@@ -38,7 +38,7 @@ class RedisOutbox:
         """See GameStore."""
         key, now = self._key(game_id), self._time.argument
         place = f"{now}-*" if now else "*"
-        entry_id: bytes = await self._nodes.execute(key, "XADD", key, place, "game", game_id, is_promise=True)
+        entry_id: bytes = await self._nodes.execute(key, "XADD", key, place, "game", game_id, needs_replicas=True)
         return _time_ms(entry_id.decode())
 
     async def claim(self, limit: int, claim_ms: int) -> Sequence[OutboxEntry]:

@@ -231,7 +231,7 @@ class RedisStore:
         game_id, join_code = record.game_id, record.listing.join_code
         await self._change_log.announce(record, LogKind.DELETED, self._cache.now_ms())
         keys, channel, code = keys_of(game_id), changes_channel(game_id), pointer_key(code_name(join_code))
-        await self._nodes.execute(keys[0], "UNLINK", *keys, is_promise=True)
+        await self._nodes.execute(keys[0], "UNLINK", *keys, needs_replicas=True)
         await self._nodes.execute(channel, self._nodes.publish, channel, 0)
         await self._lists.remove(record)
         await self._deadlines.disarm(game_id)
