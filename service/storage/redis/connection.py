@@ -79,11 +79,10 @@ class PooledConnection:
                 await connection.read_response()
             await connection.send_command(*command)
             return await connection.read_response()
-        except exceptions.ReadOnlyError:  # the other connections lead to the same replica
-            await self._drop()
-            raise
-        except exceptions.ResponseError:
-            raise
+        except exceptions.ResponseError as error:
+            if isinstance(error, exceptions.ReadOnlyError):  # the other connections lead to the same replica
+                await self._drop()
+            raise _own_exception(error) from None
         except BaseException:
             await connection.disconnect(nowait=True)
             raise
@@ -203,7 +202,15 @@ def _exception_of(text: str) -> exceptions.RedisError:
     known = _EXCEPTIONS.get(code)
     if known is None:
         return exceptions.ResponseError(text)
-    return known(rest if issubclass(known, exceptions.AskError) else text)  # redis-py parses the address
+    try:
+        return known(rest if issubclass(known, exceptions.AskError) else text)  # redis-py parses the address
+    except ValueError:  # MOVED or ASK without one
+        return exceptions.ResponseError(text)
+
+
+def _own_exception(error: exceptions.ResponseError) -> exceptions.RedisError:
+    """Returns the exception for an error that redis-py has raised. It has no class for some codes of _EXCEPTIONS."""
+    return _exception_of(str(error)) if type(error) is exceptions.ResponseError else error
 
 
 class _OpenConnection(asyncio.Protocol):

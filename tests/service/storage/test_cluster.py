@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 from rummikub.v1 import game_pb2, ruleset_pb2
 from service.errors import StoreUnavailable
 from service.storage.base import Commit, Committed, Conflict, GameState, Record
+from service.storage.redis import connection
 from service.storage.redis.keys import CLUSTER_PARTS, keys_of, part_of, pointer_key, slot_of
 from service.storage.redis.store import RedisStore
 from support.commits import GAME, MEMO, creation, joining
@@ -104,7 +105,11 @@ async def test_a_game_is_read_and_changed_while_its_slot_moves(
     assert await asyncio.wait_for(moved.get(), 10) == ("slots_moved", 1)
 
 
-async def test_a_name_is_read_and_set_where_its_slot_moves_to(on_cluster: RedisStore, cluster: RedisCluster) -> None:
+@pytest.mark.parametrize("can_share", [True, False])
+async def test_a_name_is_read_and_set_where_its_slot_moves_to(
+    on_cluster: RedisStore, cluster: RedisCluster, monkeypatch: pytest.MonkeyPatch, *, can_share: bool
+) -> None:
+    monkeypatch.setattr(connection, "CAN_SHARE", can_share)
     await on_cluster.point("code:A", GAME)
     slot = slot_of(pointer_key("code:A"))
     source = cluster.owner(slot)

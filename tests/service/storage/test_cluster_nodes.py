@@ -111,6 +111,15 @@ async def test_a_store_without_rights_on_one_primary_is_unhealthy(nodes: Cluster
         await nodes.ping(TOUCHES)
 
 
+@pytest.mark.parametrize("error", ["MOVED 1", "MOVED 1 10.0.0.1", "ASK x 10.0.0.1:1"])
+async def test_a_malformed_redirection_makes_the_store_unavailable(
+    nodes: ClusterNodes, fake: FakeCluster, error: str
+) -> None:
+    fake.errors = dict.fromkeys((ONE, TWO), error)
+    with capture_logs(), pytest.raises(StoreUnavailable, match=error):
+        await nodes.execute(KEYS[0], "GET", KEYS[0])
+
+
 async def test_a_change_of_the_map_closes_only_connections_to_nodes_that_left_it(
     nodes: ClusterNodes, fake: FakeCluster
 ) -> None:

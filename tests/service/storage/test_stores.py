@@ -1571,6 +1571,19 @@ async def test_a_store_works_with_and_without_redis_pys_private_attributes(
     await store.close()
 
 
+@pytest.mark.parametrize("can_share", [True, False])
+async def test_a_refused_write_raises_one_exception_with_and_without_redis_pys_private_attributes(
+    own_redis: RedisServer, monkeypatch: pytest.MonkeyPatch, *, can_share: bool
+) -> None:
+    monkeypatch.setattr(redis_connection, "CAN_SHARE", can_share)
+    own_redis.tell("CONFIG", "SET", "min-replicas-to-write", 1)
+    pool = aredis.BlockingConnectionPool.from_url(own_redis.url)
+    connection = redis_connection.shared_connection(pool, 1.0)
+    with pytest.raises(redis_connection.NoReplicasError, match="NOREPLICAS"):
+        await connection.execute("SET", "key", 1)
+    await connection.close()
+
+
 def test_every_kind_of_url_is_supported() -> None:
     for url in ("redis://127.0.0.1:1/0", "rediss://127.0.0.1:1/0", "unix:///nowhere/redis.sock"):
         nodes = connect(url)
