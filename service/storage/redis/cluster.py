@@ -5,13 +5,14 @@ a call fails as it does on one Redis, because the node may have executed its com
 """
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import redis.asyncio as redis
 import structlog
@@ -20,7 +21,13 @@ from redis.asyncio.connection import AbstractConnection
 
 from service.errors import StoreUnavailable
 from service.storage.base import Subscription
-from service.storage.redis.connection import CommandConnection, NoReplicasError, NotPersistingError, shared_connection
+from service.storage.redis.connection import (
+    CommandConnection,
+    NoReplicasError,
+    NotPersistingError,
+    shared_connection,
+    shared_result,
+)
 from service.storage.redis.feed import SHARDED, Listener, RedisFeed
 from service.storage.redis.keys import CLUSTER_PARTS, slot_of
 from service.storage.redis.nodes import (
@@ -81,6 +88,10 @@ class _Node:
             await self.replicas.close()
 
 
+_Reply: TypeAlias = tuple[bool, int, SlotMap]
+"""Whether a node sees a working cluster, its epoch, and its map."""
+
+
 class ClusterNodes(BaseNodes):
     """Nodes of a Redis Cluster.
 
@@ -112,6 +123,7 @@ class ClusterNodes(BaseNodes):
         self._failed: frozenset[Address] = frozenset()
         """Primaries that accepted no writes when they were last asked."""
         self._closing: set[asyncio.Task[None]] = set()
+        self._is_closed = False
         self._feed: RedisFeed[Address] = RedisFeed(self._home, self._listen)
 
     async def _send(self, key: str, command: Sequence[Word], *, needs_replicas: bool) -> tuple[Any, Confirm | None]:
@@ -155,7 +167,8 @@ class ClusterNodes(BaseNodes):
 
     async def _load_map(self) -> SlotMap:
         """Reads the first map and returns it. Raises ConnectionError if no node replies with one."""
-        await asyncio.shield(self._learn_soon())
+        if not self._is_closed:
+            await shared_result(self._learn_soon(), "the store was closed")
         if self._map is None:
             raise exceptions.ConnectionError(f"no node of the cluster replies: {self._map_error}")
         return self._map
@@ -187,6 +200,8 @@ class ClusterNodes(BaseNodes):
 
     def _expect_change(self) -> None:
         """Reads the map until it has changed: a failover may be in progress."""
+        if self._is_closed:
+            return
         self._trouble_until = asyncio.get_running_loop().time() + TROUBLE_SECONDS
         self._learn_soon()
 
@@ -249,25 +264,30 @@ class ClusterNodes(BaseNodes):
         random.shuffle(known)
         nodes = list(dict.fromkeys([*known, *self._seeds]))
         for start in range(0, len(nodes), ASKED):
-            asking = {asyncio.create_task(self._ask(node)) for node in nodes[start : start + ASKED]}
-            done, waiting = await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
-            while waiting and not any(task.exception() is None for task in done):
-                more, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                done |= more
-            if waiting:
-                more, waiting = await asyncio.wait(waiting, timeout=GRACE_SECONDS)
-                done |= more
-            for task in waiting:
-                task.cancel()
-            replies = [task.result() for task in done if task.exception() is None]
+            outcomes = await self._outcomes(nodes[start : start + ASKED])
+            replies = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
             if replies:
                 return max(replies, key=lambda reply: reply[:2])[2]
-            error = next(iter(done)).exception()
-            self._map_error = f"{type(error).__name__}: {error}"
+            self._map_error = f"{type(outcomes[0]).__name__}: {outcomes[0]}"
         return None
 
-    async def _ask(self, address: Address) -> tuple[bool, int, SlotMap]:
-        """Returns whether a node sees a working cluster, its epoch, and its map."""
+    async def _outcomes(self, nodes: Sequence[Address]) -> Sequence[_Reply | BaseException]:
+        """Returns what each node replies within GRACE_SECONDS after the first reply, or the exception in its place."""
+        asking = [asyncio.create_task(self._ask(node)) for node in nodes]
+        try:
+            for completed in asyncio.as_completed(asking):
+                with contextlib.suppress(Exception):
+                    await completed
+                    break
+            await asyncio.wait(asking, timeout=GRACE_SECONDS)
+        finally:
+            for task in asking:
+                task.cancel()
+            outcomes = await asyncio.gather(*asking, return_exceptions=True)
+        return outcomes
+
+    async def _ask(self, address: Address) -> _Reply:
+        """Returns a node's map, and how much it counts."""
         connection: AbstractConnection = self._pool(address).make_connection()  # type: ignore[no-untyped-call]
         try:
             await connection.connect()  # type: ignore[no-untyped-call]
@@ -348,6 +368,7 @@ class ClusterNodes(BaseNodes):
 
     async def close(self) -> None:
         """See Nodes."""
+        self._is_closed = True
         if self._learning:
             self._learning.cancel()
             await asyncio.wait([self._learning])

@@ -17,6 +17,8 @@ from typing import Final
 from redis import exceptions
 from redis.asyncio.connection import AbstractConnection
 
+from service.storage.redis.connection import shared_result
+
 REPLICAS_SECONDS: Final = 0.5
 """How long replicas may take to acknowledge a write; less than a reply may take."""
 PROBE_MS: Final = 60_000
@@ -53,13 +55,7 @@ class ReplicaWaiter:
             return self._opened
         if self._opening is None:
             self._opening = asyncio.create_task(self._open(), name="redis-replicas-connection")
-        opening = self._opening
-        try:
-            return await asyncio.shield(opening)
-        except asyncio.CancelledError:
-            if opening.cancelled():  # `close` cancelled it, not the caller
-                raise exceptions.ConnectionError("the connection for WAIT was closed while it was opened") from None
-            raise
+        return await shared_result(self._opening, "the connection for WAIT was closed while it was opened")
 
     async def _open(self) -> int:
         try:

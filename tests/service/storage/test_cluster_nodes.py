@@ -134,3 +134,26 @@ async def test_a_change_of_the_map_closes_only_connections_to_nodes_that_left_it
         while not fake.closed:  # noqa: ASYNC110 - a closed connection has no other sign
             await asyncio.sleep(0)
     assert fake.closed == [TWO]
+
+
+async def test_calls_that_wait_for_a_map_fail_when_the_store_is_closed_and_no_task_is_left() -> None:
+    """They were not cancelled themselves, so they must not raise CancelledError."""
+    is_asked, can_reply = asyncio.Event(), asyncio.Event()
+
+    async def be_silent(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        is_asked.set()
+        await can_reply.wait()
+        writer.close()
+
+    async with await asyncio.start_server(be_silent, "127.0.0.1", 0) as server:
+        tasks = asyncio.all_tasks()
+        nodes = ClusterNodes([Address(*server.sockets[0].getsockname()[:2])], {})
+        call = asyncio.create_task(nodes.execute(KEYS[0], "GET", KEYS[0]))
+        await is_asked.wait()
+        await nodes.close()
+        with pytest.raises(StoreUnavailable, match="the store was closed"):
+            await call
+        assert [task for task in asyncio.all_tasks() - tasks if "be_silent" not in repr(task)] == []
+        with pytest.raises(StoreUnavailable):
+            await nodes.execute(KEYS[0], "GET", KEYS[0])
+        can_reply.set()
