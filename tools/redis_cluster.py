@@ -76,10 +76,14 @@ class RedisCluster:
         for place, primary in enumerate(self.nodes[: self.size]):
             first, end = (REDIS_CLUSTER_HASH_SLOTS * edge // self.size for edge in (place, place + 1))
             primary.tell("CLUSTER", "ADDSLOTSRANGE", first, end - 1)
-        wait_until(self._have_met, "all nodes have met")
+        self.meet()
         for place, replica in enumerate(self.nodes[self.size :]):
             replica.tell("CLUSTER", "REPLICATE", self.nodes[place % self.size].node_id)
         self.wait_until_whole()
+
+    def meet(self) -> None:
+        """Waits until all nodes know one another."""
+        wait_until(self._have_met, "all nodes have met")
 
     def _have_met(self) -> bool:
         """Returns whether all nodes know one another; introduces again those that do not: they soon give up."""
@@ -87,7 +91,8 @@ class RedisCluster:
         for node in others:
             if len(node.lines()) < len(self.nodes):
                 node.tell("CLUSTER", "MEET", HOST, first.port, first.bus_port)
-        return all(len(node.lines()) == len(self.nodes) for node in self.nodes)
+        seen = [[flags for _, _, flags, *_ in node.lines()] for node in self.nodes]
+        return all(len(flags) == len(self.nodes) and not any(map(_is_new, flags)) for flags in seen)
 
     def wait_until_whole(self) -> None:
         """Waits until all nodes see a working cluster, and every replica follows its primary."""
@@ -145,6 +150,11 @@ class RedisCluster:
         for node in (target, *(node for node in primaries if node is not target)):
             node.tell("CLUSTER", "SETSLOT", slot, "NODE", target.node_id)
 
+    def abandon_move(self, slot: int) -> None:
+        """Ends a move: the owner keeps the slot, and the keys that it still has."""
+        for node in self.primaries:
+            node.tell("CLUSTER", "SETSLOT", slot, "STABLE")
+
     def move_slot(self, slot: int, target: ClusterNode) -> None:
         """Moves a slot, one key at a time."""
         source = self.open_slot(slot, target)
@@ -157,6 +167,11 @@ class RedisCluster:
         """Deletes all data, and the scripts."""
         for node in self.primaries:
             node.tell("FLUSHALL")
+
+
+def _is_new(flags: str) -> bool:
+    """Returns whether a node still has a temporary name."""
+    return "handshake" in flags
 
 
 @contextmanager

@@ -7,12 +7,11 @@ a call fails as it does on one Redis, because the node may have executed its com
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import redis.asyncio as redis
 import structlog
@@ -29,7 +28,7 @@ from service.storage.redis.connection import (
     shared_result,
 )
 from service.storage.redis.feed import SHARDED, Listener, RedisFeed
-from service.storage.redis.keys import CLUSTER_PARTS, slot_of
+from service.storage.redis.keys import CLUSTER_PARTS, probe_key, slot_of
 from service.storage.redis.nodes import (
     AWAY,
     FAILURES,
@@ -46,6 +45,7 @@ from service.storage.redis.url import Address, Options
 from service.storage.timing import FAILOVERS, SLOTS_MOVED, Reporter, unreported
 
 _log = structlog.get_logger()
+_T = TypeVar("_T")
 
 REDIRECT_SECONDS: Final = 1.0
 """How long a call follows redirections."""
@@ -59,6 +59,8 @@ TROUBLE_SECONDS: Final = 5.0
 """How long the map is read repeatedly after a failure, until it has changed. A failover takes some seconds."""
 ASKED: Final = 3
 """Nodes that are asked for the map at once. One that is cut off has an old map."""
+PROBES: Final = 3
+"""Slots in which a primary is probed. One of them may be moving."""
 GRACE_SECONDS: Final = 0.1
 """How long others may take after the first node has replied."""
 
@@ -114,8 +116,8 @@ class ClusterNodes(BaseNodes):
         """Why no node has replied with a map."""
         self._owners: list[Address | None] = []
         """The owners in the map, and newer ones that MOVED has named."""
-        self._probes: dict[Address, str] = {}
-        """A key in a slot of each primary."""
+        self._probed: dict[Address, int] = {}
+        """A slot of each primary for probes."""
         self._nodes: dict[Address, _Node] = {}
         self._learning: asyncio.Task[None] | None = None
         self._learned_at = -LEARN_SECONDS
@@ -138,7 +140,7 @@ class ClusterNodes(BaseNodes):
                 waiter = node.replicas if needs_replicas else None
                 opened = await waiter.open() if waiter else 0
                 reply = await node.connection.execute(*command, is_asking=asked is not None)
-                return reply, partial(waiter.confirm, opened) if waiter else None
+                return reply, partial(waiter.confirm, opened, probe_key(slot)) if waiter else None
             except exceptions.MovedError as error:
                 asked, redirection = None, error
                 self._follow(error, node.address)
@@ -178,24 +180,24 @@ class ClusterNodes(BaseNodes):
             pool = self._pool(address)
             waiter = None
             if self._needed_replicas:
-                waiter = ReplicaWaiter(pool.make_connection, lambda: self._probe(address), self._needed_replicas)
+                waiter = ReplicaWaiter(pool.make_connection, self._needed_replicas, lambda: self._probes(address))
             self._nodes[address] = _Node(address, shared_connection(pool, REPLY_SECONDS), waiter)
         return self._nodes[address]
 
-    def _probe(self, address: Address) -> str:
-        """Returns a probe key in a slot that a primary has. Raises ConnectionError if it has none."""
-        if address not in self._probes:
-            if address not in self._owners:
-                raise exceptions.ConnectionError(f"{address} has no slots")
-            keys = (f"rummikub:{{p{number}}}:probe" for number in count())
-            self._probes[address] = next(key for key in keys if self._owners[slot_of(key)] == address)
-        return self._probes[address]
+    def _probes(self, address: Address) -> Iterator[str]:
+        """Yields probe keys in a few slots of a primary: first the one that was yielded last, if it has that slot."""
+        slot = self._probed.get(address)
+        if slot is not None and self._owners[slot] == address:
+            yield probe_key(slot)
+        own = [slot for slot, owner in enumerate(self._owners) if owner == address]
+        for slot in random.sample(own, min(PROBES, len(own))):
+            self._probed[address] = slot
+            yield probe_key(slot)
 
     def _follow(self, error: exceptions.MovedError, asked: Address) -> None:
         """Remembers the owner that MOVED names, and reads the map: other slots may have moved too."""
         if self._owners:
             self._owners[error.slot_id] = target_of(error, asked)
-            self._probes.clear()
         self._learn_soon()
 
     def _expect_change(self) -> None:
@@ -231,7 +233,6 @@ class ClusterNodes(BaseNodes):
         """Uses a new map; returns whether it differs from the one before."""
         before, self._map = self._map, learned
         self._owners = list(learned.owners)
-        self._probes.clear()
         self._feed.replace()
         if before is None or before == learned:
             return before is None
@@ -324,12 +325,12 @@ class ClusterNodes(BaseNodes):
 
     async def memory(self) -> Sequence[Mapping[str, int]]:
         """See Nodes. A primary that does not reply is left out."""
-        outcomes = await self._each_primary(lambda _: ("INFO", "memory"))
+        outcomes = await self._each_primary(self._memory_at)
         return [read_numbers(reply) for reply in self._check(outcomes.values())]
 
     async def ping(self, touches: Sequence[tuple[str, Sequence[Word]]]) -> None:
         """See Nodes. Primaries that accept no writes are left out, unless all are: the games of the others go on."""
-        outcomes = await self._each_primary(lambda address: ("SET", self._probe(address), 1, "PX", PROBE_MS))
+        outcomes = await self._each_primary(self._write_to)
         failed = {address: error for address, error in outcomes.items() if isinstance(error, _NO_WRITES)}
         for address in failed.keys() - self._failed:
             text = f"{type(failed[address]).__name__}: {failed[address]}"
@@ -341,19 +342,33 @@ class ClusterNodes(BaseNodes):
         )
         self._check(touched)
 
-    async def _each_primary(self, command: Callable[[Address], Sequence[Word]]) -> dict[Address, Any]:
-        """Returns the reply of each primary, or the exception in its place. Raises StoreUnavailable without a map."""
+    async def _each_primary(self, work: Callable[[Address], Awaitable[_T]]) -> "dict[Address, _T | BaseException]":
+        """Returns the result of work at each primary, or the exception in its place. Raises StoreUnavailable."""
         try:
             primaries = (self._map or await self._load_map()).primaries
-            outcomes = await asyncio.gather(
-                *(self._execute_at(address, command(address)) for address in primaries), return_exceptions=True
-            )
         except FAILURES as error:
             raise self._unavailable(error) from error
+        outcomes = await asyncio.gather(*map(work, primaries), return_exceptions=True)
         return dict(zip(primaries, outcomes, strict=True))
 
-    async def _execute_at(self, address: Address, command: Sequence[Word]) -> Any:  # noqa: ANN401 - any reply
-        return await self._node(address).connection.execute(*command)
+    async def _memory_at(self, address: Address) -> Any:  # noqa: ANN401 - a reply
+        return await self._node(address).connection.execute("INFO", "memory")
+
+    async def _write_to(self, address: Address) -> None:
+        """Writes a probe to a primary. Does nothing if it has just lost its last slot, which no map shows yet."""
+        refusal: Exception | None = None
+        for probe in self._probes(address):
+            try:
+                await self._node(address).connection.execute("SET", probe, 1, "PX", PROBE_MS)
+            except exceptions.MovedError as error:
+                refusal = error
+                self._follow(error, address)
+            except exceptions.AskError as error:
+                refusal = error
+            else:
+                return
+        if refusal:
+            raise refusal
 
     def _check(self, outcomes: Collection[Any]) -> list[Any]:
         """Returns the replies among outcomes. Raises StoreUnavailable if there are none, or for a lasting error."""

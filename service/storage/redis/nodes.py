@@ -183,7 +183,7 @@ class OneRedis(BaseNodes):
         self._client = client
         make = client.connection_pool.make_connection
         self._connection = shared_connection(client.connection_pool, REPLY_SECONDS)
-        self._replicas = ReplicaWaiter(make, lambda: PROBE, replicas) if replicas else None
+        self._replicas = ReplicaWaiter(make, replicas) if replicas else None
         self._feed = RedisFeed(lambda _: "here", lambda _, notify: Listener(make, REPLY_SECONDS, PLAIN, notify))
         self._is_replica = False
         self._is_inspected = False
@@ -201,7 +201,7 @@ class OneRedis(BaseNodes):
         waiter = self._replicas if needs_replicas else None
         opened = await waiter.open() if waiter else 0
         reply = await self._connection.execute(*command)
-        return reply, partial(waiter.confirm, opened) if waiter else None
+        return reply, partial(waiter.confirm, opened, PROBE) if waiter else None
 
     def _unavailable(self, error: Exception) -> StoreUnavailable:
         if isinstance(error, exceptions.ReadOnlyError):

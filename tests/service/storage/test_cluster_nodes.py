@@ -111,6 +111,19 @@ async def test_a_store_without_rights_on_one_primary_is_unhealthy(nodes: Cluster
         await nodes.ping(TOUCHES)
 
 
+async def test_a_store_is_healthy_while_a_primary_has_lost_its_last_slot(
+    nodes: ClusterNodes, fake: FakeCluster
+) -> None:
+    slot = slot_of(KEYS[0])
+    owners = tuple(TWO if number == slot else ONE for number in range(16_384))
+    fake.map = SlotMap(owners, {primary: frozenset() for primary in (ONE, TWO)})
+    fake.errors[TWO] = f"MOVED {slot} {ONE}"
+    assert await nodes.execute(KEYS[0], "GET", KEYS[0]) == b"OK"
+    with capture_logs() as logs:
+        await nodes.ping(TOUCHES)
+    assert logs == []
+
+
 @pytest.mark.parametrize("error", ["MOVED 1", "MOVED 1 10.0.0.1", "ASK x 10.0.0.1:1"])
 async def test_a_malformed_redirection_makes_the_store_unavailable(
     nodes: ClusterNodes, fake: FakeCluster, error: str

@@ -3,8 +3,9 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import replace
+from itertools import count
 from typing import Final, cast
 
 import pytest
@@ -14,13 +15,13 @@ from redis.asyncio.connection import AbstractConnection
 from service.errors import StoreUnavailable
 from service.storage.base import Commit, Committed, Conflict
 from service.storage.redis.cluster import ClusterNodes
-from service.storage.redis.keys import slot_of
+from service.storage.redis.keys import CLUSTER_PARTS, PROBE, outbox_key, part_of, probe_key, slot_of
 from service.storage.redis.nodes import OneRedis
 from service.storage.redis.replicas import ReplicaWaiter
 from service.storage.redis.store import RedisStore, connect
 from support.commits import GAME, MEMO, creation, joining
 from support.harness import HISTORY, LIFETIMES, START_MS, primary_and_replica, until
-from tools.redis_cluster import redis_cluster
+from tools.redis_cluster import ClusterNode, RedisCluster, redis_cluster
 from tools.redis_servers import RedisServer
 
 
@@ -147,12 +148,12 @@ async def test_a_wait_begun_before_a_lost_connection_is_not_confirmed_after_it(
         opened = await waiter.open()
         primary.tell("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
         with pytest.raises((exceptions.ConnectionError, OSError)):
-            await waiter.confirm(opened)
+            await waiter.confirm(opened, PROBE)
         again = await waiter.open()
         assert again != opened
         with pytest.raises(exceptions.ConnectionError):
-            await waiter.confirm(opened)
-        await waiter.confirm(again)
+            await waiter.confirm(opened, PROBE)
+        await waiter.confirm(again, PROBE)
 
 
 async def test_a_primary_that_restarted_without_a_change_does_not_acknowledge_it() -> None:
@@ -186,6 +187,63 @@ async def test_a_shard_without_its_replica_holds_up_no_other() -> None:
             assert await acknowledged(store, joining(creation().record, "Ada")) == MEMO
 
 
+# Slots that move
+
+
+@pytest.fixture(scope="module")
+def moving() -> Iterator[RedisCluster]:
+    """Runs a cluster of two primaries with a replica each."""
+    with redis_cluster("--appendonly", "no", primaries=2, replicas=1) as cluster:
+        yield cluster
+
+
+@contextmanager
+def with_newcomer(cluster: RedisCluster) -> Iterator[tuple[RedisCluster, ClusterNode]]:
+    """Yields a cluster after a primary without slots has joined it, and this primary, which has a replica."""
+    with closing(ClusterNode("--appendonly", "no")) as primary, closing(ClusterNode("--appendonly", "no")) as replica:
+        for node in (primary, replica):
+            node.start()
+        wider = RedisCluster([*cluster.nodes, primary, replica], cluster.size + 1)
+        wider.meet()
+        primary.node_id = primary.tell("CLUSTER", "MYID").decode()
+        replica.tell("CLUSTER", "REPLICATE", primary.node_id)
+        until(lambda: replica.tell("ROLE")[3:4] == [b"connected"] and primary.info()["cluster_state"] == "ok")
+        yield wider, primary
+
+
+def in_slots_of(primary: ClusterNode, cluster: RedisCluster, others_than: int) -> Iterator[str]:
+    """Yields ids of games of a primary, in other slots than one."""
+    ids = (f"{number:032x}" for number in count())
+    return (game_id for game_id in ids if (slot := slot_of(game_id)) != others_than and cluster.owner(slot) is primary)
+
+
+async def test_a_change_is_acknowledged_while_the_slot_of_its_primarys_probe_moves(moving: RedisCluster) -> None:
+    async with waiting_store(moving.url) as store:
+        await acknowledged(store, creation())
+        source = moving.owner(slot_of(GAME))
+        target = next(node for node in moving.primaries if node is not source)
+        [probe] = source.tell("KEYS", "*:probe")
+        slot = slot_of(probe.decode())
+        elsewhere = in_slots_of(source, moving, slot)
+        moving.open_slot(slot, target)
+        moving.move_key(probe, source, target)
+        assert await store.commit(creation(next(elsewhere))) == Committed()
+        moving.close_slot(slot, target)
+        assert await store.commit(creation(next(elsewhere))) == Committed()
+
+
+async def test_a_write_is_acknowledged_by_a_primary_that_imports_its_first_slot(moving: RedisCluster) -> None:
+    key = outbox_key(part_of(CLUSTER_PARTS, GAME))
+    slot = slot_of(key)
+    with with_newcomer(moving) as (cluster, newcomer):
+        async with waiting_store(cluster.url) as store:
+            await acknowledged(store, creation())
+            cluster.open_slot(slot, newcomer)
+            await store.append_to_outbox(GAME)
+            assert set(cluster.keys_in(slot, newcomer)) == {key.encode(), probe_key(slot).encode()}
+            cluster.abandon_move(slot)
+
+
 # A primary that leaves the cluster
 
 LIMIT: Final = 2.0
@@ -215,8 +273,8 @@ class SilentConnection:
         await asyncio.Event().wait()
 
 
-def waiter_on(connection: SilentConnection, probe: Callable[[], str] = lambda: "probe") -> ReplicaWaiter:
-    return ReplicaWaiter(lambda: cast("AbstractConnection", connection), probe, 1)
+def waiter_on(connection: SilentConnection) -> ReplicaWaiter:
+    return ReplicaWaiter(lambda: cast("AbstractConnection", connection), 1)
 
 
 async def test_calls_fail_that_wait_for_a_connection_that_is_closed() -> None:
@@ -248,24 +306,11 @@ async def test_calls_fail_whose_wait_is_interrupted_by_close() -> None:
     connection.can_open.set()
     waiter = waiter_on(connection)
     opened = await waiter.open()
-    during = asyncio.create_task(waiter.confirm(opened))
+    during = asyncio.create_task(waiter.confirm(opened, PROBE))
     await connection.has_sent.wait()
-    behind = asyncio.create_task(waiter.confirm(opened))
+    behind = asyncio.create_task(waiter.confirm(opened, PROBE))
     await asyncio.sleep(0)
     await waiter.close()
     for call in (during, behind):
         with pytest.raises(exceptions.ConnectionError):
             await asyncio.wait_for(call, LIMIT)
-
-
-async def test_calls_fail_at_a_primary_without_slots() -> None:
-    def no_probe() -> str:
-        raise exceptions.ConnectionError("the primary has no slots")
-
-    connection = SilentConnection()
-    connection.can_open.set()
-    waiter = waiter_on(connection, no_probe)
-    opened = await waiter.open()
-    with pytest.raises(exceptions.ConnectionError, match="has no slots"):
-        await asyncio.wait_for(waiter.confirm(opened), LIMIT)
-    await waiter.close()
