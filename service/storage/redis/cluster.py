@@ -39,7 +39,7 @@ from service.storage.redis.nodes import (
     log_failure,
     read_numbers,
 )
-from service.storage.redis.replicas import PROBE_MS, ReplicaWaiter
+from service.storage.redis.replicas import PROBE_MS, ReplicaWaiter, TooFewReplicasError
 from service.storage.redis.slots import SlotMap, changes, read_slots, target_of
 from service.storage.redis.url import Address, Options
 from service.storage.timing import FAILOVERS, SLOTS_MOVED, Reporter, unreported
@@ -72,6 +72,7 @@ _NO_WRITES: Final = (
     exceptions.OutOfMemoryError,
     NoReplicasError,
     NotPersistingError,
+    TooFewReplicasError,
 )
 """Failures of a primary that accepts no writes, while others may."""
 
@@ -355,14 +356,21 @@ class ClusterNodes(BaseNodes):
         return await self._node(address).connection.execute("INFO", "memory")
 
     async def _write_to(self, address: Address) -> None:
-        """Writes a probe to a primary. Does nothing if it has just lost its last slot, which no map shows yet."""
-        refusal: Exception | None = None
+        """Writes a probe to a primary, and waits for replicas if changes do.
+
+        Does nothing if the primary has just lost its last slot, which no map shows yet.
+        """
+        node = self._node(address)
+        refusal: exceptions.AskError | None = None
         for probe in self._probes(address):
             try:
-                await self._node(address).connection.execute("SET", probe, 1, "PX", PROBE_MS)
+                opened = await node.replicas.open() if node.replicas else 0
+                await node.connection.execute("SET", probe, 1, "PX", PROBE_MS)
+                if node.replicas:
+                    await node.replicas.confirm(opened, probe)
             except exceptions.MovedError as error:
-                refusal = error
                 self._follow(error, address)
+                refusal = error
             except exceptions.AskError as error:
                 refusal = error
             else:

@@ -24,7 +24,7 @@ from service.storage.redis.connection import NoReplicasError, shared_connection
 from service.storage.redis.deployment import find_obstacle, find_risk
 from service.storage.redis.feed import PLAIN, Listener, RedisFeed
 from service.storage.redis.keys import ONE_PART, PROBE
-from service.storage.redis.replicas import ReplicaWaiter, TooFewReplicasError
+from service.storage.redis.replicas import PROBE_MS, ReplicaWaiter, TooFewReplicasError
 from service.storage.redis.sentinel import on_switch
 from service.storage.timing import FAILOVERS, Reporter, unreported
 
@@ -101,7 +101,7 @@ class Nodes(Protocol):
         """Returns the numbers of INFO memory of each primary."""
 
     async def ping(self, touches: Sequence[tuple[str, Sequence[Word]]]) -> None:
-        """Returns if the store accepts writes and has executed commands, each given with its key."""
+        """Returns if the store accepts writes, on enough replicas, and has executed commands, each with its key."""
 
     async def close(self) -> None:
         """Closes all connections."""
@@ -225,7 +225,10 @@ class OneRedis(BaseNodes):
         if not self._is_inspected:
             await self._inspect()
         try:
-            await asyncio.gather(*(self.execute(key, *command) for key, command in touches))
+            await asyncio.gather(
+                self.execute(PROBE, "SET", PROBE, 1, "PX", PROBE_MS, needs_replicas=True),
+                *(self.execute(key, *command) for key, command in touches),
+            )
         except StoreUnavailable:
             self._is_inspected = False
             raise

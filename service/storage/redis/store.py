@@ -57,7 +57,6 @@ from service.storage.redis.cluster import ClusterNodes
 from service.storage.redis.deadlines import RedisDeadlines
 from service.storage.redis.deployment import find_obstacle
 from service.storage.redis.keys import (
-    PROBE,
     SECRET,
     changes_channel,
     deadlines_key,
@@ -73,7 +72,6 @@ from service.storage.redis.keys import (
 from service.storage.redis.lists import LISTS_BY_STATE, RedisLists
 from service.storage.redis.nodes import CONNECT_SECONDS, FAILURES, REPLY_SECONDS, Nodes, OneRedis, Script, Word
 from service.storage.redis.outbox import RedisOutbox
-from service.storage.redis.replicas import PROBE_MS
 from service.storage.redis.sentinel import sentinel_client
 from service.storage.redis.time import StoreTime
 from service.storage.redis.url import Cluster, One, Sentinel, parse_redis_url
@@ -462,7 +460,6 @@ class RedisStore:
         keys = [*map(deadlines_key, self._nodes.parts), *lists, *keys_of("")]
         channels = [changes_channel(""), drafts_channel(""), presence_channel("")]
         return [
-            (PROBE, ("SET", PROBE, 1, "PX", PROBE_MS)),
             (SECRET, ("GET", SECRET)),
             (name, ("GET", name)),
             *((key, ("ZREM", key, "")) for key in keys),

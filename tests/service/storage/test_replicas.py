@@ -11,6 +11,7 @@ from typing import Final, cast
 import pytest
 from redis import exceptions
 from redis.asyncio.connection import AbstractConnection
+from structlog.testing import capture_logs
 
 from service.errors import StoreUnavailable
 from service.storage.base import Commit, Committed, Conflict
@@ -95,6 +96,17 @@ async def test_what_a_caller_relies_on_is_acknowledged_when_a_replica_has_it(
         with pytest.raises(StoreUnavailable, match="0 of 1 replicas"):
             await call(store)
         replica.resume()
+
+
+async def test_a_store_with_too_few_replicas_is_unhealthy(pair: tuple[RedisServer, RedisServer]) -> None:
+    primary, replica = pair
+    async with waiting_store(primary.url) as store:
+        await acknowledged(store, creation())
+        replica.pause()
+        with pytest.raises(StoreUnavailable, match="0 of 1 replicas"):
+            await store.ping()
+        replica.resume()
+        await store.ping()
 
 
 async def test_a_log_entry_is_on_a_replica_before_its_change_is_stored(pair: tuple[RedisServer, RedisServer]) -> None:
@@ -215,6 +227,29 @@ def in_slots_of(primary: ClusterNode, cluster: RedisCluster, others_than: int) -
     """Yields ids of games of a primary, in other slots than one."""
     ids = (f"{number:032x}" for number in count())
     return (game_id for game_id in ids if (slot := slot_of(game_id)) != others_than and cluster.owner(slot) is primary)
+
+
+async def test_a_primary_with_too_few_replicas_is_logged_and_all_of_them_are_unhealthy(moving: RedisCluster) -> None:
+    first, second = moving.primaries
+    replicas = [*moving.replicas_of(first), *moving.replicas_of(second)]
+    async with waiting_store(moving.url) as store:
+        await acknowledged(store, creation())
+        await acknowledged(store, creation(next(in_slots_of(first, moving, 0))))
+        await acknowledged(store, creation(next(in_slots_of(second, moving, 0))))
+        replicas[0].pause()
+        with capture_logs() as logs:
+            await store.ping()
+            await store.ping()
+        assert [(log["result"], log["error"]) for log in logs] == [
+            ("a primary accepts no writes", "TooFewReplicasError: 0 of 1 replicas have the change")
+        ]
+        replicas[1].pause()
+        with capture_logs(), pytest.raises(StoreUnavailable, match="0 of 1 replicas"):
+            await store.ping()
+        for replica in replicas:
+            replica.resume()
+        moving.wait_until_whole()
+        await store.ping()
 
 
 async def test_a_change_is_acknowledged_while_the_slot_of_its_primarys_probe_moves(moving: RedisCluster) -> None:
