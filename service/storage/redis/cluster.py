@@ -27,6 +27,7 @@ from service.storage.redis.connection import (
     shared_connection,
     shared_result,
 )
+from service.storage.redis.deployment import find_move
 from service.storage.redis.feed import SHARDED, Listener, RedisFeed
 from service.storage.redis.keys import CLUSTER_PARTS, probe_key, slot_of
 from service.storage.redis.nodes import (
@@ -331,7 +332,9 @@ class ClusterNodes(BaseNodes):
 
     async def ping(self, touches: Sequence[tuple[str, Sequence[Word]]]) -> None:
         """See Nodes. Primaries that accept no writes are left out, unless all are: the games of the others go on."""
-        outcomes = await self._each_primary(self._write_to)
+        move, outcomes = await asyncio.gather(self.find_move(), self._each_primary(self._write_to))
+        if move:
+            raise StoreUnavailable(move)
         failed = {address: error for address, error in outcomes.items() if isinstance(error, _NO_WRITES)}
         for address in failed.keys() - self._failed:
             text = f"{type(failed[address]).__name__}: {failed[address]}"
@@ -342,6 +345,18 @@ class ClusterNodes(BaseNodes):
             *(self._send(key, command, needs_replicas=False) for key, command in touches), return_exceptions=True
         )
         self._check(touched)
+
+    async def find_move(self) -> str:
+        """Returns why the store's games are not to be used; "" if they are, or if that is unknown."""
+
+        async def get(key: str) -> Any:  # noqa: ANN401 - a reply
+            reply, _ = await self._send(key, ("GET", key), needs_replicas=False)
+            return reply
+
+        try:
+            return await find_move(get)
+        except FAILURES:
+            return ""
 
     async def _each_primary(self, work: Callable[[Address], Awaitable[_T]]) -> "dict[Address, _T | BaseException]":
         """Returns the result of work at each primary, or the exception in its place. Raises StoreUnavailable."""

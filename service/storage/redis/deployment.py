@@ -1,14 +1,15 @@
-"""Checks of a Redis deployment: settings that the service cannot work with, or that lose acknowledged turns.
+"""Checks of a Redis deployment: what the service cannot work with, and settings that lose acknowledged turns.
 
 A managed Redis, a proxy or an ACL may refuse INFO and CONFIG. Then the checks find nothing.
 """
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 import redis.asyncio as redis
 from redis import exceptions
 
+from service.storage.redis.keys import MARK, UNFINISHED
 from service.storage.redis.sentinel import has_sentinels
 from service.storage.redis.url import Address
 
@@ -19,6 +20,8 @@ CLUSTER: Final = (
     "this Redis is a node of a Redis Cluster, which has only some of the keys: "
     "write redis+cluster://host:port,host:port with some nodes of the cluster"
 )
+MOVED_AWAY: Final = "the games of this store were moved to another one: set RUMMIKUB_REDIS_URL to the new store"
+HALF_MOVED: Final = "a migration to this store has not finished: run rummikub-admin migrate again, or empty the store"
 NO_CLUSTER: Final = "this Redis is no node of a Redis Cluster: write redis://host:port/database"
 GUARD: Final = "min-replicas-to-write"
 MAX_LAG: Final = "min-replicas-max-lag"
@@ -55,6 +58,18 @@ async def find_obstacle(client: "redis.Redis", *, is_cluster: bool = False) -> s
     return UNGUARDED_SENTINEL if has_sentinels(client) and await _setting(client, GUARD) == "0" else ""
 
 
+async def find_move(get: Callable[[str], Awaitable[Any]]) -> str:
+    """Returns why a store's games are not to be used, as a migration has left it; "" if they are.
+
+    Args:
+        get: Returns the value of a key.
+    """
+    for key, move in ((MARK, MOVED_AWAY), (UNFINISHED, HALF_MOVED)):
+        if await _or_none(get(key)) is not None:
+            return move
+    return ""
+
+
 async def find_risk(client: "redis.Redis") -> str:
     """Returns how a Redis may lose acknowledged turns, and the remedies; "" if no risk is known."""
     risks = (
@@ -88,7 +103,12 @@ async def _setting(client: "redis.Redis", name: str) -> str | None:
 
 async def _facts(reply: Awaitable[Facts]) -> Facts:
     """Returns a reply, or no facts if Redis refuses the command."""
+    return await _or_none(reply) or {}
+
+
+async def _or_none(reply: Awaitable[Any]) -> Any:  # noqa: ANN401 - any reply
+    """Returns a reply, or None if Redis refuses the command."""
     try:
         return await reply
     except exceptions.ResponseError:
-        return {}
+        return None

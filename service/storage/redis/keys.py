@@ -15,6 +15,10 @@ from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 
 SECRET: Final = "rummikub:secret"  # noqa: S105 - a key
 PROBE: Final = "rummikub:probe"
+MARK: Final = "rummikub:migrated"
+"""The key on a store that was moved away from. Its value is the former one of min-replicas-to-write."""
+UNFINISHED: Final = "rummikub:unfinished-migration"
+"""The key on the target of a migration until all games have been moved to it. No server uses such a store."""
 
 ONE_PART: Final = ("rummikub:",)
 """The prefix of the only part of one Redis."""

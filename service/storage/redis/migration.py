@@ -1,12 +1,13 @@
 """Moves all games from one Redis to a Redis Cluster or to a primary behind Sentinels, or back, while servers run.
 
-All games are copied while they are played. Then the source refuses every write for good (min-replicas-to-write), so
-servers answer STORE_UNAVAILABLE and clients retry. What has changed since is copied again, then the keys that span
+All games are copied while they are played. Then the source refuses every write (min-replicas-to-write), so servers
+answer STORE_UNAVAILABLE and clients retry. What has changed since is copied again, then the keys that span
 games, in the target's parts. At last everything is compared. If a step fails, the source accepts writes
 again; if that fails at a node, the error names it, and `undo` tries again. The change log is copied like the games:
 most of it before, the rest after the source refuses writes.
 
-A mark on the source remembers its former setting. `undo` returns to it, and marks the target instead, which refuses
+A mark on the source remembers its former setting. No server uses a store with a mark, also after a restart, in which
+Redis forgets to refuse writes. `undo` returns to the setting, and marks the target instead, which refuses
 writes from then on. A store with a mark has been moved away from, so its games are outdated, and a migration to it
 replaces them.
 
@@ -31,9 +32,11 @@ from service.storage.lists import game_of_member
 from service.storage.redis.deployment import GUARD, MAX_LAG, REFUSE_ALL, replicas_in
 from service.storage.redis.keys import (
     CLUSTER_PARTS,
+    MARK,
     ONE_PART,
     PROBE,
     SECRET,
+    UNFINISHED,
     change_log_key,
     deadlines_key,
     keys_of,
@@ -44,10 +47,6 @@ from service.storage.redis.log_copy import ChangeLogCopy
 from service.storage.redis.sentinel import find_primary
 from service.storage.redis.url import Address, Cluster, One, Options, Sentinel, parse_redis_url
 
-MARK: Final = "rummikub:migrated"
-"""The key on a store that was moved away from: the former value of GUARD."""
-UNFINISHED: Final = "rummikub:unfinished-migration"
-"""The key on a target until all games have been moved to it. No server has used it, so undo compares no games."""
 AT_ONCE: Final = 32
 """Keys that are copied at the same time, each with up to two connections."""
 SCANNED: Final = 1_000
@@ -257,7 +256,7 @@ async def undo(source_url: str, target_url: str, progress: Progress, *, is_stopp
             if not is_stopped:
                 progress(f"{target.shown} refuses writes from now on")
                 await target.refuse_writes(guard)
-            if await target.client.get(UNFINISHED) is None:
+            if await target.client.get(UNFINISHED) is None:  # else no server has used it
                 await _check_unchanged(source, target, games)
         except BaseException as error:
             if not is_stopped:

@@ -21,7 +21,7 @@ from redis import exceptions
 from service.errors import StoreUnavailable
 from service.storage.base import Subscription
 from service.storage.redis.connection import NoReplicasError, shared_connection
-from service.storage.redis.deployment import find_obstacle, find_risk
+from service.storage.redis.deployment import find_move, find_obstacle, find_risk
 from service.storage.redis.feed import PLAIN, Listener, RedisFeed
 from service.storage.redis.keys import ONE_PART, PROBE
 from service.storage.redis.replicas import PROBE_MS, ReplicaWaiter, TooFewReplicasError
@@ -239,17 +239,18 @@ class OneRedis(BaseNodes):
     async def _inspect(self) -> None:
         """Checks the deployment and logs a risk. Raises StoreUnavailable if the service cannot work with it.
 
-        After a failover it only logs: a primary with other settings is better than none.
+        After a failover it only logs unsuitable settings: a primary with other settings is better than none.
         """
         try:
+            move = await find_move(self._client.get)
             obstacle, risk = await find_obstacle(self._client), await find_risk(self._client)
         except FAILURES as error:
             raise self._unavailable(error) from error
         finally:
             with contextlib.suppress(*FAILURES):
                 await self._client.connection_pool.disconnect(inuse_connections=False)
-        if obstacle and not self._was_suitable:
-            raise StoreUnavailable(obstacle)
+        if move or (obstacle and not self._was_suitable):
+            raise StoreUnavailable(move or obstacle)
         self._is_inspected = self._was_suitable = True
         if obstacle or risk:
             _log.warning("store may lose turns", problem=obstacle or risk)

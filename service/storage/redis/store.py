@@ -55,7 +55,7 @@ from service.storage.lists import open_list
 from service.storage.redis.change_log import RedisChangeLog
 from service.storage.redis.cluster import ClusterNodes
 from service.storage.redis.deadlines import RedisDeadlines
-from service.storage.redis.deployment import find_obstacle
+from service.storage.redis.deployment import find_move, find_obstacle
 from service.storage.redis.keys import (
     SECRET,
     changes_channel,
@@ -474,17 +474,30 @@ class RedisStore:
 
 
 async def obstacle_at(url: str) -> str:
-    """Returns why the service cannot work with the Redis at a URL, and the remedy; "" if it can, or Redis is down."""
-    parsed = parse_redis_url(url)
-    is_cluster = isinstance(parsed, Cluster)
-    if isinstance(parsed, Cluster):
-        first = parsed.nodes[0]
-        parsed = One(parsed.shown, {**parsed.options, "host": first.host, "port": first.port})
-    async with client_of(parsed) as client:
+    """Returns why the service cannot work with the store at a URL, and the remedy; "" if it can, or Redis is down."""
+    match parse_redis_url(url):
+        case Cluster(nodes=nodes, options=options) as parsed:
+            first = One(parsed.shown, {**options, "host": nodes[0].host, "port": nodes[0].port})
+            obstacle = await _obstacle_at(first, is_cluster=True)
+            return obstacle or await _move_in(ClusterNodes(nodes, {**_CONNECTION, **options}))
+        case one:
+            return await _obstacle_at(one)
+
+
+async def _obstacle_at(url: One | Sentinel, *, is_cluster: bool = False) -> str:
+    async with client_of(url) as client:
         try:
-            return await find_obstacle(client, is_cluster=is_cluster)
+            move = "" if is_cluster else await find_move(client.get)
+            return move or await find_obstacle(client, is_cluster=is_cluster)
         except FAILURES:
             return ""
+
+
+async def _move_in(nodes: ClusterNodes) -> str:
+    try:
+        return await nodes.find_move()
+    finally:
+        await nodes.close()
 
 
 def _is_no_conflict(reply: Sequence[Any]) -> bool:

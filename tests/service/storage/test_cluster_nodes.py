@@ -11,7 +11,7 @@ from service.errors import StoreUnavailable
 from service.storage.redis import cluster
 from service.storage.redis.cluster import ClusterNodes
 from service.storage.redis.connection import _exception_of
-from service.storage.redis.keys import slot_of
+from service.storage.redis.keys import MARK, UNFINISHED, slot_of
 from service.storage.redis.slots import SlotMap
 from service.storage.redis.url import Address
 
@@ -24,6 +24,9 @@ def map_of(*primaries: Address) -> SlotMap:
     """Returns a map in which primaries own slots in turn."""
     owners = tuple(primaries[slot % len(primaries)] for slot in range(16_384))
     return SlotMap(owners, {primary: frozenset() for primary in primaries})
+
+
+MARKS = [("GET", MARK), ("GET", UNFINISHED)]
 
 
 class FakeCluster:
@@ -47,10 +50,10 @@ class FakeConnection:
         self._nodes = nodes
         self._address = address
 
-    async def execute(self, *_: str | int | bytes, is_asking: bool = False) -> bytes:  # noqa: ARG002 - the protocol's
+    async def execute(self, *command: str | int | bytes, is_asking: bool = False) -> bytes | None:  # noqa: ARG002 - the protocol's
         if error := self._nodes.errors.get(self._address):
             raise _exception_of(error)
-        return b"OK"
+        return None if command in MARKS else b"OK"
 
     def drop(self, _: object) -> None:
         """Does nothing."""

@@ -12,8 +12,18 @@ from structlog.testing import capture_logs
 
 from load.servers import free_port
 from service.errors import StoreUnavailable
-from service.storage.redis.deployment import CLUSTER, EVICTING, NO_CLUSTER, NOT_ON_DISK, UNGUARDED
+from service.storage.redis.deployment import (
+    CLUSTER,
+    EVICTING,
+    HALF_MOVED,
+    MOVED_AWAY,
+    NO_CLUSTER,
+    NOT_ON_DISK,
+    UNGUARDED,
+)
+from service.storage.redis.keys import MARK, UNFINISHED, slot_of
 from support.harness import primary_and_replica, redis_store, run_service, running_redis, server_process, until
+from tools.redis_cluster import RedisCluster
 from tools.redis_servers import RedisServer
 
 THIRDS = ((0, 5_460), (5_461, 10_922), (10_923, 16_383))
@@ -110,6 +120,47 @@ async def test_a_cluster_node_without_info_rights_is_not_healthy(slots: tuple[in
         forbid(node, "-info")
         with pytest.raises(StoreUnavailable):
             await ping(node.url)
+
+
+# Migrations
+
+MARKS = pytest.mark.parametrize(("key", "problem"), [(MARK, MOVED_AWAY), (UNFINISHED, HALF_MOVED)])
+
+
+@MARKS
+async def test_a_store_whose_games_have_moved_is_not_used(key: str, problem: str) -> None:
+    with running_redis() as server:
+        store = redis_store(server.url)
+        await store.ping()
+        server.tell("SET", key, 0)
+        refused = run_service(RUMMIKUB_REDIS_URL=server.url)
+        assert (refused.returncode, refused.stderr) == (1, f"rummikub-server: RUMMIKUB_REDIS_URL: {problem}\n")
+        server.stop()
+        with pytest.raises(StoreUnavailable):
+            await store.ping()
+        server.start()
+        with pytest.raises(StoreUnavailable, match=problem):
+            await store.ping()
+        server.tell("DEL", key)
+        await store.ping()
+        await store.close()
+
+
+@MARKS
+async def test_a_cluster_whose_games_have_moved_is_not_used(
+    cluster: RedisCluster, limited_cluster_url: str, key: str, problem: str
+) -> None:
+    store = redis_store(limited_cluster_url)
+    await store.ping()
+    node = cluster.owner(slot_of(key))
+    node.tell("SET", key, 0)
+    refused = run_service(RUMMIKUB_REDIS_URL=limited_cluster_url)
+    assert (refused.returncode, refused.stderr) == (1, f"rummikub-server: RUMMIKUB_REDIS_URL: {problem}\n")
+    with pytest.raises(StoreUnavailable, match=problem):
+        await store.ping()
+    node.tell("DEL", key)
+    await store.ping()
+    await store.close()
 
 
 # Keys

@@ -20,9 +20,9 @@ from service.errors import StoreUnavailable
 from service.storage.base import LOG_START, Committed, GameState, GameStore, LogEntry, Record
 from service.storage.redis import migration
 from service.storage.redis.deployment import GUARD, REFUSE_ALL
-from service.storage.redis.keys import CLUSTER_PARTS, ONE_PART, keys_of
+from service.storage.redis.keys import CLUSTER_PARTS, MARK, ONE_PART, keys_of
 from service.storage.redis.log_copy import ChangeLogCopy
-from service.storage.redis.migration import AT_ONCE, MARK, MigrationError, migrate, undo
+from service.storage.redis.migration import AT_ONCE, MigrationError, migrate, undo
 from support.commits import GAME, creation, joining
 from support.grpc_play import Fleet, history, lost_or_doubled, play_game
 from support.harness import (
