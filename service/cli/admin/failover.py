@@ -19,7 +19,7 @@ from redis import exceptions
 from redis.asyncio.connection import BlockingConnectionPool
 
 from service.cli.admin.command import AdminError
-from service.storage.redis.deployment import GUARD, REFUSE_ALL, replicas_in
+from service.storage.redis.deployment import GUARD, MAX_LAG, REFUSE_ALL, replicas_in
 from service.storage.redis.url import Address, Options, RedisUrlError, Sentinel, parse_redis_url
 
 NAME: Final = "failover"
@@ -134,6 +134,8 @@ class Failover:
             raise AdminError(
                 f"{GUARD} of {old} is {least}: this user must be allowed to read it, and it must be smaller"
             )
+        if (await primary.config_get(MAX_LAG)).get(MAX_LAG) == "0":
+            raise AdminError(f"{MAX_LAG} of {old} is 0, so it would ignore {GUARD}: set it to 10")
         self.say(f"{old} is the primary; replicas {', '.join(map(str, replicas))}; {GUARD} {least}")
         if len(replicas) <= int(least):
             self.say(f"the new primary refuses turns until {old} is its replica (some 10 s), as {GUARD} is {least}")

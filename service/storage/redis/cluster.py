@@ -27,7 +27,7 @@ from service.storage.redis.connection import (
     shared_connection,
     shared_result,
 )
-from service.storage.redis.deployment import find_move
+from service.storage.redis.deployment import find_move, find_risk
 from service.storage.redis.feed import SHARDED, Listener, RedisFeed
 from service.storage.redis.keys import CLUSTER_PARTS, probe_key, slot_of
 from service.storage.redis.nodes import (
@@ -126,6 +126,8 @@ class ClusterNodes(BaseNodes):
         self._trouble_until = 0.0
         self._failed: frozenset[Address] = frozenset()
         """Primaries that accepted no writes when they were last asked."""
+        self._inspected: set[Address] = set()
+        """Primaries whose settings were checked since they last failed."""
         self._closing: set[asyncio.Task[None]] = set()
         self._is_closed = False
         self._feed: RedisFeed[Address] = RedisFeed(self._home, self._listen)
@@ -341,6 +343,8 @@ class ClusterNodes(BaseNodes):
             _log.warning("cluster", result="a primary accepts no writes", address=str(address), error=text)
         self._failed = frozenset(failed)
         self._check(outcomes.values())
+        self._inspected -= failed.keys()
+        await asyncio.gather(*(self._inspect(address) for address in outcomes.keys() - failed.keys() - self._inspected))
         touched = await asyncio.gather(
             *(self._send(key, command, needs_replicas=False) for key, command in touches), return_exceptions=True
         )
@@ -357,6 +361,15 @@ class ClusterNodes(BaseNodes):
             return await find_move(get)
         except FAILURES:
             return ""
+
+    async def _inspect(self, address: Address) -> None:
+        """Logs how a primary may lose turns, once until it fails."""
+        with contextlib.suppress(*FAILURES):
+            async with redis.Redis.from_pool(self._pool(address)) as client:
+                risk = await find_risk(client, is_cluster=True)
+            self._inspected.add(address)
+            if risk:
+                _log.warning("store may lose turns", problem=risk, address=str(address))
 
     async def _each_primary(self, work: Callable[[Address], Awaitable[_T]]) -> "dict[Address, _T | BaseException]":
         """Returns the result of work at each primary, or the exception in its place. Raises StoreUnavailable."""

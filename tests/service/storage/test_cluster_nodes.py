@@ -71,7 +71,12 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     async def newest_map(_: ClusterNodes) -> SlotMap:
         return nodes.map
 
+    async def no_risk(_: object, *, is_cluster: bool) -> str:
+        assert is_cluster
+        return ""
+
     monkeypatch.setattr(cluster, "shared_connection", nodes.connection)
+    monkeypatch.setattr(cluster, "find_risk", no_risk)
     monkeypatch.setattr(ClusterNodes, "_newest_map", newest_map)
     return nodes
 

@@ -16,6 +16,7 @@ from service.storage.redis.deployment import (
     CLUSTER,
     EVICTING,
     HALF_MOVED,
+    LAGGING,
     MOVED_AWAY,
     NO_CLUSTER,
     NOT_ON_DISK,
@@ -122,6 +123,28 @@ async def test_a_cluster_node_without_info_rights_is_not_healthy(slots: tuple[in
             await ping(node.url)
 
 
+async def test_each_primary_of_a_cluster_is_checked_until_it_answers_and_again_after_a_failure(
+    cluster: RedisCluster, limited_cluster_url: str
+) -> None:
+    store = redis_store(limited_cluster_url)
+    everywhere = [f"127.0.0.1:{node.port}" for node in cluster.nodes]
+    with capture_logs() as logs:
+        await store.ping()
+        await store.ping()
+    assert {log["problem"] for log in logs} == {NOT_ON_DISK}
+    assert sorted(log["address"] for log in logs) == sorted(everywhere)
+    failing = cluster.nodes[1]
+    with capture_logs() as logs:
+        for least in (1, 0, 0):
+            failing.tell("CONFIG", "SET", "min-replicas-to-write", least)
+            await store.ping()
+    assert [(log["event"], log["address"]) for log in logs] == [
+        ("cluster", everywhere[1]),
+        ("store may lose turns", everywhere[1]),
+    ]
+    await store.close()
+
+
 # Migrations
 
 MARKS = pytest.mark.parametrize(("key", "problem"), [(MARK, MOVED_AWAY), (UNFINISHED, HALF_MOVED)])
@@ -211,6 +234,12 @@ async def test_a_primary_causes_one_warning_while_it_stays_reachable() -> None:
             await store.ping()
         await store.close()
         assert [log["problem"] for log in logs] == [UNGUARDED]
+
+
+@pytest.mark.parametrize(("lag", "problem"), [("0", UNGUARDED), ("11", LAGGING)])
+async def test_a_primary_that_takes_its_replicas_for_present_too_long_causes_a_warning(lag: str, problem: str) -> None:
+    with primary_and_replica("--min-replicas-to-write", "1", "--min-replicas-max-lag", lag) as (primary, _):
+        assert await ping(primary.url) == [problem]
 
 
 async def test_no_warning_for_a_primary_that_requires_replicas_has_none_or_hides_its_settings() -> None:

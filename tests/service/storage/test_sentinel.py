@@ -19,7 +19,7 @@ from service.cli.admin import failover
 from service.cli.admin.command import AdminError
 from service.errors import StoreUnavailable
 from service.storage.redis import sentinel as redis_sentinel
-from service.storage.redis.deployment import REFUSE_ALL, UNCHECKED_SENTINEL, UNGUARDED_SENTINEL
+from service.storage.redis.deployment import GUARD, LAGGING, MAX_LAG, REFUSE_ALL, UNCHECKED_SENTINEL, UNGUARDED_SENTINEL
 from service.storage.redis.sentinel import Primary, PrimaryPool
 from service.storage.redis.store import client_of
 from service.storage.redis.url import Address, Sentinel, parse_redis_url
@@ -296,14 +296,21 @@ def group() -> Iterator[WatchedServers]:
 
 
 def guards(group: WatchedServers, *servers: RedisServer) -> list[object]:
-    name = "min-replicas-to-write"
-    return [server.tell("CONFIG", "GET", name)[name.encode()] for server in servers or group.servers]
+    return [server.tell("CONFIG", "GET", GUARD)[GUARD.encode()] for server in servers or group.servers]
 
 
-def test_a_server_does_not_start_if_a_failover_could_lose_turns(group: WatchedServers) -> None:
-    group.primary.tell("CONFIG", "SET", "min-replicas-to-write", 0)
-    refused = run_service(RUMMIKUB_REDIS_URL=group.url)
-    group.primary.tell("CONFIG", "SET", "min-replicas-to-write", 1)
+@contextlib.contextmanager
+def setting(server: RedisServer, name: str, value: int, after: int) -> Iterator[None]:
+    """Sets an option of a server within the context."""
+    server.tell("CONFIG", "SET", name, value)
+    yield
+    server.tell("CONFIG", "SET", name, after)
+
+
+@pytest.mark.parametrize(("name", "after"), [(GUARD, 1), (MAX_LAG, 10)])
+def test_a_server_does_not_start_if_a_failover_could_lose_turns(group: WatchedServers, name: str, after: int) -> None:
+    with setting(group.primary, name, 0, after):
+        refused = run_service(RUMMIKUB_REDIS_URL=group.url)
     assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr == f"rummikub-server: RUMMIKUB_REDIS_URL: {UNGUARDED_SENTINEL}\n"
 
@@ -317,6 +324,14 @@ async def test_a_setting_that_cannot_be_checked_causes_a_warning(group: WatchedS
         await store.close()
     primary.tell("ACL", "SETUSER", "default", "+config")
     assert [log["problem"] for log in logs if "problem" in log] == [UNCHECKED_SENTINEL]
+
+
+async def test_a_primary_that_takes_its_replicas_for_present_too_long_causes_a_warning(group: WatchedServers) -> None:
+    store = redis_store(group.url)
+    with setting(group.primary, MAX_LAG, 11, 10), capture_logs() as logs:
+        await store.ping()
+    await store.close()
+    assert [log["problem"] for log in logs if "problem" in log] == [LAGGING]
 
 
 async def test_a_name_that_no_sentinel_knows_is_reported(group: WatchedServers) -> None:
@@ -341,6 +356,11 @@ async def test_a_dry_run_of_a_failover_changes_nothing(
     assert "nothing was changed" in capsys.readouterr().out
     assert group.primary is primary
     assert set(guards(group)) == {b"1"}
+
+
+async def test_a_primary_that_cannot_refuse_writes_is_not_failed_over(group: WatchedServers) -> None:
+    with setting(group.primary, MAX_LAG, 0, 10), pytest.raises(AdminError, match=f"{MAX_LAG} of .* is 0"):
+        await fail_over(group.url)
 
 
 async def test_an_ordered_failover_is_undone_if_replicas_do_not_catch_up(group: WatchedServers) -> None:
