@@ -436,9 +436,9 @@ async def test_a_signal_lets_the_source_accept_writes_again(
         "import os, signal; from service.cli.admin import migrate, program\n"
         f"is_ignored = signal.getsignal({number:d}) is signal.SIG_IGN  # as nohup sets it\n"
         f"is_ignored and signal.signal({number:d}, signal.SIG_DFL)\n"
-        "report = migrate._report\n"
+        "report = migrate.report\n"
         f"kill = lambda line: 'that have changed' in line and os.kill(os.getpid(), {number:d})\n"
-        "migrate._report = lambda line: (report(line), kill(line))\n"
+        "migrate.report = lambda line: (report(line), kill(line))\n"
         "program.main()"
     )
     command = [sys.executable, "-c", program, "migrate", "--from", source.url, "--to", other.url]

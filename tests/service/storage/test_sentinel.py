@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import contextlib
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 
@@ -349,11 +350,11 @@ async def fail_over(url: str, *arguments: str) -> None:
 
 
 async def test_a_dry_run_of_a_failover_changes_nothing(
-    group: WatchedServers, capsys: pytest.CaptureFixture[str]
+    group: WatchedServers, capfd: pytest.CaptureFixture[str]
 ) -> None:
     primary = group.primary
     await fail_over(group.url, "--dry-run")
-    assert "nothing was changed" in capsys.readouterr().out
+    assert "nothing was changed" in capfd.readouterr().out
     assert group.primary is primary
     assert set(guards(group)) == {b"1"}
 
@@ -378,16 +379,23 @@ async def test_an_ordered_failover_is_undone_if_replicas_do_not_catch_up(group: 
     assert group.primary is primary
 
 
-async def test_an_interrupted_failover_is_undone(group: WatchedServers) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+async def test_an_interrupted_failover_is_undone(group: WatchedServers, number: signal.Signals) -> None:
     primary, replicas = group.primary, group.replicas
     for replica in replicas:
         replica.pause()
     primary.tell("SET", "behind", 2)
+    program = (
+        "import signal; from service.cli.admin.program import main\n"
+        f"is_ignored = signal.getsignal({number:d}) is signal.SIG_IGN  # as nohup sets it\n"
+        f"is_ignored and signal.signal({number:d}, signal.SIG_DFL)\n"
+        "main()"
+    )
     try:
-        command = (sys.executable, "-c", "from service.cli.admin.program import main; main()", "failover", group.url)
+        command = (sys.executable, "-c", program, "failover", group.url)
         process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stderr=asyncio.subprocess.PIPE)
         wait_until(lambda: str(REFUSE_ALL).encode() in guards(group, primary), "the primary refuses writes")
-        process.terminate()
+        process.send_signal(number)
         _, problem = await process.communicate()
     finally:
         for replica in replicas:
