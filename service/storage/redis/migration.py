@@ -10,6 +10,7 @@ report it again.
 A mark on the source remembers its former setting. No server uses a store with a mark, also after a restart, in which
 Redis forgets to refuse writes. `undo` returns to the setting, and marks the target instead, which refuses writes from
 then on. A store with a mark has been moved away from, so its games are outdated, and a migration to it replaces them.
+So it does with what a failed migration has left, which has a mark of its own.
 
 Behind Sentinels, it uses the primary that they name at the beginning. The primary's replicas refuse writes too, because
 one of them may be promoted. A failover meanwhile makes the migration fail.
@@ -148,9 +149,9 @@ class _Store:
         return keys
 
     async def erase(self) -> None:
-        """Deletes all keys of the service."""
+        """Deletes all keys of the service but UNFINISHED."""
         keys = [key.decode() async for key in self.client.scan_iter(match="rummikub:*", count=SCANNED)]
-        await _for_each(keys, self._delete)
+        await _for_each((key for key in keys if key != UNFINISHED), self._delete)
 
     async def delete_games(self, games: Iterable[str]) -> None:
         """Deletes games."""
@@ -417,16 +418,21 @@ class _Migration:
         return Moved(len(keys.games), len(keys.names), seconds)
 
     async def _check(self) -> None:
-        """Raises MigrationError if the games cannot be moved. Empties a target that was moved away from."""
+        """Raises MigrationError if the games cannot be moved. Empties a target whose games are outdated."""
         if self._source.shown == self._target.shown:
             raise MigrationError("source and target are the same")
         if await self._source.client.get(MARK) is not None:
             raise MigrationError(f"{self._source.shown} was moved away from before: its games are outdated; see --undo")
+        if await self._source.client.get(UNFINISHED) is not None:
+            raise MigrationError(f"a migration to {self._source.shown} has not finished: it lacks games")
         if not self._is_stopped:
             await self._source.guard()
-        if await self._target.client.get(MARK) is not None:
+        mark = await self._target.client.get(MARK)
+        if mark is not None or await self._target.client.get(UNFINISHED) is not None:
             self._progress(f"deleting the outdated games at {self._target.shown}")
-            await _unmark(self._target)
+            if mark is not None:
+                await self._target.set_guard(mark.decode())
+            await self._target.client.set(UNFINISHED, "")  # if this is interrupted, the next migration goes on with it
             await self._target.erase()
         if (await self._target.keys()).games:
             raise MigrationError(f"{self._target.shown} has games already: move to an empty store")

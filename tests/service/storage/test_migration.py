@@ -22,7 +22,7 @@ from service.errors import StoreUnavailable
 from service.storage.base import LOG_START, Committed, GameState, GameStore, LogEntry, Record, Sighting
 from service.storage.redis import migration
 from service.storage.redis.deployment import GUARD, REFUSE_ALL
-from service.storage.redis.keys import CLUSTER_PARTS, MARK, ONE_PART, keys_of
+from service.storage.redis.keys import CLUSTER_PARTS, MARK, ONE_PART, UNFINISHED, keys_of
 from service.storage.redis.log_copy import ChangeLogCopy
 from service.storage.redis.migration import AT_ONCE, BATCH, MigrationError, migrate, undo
 from support.commits import GAME, creation, joining
@@ -500,6 +500,27 @@ async def test_undo_of_a_store_that_cannot_refuse_writes_needs_stopped_servers(
     await old.close()
 
 
+async def test_a_migration_that_failed_can_be_repeated(source: RedisServer, other: RedisServer) -> None:
+    old, new = redis_store(source.url), redis_store(other.url)
+    await old.commit(creation())
+    await old.commit(creation("f" * 32))
+
+    def fail(line: str) -> None:
+        if line.startswith("copying the last"):
+            raise MigrationError("the first error")
+
+    with pytest.raises(MigrationError, match="the first error"):
+        await migrate(source.url, other.url, fail)
+    assert (await new.load(GAME)).record, "it was copied"
+    source.tell("UNLINK", *keys_of("f" * 32))
+    record = await joined(old, creation().record, "Ann")
+    assert (await migrate(source.url, other.url, silent)).games == 1
+    assert (await new.load(GAME)).record == record
+    assert other.tell("GET", UNFINISHED) is None
+    for store in (old, new):
+        await store.close()
+
+
 async def test_a_migration_that_fails_leaves_the_source_as_it_was(source: RedisServer, target: str) -> None:
     old = redis_store(source.url)
     await old.commit(creation())
@@ -627,6 +648,10 @@ async def test_games_are_not_moved_onto_others_nor_from_a_redis_that_cannot_stop
         source.tell("ACL", "SETUSER", "default", "+config")
     source.tell("CONFIG", "SET", "min-replicas-max-lag", 0)
     with pytest.raises(MigrationError, match="min-replicas-max-lag"):
+        await migrate(source.url, target, silent)
+    source.tell("CONFIG", "SET", "min-replicas-max-lag", 10)
+    source.tell("SET", UNFINISHED, "")
+    with pytest.raises(MigrationError, match="it lacks games"):
         await migrate(source.url, target, silent)
     with pytest.raises(MigrationError, match="the same"):
         await migrate(source.url, source.url, silent)
