@@ -186,7 +186,15 @@ class _Store:
         return guard
 
     async def _setting(self, name: str) -> str:
-        return str((await self.client.config_get(name))[name])
+        """Returns a setting, which all nodes must share. Raises MigrationError."""
+        values = {
+            node: str((await client.execute_command("CONFIG GET", name))[name])
+            for node, client in self._servers().items()
+        }
+        if len(set(values.values())) > 1:
+            differing = ", ".join(f"{value} at {node}" for node, value in values.items())
+            raise MigrationError(f"{name} is {differing}: set the same value everywhere")
+        return next(iter(values.values()))
 
     async def refuse_writes(self, guard: str) -> None:
         """Makes the store refuse writes from now on.

@@ -21,7 +21,7 @@ from service.app.change_feed import ChangeFeed, Position
 from service.errors import StoreUnavailable
 from service.storage.base import LOG_START, Committed, GameState, GameStore, LogEntry, Record, Sighting
 from service.storage.redis import migration
-from service.storage.redis.deployment import GUARD, REFUSE_ALL
+from service.storage.redis.deployment import GUARD, MAX_LAG, REFUSE_ALL
 from service.storage.redis.keys import CLUSTER_PARTS, MARK, ONE_PART, UNFINISHED, keys_of
 from service.storage.redis.log_copy import ChangeLogCopy
 from service.storage.redis.migration import AT_ONCE, BATCH, MigrationError, migrate, undo
@@ -519,6 +519,18 @@ async def test_a_migration_that_failed_can_be_repeated(source: RedisServer, othe
     assert other.tell("GET", UNFINISHED) is None
     for store in (old, new):
         await store.close()
+
+
+async def test_nodes_with_different_settings_are_not_moved(
+    other: RedisServer, cluster: RedisCluster, target: str
+) -> None:
+    different = cluster.nodes[1]
+    for name, value in ((GUARD, 0), (MAX_LAG, 10)):
+        different.tell("CONFIG", "SET", name, value + 1)
+        with pytest.raises(MigrationError, match=rf"{name} is .*{value + 1} at 127.0.0.1:{different.port}"):
+            await migrate(target, other.url, silent)
+        assert different.tell("CONFIG", "GET", name)[name.encode()].decode() == str(value + 1)
+        different.tell("CONFIG", "SET", name, value)
 
 
 async def test_a_migration_that_fails_leaves_the_source_as_it_was(source: RedisServer, target: str) -> None:
