@@ -15,6 +15,7 @@ from service.errors import StoreUnavailable
 from service.storage.base import Commit, Committed, Conflict, GameState, Record
 from service.storage.redis import connection
 from service.storage.redis.keys import CLUSTER_PARTS, keys_of, part_of, pointer_key, slot_of
+from service.storage.redis.nodes import REPLY_SECONDS
 from service.storage.redis.store import RedisStore
 from support.commits import GAME, MEMO, creation, joining
 from support.grpc_play import Fleet, history, lost_or_doubled, play_game
@@ -232,6 +233,31 @@ async def test_a_replica_takes_over_the_games_of_a_killed_primary(own_cluster: R
             await stored(store, joining(record, "Cleo"))
             await subscription.wait()
         assert await store.bounds(GAME) == (1, 3)
+
+
+async def test_a_primary_that_does_not_reply_holds_up_one_claim_of_the_others(
+    own_cluster: RedisCluster, clock: FakeClock
+) -> None:
+    ids = [f"{number:032x}" for number in range(60)]
+    silent = own_cluster.owner(slot_of(f"{part_of(CLUSTER_PARTS, GAME)}deadlines"))
+    others = [one for one in ids if own_cluster.owner(slot_of(f"{part_of(CLUSTER_PARTS, one)}deadlines")) is not silent]
+    async with store_on(own_cluster, clock) as store:
+        for game_id in ids:
+            await store.arm(game_id, START_MS - 1)
+            await store.append_to_outbox(game_id)
+        silent.pause()
+        for seconds in (30, 0.9 * REPLY_SECONDS):
+            async with asyncio.timeout(seconds):
+                due, entries, size = await asyncio.gather(
+                    store.claim(100), store.claim_from_outbox(100, 0), store.outbox_size()
+                )
+            assert sorted(entry.game_id for entry in entries) == others
+            assert size == len(others)
+            assert sorted(one.game_id for one in due) == (others if seconds == 30 else [])
+        silent.resume()
+        async with asyncio.timeout(30):
+            while await store.outbox_size() < len(ids):  # noqa: ASYNC110 - a part has no sign that it replies again
+                await asyncio.sleep(0.05)
 
 
 async def test_a_store_without_any_node_is_unavailable_and_recovers(own_cluster: RedisCluster) -> None:
