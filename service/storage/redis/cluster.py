@@ -308,6 +308,12 @@ class ClusterNodes(BaseNodes):
     def _pool(self, address: Address) -> "redis.ConnectionPool":
         return redis.BlockingConnectionPool(**{**self._options, "host": address.host, "port": address.port})
 
+    def needs_replicas(self, key: str, game_id: str) -> bool:
+        """See Nodes."""
+        if not (self._needed_replicas and self._owners):
+            return bool(self._needed_replicas)
+        return self._owners[slot_of(key)] != self._owners[slot_of(game_id)]
+
     def subscribe(self, channel: str) -> AbstractAsyncContextManager[Subscription]:
         """See Nodes."""
         if self._map is None:

@@ -27,7 +27,8 @@ class RedisDeadlines:
     async def arm(self, game_id: str, at_ms: int) -> None:
         """See GameStore."""
         key = self._key(game_id)
-        await self._nodes.execute(key, "ZADD", key, at_ms, game_id)
+        needs_replicas = self._nodes.needs_replicas(key, game_id)
+        await self._nodes.execute(key, "ZADD", key, at_ms, game_id, needs_replicas=needs_replicas)
 
     async def disarm(self, game_id: str) -> None:
         """Makes a game never due."""

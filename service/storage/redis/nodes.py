@@ -94,6 +94,12 @@ class Nodes(Protocol):
         If `needs_replicas` is true of the reply, it returns only after RUMMIKUB_REDIS_REPLICAS replicas have the write.
         """
 
+    def needs_replicas(self, key: str, game_id: str) -> bool:
+        """Returns whether a write of a key of a game that precedes a commit must wait for replicas itself.
+
+        On the primary of the game it need not: what the commit waits for includes it.
+        """
+
     def subscribe(self, channel: str) -> AbstractAsyncContextManager[Subscription]:
         """Subscribes to a channel."""
 
@@ -207,6 +213,10 @@ class OneRedis(BaseNodes):
         if isinstance(error, exceptions.ReadOnlyError):
             self._is_replica = True
         return log_failure(error)
+
+    def needs_replicas(self, _key: str, _game_id: str) -> bool:
+        """See Nodes."""
+        return False
 
     def subscribe(self, channel: str) -> AbstractAsyncContextManager[Subscription]:
         """See Nodes."""

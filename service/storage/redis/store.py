@@ -365,8 +365,9 @@ class RedisStore:
     @timed
     async def point(self, name: str, game_id: str, instead_of: str = "", *, is_brief: bool = False) -> str:
         """See GameStore."""
-        kept_ms = BRIEF_MS if is_brief else self._name_ms
-        pointed: bytes = await self._nodes.run(self._point, (pointer_key(name),), (game_id, instead_of, kept_ms))
+        key, arguments = pointer_key(name), (game_id, instead_of, BRIEF_MS if is_brief else self._name_ms)
+        needs_replicas = bool if self._nodes.needs_replicas(key, game_id) else None
+        pointed: bytes = await self._nodes.run(self._point, (key,), arguments, needs_replicas)
         return pointed.decode(errors="replace")
 
     @timed

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from service.errors import StoreUnavailable
 from service.storage.base import Commit, Committed, Conflict
 from service.storage.redis.cluster import ClusterNodes
-from service.storage.redis.keys import CLUSTER_PARTS, PROBE, outbox_key, part_of, probe_key, slot_of
+from service.storage.redis.keys import CLUSTER_PARTS, PROBE, outbox_key, part_of, pointer_key, probe_key, slot_of
 from service.storage.redis.nodes import OneRedis
 from service.storage.redis.replicas import ReplicaWaiter
 from service.storage.redis.store import RedisStore, connect
@@ -178,35 +178,77 @@ async def test_a_primary_that_restarted_without_a_change_does_not_acknowledge_it
             assert await acknowledged(store, joining(creation().record, "Ada")) in {Committed(), MEMO}
 
 
-async def test_a_shard_without_its_replica_holds_up_no_other() -> None:
-    with redis_cluster("--appendonly", "no", replicas=1) as cluster:
-        async with waiting_store(cluster.url) as store:
-            assert isinstance(store._nodes, ClusterNodes)  # noqa: SLF001 - what connect returned
-            await acknowledged(store, creation())
-            primary = cluster.owner(slot_of(GAME))
-            [replica] = cluster.replicas_of(primary)
-            ids = (f"{number:032x}" for number in range(1_000))
-            elsewhere = [game_id for game_id in ids if cluster.owner(slot_of(game_id)) is not primary][:20]
-            replica.pause()
-            lost = asyncio.create_task(store.commit(joining(creation().record, "Ada")))
-            began = time.monotonic()
-            outcomes = await asyncio.gather(*(store.commit(creation(game_id)) for game_id in elsewhere))
-            assert outcomes == [Committed()] * len(elsewhere)
-            assert not lost.done(), f"{time.monotonic() - began} s"
-            with pytest.raises(StoreUnavailable, match="0 of 1 replicas"):
-                await lost
-            replica.resume()
-            assert await acknowledged(store, joining(creation().record, "Ada")) == MEMO
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[RedisCluster]:
+    """Runs a cluster of three primaries with a replica each. A part of a list may be on another primary than a game."""
+    with redis_cluster("--appendonly", "no", replicas=1) as nodes:
+        yield nodes
+
+
+@pytest.fixture
+def emptied(cluster: RedisCluster) -> RedisCluster:
+    """Returns the emptied cluster."""
+    cluster.empty()
+    return cluster
+
+
+async def test_a_shard_without_its_replica_holds_up_no_other(emptied: RedisCluster) -> None:
+    async with waiting_store(emptied.url) as store:
+        assert isinstance(store._nodes, ClusterNodes)  # noqa: SLF001 - what connect returned
+        await acknowledged(store, creation())
+        primary = emptied.owner(slot_of(GAME))
+        [replica] = emptied.replicas_of(primary)
+        ids = (f"{number:032x}" for number in range(1_000))
+        elsewhere = [game_id for game_id in ids if emptied.owner(slot_of(game_id)) is not primary][:20]
+        replica.pause()
+        lost = asyncio.create_task(store.commit(joining(creation().record, "Ada")))
+        began = time.monotonic()
+        outcomes = await asyncio.gather(*(store.commit(creation(game_id)) for game_id in elsewhere))
+        assert outcomes == [Committed()] * len(elsewhere)
+        assert not lost.done(), f"{time.monotonic() - began} s"
+        with pytest.raises(StoreUnavailable, match="0 of 1 replicas"):
+            await lost
+        replica.resume()
+        assert await acknowledged(store, joining(creation().record, "Ada")) == MEMO
+
+
+def ids_by_primary(cluster: RedisCluster, key_of: Callable[[str], str]) -> tuple[ClusterNode, str, str]:
+    """Returns a primary with keys of two games: of one that it has, and of one that another primary has."""
+
+    def homes(game_id: str) -> tuple[ClusterNode, ClusterNode]:
+        return cluster.owner(slot_of(key_of(game_id))), cluster.owner(slot_of(game_id))
+
+    apart = next(game_id for game_id in map("{:032x}".format, count()) if len(set(map(id, homes(game_id)))) == 2)
+    primary, _ = homes(apart)
+    together = next(game_id for game_id in map("{:032x}".format, count()) if homes(game_id) == (primary, primary))
+    return primary, together, apart
+
+
+@pytest.mark.parametrize(
+    ("call", "key_of"),
+    [
+        (lambda store, game_id: store.arm(game_id, START_MS), lambda game_id: part_of(CLUSTER_PARTS, game_id)),
+        (lambda store, game_id: store.index(creation(game_id).record), lambda game_id: part_of(CLUSTER_PARTS, game_id)),
+        (lambda store, game_id: store.point(game_id, game_id), pointer_key),
+    ],
+    ids=["arm", "index", "point"],
+)
+async def test_what_belongs_to_a_game_on_another_primary_is_on_a_replica_before_the_game_is_stored(
+    emptied: RedisCluster, call: Callable[[RedisStore, str], Awaitable[object]], key_of: Callable[[str], str]
+) -> None:
+    primary, together, apart = ids_by_primary(emptied, key_of)
+    [replica] = emptied.replicas_of(primary)
+    async with waiting_store(emptied.url) as store:
+        await acknowledged(store, creation(together))
+        replica.pause()
+        await call(store, together)  # its commit waits
+        with pytest.raises(StoreUnavailable, match="0 of 1 replicas"):
+            await call(store, apart)
+        replica.resume()
+        await call(store, apart)
 
 
 # Slots that move
-
-
-@pytest.fixture(scope="module")
-def moving() -> Iterator[RedisCluster]:
-    """Runs a cluster of two primaries with a replica each."""
-    with redis_cluster("--appendonly", "no", primaries=2, replicas=1) as cluster:
-        yield cluster
 
 
 @contextmanager
@@ -229,48 +271,47 @@ def in_slots_of(primary: ClusterNode, cluster: RedisCluster, others_than: int) -
     return (game_id for game_id in ids if (slot := slot_of(game_id)) != others_than and cluster.owner(slot) is primary)
 
 
-async def test_a_primary_with_too_few_replicas_is_logged_and_all_of_them_are_unhealthy(moving: RedisCluster) -> None:
-    first, second = moving.primaries
-    replicas = [*moving.replicas_of(first), *moving.replicas_of(second)]
-    async with waiting_store(moving.url) as store:
-        await acknowledged(store, creation())
-        await acknowledged(store, creation(next(in_slots_of(first, moving, 0))))
-        await acknowledged(store, creation(next(in_slots_of(second, moving, 0))))
+async def test_a_primary_with_too_few_replicas_is_logged_and_all_of_them_are_unhealthy(emptied: RedisCluster) -> None:
+    replicas = [replica for primary in emptied.primaries for replica in emptied.replicas_of(primary)]
+    async with waiting_store(emptied.url) as store:
+        for primary in emptied.primaries:
+            await acknowledged(store, creation(next(in_slots_of(primary, emptied, 0))))
         replicas[0].pause()
         with capture_logs() as logs:
             await store.ping()
             await store.ping()
-        assert [(log["result"], log["error"]) for log in logs] == [
+        assert [(log["result"], log["error"]) for log in logs if "result" in log] == [
             ("a primary accepts no writes", "TooFewReplicasError: 0 of 1 replicas have the change")
         ]
-        replicas[1].pause()
+        for replica in replicas[1:]:
+            replica.pause()
         with capture_logs(), pytest.raises(StoreUnavailable, match="0 of 1 replicas"):
             await store.ping()
         for replica in replicas:
             replica.resume()
-        moving.wait_until_whole()
+        emptied.wait_until_whole()
         await store.ping()
 
 
-async def test_a_change_is_acknowledged_while_the_slot_of_its_primarys_probe_moves(moving: RedisCluster) -> None:
-    async with waiting_store(moving.url) as store:
+async def test_a_change_is_acknowledged_while_the_slot_of_its_primarys_probe_moves(emptied: RedisCluster) -> None:
+    async with waiting_store(emptied.url) as store:
         await acknowledged(store, creation())
-        source = moving.owner(slot_of(GAME))
-        target = next(node for node in moving.primaries if node is not source)
+        source = emptied.owner(slot_of(GAME))
+        target = next(node for node in emptied.primaries if node is not source)
         [probe] = source.tell("KEYS", "*:probe")
         slot = slot_of(probe.decode())
-        elsewhere = in_slots_of(source, moving, slot)
-        moving.open_slot(slot, target)
-        moving.move_key(probe, source, target)
+        elsewhere = in_slots_of(source, emptied, slot)
+        emptied.open_slot(slot, target)
+        emptied.move_key(probe, source, target)
         assert await store.commit(creation(next(elsewhere))) == Committed()
-        moving.close_slot(slot, target)
+        emptied.close_slot(slot, target)
         assert await store.commit(creation(next(elsewhere))) == Committed()
 
 
-async def test_a_write_is_acknowledged_by_a_primary_that_imports_its_first_slot(moving: RedisCluster) -> None:
+async def test_a_write_is_acknowledged_by_a_primary_that_imports_its_first_slot(emptied: RedisCluster) -> None:
     key = outbox_key(part_of(CLUSTER_PARTS, GAME))
     slot = slot_of(key)
-    with with_newcomer(moving) as (cluster, newcomer):
+    with with_newcomer(emptied) as (cluster, newcomer):
         async with waiting_store(cluster.url) as store:
             await acknowledged(store, creation())
             cluster.open_slot(slot, newcomer)
