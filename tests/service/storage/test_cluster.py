@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import count
 
 import pytest
 from structlog.testing import capture_logs
@@ -159,6 +160,25 @@ async def test_a_slot_that_stays_half_moved_makes_calls_fail_in_time(
     cluster.move_slot(SLOT, target)
     assert await on_cluster.bounds(GAME) == (1, 1)
     assert await on_cluster.commit(joining(record, "Ada")) == Committed()
+
+
+async def test_a_game_does_not_change_while_its_slot_is_open_even_if_no_key_has_moved(
+    on_cluster: RedisStore, cluster: RedisCluster, target: ClusterNode
+) -> None:
+    """A commit names the keys of the draft and of presence, which may not exist; Redis replies TRYAGAIN for them."""
+    record = await stored(on_cluster, creation())
+    cluster.open_slot(SLOT, target)
+    for change in (joining(record, "Ada"), creation(_other_id_in_slot())):
+        with pytest.raises(StoreUnavailable, match="TryAgain"):
+            await on_cluster.commit(change)
+    assert await on_cluster.bounds(GAME) == (1, 1)
+    cluster.abandon_move(SLOT)
+    assert await on_cluster.commit(joining(record, "Ada")) == Committed()
+
+
+def _other_id_in_slot() -> str:
+    """Returns the id of another game in the slot of GAME."""
+    return next(game_id for game_id in map("{:032x}".format, count()) if slot_of(game_id) == SLOT)
 
 
 async def test_watchers_are_notified_after_their_slot_has_moved(
