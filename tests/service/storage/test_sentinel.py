@@ -60,7 +60,11 @@ class FakeSentinel:
 
     @property
     def is_heard(self) -> bool:
-        return bool(self._subscribers)
+        return self.times_heard > 0
+
+    @property
+    def times_heard(self) -> int:
+        return len(self._subscribers)
 
     def publish(self, channel: str, text: str) -> None:
         for writer in self._subscribers:
@@ -247,6 +251,20 @@ async def test_a_switch_that_was_published_while_a_sentinel_was_not_heard_is_fol
     with capture_logs() as logs:
         await eventually(lambda: any(log.get("result") == "Sentinel not heard" for log in logs))
     one.named, one.epoch, one.is_silent = NEW, 1, False
+    await eventually(lambda: watched.left == 1)
+
+
+async def test_a_sentinel_is_heard_again_after_a_message_that_cannot_be_read(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_sentinel, "RETRY_SECONDS", 0.05)
+    await watched.started()
+    one = watched.sentinels[0]
+    with capture_logs() as logs:
+        one.publish("+try-failover", "")
+        await eventually(lambda: one.times_heard == 2)
+    assert [log["error"] for log in logs] == ["IndexError: list index out of range"]
+    one.publish("+try-failover", f"master {NAME} 127.0.0.1 1")
     await eventually(lambda: watched.left == 1)
 
 
