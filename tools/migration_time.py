@@ -45,8 +45,8 @@ def main() -> None:
             moved = asyncio.run(migrate(source.url, target, stopwatch.progress))
             seconds = f"{moved.seconds:.1f} s, CPU {stopwatch.seconds:.1f} s"
             print(f"{moved.games:,} games to {name}: no writes for {seconds}", flush=True)
-            source.tell("CONFIG", "SET", "min-replicas-to-write", 0)
-            source.tell("DEL", MARK)
+            source.execute("CONFIG", "SET", "min-replicas-to-write", 0)
+            source.execute("DEL", MARK)
 
 
 class CpuStopwatch:

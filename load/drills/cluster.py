@@ -96,8 +96,8 @@ async def moved(cluster: RedisCluster, players: Players, plan: Plan) -> None:
 
 def _slot_of_a_game(node: ClusterNode) -> int | None:
     """Returns the slot of some game of a node that is still played."""
-    keys: list[bytes] = node.tell("KEYS", "rummikub:{*}:game")
-    return slot_of(max(keys, key=lambda key: node.tell("PTTL", key)).decode()) if keys else None
+    keys: list[bytes] = node.execute("KEYS", "rummikub:{*}:game")
+    return slot_of(max(keys, key=lambda key: node.execute("PTTL", key)).decode()) if keys else None
 
 
 async def cut_off(cluster: RedisCluster, players: Players, plan: Plan) -> None:
@@ -105,8 +105,8 @@ async def cut_off(cluster: RedisCluster, players: Players, plan: Plan) -> None:
     for number in range(plan.repetitions):
         primary = cluster.primaries[number % cluster.size]
         [replica, *_] = cluster.replicas_of(primary)
-        primary.tell("ACL", "SETUSER", "default", "-psync", "-sync")
-        primary.tell("CLIENT", "KILL", "TYPE", "replica")
+        primary.execute("ACL", "SETUSER", "default", "-psync", "-sync")
+        primary.execute("CLIENT", "KILL", "TYPE", "replica")
         await asyncio.sleep(CUT_OFF_SECONDS)
         primary.kill()
         await asyncio.to_thread(wait_until, lambda replica=replica: replica.is_primary, "the replica takes over")  # type: ignore[misc]

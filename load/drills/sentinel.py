@@ -51,7 +51,7 @@ async def _cut_and_crash(group: WatchedServers, old: RedisServer) -> None:
     """Cuts the replicas off without closing their connections, and kills the primary later."""
     async with _relay(old.port) as (port, cut):
         for replica in group.replicas:
-            replica.tell("REPLICAOF", HOST, port)
+            replica.execute("REPLICAOF", HOST, port)
         await asyncio.to_thread(
             wait_until,
             lambda: all(replica.replication()["master_link_status"] == "up" for replica in group.replicas),
@@ -157,7 +157,7 @@ async def _play(row: Row, program: str) -> Report:
         Players([server.target for server in servers], GAMES) as players,
     ):
         for server in group.servers:  # now: the servers do not start with 0
-            server.tell("CONFIG", "SET", "min-replicas-to-write", row.least)
+            server.execute("CONFIG", "SET", "min-replicas-to-write", row.least)
         await players.has_taken(TURNS)
         await row.event(group, group.primary)
         await players.has_taken(TURNS)

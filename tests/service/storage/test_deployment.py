@@ -45,14 +45,14 @@ def cluster_node(first: int = 0, last: int = 16_383) -> Iterator[RedisServer]:
     """Runs a node of a Redis Cluster that owns a range of slots."""
     options = ("--cluster-enabled", "yes", "--cluster-port", str(free_port()), "--cluster-require-full-coverage", "no")
     with running_redis(*options) as node:
-        node.tell("CLUSTER", "ADDSLOTSRANGE", first, last)
-        until(lambda: b"cluster_state:ok" in node.tell("CLUSTER", "INFO"))
+        node.execute("CLUSTER", "ADDSLOTSRANGE", first, last)
+        until(lambda: b"cluster_state:ok" in node.execute("CLUSTER", "INFO"))
         yield node
 
 
 def forbid(server: RedisServer, *rules: str) -> None:
     """Removes rights from the default user, as a managed Redis does."""
-    server.tell("ACL", "SETUSER", "default", *rules)
+    server.execute("ACL", "SETUSER", "default", *rules)
 
 
 async def health(target: str) -> int:
@@ -136,7 +136,7 @@ async def test_each_primary_of_a_cluster_is_checked_until_it_answers_and_again_a
     failing = cluster.nodes[1]
     with capture_logs() as logs:
         for least in (1, 0, 0):
-            failing.tell("CONFIG", "SET", "min-replicas-to-write", least)
+            failing.execute("CONFIG", "SET", "min-replicas-to-write", least)
             await store.ping()
     assert [(log["event"], log["address"]) for log in logs] == [
         ("cluster", everywhere[1]),
@@ -155,7 +155,7 @@ async def test_a_store_whose_games_have_moved_is_not_used(key: str, problem: str
     with running_redis() as server:
         store = redis_store(server.url)
         await store.ping()
-        server.tell("SET", key, 0)
+        server.execute("SET", key, 0)
         refused = run_service(RUMMIKUB_REDIS_URL=server.url)
         assert (refused.returncode, refused.stderr) == (1, f"rummikub-server: RUMMIKUB_REDIS_URL: {problem}\n")
         server.stop()
@@ -164,7 +164,7 @@ async def test_a_store_whose_games_have_moved_is_not_used(key: str, problem: str
         server.start()
         with pytest.raises(StoreUnavailable, match=problem):
             await store.ping()
-        server.tell("DEL", key)
+        server.execute("DEL", key)
         await store.ping()
         await store.close()
 
@@ -176,12 +176,12 @@ async def test_a_cluster_whose_games_have_moved_is_not_used(
     store = redis_store(limited_cluster_url)
     await store.ping()
     node = cluster.owner(slot_of(key))
-    node.tell("SET", key, 0)
+    node.execute("SET", key, 0)
     refused = run_service(RUMMIKUB_REDIS_URL=limited_cluster_url)
     assert (refused.returncode, refused.stderr) == (1, f"rummikub-server: RUMMIKUB_REDIS_URL: {problem}\n")
     with pytest.raises(StoreUnavailable, match=problem):
         await store.ping()
-    node.tell("DEL", key)
+    node.execute("DEL", key)
     await store.ping()
     await store.close()
 

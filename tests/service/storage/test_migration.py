@@ -60,7 +60,7 @@ def target(cluster: RedisCluster) -> Iterator[str]:
     cluster.empty()
     yield cluster.url
     for node in cluster.nodes:
-        node.tell("CONFIG", "SET", "min-replicas-to-write", 0)
+        node.execute("CONFIG", "SET", "min-replicas-to-write", 0)
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ async def test_lists_deadlines_outbox_and_lifetimes_move(source: RedisServer, ta
         await old.point(f"code:{game_id}", game_id)
         await old.append_to_outbox(game_id)
     secret = await old.secret()
-    lifetime = source.tell("PTTL", f"rummikub:{{{ids[0]}}}:game")
+    lifetime = source.execute("PTTL", f"rummikub:{{{ids[0]}}}:game")
     await migrate(source.url, target, silent)
     assert (await new.count())[GameState.LOBBY] == len(ids)
     records, _ = await new.page(GameState.LOBBY, "", 500)
@@ -165,7 +165,7 @@ async def test_lists_deadlines_outbox_and_lifetimes_move(source: RedisServer, ta
     assert await new.secret() == secret
     with pytest.raises(StoreUnavailable):
         await old.commit(joining(creation(ids[0]).record, "Ada"))
-    assert 0 < source.tell("PTTL", f"rummikub:{{{ids[0]}}}:game") <= lifetime
+    assert 0 < source.execute("PTTL", f"rummikub:{{{ids[0]}}}:game") <= lifetime
     for store in (old, new):
         await store.close()
 
@@ -215,7 +215,7 @@ async def test_a_watcher_of_all_changes_resumes_after_its_store_has_moved(
     games[0] = await joined(old, games[0], "Zoe")
     assert (ids[0], games[0].game.revision) in (await told(old, position))[0]
     assert (await told(old, None))[0].count((ids[0], 1)) == 1
-    assert 0 < source.tell("PTTL", "rummikub:changes") <= 2 * LOG_MS
+    assert 0 < source.execute("PTTL", "rummikub:changes") <= 2 * LOG_MS
     for store in (old, new):
         await store.close()
 
@@ -263,10 +263,10 @@ async def test_a_game_that_is_deleted_after_it_was_copied_does_not_move(
 
     def delete(line: str) -> None:
         if "refuses writes" in line:
-            source.tell("UNLINK", *keys_of(GAME))
+            source.execute("UNLINK", *keys_of(GAME))
 
     assert (await migrate(source.url, target, delete)).games == 1
-    assert not [key for node in cluster.nodes for key in node.tell("KEYS", f"*{GAME}*")]
+    assert not [key for node in cluster.nodes for key in node.execute("KEYS", f"*{GAME}*")]
     assert await undo(source.url, target, silent) == 1
     await old.close()
 
@@ -294,7 +294,7 @@ async def test_a_game_that_only_the_target_has_makes_a_migration_fail(source: Re
 
     def create(line: str) -> None:
         if "refuses writes" in line:
-            other.tell("HSET", keys_of("f" * 32)[0], "etag", "x")
+            other.execute("HSET", keys_of("f" * 32)[0], "etag", "x")
 
     with pytest.raises(MigrationError, match="1 games that the source lacks"):
         await migrate(source.url, other.url, create)
@@ -369,7 +369,7 @@ async def test_what_is_copied_after_the_source_refuses_writes_does_not_grow_with
 
     def count(line: str) -> None:
         if "refuses writes" in line or line.startswith("all"):
-            copied.append(source.tell("INFO", "commandstats")["cmdstat_dump"]["calls"])
+            copied.append(source.execute("INFO", "commandstats")["cmdstat_dump"]["calls"])
 
     await migrate(source.url, other.url, count)
     before, after = copied
@@ -393,8 +393,8 @@ async def test_most_changes_are_copied_before_the_source_refuses_writes(
 
     async def change_and_compare(*arguments: Any) -> set[str]:  # noqa: ANN401 - as above
         for number in range(next(left)):
-            source.tell("CONFIG", "SET", GUARD, 0)
-            source.tell("HINCRBY", keys_of(f"{number:032x}")[3], "number", 1)
+            source.execute("CONFIG", "SET", GUARD, 0)
+            source.execute("HINCRBY", keys_of(f"{number:032x}")[3], "number", 1)
         return await compare(*arguments)
 
     monkeypatch.setattr(migration, "_differing", change_and_compare)
@@ -411,7 +411,7 @@ async def test_a_draft_moves_that_is_saved_after_its_game_was_copied(source: Red
 
     def save(line: str) -> None:
         if line == "copying 0 games that have changed":
-            source.tell("HINCRBY", keys_of(game.game_id)[3], "number", 1)
+            source.execute("HINCRBY", keys_of(game.game_id)[3], "number", 1)
 
     await migrate(source.url, other.url, save)
     draft = await new.draft(game.game_id)
@@ -435,7 +435,7 @@ async def test_undo_lets_the_source_accept_writes_unless_games_have_changed(sour
     await new.commit(joining(creation().record, "Ada"))
     with pytest.raises(MigrationError, match="1 games have changed"):
         await undo(source.url, target, silent)
-    source.tell("CONFIG", "SET", "min-replicas-to-write", 0)
+    source.execute("CONFIG", "SET", "min-replicas-to-write", 0)
     await old.commit(joining(creation().record, "Ada"))
     assert await undo(source.url, target, silent) == 1
     assert (await old.load(GAME)).record == joining(creation().record, "Ada").record
@@ -452,7 +452,7 @@ async def test_undo_refuses_writes_at_the_target_before_it_compares(
     compare, compared = migration._check_unchanged, []  # noqa: SLF001 - to see what holds meanwhile
 
     async def observed(*arguments: Any) -> None:  # noqa: ANN401 - as above
-        compared.append(other.tell("CONFIG", "GET", GUARD)[GUARD.encode()])
+        compared.append(other.execute("CONFIG", "GET", GUARD)[GUARD.encode()])
         await compare(*arguments)
 
     monkeypatch.setattr(migration, "_check_unchanged", observed)
@@ -460,7 +460,7 @@ async def test_undo_refuses_writes_at_the_target_before_it_compares(
     with pytest.raises(MigrationError, match="1 games have changed"):
         await undo(source.url, other.url, silent)
     record = await joined(new, record, "Bob")
-    assert other.tell("GET", MARK) is None
+    assert other.execute("GET", MARK) is None
 
     await migrate(other.url, source.url, silent)
     assert await undo(other.url, source.url, silent) == 1
@@ -478,11 +478,11 @@ async def test_undo_can_be_repeated_after_it_was_killed(source: RedisServer, oth
     old = redis_store(source.url)
     await old.commit(creation())
     await migrate(source.url, other.url, silent)
-    other.tell("SET", MARK, 0)
-    other.tell("CONFIG", "SET", GUARD, REFUSE_ALL)
+    other.execute("SET", MARK, 0)
+    other.execute("CONFIG", "SET", GUARD, REFUSE_ALL)
     assert await undo(source.url, other.url, silent) == 1
     await joined(old, creation().record, "Ann")
-    assert other.tell("GET", MARK) == b"0"
+    assert other.execute("GET", MARK) == b"0"
     await old.close()
 
 
@@ -492,7 +492,7 @@ async def test_undo_of_a_store_that_cannot_refuse_writes_needs_stopped_servers(
     old = redis_store(source.url)
     await old.commit(creation())
     await migrate(source.url, other.url, silent)
-    other.tell("ACL", "SETUSER", "default", "-config")
+    other.execute("ACL", "SETUSER", "default", "-config")
     with pytest.raises(MigrationError, match="--stopped"):
         await undo(source.url, other.url, silent)
     assert await undo(source.url, other.url, silent, is_stopped=True) == 1
@@ -512,11 +512,11 @@ async def test_a_migration_that_failed_can_be_repeated(source: RedisServer, othe
     with pytest.raises(MigrationError, match="the first error"):
         await migrate(source.url, other.url, fail)
     assert (await new.load(GAME)).record, "it was copied"
-    source.tell("UNLINK", *keys_of("f" * 32))
+    source.execute("UNLINK", *keys_of("f" * 32))
     record = await joined(old, creation().record, "Ann")
     assert (await migrate(source.url, other.url, silent)).games == 1
     assert (await new.load(GAME)).record == record
-    assert other.tell("GET", UNFINISHED) is None
+    assert other.execute("GET", UNFINISHED) is None
     for store in (old, new):
         await store.close()
 
@@ -526,22 +526,22 @@ async def test_nodes_with_different_settings_are_not_moved(
 ) -> None:
     different = cluster.nodes[1]
     for name, value in ((GUARD, 0), (MAX_LAG, 10)):
-        different.tell("CONFIG", "SET", name, value + 1)
+        different.execute("CONFIG", "SET", name, value + 1)
         with pytest.raises(MigrationError, match=rf"{name} is .*{value + 1} at 127.0.0.1:{different.port}"):
             await migrate(target, other.url, silent)
-        assert different.tell("CONFIG", "GET", name)[name.encode()].decode() == str(value + 1)
-        different.tell("CONFIG", "SET", name, value)
+        assert different.execute("CONFIG", "GET", name)[name.encode()].decode() == str(value + 1)
+        different.execute("CONFIG", "SET", name, value)
 
 
 async def test_a_migration_that_fails_leaves_the_source_as_it_was(source: RedisServer, target: str) -> None:
     old = redis_store(source.url)
     await old.commit(creation())
-    source.tell("SET", "rummikub:{of nobody}", "?")
-    source.tell("SADD", "rummikub:unknown", "?")
+    source.execute("SET", "rummikub:{of nobody}", "?")
+    source.execute("SADD", "rummikub:unknown", "?")
     with pytest.raises(MigrationError, match="unknown key"):
         await migrate(source.url, target, silent)
     await old.commit(joining(creation().record, "Ada"))
-    assert source.tell("GET", "rummikub:migrated") is None
+    assert source.execute("GET", "rummikub:migrated") is None
     await old.close()
 
 
@@ -551,18 +551,18 @@ async def test_a_source_that_could_not_be_restored_is_restored_by_undo(source: R
 
     def fail(line: str) -> None:
         if line.endswith("refuses writes from now on"):
-            source.tell("HSET", keys_of(GAME)[0], "etag", "of a turn after the copy")
+            source.execute("HSET", keys_of(GAME)[0], "etag", "of a turn after the copy")
         elif line.startswith("copying the last"):
-            source.tell("ACL", "SETUSER", "default", "-config|set")
+            source.execute("ACL", "SETUSER", "default", "-config|set")
             raise MigrationError("the first error")
 
     with pytest.raises(MigrationError, match=r"the first error; .*unix://.*--from unix://.* --to unix://.* --undo"):
         await migrate(source.url, other.url, fail)
-    source.tell("ACL", "SETUSER", "default", "+config")
-    assert source.tell("GET", MARK) is not None
+    source.execute("ACL", "SETUSER", "default", "+config")
+    assert source.execute("GET", MARK) is not None
     assert await undo(source.url, other.url, silent) == 1
-    assert source.tell("GET", MARK) is None
-    assert source.tell("CONFIG", "GET", GUARD)[GUARD.encode()] == b"0"
+    assert source.execute("GET", MARK) is None
+    assert source.execute("CONFIG", "GET", GUARD)[GUARD.encode()] == b"0"
     await old.close()
 
 
@@ -573,17 +573,17 @@ async def test_each_node_of_a_source_is_restored_on_its_own(
 
     def fail(line: str) -> None:
         if line.startswith("copying the last"):
-            failing.tell("ACL", "SETUSER", "default", "-config|set")
+            failing.execute("ACL", "SETUSER", "default", "-config|set")
             raise MigrationError("the first error")
 
     try:
         with pytest.raises(MigrationError, match=rf"the first error; .*:{failing.port} .*--undo"):
             await migrate(target, other.url, fail)
     finally:
-        failing.tell("ACL", "SETUSER", "default", "+config")
-    assert {node.tell("CONFIG", "GET", GUARD)[GUARD.encode()] for node in rest} == {b"0"}
+        failing.execute("ACL", "SETUSER", "default", "+config")
+    assert {node.execute("CONFIG", "GET", GUARD)[GUARD.encode()] for node in rest} == {b"0"}
     await undo(target, other.url, silent)
-    assert failing.tell("CONFIG", "GET", GUARD)[GUARD.encode()] == b"0"
+    assert failing.execute("CONFIG", "GET", GUARD)[GUARD.encode()] == b"0"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -608,13 +608,13 @@ async def test_a_signal_lets_the_source_accept_writes_again(
     assert (done.returncode, done.stderr) == (1, "rummikub-admin: interrupted\n")
     assert done.stdout.splitlines()[-1] == f"{source.url} accepts writes again"
     await joined(old, creation().record, "Ann")
-    assert source.tell("GET", MARK) is None
+    assert source.execute("GET", MARK) is None
     await old.close()
 
 
 def guards(group: WatchedServers) -> set[str]:
     """Returns how many replicas a write needs at each of the servers."""
-    return {server.tell("CONFIG", "GET", GUARD)[GUARD.encode()].decode() for server in group.servers}
+    return {server.execute("CONFIG", "GET", GUARD)[GUARD.encode()].decode() for server in group.servers}
 
 
 async def test_games_move_to_and_from_a_primary_behind_sentinels(source: RedisServer) -> None:
@@ -653,16 +653,16 @@ async def test_games_are_not_moved_onto_others_nor_from_a_redis_that_cannot_stop
     with pytest.raises(MigrationError, match="has games already"):
         await migrate(source.url, target, silent)
     for denied in ("-config|set", "-config"):
-        source.tell("ACL", "SETUSER", "default", denied)
+        source.execute("ACL", "SETUSER", "default", denied)
         with pytest.raises(MigrationError, match="--stopped"):
             await migrate(source.url, target, silent)
-        assert source.tell("GET", MARK) is None
-        source.tell("ACL", "SETUSER", "default", "+config")
-    source.tell("CONFIG", "SET", "min-replicas-max-lag", 0)
+        assert source.execute("GET", MARK) is None
+        source.execute("ACL", "SETUSER", "default", "+config")
+    source.execute("CONFIG", "SET", "min-replicas-max-lag", 0)
     with pytest.raises(MigrationError, match="min-replicas-max-lag"):
         await migrate(source.url, target, silent)
-    source.tell("CONFIG", "SET", "min-replicas-max-lag", 10)
-    source.tell("SET", UNFINISHED, "")
+    source.execute("CONFIG", "SET", "min-replicas-max-lag", 10)
+    source.execute("SET", UNFINISHED, "")
     with pytest.raises(MigrationError, match="it lacks games"):
         await migrate(source.url, target, silent)
     with pytest.raises(MigrationError, match="the same"):

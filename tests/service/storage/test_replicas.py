@@ -140,10 +140,10 @@ async def test_concurrent_changes_share_a_wait(pair: tuple[RedisServer, RedisSer
     primary, _ = pair
     async with waiting_store(primary.url) as store:
         await acknowledged(store, creation("f" * 32))
-        before = primary.tell("INFO", "commandstats")["cmdstat_wait"]["calls"]
+        before = primary.execute("INFO", "commandstats")["cmdstat_wait"]["calls"]
         outcomes = await asyncio.gather(*(store.commit(creation(f"{number:032x}")) for number in range(200)))
         assert outcomes == [Committed()] * 200
-        assert primary.tell("INFO", "commandstats")["cmdstat_wait"]["calls"] - before < 50
+        assert primary.execute("INFO", "commandstats")["cmdstat_wait"]["calls"] - before < 50
 
 
 async def test_a_wait_begun_before_a_lost_connection_is_not_confirmed_after_it(
@@ -158,7 +158,7 @@ async def test_a_wait_begun_before_a_lost_connection_is_not_confirmed_after_it(
         waiter = nodes._replicas  # noqa: SLF001 - as above
         assert waiter
         opened = await waiter.open()
-        primary.tell("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        primary.execute("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
         with pytest.raises((exceptions.ConnectionError, OSError)):
             await waiter.confirm(opened, PROBE)
         again = await waiter.open()
@@ -174,7 +174,7 @@ async def test_a_primary_that_restarted_without_a_change_does_not_acknowledge_it
             await acknowledged(store, creation())
             primary.kill()
             primary.start()
-            until(lambda: replica.tell("INFO", "replication")["master_link_status"] == "up")
+            until(lambda: replica.execute("INFO", "replication")["master_link_status"] == "up")
             assert await acknowledged(store, joining(creation().record, "Ada")) in {Committed(), MEMO}
 
 
@@ -259,9 +259,9 @@ def with_newcomer(cluster: RedisCluster) -> Iterator[tuple[RedisCluster, Cluster
             node.start()
         wider = RedisCluster([*cluster.nodes, primary, replica], cluster.size + 1)
         wider.meet()
-        primary.node_id = primary.tell("CLUSTER", "MYID").decode()
-        replica.tell("CLUSTER", "REPLICATE", primary.node_id)
-        until(lambda: replica.tell("ROLE")[3:4] == [b"connected"] and primary.info()["cluster_state"] == "ok")
+        primary.node_id = primary.execute("CLUSTER", "MYID").decode()
+        replica.execute("CLUSTER", "REPLICATE", primary.node_id)
+        until(lambda: replica.execute("ROLE")[3:4] == [b"connected"] and primary.info()["cluster_state"] == "ok")
         yield wider, primary
 
 
@@ -298,7 +298,7 @@ async def test_a_change_is_acknowledged_while_the_slot_of_its_primarys_probe_mov
         await acknowledged(store, creation())
         source = emptied.owner(slot_of(GAME))
         target = next(node for node in emptied.primaries if node is not source)
-        [probe] = source.tell("KEYS", "*:probe")
+        [probe] = source.execute("KEYS", "*:probe")
         slot = slot_of(probe.decode())
         elsewhere = in_slots_of(source, emptied, slot)
         emptied.open_slot(slot, target)

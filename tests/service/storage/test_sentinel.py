@@ -315,15 +315,15 @@ def group() -> Iterator[WatchedServers]:
 
 
 def guards(group: WatchedServers, *servers: RedisServer) -> list[object]:
-    return [server.tell("CONFIG", "GET", GUARD)[GUARD.encode()] for server in servers or group.servers]
+    return [server.execute("CONFIG", "GET", GUARD)[GUARD.encode()] for server in servers or group.servers]
 
 
 @contextlib.contextmanager
 def setting(server: RedisServer, name: str, value: int, after: int) -> Iterator[None]:
     """Sets an option of a server within the context."""
-    server.tell("CONFIG", "SET", name, value)
+    server.execute("CONFIG", "SET", name, value)
     yield
-    server.tell("CONFIG", "SET", name, after)
+    server.execute("CONFIG", "SET", name, after)
 
 
 @pytest.mark.parametrize(("name", "after"), [(GUARD, 1), (MAX_LAG, 10)])
@@ -336,12 +336,12 @@ def test_a_server_does_not_start_if_a_failover_could_lose_turns(group: WatchedSe
 
 async def test_a_setting_that_cannot_be_checked_causes_a_warning(group: WatchedServers) -> None:
     primary = group.primary
-    primary.tell("ACL", "SETUSER", "default", "-config")
+    primary.execute("ACL", "SETUSER", "default", "-config")
     with capture_logs() as logs:
         store = redis_store(group.url)
         await store.ping()
         await store.close()
-    primary.tell("ACL", "SETUSER", "default", "+config")
+    primary.execute("ACL", "SETUSER", "default", "+config")
     assert [log["problem"] for log in logs if "problem" in log] == [UNCHECKED_SENTINEL]
 
 
@@ -386,7 +386,7 @@ async def test_an_ordered_failover_is_undone_if_replicas_do_not_catch_up(group: 
     primary, replicas = group.primary, group.replicas
     for replica in replicas:
         replica.pause()
-    primary.tell("SET", "behind", 1)
+    primary.execute("SET", "behind", 1)
     try:
         with pytest.raises(AdminError, match="is still the primary"):
             await fail_over(group.url, "--seconds", "0.2")
@@ -402,7 +402,7 @@ async def test_an_interrupted_failover_is_undone(group: WatchedServers, number: 
     primary, replicas = group.primary, group.replicas
     for replica in replicas:
         replica.pause()
-    primary.tell("SET", "behind", 2)
+    primary.execute("SET", "behind", 2)
     program = (
         "import signal; from service.cli.admin.program import main\n"
         f"is_ignored = signal.getsignal({number:d}) is signal.SIG_IGN  # as nohup sets it\n"

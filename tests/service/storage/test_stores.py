@@ -1596,7 +1596,7 @@ async def test_a_refused_write_raises_one_exception_with_and_without_redis_pys_p
     own_redis: RedisServer, monkeypatch: pytest.MonkeyPatch, *, can_share: bool
 ) -> None:
     monkeypatch.setattr(redis_connection, "CAN_SHARE", can_share)
-    own_redis.tell("CONFIG", "SET", "min-replicas-to-write", 1)
+    own_redis.execute("CONFIG", "SET", "min-replicas-to-write", 1)
     pool = aredis.BlockingConnectionPool.from_url(own_redis.url)
     connection = redis_connection.shared_connection(pool, 1.0)
     with pytest.raises(redis_connection.NoReplicasError, match="NOREPLICAS"):
