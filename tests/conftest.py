@@ -99,7 +99,7 @@ def cluster() -> Iterator[RedisCluster]:
     """Runs a Redis Cluster of three primaries for this worker."""
     with redis_cluster("--appendonly", "no") as nodes:
         for node in nodes.nodes:
-            node.tell(*limited_user())
+            node.execute(*limited_user())
         yield nodes
 
 

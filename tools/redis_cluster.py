@@ -29,30 +29,30 @@ class ClusterNode(RedisServer):
         super().__init__(*clustered, *options, port=free_port(), program=program)
         self.node_id = ""
 
-    def tell(self, *command: str | int | bytes) -> Any:  # noqa: ANN401 - whatever Redis answers
-        """Sends a command; returns the answer as Redis gave it."""
+    def execute(self, *command: str | int | bytes) -> Any:  # noqa: ANN401 - any reply
+        """Returns the reply to a command, unparsed."""
         with closing(self.client()) as client:
             client.response_callbacks.clear()
             return client.execute_command(*command)  # type: ignore[no-untyped-call]
 
     def info(self) -> dict[str, str]:
         """Returns the fields of CLUSTER INFO."""
-        lines = self.tell("CLUSTER", "INFO").decode().split()
+        lines = self.execute("CLUSTER", "INFO").decode().split()
         return dict(line.split(":", 1) for line in lines)
 
     def lines(self) -> list[list[str]]:
         """Returns the words of each line of CLUSTER NODES."""
-        return [line.split() for line in self.tell("CLUSTER", "NODES").decode().splitlines()]
+        return [line.split() for line in self.execute("CLUSTER", "NODES").decode().splitlines()]
 
     @property
     def is_primary(self) -> bool:
         """Whether it sees itself as a primary."""
-        return bool(self.tell("ROLE")[0] == b"master")
+        return bool(self.execute("ROLE")[0] == b"master")
 
     @property
     def is_connected(self) -> bool:
         """Whether it is a replica that follows its primary."""
-        role = self.tell("ROLE")
+        role = self.execute("ROLE")
         return bool(role[0] == b"slave" and role[3] == b"connected")
 
 
@@ -77,22 +77,26 @@ class RedisCluster:
     def form(self) -> None:
         """Makes a cluster of nodes that have just been started."""
         for place, node in enumerate(self.nodes):
-            node.node_id = node.tell("CLUSTER", "MYID").decode()
-            node.tell("CLUSTER", "SET-CONFIG-EPOCH", place + 1)
+            node.node_id = node.execute("CLUSTER", "MYID").decode()
+            node.execute("CLUSTER", "SET-CONFIG-EPOCH", place + 1)
         for place, primary in enumerate(self.nodes[: self.size]):
             first, end = (REDIS_CLUSTER_HASH_SLOTS * edge // self.size for edge in (place, place + 1))
-            primary.tell("CLUSTER", "ADDSLOTSRANGE", first, end - 1)
-        wait_until(self._have_met, "all nodes have met")
+            primary.execute("CLUSTER", "ADDSLOTSRANGE", first, end - 1)
+        self.meet()
         for place, replica in enumerate(self.nodes[self.size :]):
-            replica.tell("CLUSTER", "REPLICATE", self.nodes[place % self.size].node_id)
+            replica.execute("CLUSTER", "REPLICATE", self.nodes[place % self.size].node_id)
         self.wait_until_whole()
+
+    def meet(self) -> None:
+        """Waits until all nodes know one another."""
+        wait_until(self._have_met, "all nodes have met")
 
     def _have_met(self) -> bool:
         """Returns whether all nodes know one another; introduces again those that do not: they soon give up."""
         first, *others = self.nodes
         for node in others:
             if len(node.lines()) < len(self.nodes):
-                node.tell("CLUSTER", "MEET", HOST, first.port, first.bus_port)
+                node.execute("CLUSTER", "MEET", HOST, first.port, first.bus_port)
         ids = {node.node_id for node in self.nodes}  # a node in a handshake has another id for a moment
         return all({node_id for node_id, *_ in node.lines()} == ids for node in self.nodes)
 
@@ -112,7 +116,7 @@ class RedisCluster:
             return False
         if any("fail" in flags or "handshake" in flags for node in running for _, _, flags, *_ in node.lines()):
             return len(running) < len(self.nodes)
-        roles = [node.tell("ROLE") for node in running]
+        roles = [node.execute("ROLE") for node in running]
         return sum(role[0] == b"master" for role in roles) == self.size and all(
             role[3] == b"connected" for role in roles if role[0] == b"slave"
         )
@@ -120,7 +124,7 @@ class RedisCluster:
     def owner(self, slot: int) -> ClusterNode:
         """Returns the primary of a slot, as the first running node sees it."""
         seen_by = next(node for node in self.nodes if node.is_running)
-        for first, last, (_, _, node_id, *_), *_ in seen_by.tell("CLUSTER", "SLOTS"):
+        for first, last, (_, _, node_id, *_), *_ in seen_by.execute("CLUSTER", "SLOTS"):
             if first <= slot <= last:
                 return next(node for node in self.nodes if node.node_id == node_id.decode())
         raise LookupError(f"no node has slot {slot}")
@@ -128,29 +132,34 @@ class RedisCluster:
     def replicas_of(self, primary: ClusterNode) -> list[ClusterNode]:
         """Returns the running replicas of a primary, as each sees itself."""
         running = [node for node in self.nodes if node.is_running and node is not primary]
-        return [node for node in running if (role := node.tell("ROLE"))[0] == b"slave" and role[2] == primary.port]
+        return [node for node in running if (role := node.execute("ROLE"))[0] == b"slave" and role[2] == primary.port]
 
     def open_slot(self, slot: int, target: ClusterNode) -> ClusterNode:
         """Begins to move a slot; returns its owner."""
         source = self.owner(slot)
-        target.tell("CLUSTER", "SETSLOT", slot, "IMPORTING", source.node_id)
-        source.tell("CLUSTER", "SETSLOT", slot, "MIGRATING", target.node_id)
+        target.execute("CLUSTER", "SETSLOT", slot, "IMPORTING", source.node_id)
+        source.execute("CLUSTER", "SETSLOT", slot, "MIGRATING", target.node_id)
         return source
 
     def move_key(self, key: bytes, source: ClusterNode, target: ClusterNode) -> None:
         """Moves one key of a moving slot."""
-        source.tell("MIGRATE", HOST, target.port, key, 0, MOVE_MS)
+        source.execute("MIGRATE", HOST, target.port, key, 0, MOVE_MS)
 
     def keys_in(self, slot: int, source: ClusterNode) -> list[bytes]:
         """Returns the keys of a slot."""
-        keys: list[bytes] = source.tell("CLUSTER", "GETKEYSINSLOT", slot, KEYS_AT_ONCE)
+        keys: list[bytes] = source.execute("CLUSTER", "GETKEYSINSLOT", slot, KEYS_AT_ONCE)
         return keys
 
     def close_slot(self, slot: int, target: ClusterNode) -> None:
-        """Ends a move: the target has the slot. The target must be told first, then the source."""
+        """Ends a move: the target has the slot. The target must learn of it first, then the source."""
         primaries = self.primaries
         for node in (target, *(node for node in primaries if node is not target)):
-            node.tell("CLUSTER", "SETSLOT", slot, "NODE", target.node_id)
+            node.execute("CLUSTER", "SETSLOT", slot, "NODE", target.node_id)
+
+    def abandon_move(self, slot: int) -> None:
+        """Ends a move: the owner keeps the slot, and the keys that it still has."""
+        for node in self.primaries:
+            node.execute("CLUSTER", "SETSLOT", slot, "STABLE")
 
     def move_slot(self, slot: int, target: ClusterNode) -> None:
         """Moves a slot, one key at a time."""
@@ -163,7 +172,7 @@ class RedisCluster:
     def empty(self) -> None:
         """Deletes all data, and the scripts."""
         for node in self.primaries:
-            node.tell("FLUSHALL")
+            node.execute("FLUSHALL")
 
 
 @contextmanager

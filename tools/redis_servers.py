@@ -117,7 +117,7 @@ class RedisServer:
 
     def _answers(self) -> bool:
         try:
-            return bool(self.tell("PING"))
+            return bool(self.execute("PING"))
         except redis.ConnectionError:
             if self._process and self._process.poll() is not None:
                 raise ServerError(f"the Redis server ended with status {self._process.returncode}") from None
@@ -163,14 +163,14 @@ class RedisServer:
             raise ServerError("the Redis server does not run")
         self._process.send_signal(number)
 
-    def tell(self, *command: str | int) -> Any:  # noqa: ANN401 - whatever Redis answers
-        """Sends a command; returns the answer."""
+    def execute(self, *command: str | int) -> Any:  # noqa: ANN401 - any reply
+        """Returns the reply to a command."""
         with closing(self.client()) as client:
             return client.execute_command(*command)  # type: ignore[no-untyped-call]
 
     def follow(self, primary: "RedisServer") -> None:
         """Begins to copy a primary, which must have a port."""
-        self.tell("REPLICAOF", HOST, primary.port)
+        self.execute("REPLICAOF", HOST, primary.port)
 
     def become_replica_of(self, primary: "RedisServer") -> None:
         """Copies a primary, which must have a port, and continues as its replica."""
@@ -182,7 +182,7 @@ class RedisServer:
 
     def replication(self) -> Mapping[str, Any]:
         """Returns INFO replication."""
-        facts: Mapping[str, Any] = self.tell("INFO", "replication")
+        facts: Mapping[str, Any] = self.execute("INFO", "replication")
         return facts
 
     def close(self) -> None:
@@ -213,17 +213,17 @@ class SentinelServer(RedisServer):
 
     def primary(self) -> Mapping[str, str]:
         """Returns what it knows of the primary."""
-        return _fields(self.tell("SENTINEL", "MASTER", NAME))
+        return _fields(self.execute("SENTINEL", "MASTER", NAME))
 
     def primary_port(self) -> int:
         """Returns the port of the primary."""
-        return int(self.tell("SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME)[1])
+        return int(self.execute("SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME)[1])
 
     def knows(self, replicas: int, sentinels: int) -> bool:
         """Returns whether it has found all replicas and all other Sentinels, and all of them are up."""
         if int(self.primary()["num-slaves"]) != replicas or int(self.primary()["num-other-sentinels"]) != sentinels - 1:
             return False
-        others = self.tell("SENTINEL", "SENTINELS", NAME) + self.tell("SENTINEL", "REPLICAS", NAME)
+        others = self.execute("SENTINEL", "SENTINELS", NAME) + self.execute("SENTINEL", "REPLICAS", NAME)
         flags = {flag for other in others for flag in _fields(other)["flags"].split(",")}
         return not flags & {"s_down", "o_down", "disconnected"}
 
@@ -267,7 +267,7 @@ class WatchedServers:
 
     def fail_over(self) -> None:
         """Orders a failover from one of the Sentinels; it is done later."""
-        self.sentinels[0].tell("SENTINEL", "FAILOVER", NAME)
+        self.sentinels[0].execute("SENTINEL", "FAILOVER", NAME)
 
     def wait_until_switched(self, old: RedisServer) -> None:
         """Waits until all Sentinels name another primary than the old one."""

@@ -80,7 +80,7 @@ async def _template(redis: RedisServer, seed: int) -> tuple[str, list[bytes]]:
         sender = f"{game.revision % 4:064x}"
         memo = Memo(bytes(32), ANSWER)
         await store.commit(Commit(previous, record, change, f"{game.revision:064x}", memo, sender))
-    redis.tell("SCRIPT", "LOAD", recorder.script)
+    redis.execute("SCRIPT", "LOAD", recorder.script)
     await store.close()
     return game_id, recorder.commands
 
@@ -105,7 +105,7 @@ def _measure_policy(redis: RedisServer, templates: list[tuple[str, list[bytes]]]
 
 
 def _log_bytes(redis: RedisServer) -> int:
-    return int(redis.tell("INFO", "persistence")["aof_current_size"])
+    return int(redis.execute("INFO", "persistence")["aof_current_size"])
 
 
 def _connected(redis: RedisServer) -> socket.socket:

@@ -36,11 +36,11 @@ async def _measure_preset(preset: Preset, games: int) -> dict[str, Any]:
         shelf_on(redis) as shelf,
         opened(server.main, 1) as [channel],
     ):
-        empty = int(redis.tell("INFO", "memory")["used_memory"])
+        empty = int(redis.execute("INFO", "memory")["used_memory"])
         templates = [await first_round(shelf, lasting(preset), seed) for seed in range(min(TEMPLATES, games))]
         calls = await shelf.copies(templates, games)
         for template in templates:
-            redis.tell("DEL", *keys_of(template.game_id))
+            redis.execute("DEL", *keys_of(template.game_id))
         return {
             "games": games,
             "turns": statistics.mean(len(template.turns) for template in templates),

@@ -75,7 +75,7 @@ def open_files(pid: int) -> int:
 
 def redis_cpu_seconds(redis: RedisServer) -> float:
     """Returns the user and system time of a Redis."""
-    cpu: dict[str, Any] = redis.tell("INFO", "cpu")
+    cpu: dict[str, Any] = redis.execute("INFO", "cpu")
     return float(cpu["used_cpu_user"]) + float(cpu["used_cpu_sys"])
 
 

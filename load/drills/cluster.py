@@ -80,8 +80,8 @@ async def moved(cluster: RedisCluster, players: Players, plan: Plan) -> int:
 
 def _slot_of_a_game(node: ClusterNode) -> int | None:
     """Returns the slot of some game of a node that is still played."""
-    keys: list[bytes] = node.tell("KEYS", "rummikub:{*}:game")
-    return slot_of(max(keys, key=lambda key: node.tell("PTTL", key)).decode()) if keys else None
+    keys: list[bytes] = node.execute("KEYS", "rummikub:{*}:game")
+    return slot_of(max(keys, key=lambda key: node.execute("PTTL", key)).decode()) if keys else None
 
 
 async def cut_off(cluster: RedisCluster, players: Players, plan: Plan) -> int:
@@ -90,8 +90,8 @@ async def cut_off(cluster: RedisCluster, players: Players, plan: Plan) -> int:
     for number in range(plan.repetitions):
         primary = cluster.primaries[number % cluster.size]
         replicas = cluster.replicas_of(primary)
-        primary.tell("ACL", "SETUSER", "default", "-psync", "-sync")
-        primary.tell("CLIENT", "KILL", "TYPE", "replica")
+        primary.execute("ACL", "SETUSER", "default", "-psync", "-sync")
+        primary.execute("CLIENT", "KILL", "TYPE", "replica")
         await asyncio.sleep(CUT_OFF_SECONDS)
         count += not any(replica.is_connected for replica in replicas)
         primary.kill()

@@ -52,17 +52,17 @@ async def _crash(group: WatchedServers, old: RedisServer) -> bool:
 
 async def _crash_and_return(_group: WatchedServers, old: RedisServer) -> bool:
     """Kills the primary, and starts it at once: it comes back before the Sentinels miss it."""
-    before = old.tell("INFO", "server")["run_id"]
+    before = old.execute("INFO", "server")["run_id"]
     old.kill()
     await asyncio.to_thread(old.start)
-    return bool(old.tell("INFO", "server")["run_id"] != before)
+    return bool(old.execute("INFO", "server")["run_id"] != before)
 
 
 async def _cut_and_crash(group: WatchedServers, old: RedisServer) -> bool:
     """Cuts the replicas off without closing their connections, and kills the primary later."""
     async with _relay(old.port) as (port, cut):
         for replica in group.replicas:
-            replica.tell("REPLICAOF", HOST, port)
+            replica.execute("REPLICAOF", HOST, port)
         await asyncio.to_thread(
             wait_until,
             lambda: all(replica.replication()["master_link_status"] == "up" for replica in group.replicas),
@@ -262,7 +262,7 @@ async def _play(row: Row, program: str) -> Result:
         Players([server.target for server in servers], GAMES) as players,
     ):
         for server in group.servers:  # now: the servers do not start with 0
-            server.tell("CONFIG", "SET", "min-replicas-to-write", row.least)
+            server.execute("CONFIG", "SET", "min-replicas-to-write", row.least)
         await players.has_taken(TURNS)
         happened = await row.event(group, group.primary)
         await players.has_taken(TURNS)

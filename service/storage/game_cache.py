@@ -1,4 +1,4 @@
-"""A cache of the games that a process last saw, and an estimate of the store's clock.
+"""A cache of the games that a process last saw, and estimates of the store's clock.
 
 No request is answered from it alone. A load compares the game's bytes and skips decoding if they are the same. A change
 may be decided on a cached game, and is stored only if the store finds the game unchanged and the time right.
@@ -17,7 +17,9 @@ GAMES: Final = 4_096
 
 
 class GameCache:
-    """Games by id, each with its stored bytes, and the store's clock.
+    """Games by id, each with its stored bytes and its clock.
+
+    The games of a cluster are on servers with different clocks, so each game has the clock of the last reply about it.
 
     Args:
         clock: The store's clock if it can be read locally; for tests.
@@ -27,12 +29,14 @@ class GameCache:
     def __init__(self, clock: Callable[[], int] | None = None, games: int = GAMES) -> None:
         self._clock = clock
         self._most = games
-        self._games: OrderedDict[str, tuple[bytes, Record]] = OrderedDict()
+        self._games: OrderedDict[str, tuple[bytes, Record, float | None]] = OrderedDict()
+        """Stored bytes, the game, and what its clock is ahead of the local monotonic one."""
         self._offset_ms: float | None = None
+        """The same of the server that replied last."""
 
     def put(self, snapshot: bytes, record: Record) -> None:
-        """Stores a game and its bytes."""
-        self._games[record.game_id] = snapshot, record
+        """Stores a game and its bytes, from the reply whose time was set last."""
+        self._games[record.game_id] = snapshot, record, self._offset_ms
         self._games.move_to_end(record.game_id)
         if len(self._games) > self._most:
             self._games.popitem(last=False)
@@ -42,10 +46,13 @@ class GameCache:
         self._games.pop(game_id, None)
 
     def decode(self, game_id: str, snapshot: bytes | None) -> Record | None:
-        """Returns a game from its stored bytes, decoded only if they are new. Raises StoredFormatUnknown."""
+        """Returns a game from its stored bytes, decoded only if they are new. Raises StoredFormatUnknown.
+
+        The bytes are from the reply whose time was set last.
+        """
         known = self._games.get(game_id)
         if known and known[0] == snapshot:
-            self._games.move_to_end(game_id)
+            self.put(snapshot, known[1])
             return known[1]
         self.evict(game_id)
         if not snapshot:
@@ -55,22 +62,26 @@ class GameCache:
         return record
 
     def set_time(self, now_ms: int) -> None:
-        """Sets the store's current time."""
+        """Sets the time in a reply. What is stored next is from the same reply."""
         self._offset_ms = now_ms - time.monotonic() * 1000
 
     def get(self, game_id: str) -> Loaded | None:
         """Returns a cached game with the estimated store time; None if the game or the time is unknown.
 
-        The estimate lags by the latency of the last reply, but is never before the game's last change.
+        The estimate lags by the latency of the last reply about the game, but is never before the game's last change.
         """
         known = self._games.get(game_id)
-        now_ms = self.now_ms()
-        if known is None or now_ms is None:
+        if known is None:
             return None
-        return Loaded(max(now_ms, known[1].updated_ms), known[1], None)
+        _, record, offset_ms = known
+        now_ms = self._at(offset_ms)
+        return None if now_ms is None else Loaded(max(now_ms, record.updated_ms), record, None)
 
     def now_ms(self) -> int | None:
-        """Returns the estimated store time; None if it is unknown. It lags, and is never ahead."""
+        """Returns the estimated time of the server that replied last; None if it is unknown. It lags."""
+        return self._at(self._offset_ms)
+
+    def _at(self, offset_ms: float | None) -> int | None:
         if self._clock:
             return self._clock()
-        return None if self._offset_ms is None else int(time.monotonic() * 1000 + self._offset_ms)
+        return None if offset_ms is None else int(time.monotonic() * 1000 + offset_ms)

@@ -71,11 +71,11 @@ async def test_players_report_turns_that_a_store_has_lost() -> None:
     with running_redis() as redis:
         async with game_servers(redis.url) as servers, Players([servers[0].target], 2) as players:
             await players.has_taken(10)
-            kept = {key: redis.tell("DUMP", key) for key in redis.tell("KEYS", "rummikub:*")}
+            kept = {key: redis.execute("DUMP", key) for key in redis.execute("KEYS", "rummikub:*")}
             await players.has_taken(10)
             for key, value in kept.items():
                 if value:
-                    redis.tell("RESTORE", key, 0, value, "REPLACE")
+                    redis.execute("RESTORE", key, 0, value, "REPLACE")
             await players.has_taken(10)
             report = await players.stop()
     assert report.lost > 0

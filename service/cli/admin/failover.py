@@ -9,7 +9,6 @@ replica, or at once if anything fails before the failover.
 import argparse
 import asyncio
 import contextlib
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
@@ -18,15 +17,13 @@ import redis.asyncio as redis
 from redis import exceptions
 from redis.asyncio.connection import BlockingConnectionPool
 
-from service.cli.admin.command import AdminError
+from service.cli.admin.command import AdminError, cancel_on_signals, report
+from service.storage.redis.deployment import GUARD, MAX_LAG, REFUSE_ALL, replicas_in
 from service.storage.redis.url import Address, Options, RedisUrlError, Sentinel, parse_redis_url
 
 NAME: Final = "failover"
 HELP: Final = "make a replica the primary of a redis+sentinel:// store, without losing a turn"
 
-GUARD: Final = "min-replicas-to-write"
-REFUSE_ALL: Final = 1_000_000
-"""More replicas than any primary has."""
 POLL_SECONDS: Final = 0.05
 REPLY_SECONDS: Final = 2.0
 RESTORE_SECONDS: Final = 5.0
@@ -42,19 +39,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Fails over. Raises AdminError, which says what is the primary then."""
+    """Fails over. Raises AdminError, which names the primary."""
     try:
         url = parse_redis_url(arguments.url)
     except RedisUrlError as error:
         raise AdminError(f"the URL is not valid: {error}") from None
     if not isinstance(url, Sentinel):
         raise AdminError("the URL is not of Sentinels: expected redis+sentinel://host:port,host:port/name")
-    task = asyncio.current_task()
-    if task:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    cancel_on_signals()
     async with contextlib.AsyncExitStack() as stack:
-        await Failover(url, stack, print).run(arguments.seconds, is_dry=arguments.dry_run)
+        await Failover(url, stack, report).run(arguments.seconds, is_dry=arguments.dry_run)
     return 0
 
 
@@ -65,12 +59,12 @@ class Failover:
     Args:
         url: The Sentinels and the primary's name.
         stack: Closes the connections.
-        say: Is called with each step.
+        report: Receives each step.
     """
 
     url: Sentinel
     stack: contextlib.AsyncExitStack
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     sentinels: Mapping[Address, "redis.Redis"] = field(default_factory=dict)
     is_ordered: bool = False
 
@@ -84,14 +78,14 @@ class Failover:
         try:
             least = await self._check(old, primary)
             if is_dry:
-                self.say("dry run: everything is ready, nothing was changed")
+                self.report("dry run: everything is ready, nothing was changed")
                 return
             async with asyncio.timeout(seconds):
                 async with self._refused_writes(old, primary, least):
                     await self._wait_for_replicas(primary)
                     await self._order()
                     new = await self._switched(old)
-                    self.say(f"{new} is the primary; waiting until {old} is its replica")
+                    self.report(f"{new} is the primary; waiting until {old} is its replica")
                     await _until(lambda: _is_replica(primary))
         except TimeoutError:
             raise AdminError(f"not done within {seconds:g} s: {await self._outcome(old)}") from None
@@ -99,7 +93,7 @@ class Failover:
             raise AdminError(f"interrupted: {await self._outcome(old)}") from None
         except _FAILURES as error:
             raise AdminError(f"{error}: {await self._outcome(old)}") from error
-        self.say(f"done: {new} is the primary, {old} is a replica")
+        self.report(f"done: {new} is the primary, {old} is a replica")
 
     async def _client(self, address: Address, options: Options) -> "redis.Redis":
         defaults = {"socket_timeout": REPLY_SECONDS, "socket_connect_timeout": REPLY_SECONDS}
@@ -125,10 +119,10 @@ class Failover:
     async def _check(self, old: Address, primary: "redis.Redis") -> str:
         """Returns the primary's min-replicas-to-write. Raises AdminError if the failover cannot succeed."""
         replication = await primary.info("replication")
-        replicas = _replicas(replication)
+        replicas = replicas_in(replication)
         if replication["role"] != "master" or not replicas:
             raise AdminError(f"{old} is not a primary with a replica")
-        behind = [name for name, replica in replicas.items() if replica["state"] != "online"]
+        behind = [str(address) for address, replica in replicas.items() if replica["state"] != "online"]
         if behind:
             raise AdminError(f"replicas are not in step: {', '.join(behind)}: try again when they are")
         least = (await primary.config_get(GUARD)).get(GUARD)
@@ -136,15 +130,17 @@ class Failover:
             raise AdminError(
                 f"{GUARD} of {old} is {least}: this user must be allowed to read it, and it must be smaller"
             )
-        self.say(f"{old} is the primary; replicas {', '.join(replicas)}; {GUARD} {least}")
+        if (await primary.config_get(MAX_LAG)).get(MAX_LAG) == "0":
+            raise AdminError(f"{MAX_LAG} of {old} is 0, so it would ignore {GUARD}: set it to 10")
+        self.report(f"{old} is the primary; replicas {', '.join(map(str, replicas))}; {GUARD} {least}")
         if len(replicas) <= int(least):
-            self.say(f"the new primary refuses turns until {old} is its replica (some 10 s), as {GUARD} is {least}")
+            self.report(f"the new primary refuses turns until {old} is its replica (some 10 s), as {GUARD} is {least}")
         return str(least)
 
     @contextlib.asynccontextmanager
     async def _refused_writes(self, old: Address, primary: "redis.Redis", least: str) -> AsyncIterator[None]:
         """Makes a primary refuse all writes within the context. Restores its setting unless it may lose writes then."""
-        self.say(f"{old} refuses writes from now on; to undo it by hand: redis-cli CONFIG SET {GUARD} {least}")
+        self.report(f"{old} refuses writes from now on; to undo it by hand: redis-cli CONFIG SET {GUARD} {least}")
         try:
             await primary.config_set(GUARD, REFUSE_ALL)
             yield
@@ -154,7 +150,7 @@ class Failover:
 
     async def _restore(self, old: Address, primary: "redis.Redis", least: str) -> None:
         if self.is_ordered and not await _is_replica(primary) and await self._may_have_switched(old):
-            self.say(
+            self.report(
                 f"{old} still refuses writes, because another one may be the primary: when it is a replica, "
                 f"CONFIG SET {GUARD} {least} there"
             )
@@ -162,24 +158,24 @@ class Failover:
         await primary.config_set(GUARD, least)
         with contextlib.suppress(exceptions.ResponseError):  # it has no configuration file
             await primary.config_rewrite()  # Sentinel has written the temporary value there
-        self.say(f"{old}: {GUARD} is {least} again")
+        self.report(f"{old}: {GUARD} is {least} again")
 
     async def _wait_for_replicas(self, primary: "redis.Redis") -> None:
         """Waits until all replicas have all acknowledged writes."""
         offset = (await primary.info("replication"))["master_repl_offset"]
 
         async def have_all() -> bool:
-            replicas = _replicas(await primary.info("replication"))
+            replicas = replicas_in(await primary.info("replication"))
             return bool(replicas) and all(int(replica["offset"]) >= offset for replica in replicas.values())
 
         await _until(have_all)
-        self.say(f"all replicas have offset {offset}")
+        self.report(f"all replicas have offset {offset}")
 
     async def _order(self) -> None:
         address, sentinel = next(iter(self.sentinels.items()))
         self.is_ordered = True
         await sentinel.sentinel_failover(self.url.name)
-        self.say(f"failover ordered at Sentinel {address}")
+        self.report(f"failover ordered at Sentinel {address}")
 
     async def _switched(self, old: Address) -> Address:
         """Returns the new primary when all Sentinels name it and it accepts its role."""
@@ -216,16 +212,10 @@ class Failover:
         return False
 
     async def _outcome(self, old: Address) -> str:
-        """Returns what is the primary now."""
+        """Returns which server is the primary now, as a part of a message."""
         if self.is_ordered and await self._may_have_switched(old):
             return f"ask the Sentinels for the primary; {old} may not be it any more"
         return f"{old} is still the primary"
-
-
-def _replicas(replication: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Returns the replicas in a primary's INFO replication, by address."""
-    found = [replication[f"slave{number}"] for number in range(replication["connected_slaves"])]
-    return {str(Address(replica["ip"], replica["port"])): replica for replica in found}
 
 
 async def _is_replica(server: "redis.Redis") -> bool:

@@ -2,11 +2,9 @@
 
 import argparse
 import asyncio
-import signal
 from typing import Final
 
-from service.cli.admin.command import AdminError
-from service.runtime.process import write_stdout
+from service.cli.admin.command import AdminError, cancel_on_signals, report
 from service.storage.redis.migration import MigrationError, migrate, undo
 from service.storage.redis.url import RedisUrlError
 
@@ -28,34 +26,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace) -> int:
     """See Command."""
-    _cancel_on_signals()
+    cancel_on_signals()
     try:
         if arguments.undo:
-            games = await undo(arguments.source, arguments.target, _report, is_stopped=arguments.stopped)
-            _report(f"{games} games; restart the servers with the former RUMMIKUB_REDIS_URL")
+            games = await undo(arguments.source, arguments.target, report, is_stopped=arguments.stopped)
+            report(f"{games} games; restart the servers with the former RUMMIKUB_REDIS_URL")
             return 0
-        moved = await migrate(arguments.source, arguments.target, _report, is_stopped=arguments.stopped)
+        moved = await migrate(arguments.source, arguments.target, report, is_stopped=arguments.stopped)
     except (MigrationError, RedisUrlError) as error:
         raise AdminError(str(error)) from error
     except asyncio.CancelledError:
         raise AdminError("interrupted") from None
-    _report(f"moved {moved.games} games and {moved.names} names; no writes for {moved.seconds:.1f} s so far")
-    _report("restart all servers with the new RUMMIKUB_REDIS_URL")
+    report(f"moved {moved.games} games and {moved.names} names; no writes for {moved.seconds:.1f} s so far")
+    report("restart all servers with the new RUMMIKUB_REDIS_URL")
     return 0
-
-
-def _cancel_on_signals() -> None:
-    """Cancels the current task at the first signal to end; later ones must not interrupt what restores the source."""
-    task = asyncio.current_task()
-
-    def cancel() -> None:
-        if task and not task.cancelling():
-            task.cancel()
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP
-            asyncio.get_running_loop().add_signal_handler(number, cancel)
-
-
-def _report(line: str) -> None:
-    write_stdout(f"{line}\n")

@@ -40,7 +40,7 @@ class RedisChangeLog:
         place = f"{now}-*" if now else "*"
         change = ("game", record.game_id, "kind", kind.value, "revision", record.game.revision, "etag", record.etag)
         oldest = ("MINID", "~", max(0, (now_ms or 0) - self._log_ms))
-        added: bytes = await self._nodes.execute(key, "XADD", key, *oldest, place, *change, is_promise=True)
+        added: bytes = await self._nodes.execute(key, "XADD", key, *oldest, place, *change, needs_replicas=True)
         return int(added.partition(b"-")[0]) + LOG_GRACE_MS
 
     async def read(self, part: int, after: str, limit: int) -> LogPage:

@@ -5,12 +5,13 @@ a call fails as it does on one Redis, because the node may have executed its com
 """
 
 import asyncio
+import contextlib
 import random
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from itertools import count
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeAlias, TypeVar
 
 import redis.asyncio as redis
 import structlog
@@ -19,16 +20,33 @@ from redis.asyncio.connection import AbstractConnection
 
 from service.errors import StoreUnavailable
 from service.storage.base import Subscription
-from service.storage.redis.connection import CommandConnection, NoReplicasError, NotPersistingError, shared_connection
+from service.storage.redis.connection import (
+    CommandConnection,
+    NoReplicasError,
+    NotPersistingError,
+    shared_connection,
+    shared_result,
+)
+from service.storage.redis.deployment import find_move, find_risk
 from service.storage.redis.feed import SHARDED, Listener, RedisFeed
-from service.storage.redis.keys import CLUSTER_PARTS, slot_of
-from service.storage.redis.nodes import FAILURES, REPLY_SECONDS, Script, Word, log_failure, read_numbers
-from service.storage.redis.replicas import PROBE_MS, ReplicaWaiter
+from service.storage.redis.keys import CLUSTER_PARTS, probe_key, slot_of
+from service.storage.redis.nodes import (
+    AWAY,
+    FAILURES,
+    REPLY_SECONDS,
+    BaseNodes,
+    Confirm,
+    Word,
+    log_failure,
+    read_numbers,
+)
+from service.storage.redis.replicas import PROBE_MS, ReplicaWaiter, TooFewReplicasError
 from service.storage.redis.slots import SlotMap, changes, read_slots, target_of
 from service.storage.redis.url import Address, Options
 from service.storage.timing import FAILOVERS, SLOTS_MOVED, Reporter, unreported
 
 _log = structlog.get_logger()
+_T = TypeVar("_T")
 
 REDIRECT_SECONDS: Final = 1.0
 """How long a call follows redirections."""
@@ -42,18 +60,20 @@ TROUBLE_SECONDS: Final = 5.0
 """How long the map is read repeatedly after a failure, until it has changed. A failover takes some seconds."""
 ASKED: Final = 3
 """Nodes that are asked for the map at once. One that is cut off has an old map."""
+PROBES: Final = 3
+"""Slots in which a primary is probed. One of them may be moving."""
 GRACE_SECONDS: Final = 0.1
 """How long others may take after the first node has replied."""
 
-_AWAY: Final = (exceptions.ConnectionError, exceptions.TimeoutError, OSError, TimeoutError)
-_OUTDATED: Final = (*_AWAY, exceptions.AskError, exceptions.ClusterDownError, exceptions.ReadOnlyError)
+_OUTDATED: Final = (*AWAY, exceptions.AskError, exceptions.ClusterDownError, exceptions.ReadOnlyError)
 """Failures after which the map is read again."""
 _NO_WRITES: Final = (
-    *_AWAY,
+    *AWAY,
     exceptions.ClusterDownError,
     exceptions.OutOfMemoryError,
     NoReplicasError,
     NotPersistingError,
+    TooFewReplicasError,
 )
 """Failures of a primary that accepts no writes, while others may."""
 
@@ -72,7 +92,11 @@ class _Node:
             await self.replicas.close()
 
 
-class ClusterNodes:
+_Reply: TypeAlias = tuple[bool, int, SlotMap]
+"""Whether a node sees a working cluster, its epoch, and its map."""
+
+
+class ClusterNodes(BaseNodes):
     """Nodes of a Redis Cluster.
 
     Args:
@@ -94,51 +118,22 @@ class ClusterNodes:
         """Why no node has replied with a map."""
         self._owners: list[Address | None] = []
         """The owners in the map, and newer ones that MOVED has named."""
-        self._probes: dict[Address, str] = {}
-        """A key in a slot of each primary."""
+        self._probed: dict[Address, int] = {}
+        """A slot of each primary for probes."""
         self._nodes: dict[Address, _Node] = {}
         self._learning: asyncio.Task[None] | None = None
         self._learned_at = -LEARN_SECONDS
         self._trouble_until = 0.0
         self._failed: frozenset[Address] = frozenset()
         """Primaries that accepted no writes when they were last asked."""
+        self._inspected: set[Address] = set()
+        """Primaries whose settings were checked since they last failed."""
         self._closing: set[asyncio.Task[None]] = set()
+        self._is_closed = False
         self._feed: RedisFeed[Address] = RedisFeed(self._home, self._listen)
 
-    async def execute(self, key: str, *command: Word, is_promise: bool = False) -> Any:  # noqa: ANN401 - any reply
-        """See Nodes."""
-        try:
-            reply, node, opened = await self._execute(slot_of(key), command, waits=is_promise)
-            if node.replicas and is_promise:
-                await node.replicas.confirm(opened)
-        except FAILURES as error:
-            raise self._unavailable(error) from error
-        return reply
-
-    async def run(
-        self,
-        script: Script,
-        keys: Sequence[str],
-        arguments: Sequence[Word],
-        is_promise: Callable[[Any], bool] | None = None,
-    ) -> Any:  # noqa: ANN401 - any reply
-        """See Nodes. On NOSCRIPT, which has no effect, it falls back to EVAL with the full script."""
-        slot, waits = slot_of(keys[0]), is_promise is not None
-        try:
-            try:
-                command = ("EVALSHA", script.sha, len(keys), *keys, *arguments)
-                reply, node, opened = await self._execute(slot, command, waits=waits)
-            except exceptions.NoScriptError:
-                command = ("EVAL", script.text, len(keys), *keys, *arguments)
-                reply, node, opened = await self._execute(slot, command, waits=waits)
-            if node.replicas and is_promise and is_promise(reply):
-                await node.replicas.confirm(opened)
-        except FAILURES as error:
-            raise self._unavailable(error) from error
-        return reply
-
-    async def _execute(self, slot: int, command: Sequence[Word], *, waits: bool = False) -> tuple[Any, _Node, int]:
-        """Returns the reply, the node that executed the command, and its connection for WAIT if the caller `waits`."""
+    async def _send(self, key: str, command: Sequence[Word], *, needs_replicas: bool) -> tuple[Any, Confirm | None]:
+        slot = slot_of(key)
         pauses = _pauses()
         asked: Address | None = None
         redirection: exceptions.ResponseError
@@ -146,8 +141,10 @@ class ClusterNodes:
         while True:
             node = self._node(asked or await self._owner(slot))
             try:
-                opened = await node.replicas.open() if waits and node.replicas else 0
-                return await node.connection.execute(*command, is_asking=asked is not None), node, opened
+                waiter = node.replicas if needs_replicas else None
+                opened = await waiter.open() if waiter else 0
+                reply = await node.connection.execute(*command, is_asking=asked is not None)
+                return reply, partial(waiter.confirm, opened, probe_key(slot)) if waiter else None
             except exceptions.MovedError as error:
                 asked, redirection = None, error
                 self._follow(error, node.address)
@@ -176,7 +173,8 @@ class ClusterNodes:
 
     async def _load_map(self) -> SlotMap:
         """Reads the first map and returns it. Raises ConnectionError if no node replies with one."""
-        await asyncio.shield(self._learn_soon())
+        if not self._is_closed:
+            await shared_result(self._learn_soon(), "the store was closed")
         if self._map is None:
             raise exceptions.ConnectionError(f"no node of the cluster replies: {self._map_error}")
         return self._map
@@ -186,28 +184,30 @@ class ClusterNodes:
             pool = self._pool(address)
             waiter = None
             if self._needed_replicas:
-                waiter = ReplicaWaiter(pool.make_connection, lambda: self._probe(address), self._needed_replicas)
+                waiter = ReplicaWaiter(pool.make_connection, self._needed_replicas, lambda: self._probes(address))
             self._nodes[address] = _Node(address, shared_connection(pool, REPLY_SECONDS), waiter)
         return self._nodes[address]
 
-    def _probe(self, address: Address) -> str:
-        """Returns a probe key in a slot that a primary has. Raises ConnectionError if it has none."""
-        if address not in self._probes:
-            if address not in self._owners:
-                raise exceptions.ConnectionError(f"{address} has no slots")
-            keys = (f"rummikub:{{p{number}}}:probe" for number in count())
-            self._probes[address] = next(key for key in keys if self._owners[slot_of(key)] == address)
-        return self._probes[address]
+    def _probes(self, address: Address) -> Iterator[str]:
+        """Yields probe keys in a few slots of a primary: first the one that was yielded last, if it has that slot."""
+        slot = self._probed.get(address)
+        if slot is not None and self._owners[slot] == address:
+            yield probe_key(slot)
+        own = [slot for slot, owner in enumerate(self._owners) if owner == address]
+        for slot in random.sample(own, min(PROBES, len(own))):
+            self._probed[address] = slot
+            yield probe_key(slot)
 
     def _follow(self, error: exceptions.MovedError, asked: Address) -> None:
         """Remembers the owner that MOVED names, and reads the map: other slots may have moved too."""
         if self._owners:
             self._owners[error.slot_id] = target_of(error, asked)
-            self._probes.clear()
         self._learn_soon()
 
     def _expect_change(self) -> None:
         """Reads the map until it has changed: a failover may be in progress."""
+        if self._is_closed:
+            return
         self._trouble_until = asyncio.get_running_loop().time() + TROUBLE_SECONDS
         self._learn_soon()
 
@@ -237,7 +237,6 @@ class ClusterNodes:
         """Uses a new map; returns whether it differs from the one before."""
         before, self._map = self._map, learned
         self._owners = list(learned.owners)
-        self._probes.clear()
         self._feed.replace()
         if before is None or before == learned:
             return before is None
@@ -270,25 +269,30 @@ class ClusterNodes:
         random.shuffle(known)
         nodes = list(dict.fromkeys([*known, *self._seeds]))
         for start in range(0, len(nodes), ASKED):
-            asking = {asyncio.create_task(self._ask(node)) for node in nodes[start : start + ASKED]}
-            done, waiting = await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
-            while waiting and not any(task.exception() is None for task in done):
-                more, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                done |= more
-            if waiting:
-                more, waiting = await asyncio.wait(waiting, timeout=GRACE_SECONDS)
-                done |= more
-            for task in waiting:
-                task.cancel()
-            replies = [task.result() for task in done if task.exception() is None]
+            outcomes = await self._outcomes(nodes[start : start + ASKED])
+            replies = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
             if replies:
                 return max(replies, key=lambda reply: reply[:2])[2]
-            error = next(iter(done)).exception()
-            self._map_error = f"{type(error).__name__}: {error}"
+            self._map_error = f"{type(outcomes[0]).__name__}: {outcomes[0]}"
         return None
 
-    async def _ask(self, address: Address) -> tuple[bool, int, SlotMap]:
-        """Returns whether a node sees a working cluster, its epoch, and its map."""
+    async def _outcomes(self, nodes: Sequence[Address]) -> Sequence[_Reply | BaseException]:
+        """Returns what each node replies within GRACE_SECONDS after the first reply, or the exception in its place."""
+        asking = [asyncio.create_task(self._ask(node)) for node in nodes]
+        try:
+            for completed in asyncio.as_completed(asking):
+                with contextlib.suppress(Exception):
+                    await completed
+                    break
+            await asyncio.wait(asking, timeout=GRACE_SECONDS)
+        finally:
+            for task in asking:
+                task.cancel()
+            outcomes = await asyncio.gather(*asking, return_exceptions=True)
+        return outcomes
+
+    async def _ask(self, address: Address) -> _Reply:
+        """Returns a node's map, and how much it counts."""
         connection: AbstractConnection = self._pool(address).make_connection()  # type: ignore[no-untyped-call]
         try:
             await connection.connect()  # type: ignore[no-untyped-call]
@@ -303,6 +307,12 @@ class ClusterNodes:
 
     def _pool(self, address: Address) -> "redis.ConnectionPool":
         return redis.BlockingConnectionPool(**{**self._options, "host": address.host, "port": address.port})
+
+    def needs_replicas(self, key: str, game_id: str) -> bool:
+        """See Nodes."""
+        if not (self._needed_replicas and self._owners):
+            return bool(self._needed_replicas)
+        return self._owners[slot_of(key)] != self._owners[slot_of(game_id)]
 
     def subscribe(self, channel: str) -> AbstractAsyncContextManager[Subscription]:
         """See Nodes."""
@@ -325,36 +335,82 @@ class ClusterNodes:
 
     async def memory(self) -> Sequence[Mapping[str, int]]:
         """See Nodes. A primary that does not reply is left out."""
-        outcomes = await self._each_primary(lambda _: ("INFO", "memory"))
+        outcomes = await self._each_primary(self._memory_at)
         return [read_numbers(reply) for reply in self._check(outcomes.values())]
 
     async def ping(self, touches: Sequence[tuple[str, Sequence[Word]]]) -> None:
         """See Nodes. Primaries that accept no writes are left out, unless all are: the games of the others go on."""
-        outcomes = await self._each_primary(lambda address: ("SET", self._probe(address), 1, "PX", PROBE_MS))
+        move, outcomes = await asyncio.gather(self.find_move(), self._each_primary(self._write_to))
+        if move:
+            raise StoreUnavailable(move)
         failed = {address: error for address, error in outcomes.items() if isinstance(error, _NO_WRITES)}
         for address in failed.keys() - self._failed:
             text = f"{type(failed[address]).__name__}: {failed[address]}"
             _log.warning("cluster", result="a primary accepts no writes", address=str(address), error=text)
         self._failed = frozenset(failed)
         self._check(outcomes.values())
+        self._inspected -= failed.keys()
+        await asyncio.gather(*(self._inspect(address) for address in outcomes.keys() - failed.keys() - self._inspected))
         touched = await asyncio.gather(
-            *(self._execute(slot_of(key), command) for key, command in touches), return_exceptions=True
+            *(self._send(key, command, needs_replicas=False) for key, command in touches), return_exceptions=True
         )
         self._check(touched)
 
-    async def _each_primary(self, command: Callable[[Address], Sequence[Word]]) -> dict[Address, Any]:
-        """Returns the reply of each primary, or the exception in its place. Raises StoreUnavailable without a map."""
+    async def find_move(self) -> str:
+        """Returns why the store's games are not to be used; "" if they are, or if that is unknown."""
+
+        async def get(key: str) -> Any:  # noqa: ANN401 - a reply
+            reply, _ = await self._send(key, ("GET", key), needs_replicas=False)
+            return reply
+
+        try:
+            return await find_move(get)
+        except FAILURES:
+            return ""
+
+    async def _inspect(self, address: Address) -> None:
+        """Logs how a primary may lose turns, once until it fails."""
+        with contextlib.suppress(*FAILURES):
+            async with redis.Redis.from_pool(self._pool(address)) as client:
+                risk = await find_risk(client, is_cluster=True)
+            self._inspected.add(address)
+            if risk:
+                _log.warning("store may lose turns", problem=risk, address=str(address))
+
+    async def _each_primary(self, work: Callable[[Address], Awaitable[_T]]) -> "dict[Address, _T | BaseException]":
+        """Returns the result of work at each primary, or the exception in its place. Raises StoreUnavailable."""
         try:
             primaries = (self._map or await self._load_map()).primaries
-            outcomes = await asyncio.gather(
-                *(self._execute_at(address, command(address)) for address in primaries), return_exceptions=True
-            )
         except FAILURES as error:
             raise self._unavailable(error) from error
+        outcomes = await asyncio.gather(*map(work, primaries), return_exceptions=True)
         return dict(zip(primaries, outcomes, strict=True))
 
-    async def _execute_at(self, address: Address, command: Sequence[Word]) -> Any:  # noqa: ANN401 - any reply
-        return await self._node(address).connection.execute(*command)
+    async def _memory_at(self, address: Address) -> Any:  # noqa: ANN401 - a reply
+        return await self._node(address).connection.execute("INFO", "memory")
+
+    async def _write_to(self, address: Address) -> None:
+        """Writes a probe to a primary, and waits for replicas if changes do.
+
+        Does nothing if the primary has just lost its last slot, which no map shows yet.
+        """
+        node = self._node(address)
+        refusal: exceptions.AskError | None = None
+        for probe in self._probes(address):
+            try:
+                opened = await node.replicas.open() if node.replicas else 0
+                await node.connection.execute("SET", probe, 1, "PX", PROBE_MS)
+                if node.replicas:
+                    await node.replicas.confirm(opened, probe)
+            except exceptions.MovedError as error:
+                self._follow(error, address)
+                refusal = error
+            except exceptions.AskError as error:
+                refusal = error
+            else:
+                return
+        if refusal:
+            raise refusal
 
     def _check(self, outcomes: Collection[Any]) -> list[Any]:
         """Returns the replies among outcomes. Raises StoreUnavailable if there are none, or for a lasting error."""
@@ -369,6 +425,7 @@ class ClusterNodes:
 
     async def close(self) -> None:
         """See Nodes."""
+        self._is_closed = True
         if self._learning:
             self._learning.cancel()
             await asyncio.wait([self._learning])

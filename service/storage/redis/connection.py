@@ -16,7 +16,7 @@ lacks them, `shared_connection` logs a warning and returns a PooledConnection, w
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 
 import redis
 import structlog
@@ -34,6 +34,7 @@ INCOMPLETE: Final = object()
 """hiredis returns this if it has no whole reply yet."""
 
 _log = structlog.get_logger()
+_T = TypeVar("_T")
 
 
 class CommandConnection(Protocol):
@@ -79,11 +80,10 @@ class PooledConnection:
                 await connection.read_response()
             await connection.send_command(*command)
             return await connection.read_response()
-        except exceptions.ReadOnlyError:  # the other connections lead to the same replica
-            await self._drop()
-            raise
-        except exceptions.ResponseError:
-            raise
+        except exceptions.ResponseError as error:
+            if isinstance(error, exceptions.ReadOnlyError):  # the other connections lead to the same replica
+                await self._drop()
+            raise _own_exception(error) from None
         except BaseException:
             await connection.disconnect(nowait=True)
             raise
@@ -137,13 +137,7 @@ class SharedConnection:
         if self._connecting is None:
             self._connecting = asyncio.create_task(self._open(), name="redis-connection")
             self._connecting.add_done_callback(self._on_opened)
-        attempt = self._connecting
-        try:
-            return await asyncio.shield(attempt)
-        except asyncio.CancelledError:
-            if attempt.cancelled():  # `close` cancelled it, not the caller
-                raise exceptions.ConnectionError("the connection was closed while it was opened") from None
-            raise
+        return await shared_result(self._connecting, "the connection was closed while it was opened")
 
     def _on_opened(self, task: "asyncio.Task[_OpenConnection]") -> None:
         self._connecting = None
@@ -172,6 +166,19 @@ class SharedConnection:
             await asyncio.wait([self._connecting])
         if self._current:
             await self._current.close()
+
+
+async def shared_result(task: "asyncio.Task[_T]", closed: str) -> _T:
+    """Returns the result of a task for one of several callers. A cancelled caller does not cancel the task.
+
+    Raises ConnectionError with the text `closed` if the task was cancelled, because `close` did that, not the caller.
+    """
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if task.cancelled():
+            raise exceptions.ConnectionError(closed) from None
+        raise
 
 
 class NoReplicasError(exceptions.ResponseError):
@@ -203,7 +210,15 @@ def _exception_of(text: str) -> exceptions.RedisError:
     known = _EXCEPTIONS.get(code)
     if known is None:
         return exceptions.ResponseError(text)
-    return known(rest if issubclass(known, exceptions.AskError) else text)  # redis-py parses the address
+    try:
+        return known(rest if issubclass(known, exceptions.AskError) else text)  # redis-py parses the address
+    except ValueError:  # MOVED or ASK without one
+        return exceptions.ResponseError(text)
+
+
+def _own_exception(error: exceptions.ResponseError) -> exceptions.RedisError:
+    """Returns the exception for an error that redis-py has raised. It has no class for some codes of _EXCEPTIONS."""
+    return _exception_of(str(error)) if type(error) is exceptions.ResponseError else error
 
 
 class _OpenConnection(asyncio.Protocol):

@@ -5,13 +5,20 @@ deadlines) are kept in parts, each with the games of a range of slots; decision 
 part, a cluster CLUSTER_PARTS.
 """
 
+from binascii import crc_hqx
 from collections.abc import Sequence
+from functools import cache
+from itertools import count
 from typing import Final
 
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 
 SECRET: Final = "rummikub:secret"  # noqa: S105 - a key
 PROBE: Final = "rummikub:probe"
+MARK: Final = "rummikub:migrated"
+"""The key on a store that was moved away from. Its value is the former one of min-replicas-to-write."""
+UNFINISHED: Final = "rummikub:unfinished-migration"
+"""The key on the target of a migration until all games have been moved to it. No server uses such a store."""
 
 ONE_PART: Final = ("rummikub:",)
 """The prefix of the only part of one Redis."""
@@ -29,6 +36,23 @@ CLUSTER_PARTS: Final = tuple(f"rummikub:{{{tag}}}:" for tag in _TAGS)
 def slot_of(key: str) -> int:
     """Returns the slot of a key in a cluster."""
     return key_slot(key.encode())
+
+
+def probe_key(slot: int) -> str:
+    """Returns a key in a slot of a cluster that no game has, for writes that test a primary."""
+    return f"rummikub:{{{_probe_tags()[slot]}}}:probe"
+
+
+@cache
+def _probe_tags() -> Sequence[str]:
+    """Returns a hash tag for each slot. Takes 0.1 s, once a process."""
+    tags: dict[int, str] = {}
+    for number in count():
+        tag = f"p{number}"
+        tags.setdefault(crc_hqx(tag.encode(), 0) % REDIS_CLUSTER_HASH_SLOTS, tag)
+        if len(tags) == REDIS_CLUSTER_HASH_SLOTS:
+            break
+    return [tags[slot] for slot in range(REDIS_CLUSTER_HASH_SLOTS)]
 
 
 def part_of(parts: Sequence[str], game_id: str) -> str:

@@ -22,7 +22,7 @@ ORPHAN_MS: Final = 3_600_000
 """How long a list may name a game that is not stored. A creation lists the game first, and may be retried."""
 
 LISTS_BY_STATE: Final = [list_name(state, is_public=is_public) for state in GameState for is_public in (False, True)]
-"""The lists that exist for ever."""
+"""The lists that do not expire."""
 
 _MEMBER: Final = re.compile(rb"\d{15}:[0-9a-f]{32}")
 """A game in a list. Members of another form were not written by this service."""
@@ -48,7 +48,8 @@ class RedisLists:
         part, member, own = part_of(self._nodes.parts, record.game_id), list_member(record), lists_of(record)
         for name in sorted(own):  # first: a game is never unlisted
             key = list_key(part, name)
-            await self._nodes.execute(key, "ZADD", key, 0, member)
+            needs_replicas = self._nodes.needs_replicas(key, record.game_id)
+            await self._nodes.execute(key, "ZADD", key, 0, member, needs_replicas=needs_replicas)
             if name not in LISTS_BY_STATE:
                 await self._nodes.execute(key, "PEXPIRE", key, self._name_ms)
         others = [list_key(part, name) for name in sorted(possible_lists(record) - own)]

@@ -1,14 +1,16 @@
 """Moves all games from one Redis to a Redis Cluster or to a primary behind Sentinels, or back, while servers run.
 
-All games are copied while they are played. Then the source refuses every write for good (min-replicas-to-write), so
-servers answer STORE_UNAVAILABLE and clients retry. What has changed since is copied again, then the keys that span
-games, in the target's parts. At last everything is compared. If a step fails, the source accepts writes
-again; if that fails at a node, the error names it, and `undo` tries again. The change log is copied like the games:
-most of it before, the rest after the source refuses writes.
+All games are copied while they are played, and those that have changed again, until few have. Then the source refuses
+every write (min-replicas-to-write), so servers answer STORE_UNAVAILABLE and clients retry. All games are compared, and
+the last changes copied, then the keys that span games, in the target's parts. If a step fails, the source accepts
+writes again; if that fails at a node, the error names it, and `undo` tries again. The change log is copied like the
+games: most of it before, the rest after the source refuses writes. Presence is copied with its game only: servers soon
+report it again.
 
-A mark on the source remembers its former setting. `undo` returns to it, and marks the target instead, which refuses
-writes from then on. A store with a mark has been moved away from, so its games are outdated, and a migration to it
-replaces them.
+A mark on the source remembers its former setting. No server uses a store with a mark, also after a restart, in which
+Redis forgets to refuse writes. `undo` returns to the setting, and marks the target instead, which refuses writes from
+then on. A store with a mark has been moved away from, so its games are outdated, and a migration to it replaces them.
+So it does with what a failed migration has left, which has a mark of its own.
 
 Behind Sentinels, it uses the primary that they name at the beginning. The primary's replicas refuse writes too, because
 one of them may be promoted. A failover meanwhile makes the migration fail.
@@ -17,6 +19,7 @@ It uses redis-py's clients, whose cluster client is slower than the store's but 
 """
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -28,11 +31,14 @@ from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.connection import SSLConnection
 
 from service.storage.lists import game_of_member
+from service.storage.redis.deployment import GUARD, MAX_LAG, REFUSE_ALL, replicas_in
 from service.storage.redis.keys import (
     CLUSTER_PARTS,
+    MARK,
     ONE_PART,
     PROBE,
     SECRET,
+    UNFINISHED,
     change_log_key,
     deadlines_key,
     keys_of,
@@ -43,19 +49,14 @@ from service.storage.redis.log_copy import ChangeLogCopy
 from service.storage.redis.sentinel import find_primary
 from service.storage.redis.url import Address, Cluster, One, Options, Sentinel, parse_redis_url
 
-GUARD: Final = "min-replicas-to-write"
-MAX_LAG: Final = "min-replicas-max-lag"
-"""If it is 0, Redis ignores GUARD."""
-REFUSE_ALL: Final = 1_000_000
-"""More replicas than any Redis has, so it refuses every write, in scripts too."""
-MARK: Final = "rummikub:migrated"
-"""The key on a store that was moved away from: the former value of GUARD."""
-UNFINISHED: Final = "rummikub:unfinished-migration"
-"""The key on a target until all games have been moved to it. No server has used it, so undo compares no games."""
-AT_ONCE: Final = 32
-"""Keys that are copied at the same time, each with up to two connections."""
+AT_ONCE: Final = 8
+"""Pipelines that are under way at the same time."""
+BATCH: Final = 50
+"""Games or keys of a pipeline."""
+FEW: Final = 1_000
+"""Changed games that are left to the time in which the source refuses writes."""
 SCANNED: Final = 1_000
-"""Keys that a node looks at in one step of a scan."""
+"""Keys or members that are read in one step of a scan."""
 ID_LENGTH: Final = 32
 """The length of a game's id."""
 SECONDS: Final = 10.0
@@ -65,6 +66,16 @@ _FAILURES: Final = (exceptions.RedisError, exceptions.RedisClusterException, OSE
 
 _GAME_PREFIX: Final = "rummikub:{"
 _NAME_PREFIX: Final = "rummikub:name:"
+_STATE: Final = """\
+local newest = redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)[1]
+return {
+  redis.call('HGET', KEYS[1], 'etag') or '', newest and newest[1] or '', redis.call('HGET', KEYS[3], 'number') or ''
+}
+"""
+"""A script that returns the etag of a game, the id of its newest change, and the number of its draft.
+
+KEYS: snapshot, stream, draft.
+"""
 
 Progress = Callable[[str], None]
 """Receives a line about what is being done."""
@@ -81,6 +92,15 @@ class Moved:
     games: int
     names: int
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """The keys of a store: the ids of its games, the names of games, and keys that span games or are unknown."""
+
+    games: set[str]
+    names: set[str]
+    shared: set[str]
 
 
 class _Store:
@@ -113,25 +133,50 @@ class _Store:
         primary = One(parsed.shown, {**parsed.options, "host": address.host, "port": address.port})
         async with _client({**primary.options, **_TIMEOUTS}) as client:
             replication = await client.info("replication")
-        replicas = [replication[f"slave{number}"] for number in range(replication["connected_slaves"])]
-        return cls(primary, [Address(replica["ip"], replica["port"]) for replica in replicas])
+        return cls(primary, list(replicas_in(replication)))
 
-    async def keys(self, pattern: str) -> AsyncIterator[str]:
-        """Yields the keys of a pattern, maybe some twice."""
-        async for key in self.client.scan_iter(match=pattern, count=SCANNED):
-            yield key.decode()
+    async def keys(self) -> _Keys:
+        """Returns all keys of the service."""
+        keys = _Keys(set(), set(), set())
+        async for found in self.client.scan_iter(match="rummikub:*", count=SCANNED):
+            key = found.decode()
+            if key.startswith(_NAME_PREFIX):
+                keys.names.add(key)
+            elif not _is_key_of_game(key):
+                keys.shared.add(key)
+            elif key.endswith("}:game"):
+                keys.games.add(key.removeprefix(_GAME_PREFIX).partition("}")[0])
+        return keys
 
-    async def games(self) -> list[str]:
-        """Returns the ids of all games."""
-        keys = [key async for key in self.keys("rummikub:{*}:game")]
-        return sorted({key.removeprefix(_GAME_PREFIX).partition("}")[0] for key in keys})
+    async def erase(self) -> None:
+        """Deletes all keys of the service but UNFINISHED."""
+        keys = [key.decode() async for key in self.client.scan_iter(match="rummikub:*", count=SCANNED)]
+        await _for_each((key for key in keys if key != UNFINISHED), self._delete)
+
+    async def delete_games(self, games: Iterable[str]) -> None:
+        """Deletes games."""
+        await _for_each((key for game in games for key in keys_of(game)), self._delete)
+
+    async def _delete(self, keys: Sequence[str]) -> None:
+        pipeline = self.client.pipeline(transaction=False)
+        for key in keys:
+            pipeline.delete(key)
+        await pipeline.execute()
+
+    async def states(self, games: Iterable[str]) -> list[tuple[bytes, ...]]:
+        """Returns values of each game that a change or a draft changes. The first is empty if there is no game."""
+        pipeline = self.client.pipeline(transaction=False)
+        for game in games:
+            snapshot, _, stream, draft, _ = keys_of(game)
+            pipeline.eval(_STATE, 3, snapshot, stream, draft)
+        return [tuple(state) for state in await pipeline.execute()]
 
     async def guard(self) -> str:
         """Returns the setting that refuses writes. Raises MigrationError if it cannot be used."""
         try:
-            guard = str((await self.client.config_get(GUARD))[GUARD])
+            guard = await self._setting(GUARD)
             await self.set_guard(guard)
-            if str((await self.client.config_get(MAX_LAG))[MAX_LAG]) == "0":
+            if await self._setting(MAX_LAG) == "0":
                 raise MigrationError(f"{self.shown}: {MAX_LAG} is 0, so writes cannot be stopped: set it to 10")
         except exceptions.ResponseError as error:
             raise MigrationError(
@@ -139,6 +184,17 @@ class _Store:
                 f"--stopped, or give a user with the right to CONFIG"
             ) from None
         return guard
+
+    async def _setting(self, name: str) -> str:
+        """Returns a setting, which all nodes must share. Raises MigrationError."""
+        values = {
+            node: str((await client.execute_command("CONFIG GET", name))[name])
+            for node, client in self._servers().items()
+        }
+        if len(set(values.values())) > 1:
+            differing = ", ".join(f"{value} at {node}" for node, value in values.items())
+            raise MigrationError(f"{name} is {differing}: set the same value everywhere")
+        return next(iter(values.values()))
 
     async def refuse_writes(self, guard: str) -> None:
         """Makes the store refuse writes from now on.
@@ -167,28 +223,35 @@ class _Store:
         await self.client.delete(MARK)
 
     async def _try_guard(self, value: str | int) -> dict[str, Exception]:
-        """Sets GUARD on each node, and on replicas that may be promoted; returns the errors by node."""
-        nodes: dict[str, Any] = dict(self._replicas)
-        if isinstance(self.client, redis.RedisCluster):
-            nodes.update((node.name, node) for node in self.client.get_nodes())
-        else:
-            nodes[self.shown] = self.client
+        """Sets GUARD on all servers; returns the errors by server."""
         errors: dict[str, Exception] = {}
-        for name, node in nodes.items():
+        for name, server in self._servers().items():
             try:
-                await node.execute_command("CONFIG SET", GUARD, value)
+                await server.execute_command("CONFIG SET", GUARD, value)
             except _FAILURES as error:
                 errors[name] = error
         return errors
 
-    async def copy_key(self, key: str, target: "_Store") -> None:
-        """Copies a key with its lifetime. One that has expired is deleted at the target."""
-        dump, left_ms = await asyncio.gather(self.client.dump(key), self.client.pttl(key))
-        if dump is None or left_ms == -2:
-            await target.client.delete(key)
-            return
+    def _servers(self) -> dict[str, Any]:
+        """Returns all nodes, and replicas that may be promoted, by name."""
+        if isinstance(self.client, redis.RedisCluster):
+            return {node.name: node for node in self.client.get_nodes()}
+        return {self.shown: self.client, **self._replicas}
+
+    async def copy_to(self, target: "_Store", keys: Sequence[str]) -> None:
+        """Copies keys with their lifetimes, in order. One that has expired is deleted at the target."""
+        reading, writing = (store.client.pipeline(transaction=False) for store in (self, target))
+        for key in keys:
+            reading.dump(key)
+            reading.pttl(key)
+        found = await reading.execute()
+        for key, dump, left_ms in zip(keys, found[::2], found[1::2], strict=True):
+            if dump is None or left_ms == -2:
+                writing.delete(key)
+            else:
+                writing.restore(key, _restored_ms(left_ms), dump, replace=True)
         try:
-            await target.client.restore(key, max(0, left_ms), dump, replace=True)
+            await writing.execute()
         except exceptions.ResponseError as error:
             raise MigrationError(
                 f"{target.shown} does not take the data of {self.shown} ({error}): it must not be of an older version"
@@ -203,6 +266,11 @@ class _Store:
 def _client(options: Options) -> "redis.Redis":
     """Returns a client of one server."""
     return redis.Redis.from_pool(redis.ConnectionPool(**options))
+
+
+def _restored_ms(left_ms: int) -> int:
+    """Returns the argument of RESTORE for a reply to PTTL. 0 is no limit there, and less than a millisecond here."""
+    return 0 if left_ms == -1 else max(1, left_ms)
 
 
 def _text(error: BaseException) -> str:
@@ -255,14 +323,14 @@ async def undo(source_url: str, target_url: str, progress: Progress, *, is_stopp
     async with _opened(source_url, target_url) as (source, target):
         if await source.client.get(MARK) is None:
             raise MigrationError(f"{source.shown} was not moved away from: there is nothing to undo")
-        games = await source.games()
+        games = (await source.keys()).games
         mark = await target.client.get(MARK)  # from an undo that was killed
         guard = "" if is_stopped else mark.decode() if mark else await target.guard()
         try:
             if not is_stopped:
                 progress(f"{target.shown} refuses writes from now on")
                 await target.refuse_writes(guard)
-            if await target.client.get(UNFINISHED) is None:
+            if await target.client.get(UNFINISHED) is None:  # else no server has used it
                 await _check_unchanged(source, target, games)
         except BaseException as error:
             if not is_stopped:
@@ -296,16 +364,27 @@ async def _restore(store: _Store, guard: str, error: BaseException, progress: Pr
     progress(f"{store.shown} accepts writes again")
 
 
-async def _check_unchanged(source: _Store, target: _Store, games: Sequence[str]) -> None:
+async def _check_unchanged(source: _Store, target: _Store, games: set[str]) -> None:
     """Raises MigrationError if games have changed on the target of a migration since."""
-    here, there = await _etags(source, games), await _etags(target, games)
-    changed = sum(there[game] is not None and here[game] != there[game] for game in games)
-    new = len(set(await target.games()) - set(games))
+    changed, new = await _differing(target, source, games), (await target.keys()).games - games
     if changed or new:
         raise MigrationError(
-            f"{changed} games have changed and {new} were created on {target.shown} since: "
+            f"{len(changed)} games have changed and {len(new)} were created on {target.shown} since: "
             f"move them back with --from {target.shown} --to {source.shown}"
         )
+
+
+async def _differing(store: _Store, other: _Store, games: Iterable[str]) -> set[str]:
+    """Returns which games of a store are different or missing in another one."""
+    differing: set[str] = set()
+
+    async def compare(some: Sequence[str]) -> None:
+        here, there = await asyncio.gather(store.states(some), other.states(some))
+        states = zip(some, here, there, strict=True)
+        differing.update(game for game, state, other_state in states if state[0] and state != other_state)
+
+    await _for_each(games, compare)
+    return differing
 
 
 class _Migration:
@@ -316,15 +395,15 @@ class _Migration:
         self._target = target
         self._progress = progress
         self._is_stopped = is_stopped
+        self._copied: set[str] = set()
+        """The games that were copied."""
         self._log = ChangeLogCopy(source.client, source.parts, target.client, target.parts)
 
     async def run(self) -> Moved:
         """Moves all games."""
         await self._check()
         await self._target.client.set(UNFINISHED, "")
-        games = await self._source.games()
-        self._progress(f"copying {len(games)} games")
-        await self._copy_games(games)
+        await self._copy_most()
         await self._log.clear()
         await self._log.append()
         guard = "" if self._is_stopped else await self._source.guard()
@@ -333,12 +412,10 @@ class _Migration:
             if not self._is_stopped:
                 self._progress(f"{self._source.shown} refuses writes from now on")
                 await self._source.refuse_writes(guard)
-            await self._copy_changes(games)
-            names = await self._copy_names()
-            await self._copy_shared()
+            keys = await self._copy_rest()
             await self._log.append()
             await self._log.expire()
-            count = await self._verify()
+            await self._verify(keys.games)
             await self._target.client.delete(UNFINISHED)
         except BaseException as error:
             if not self._is_stopped:
@@ -346,60 +423,72 @@ class _Migration:
                 await _restore(self._source, guard, error, self._progress, command)
             raise
         seconds = asyncio.get_running_loop().time() - began
-        return Moved(count, names, seconds)
+        return Moved(len(keys.games), len(keys.names), seconds)
 
     async def _check(self) -> None:
-        """Raises MigrationError if the games cannot be moved. Empties a target that was moved away from."""
+        """Raises MigrationError if the games cannot be moved. Empties a target whose games are outdated."""
         if self._source.shown == self._target.shown:
             raise MigrationError("source and target are the same")
         if await self._source.client.get(MARK) is not None:
             raise MigrationError(f"{self._source.shown} was moved away from before: its games are outdated; see --undo")
+        if await self._source.client.get(UNFINISHED) is not None:
+            raise MigrationError(f"a migration to {self._source.shown} has not finished: it lacks games")
         if not self._is_stopped:
             await self._source.guard()
-        if await self._target.client.get(MARK) is not None:
+        mark = await self._target.client.get(MARK)
+        if mark is not None or await self._target.client.get(UNFINISHED) is not None:
             self._progress(f"deleting the outdated games at {self._target.shown}")
-            await _unmark(self._target)
-            keys = [key async for key in self._target.keys("rummikub:*")]
-            await _for_each(keys, self._target.client.delete)
-        if await self._target.games():
+            if mark is not None:
+                await self._target.set_guard(mark.decode())
+            await self._target.client.set(UNFINISHED, "")  # if this is interrupted, the next migration goes on with it
+            await self._target.erase()
+        if (await self._target.keys()).games:
             raise MigrationError(f"{self._target.shown} has games already: move to an empty store")
 
-    async def _copy_games(self, games: Iterable[str]) -> None:
-        await _for_each((key for game in games for key in keys_of(game)), self._copy_key)
+    async def _copy_most(self) -> None:
+        """Copies all games, then those that have changed, until few have or copying them does not help."""
+        self._copied = (await self._source.keys()).games
+        self._progress(f"copying {len(self._copied)} games")
+        await _for_each(self._copied, self._copy_games)
+        before = len(self._copied)
+        while FEW < (changed := len((await self._copy_changes("{}"))[1])) <= before / 2:
+            before = changed
 
-    async def _delete_copy(self, game_id: str) -> None:
-        await self._target.client.delete(*keys_of(game_id))
-
-    async def _copy_key(self, key: str) -> None:
-        await self._source.copy_key(key, self._target)
-
-    async def _copy_changes(self, copied: Iterable[str]) -> None:
-        """Copies games that have changed since, and all drafts and presence, which change no etag.
+    async def _copy_changes(self, which: str) -> tuple[_Keys, set[str]]:
+        """Copies games that have changed since; returns the keys of the source and the games that were copied.
 
         Args:
-            copied: The games that were copied before; those that the source no longer has are deleted at the target.
+            which: How many games these are, for the progress.
         """
-        games = await self._source.games()
-        await _for_each(set(copied) - set(games), self._delete_copy)
-        here, there = await _etags(self._source, games), await _etags(self._target, games)
-        changed = {game for game in games if here[game] != there[game]}
-        self._progress(f"copying {len(changed)} games that have changed")
-        await self._copy_games(changed)
-        await _for_each((key for game in games if game not in changed for key in keys_of(game)[3:]), self._copy_key)
+        keys = await self._source.keys()
+        await self._target.delete_games(self._copied - keys.games)
+        self._copied = keys.games
+        changed = await _differing(self._source, self._target, keys.games)
+        self._progress(f"copying {which.format(len(changed))} games that have changed")
+        await _for_each(changed, self._copy_games)
+        return keys, changed
 
-    async def _copy_names(self) -> int:
-        """Copies the secret and the names of games; returns how many names."""
-        names = {key async for key in self._source.keys(f"{_NAME_PREFIX}*")}
-        await _for_each([SECRET, *names], self._copy_key)
-        return len(names)
+    async def _copy_games(self, games: Sequence[str]) -> None:
+        """Copies games. The etag is read first, so a game that changes meanwhile differs and is copied again."""
+        await self._source.copy_to(self._target, [key for game in games for key in keys_of(game)])
 
-    async def _copy_shared(self) -> None:
+    async def _copy_keys(self, keys: Sequence[str]) -> None:
+        await self._source.copy_to(self._target, keys)
+
+    async def _copy_rest(self) -> _Keys:
+        """Copies the last changes and everything that is no game. Raises MigrationError if games differ then."""
+        keys, changed = await self._copy_changes("the last {}")
+        differing = await _differing(self._source, self._target, changed)  # all others were equal
+        if differing:
+            raise MigrationError(f"{len(differing)} of {len(keys.games)} games differ after the copy")
+        await _for_each([SECRET, *keys.names], self._copy_keys)
+        await self._copy_shared(keys.shared)
+        return keys
+
+    async def _copy_shared(self, keys: Iterable[str]) -> None:
         """Copies keys that span games, each member to the part of its game. Raises MigrationError for unknown keys."""
         known = {SECRET, PROBE, MARK}
-        own = {key async for key in self._source.keys("rummikub:*")} - known
-        for key in sorted(own):
-            if key.startswith(_NAME_PREFIX) or _is_key_of_game(key):
-                continue
+        for key in sorted(set(keys) - known):
             part = next((part for part in self._source.parts if key.startswith(part)), None)
             if part is None:
                 if not key.endswith(":probe"):
@@ -417,57 +506,46 @@ class _Migration:
             await self._target.client.xadd(outbox_key(part), fields)
 
     async def _copy_sorted_set(self, key: str, name: str) -> None:
-        try:
-            members = await self._source.client.zrange(key, 0, -1, withscores=True)
-        except exceptions.ResponseError:
-            raise MigrationError(f"{key}: unknown key; this version cannot move it") from None
         left_ms = await self._source.client.pttl(key)
-        by_part: dict[str, dict[bytes, float]] = {}
-        for member, score in members:
-            game_id = member.decode(errors="replace")
-            game_id = game_id if name == "deadlines" else game_of_member(game_id)
-            by_part.setdefault(part_of(self._target.parts, game_id), {})[member] = score
-        for part, scores in by_part.items():
-            await self._target.client.zadd(f"{part}{name}", scores)
-            if left_ms > 0:
+        written: set[str] = set()
+        for start in itertools.count(step=SCANNED):
+            try:
+                members = await self._source.client.zrange(key, start, start + SCANNED - 1, withscores=True)
+            except exceptions.ResponseError:
+                raise MigrationError(f"{key}: unknown key; this version cannot move it") from None
+            if not members:
+                break
+            by_part: dict[str, dict[bytes, float]] = {}
+            for member, score in members:
+                game_id = member.decode(errors="replace")
+                game_id = game_id if name == "deadlines" else game_of_member(game_id)
+                by_part.setdefault(part_of(self._target.parts, game_id), {})[member] = score
+            for part, scores in by_part.items():
+                await self._target.client.zadd(f"{part}{name}", scores)
+            written |= by_part.keys()
+        if left_ms > 0:
+            for part in written:
                 await self._target.client.pexpire(f"{part}{name}", left_ms)
 
-    async def _verify(self) -> int:
-        """Compares the stores; returns the number of games. Raises MigrationError if something was not moved."""
-        games = await self._source.games()
-        here, there = await _etags(self._source, games), await _etags(self._target, games)
-        differing = sum(here[game] is not None and here[game] != there[game] for game in games)
-        if differing:
-            raise MigrationError(f"{differing} of {len(games)} games differ after the copy; the source is as before")
-        deleted = len(set(await self._target.games()) - set(games))
+    async def _verify(self, games: set[str]) -> None:
+        """Compares what is not in one game. Raises MigrationError if something was not moved."""
+        deleted = len((await self._target.keys()).games - games)
         if deleted:
-            raise MigrationError(f"the target has {deleted} games that the source lacks; the source is as before")
+            raise MigrationError(f"the target has {deleted} games that the source lacks")
         if await self._source.client.get(SECRET) != await self._target.client.get(SECRET):
-            raise MigrationError("the secret differs after the copy; the source is as before")
+            raise MigrationError("the secret differs after the copy")
         due = [
             sum(await asyncio.gather(*(store.client.zcard(deadlines_key(part)) for part in store.parts)))
             for store in (self._source, self._target)
         ]
         if due[0] != due[1]:
-            raise MigrationError(f"{due[0] - due[1]} deadlines are missing after the copy; the source is as before")
+            raise MigrationError(f"{due[0] - due[1]} deadlines are missing after the copy")
         self._progress(f"all {len(games)} games are equal")
-        return len(games)
 
 
 def _is_key_of_game(key: str) -> bool:
     """Returns whether a key belongs to one game; the hash tags of parts and probes are shorter than a game's id."""
     return key.startswith(_GAME_PREFIX) and len(key.removeprefix(_GAME_PREFIX).partition("}")[0]) == ID_LENGTH
-
-
-async def _etags(store: _Store, games: Iterable[str]) -> dict[str, bytes | None]:
-    """Returns the etag of each game; None for one that does not exist."""
-    etags: dict[str, bytes | None] = {}
-
-    async def read(game: str) -> None:
-        etags[game] = await store.client.hget(keys_of(game)[0], "etag")
-
-    await _for_each(games, read)
-    return etags
 
 
 async def _unmark(store: _Store) -> None:
@@ -476,13 +554,13 @@ async def _unmark(store: _Store) -> None:
     await store.accept_writes(guard.decode())
 
 
-async def _for_each(keys: Iterable[str], work: Callable[[str], Awaitable[object]]) -> None:
-    """Does work on keys, AT_ONCE at the same time."""
-    remaining = iter(keys)
+async def _for_each(items: Iterable[str], work: Callable[[Sequence[str]], Awaitable[object]]) -> None:
+    """Does work on items, BATCH of them at once and AT_ONCE batches at the same time."""
+    remaining = iter(items)
 
     async def worker() -> None:
-        for key in remaining:
-            await work(key)
+        while batch := list(itertools.islice(remaining, BATCH)):
+            await work(batch)
 
     workers = [asyncio.create_task(worker()) for _ in range(AT_ONCE)]
     try:

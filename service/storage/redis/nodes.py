@@ -5,9 +5,11 @@ Client retries are off because a script could be applied twice; changes.py retri
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha1
 from importlib.resources import files
 from typing import Any, Final, Protocol, TypeAlias
@@ -19,10 +21,10 @@ from redis import exceptions
 from service.errors import StoreUnavailable
 from service.storage.base import Subscription
 from service.storage.redis.connection import NoReplicasError, shared_connection
-from service.storage.redis.deployment import find_obstacle, find_risk
+from service.storage.redis.deployment import find_move, find_obstacle, find_risk
 from service.storage.redis.feed import PLAIN, Listener, RedisFeed
 from service.storage.redis.keys import ONE_PART, PROBE
-from service.storage.redis.replicas import ReplicaWaiter, TooFewReplicasError
+from service.storage.redis.replicas import PROBE_MS, ReplicaWaiter, TooFewReplicasError
 from service.storage.redis.sentinel import on_switch
 from service.storage.timing import FAILOVERS, Reporter, unreported
 
@@ -35,12 +37,16 @@ REPLY_SECONDS: Final = 1.0
 
 FAILURES: Final = (exceptions.RedisError, OSError, TimeoutError)
 """Exceptions of a store that does not reply, or replies with an error."""
+AWAY: Final = (exceptions.ConnectionError, exceptions.TimeoutError, OSError, TimeoutError)
+"""Exceptions of a Redis that does not reply."""
 
-_AWAY: Final = (exceptions.ConnectionError, exceptions.TimeoutError, OSError, NoReplicasError, TooFewReplicasError)
-"""Failures that the health check and the replicas' own monitoring report."""
+_REPORTED: Final = (*AWAY, NoReplicasError, TooFewReplicasError)
+"""Failures that the health check reports."""
 
 Word: TypeAlias = str | int | bytes
 """A part of a command."""
+Confirm: TypeAlias = Callable[[], Awaitable[None]]
+"""Returns when enough replicas have a write. Raises redis-py's exceptions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +76,10 @@ class Nodes(Protocol):
     parts: Sequence[str]
     report: Reporter
 
-    async def execute(self, key: str, *command: Word, is_promise: bool = False) -> Any:  # noqa: ANN401 - any reply
+    async def execute(self, key: str, *command: Word, needs_replicas: bool = False) -> Any:  # noqa: ANN401 - any reply
         """Returns the reply to a command, from the Redis that has a key or channel.
 
-        The effect of a promise has reached RUMMIKUB_REDIS_REPLICAS replicas.
+        If `needs_replicas`, it returns only after RUMMIKUB_REDIS_REPLICAS replicas have the write.
         """
 
     async def run(
@@ -81,9 +87,18 @@ class Nodes(Protocol):
         script: Script,
         keys: Sequence[str],
         arguments: Sequence[Word],
-        is_promise: Callable[[Any], bool] | None = None,
+        needs_replicas: Callable[[Any], bool] | None = None,
     ) -> Any:  # noqa: ANN401 - any reply
-        """Returns a script's reply. What a promise is about has reached RUMMIKUB_REDIS_REPLICAS replicas."""
+        """Returns a script's reply.
+
+        If `needs_replicas` is true of the reply, it returns only after RUMMIKUB_REDIS_REPLICAS replicas have the write.
+        """
+
+    def needs_replicas(self, key: str, game_id: str) -> bool:
+        """Returns whether a write of a key of a game that precedes a commit must wait for replicas itself.
+
+        On the primary of the game it need not: what the commit waits for includes it.
+        """
 
     def subscribe(self, channel: str) -> AbstractAsyncContextManager[Subscription]:
         """Subscribes to a channel."""
@@ -92,7 +107,7 @@ class Nodes(Protocol):
         """Returns the numbers of INFO memory of each primary."""
 
     async def ping(self, touches: Sequence[tuple[str, Sequence[Word]]]) -> None:
-        """Returns if the store accepts writes and has executed commands, each given with its key."""
+        """Returns if the store accepts writes, on enough replicas, and has executed commands, each with its key."""
 
     async def close(self) -> None:
         """Closes all connections."""
@@ -104,8 +119,8 @@ def log_failure(error: Exception) -> StoreUnavailable:
     The health check logs that the store does not reply, once; calls log that at debug level only.
     """
     text = f"{type(error).__name__}: {str(error)[:200]}"
-    is_away = isinstance(error, _AWAY)
-    (_log.debug if is_away else _log.warning)("store", error=text)
+    is_reported = isinstance(error, _REPORTED)
+    (_log.debug if is_reported else _log.warning)("store", error=text)
     return StoreUnavailable(text)
 
 
@@ -115,7 +130,50 @@ def read_numbers(info: bytes) -> dict[str, int]:
     return {name: int(value) for name, _, value in pairs if value.isdecimal()}
 
 
-class OneRedis:
+class BaseNodes(ABC):
+    """The commands and scripts of Nodes; a subclass sends one to the Redis that has its key."""
+
+    async def execute(self, key: str, *command: Word, needs_replicas: bool = False) -> Any:  # noqa: ANN401 - any reply
+        """See Nodes."""
+        try:
+            reply, confirm = await self._send(key, command, needs_replicas=needs_replicas)
+            if confirm:
+                await confirm()
+        except FAILURES as error:
+            raise self._unavailable(error) from error
+        return reply
+
+    async def run(
+        self,
+        script: Script,
+        keys: Sequence[str],
+        arguments: Sequence[Word],
+        needs_replicas: Callable[[Any], bool] | None = None,
+    ) -> Any:  # noqa: ANN401 - any reply
+        """See Nodes. On NOSCRIPT, which has no effect, it falls back to EVAL with the full script."""
+        rest = (len(keys), *keys, *arguments)
+        may_need = needs_replicas is not None
+        try:
+            try:
+                reply, confirm = await self._send(keys[0], ("EVALSHA", script.sha, *rest), needs_replicas=may_need)
+            except exceptions.NoScriptError:
+                reply, confirm = await self._send(keys[0], ("EVAL", script.text, *rest), needs_replicas=may_need)
+            if confirm and needs_replicas and needs_replicas(reply):
+                await confirm()
+        except FAILURES as error:
+            raise self._unavailable(error) from error
+        return reply
+
+    @abstractmethod
+    async def _send(self, key: str, command: Sequence[Word], *, needs_replicas: bool) -> tuple[Any, Confirm | None]:
+        """Returns the reply to a command, and what waits for replicas; None if there are none to wait for."""
+
+    @abstractmethod
+    def _unavailable(self, error: Exception) -> StoreUnavailable:
+        """Returns the exception for callers after a failure."""
+
+
+class OneRedis(BaseNodes):
     """Nodes of one Redis, alone or as a primary with replicas: one connection for all commands, one for the feed.
 
     Args:
@@ -131,7 +189,7 @@ class OneRedis:
         self._client = client
         make = client.connection_pool.make_connection
         self._connection = shared_connection(client.connection_pool, REPLY_SECONDS)
-        self._replicas = ReplicaWaiter(make, lambda: PROBE, replicas) if replicas else None
+        self._replicas = ReplicaWaiter(make, replicas) if replicas else None
         self._feed = RedisFeed(lambda _: "here", lambda _, notify: Listener(make, REPLY_SECONDS, PLAIN, notify))
         self._is_replica = False
         self._is_inspected = False
@@ -145,43 +203,20 @@ class OneRedis:
             self._replicas.drop()
         self._feed.drop()
 
-    async def execute(self, _key: str, *command: Word, is_promise: bool = False) -> Any:  # noqa: ANN401 - any reply
-        """See Nodes."""
-        try:
-            waiter = self._replicas if is_promise else None
-            opened = await waiter.open() if waiter else 0
-            reply = await self._connection.execute(*command)
-            if waiter:
-                await waiter.confirm(opened)
-        except FAILURES as error:
-            raise self._unavailable(error) from error
-        return reply
-
-    async def run(
-        self,
-        script: Script,
-        keys: Sequence[str],
-        arguments: Sequence[Word],
-        is_promise: Callable[[Any], bool] | None = None,
-    ) -> Any:  # noqa: ANN401 - any reply
-        """See Nodes. On NOSCRIPT, which has no effect, it falls back to EVAL with the full script."""
-        try:
-            waiter = self._replicas if is_promise else None
-            opened = await waiter.open() if waiter else 0
-            try:
-                reply = await self._connection.execute("EVALSHA", script.sha, len(keys), *keys, *arguments)
-            except exceptions.NoScriptError:
-                reply = await self._connection.execute("EVAL", script.text, len(keys), *keys, *arguments)
-            if waiter and is_promise and is_promise(reply):
-                await waiter.confirm(opened)
-        except FAILURES as error:
-            raise self._unavailable(error) from error
-        return reply
+    async def _send(self, _key: str, command: Sequence[Word], *, needs_replicas: bool) -> tuple[Any, Confirm | None]:
+        waiter = self._replicas if needs_replicas else None
+        opened = await waiter.open() if waiter else 0
+        reply = await self._connection.execute(*command)
+        return reply, partial(waiter.confirm, opened, PROBE) if waiter else None
 
     def _unavailable(self, error: Exception) -> StoreUnavailable:
         if isinstance(error, exceptions.ReadOnlyError):
             self._is_replica = True
         return log_failure(error)
+
+    def needs_replicas(self, _key: str, _game_id: str) -> bool:
+        """See Nodes."""
+        return False
 
     def subscribe(self, channel: str) -> AbstractAsyncContextManager[Subscription]:
         """See Nodes."""
@@ -200,7 +235,10 @@ class OneRedis:
         if not self._is_inspected:
             await self._inspect()
         try:
-            await asyncio.gather(*(self.execute(key, *command) for key, command in touches))
+            await asyncio.gather(
+                self.execute(PROBE, "SET", PROBE, 1, "PX", PROBE_MS, needs_replicas=True),
+                *(self.execute(key, *command) for key, command in touches),
+            )
         except StoreUnavailable:
             self._is_inspected = False
             raise
@@ -211,17 +249,18 @@ class OneRedis:
     async def _inspect(self) -> None:
         """Checks the deployment and logs a risk. Raises StoreUnavailable if the service cannot work with it.
 
-        After a failover it only logs: a primary with other settings is better than none.
+        After a failover it only logs unsuitable settings: a primary with other settings is better than none.
         """
         try:
+            move = await find_move(self._client.get)
             obstacle, risk = await find_obstacle(self._client), await find_risk(self._client)
         except FAILURES as error:
             raise self._unavailable(error) from error
         finally:
             with contextlib.suppress(*FAILURES):
                 await self._client.connection_pool.disconnect(inuse_connections=False)
-        if obstacle and not self._was_suitable:
-            raise StoreUnavailable(obstacle)
+        if move or (obstacle and not self._was_suitable):
+            raise StoreUnavailable(move or obstacle)
         self._is_inspected = self._was_suitable = True
         if obstacle or risk:
             _log.warning("store may lose turns", problem=obstacle or risk)

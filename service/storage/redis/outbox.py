@@ -1,16 +1,16 @@
 """The outbox in Redis: in each part a stream of games that may have ended, which the servers read as one group.
 
-All servers are one consumer. An entry that was claimed is claimed again after its claim has ended, whoever held it, so
-no server leaves a consumer behind, and none needs to be told of another's death.
+All servers are one consumer. Unacknowledged entries are claimed again when their claim ends, so a dead server leaves
+nothing behind.
 """
 
 from collections.abc import Sequence
-from itertools import count
 from typing import Final
 
 from service.storage.base import OutboxEntry
 from service.storage.redis.keys import outbox_key, part_of
 from service.storage.redis.nodes import Nodes, Script
+from service.storage.redis.parts import Parts
 from service.storage.redis.time import StoreTime
 
 GROUP: Final = "archive"
@@ -29,7 +29,7 @@ class RedisOutbox:
         self._nodes = nodes
         self._time = time
         self._claim = Script.read("claim_outbox.lua", nodes.publish)
-        self._first_parts = count()
+        self._parts = Parts(nodes.parts)
 
     def _key(self, game_id: str) -> str:
         return outbox_key(part_of(self._nodes.parts, game_id))
@@ -38,20 +38,18 @@ class RedisOutbox:
         """See GameStore."""
         key, now = self._key(game_id), self._time.argument
         place = f"{now}-*" if now else "*"
-        entry_id: bytes = await self._nodes.execute(key, "XADD", key, place, "game", game_id, is_promise=True)
+        entry_id: bytes = await self._nodes.execute(key, "XADD", key, place, "game", game_id, needs_replicas=True)
         return _time_ms(entry_id.decode())
 
     async def claim(self, limit: int, claim_ms: int) -> Sequence[OutboxEntry]:
-        """See GameStore. Each call begins with another part, so that no part is last each time."""
-        parts = self._nodes.parts
-        first = next(self._first_parts) % len(parts)
-        entries: list[OutboxEntry] = []
-        for part in (*parts[first:], *parts[:first]):
-            if len(entries) < limit:
-                arguments = (GROUP, CONSUMER, limit - len(entries), claim_ms)
-                found: Sequence[bytes] = await self._nodes.run(self._claim, [outbox_key(part)], arguments)
-                entries += map(_entry, found[::2], found[1::2])
-        return entries
+        """See GameStore."""
+
+        async def claim_in(part: str, some: int) -> Sequence[OutboxEntry]:
+            arguments = (GROUP, CONSUMER, some, claim_ms)
+            found: Sequence[bytes] = await self._nodes.run(self._claim, [outbox_key(part)], arguments)
+            return list(map(_entry, found[::2], found[1::2]))
+
+        return await self._parts.claim(limit, claim_in)
 
     async def acknowledge(self, entry: OutboxEntry) -> None:
         """See GameStore. The entry is deleted first: an acknowledged entry that stays is never claimed again."""
@@ -61,8 +59,12 @@ class RedisOutbox:
 
     async def size(self) -> int:
         """See GameStore."""
-        keys = map(outbox_key, self._nodes.parts)
-        return sum([await self._nodes.execute(key, "XLEN", key) for key in keys])
+
+        async def size_of(part: str) -> int:
+            size: int = await self._nodes.execute(outbox_key(part), "XLEN", outbox_key(part))
+            return size
+
+        return await self._parts.total(size_of)
 
 
 def _entry(entry_id: bytes, game_id: bytes) -> OutboxEntry:

@@ -3,7 +3,7 @@
 WAIT counts replicas that have the last write of its own connection, and holds up every command behind it. So it has a
 connection of its own, on which a write of a probe key precedes it. A primary replicates its writes as one stream in
 the order of their execution. The probe is sent after the reply to a commit, so a replica that has the probe has the
-commit.
+commit. In a cluster a probe is refused while its slot moves, and then another one is written: any will do.
 
 That holds only if both connections lead to the same process: a primary that lost the commit in a restart would
 replicate the probe without it. So `open` is called before the commit is sent, and `confirm` fails if the connection was
@@ -11,16 +11,21 @@ lost since: a connection that outlives the commit leads to the process that exec
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, islice
 from typing import Final
 
 from redis import exceptions
 from redis.asyncio.connection import AbstractConnection
 
+from service.storage.redis.connection import shared_result
+
 REPLICAS_SECONDS: Final = 0.5
 """How long replicas may take to acknowledge a write; less than a reply may take."""
 PROBE_MS: Final = 60_000
 """How long a probe key is kept."""
+OWN_PROBES: Final = 3
+"""Most probes in the slots of waiting calls that are tried."""
 
 
 class TooFewReplicasError(exceptions.ResponseError):
@@ -32,18 +37,23 @@ class ReplicaWaiter:
 
     Args:
         make: Makes an unconnected connection of redis-py.
-        probe: Returns a key that the primary has.
         replicas: How many replicas must have a write.
+        probes: Yields probe keys in slots of a primary of a cluster; None for one Redis.
     """
 
-    def __init__(self, make: Callable[[], AbstractConnection], probe: Callable[[], str], replicas: int) -> None:
+    def __init__(
+        self,
+        make: Callable[[], AbstractConnection],
+        replicas: int,
+        probes: Callable[[], Iterable[str]] | None = None,
+    ) -> None:
         self._make = make
-        self._probe = probe
         self._replicas = replicas
+        self._probes = probes
         self._connection: AbstractConnection | None = None
         self._opened = 0
         self._opening: asyncio.Task[int] | None = None
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting: list[tuple[asyncio.Future[None], str]] = []
         self._task: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
 
@@ -53,13 +63,7 @@ class ReplicaWaiter:
             return self._opened
         if self._opening is None:
             self._opening = asyncio.create_task(self._open(), name="redis-replicas-connection")
-        opening = self._opening
-        try:
-            return await asyncio.shield(opening)
-        except asyncio.CancelledError:
-            if opening.cancelled():  # `close` cancelled it, not the caller
-                raise exceptions.ConnectionError("the connection for WAIT was closed while it was opened") from None
-            raise
+        return await shared_result(self._opening, "the connection for WAIT was closed while it was opened")
 
     async def _open(self) -> int:
         try:
@@ -71,15 +75,19 @@ class ReplicaWaiter:
         finally:
             self._opening = None
 
-    async def confirm(self, opened: int) -> None:
+    async def confirm(self, opened: int, probe: str) -> None:
         """Returns when enough replicas have what the primary has acknowledged since the connection was opened.
 
         Raises TooFewReplicasError if they take longer than REPLICAS_SECONDS, else redis-py's exceptions.
+
+        Args:
+            opened: The number of the connection.
+            probe: A probe key in the slot of the write, for a primary that has no slot yet but imports this one.
         """
         if self._connection is None or opened != self._opened:
             raise exceptions.ConnectionError("the connection for WAIT was lost")
         confirmed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(confirmed)
+        self._waiting.append((confirmed, probe))
         if self._task is None:
             self._task = asyncio.create_task(self._confirm_all(), name="redis-replicas")
         await confirmed
@@ -91,32 +99,59 @@ class ReplicaWaiter:
                 batch, self._waiting = self._waiting, []
                 error: Exception | None = exceptions.ConnectionError("the connection for WAIT was closed")
                 try:
-                    error = await self._wait()
+                    error = await self._wait(dict.fromkeys(probe for _, probe in batch))
                 finally:
-                    for confirmed in batch:
+                    for confirmed, _ in batch:
                         if not confirmed.done():
                             confirmed.set_exception(error) if error else confirmed.set_result(None)
         finally:
             self._task = None
 
-    async def _wait(self) -> Exception | None:
-        """Sends a probe and WAIT; returns why the replicas do not have the probe. Drops a connection that fails."""
-        connection = self._connection
+    async def _wait(self, own: Iterable[str]) -> Exception | None:
+        """Writes a probe and waits; returns why the replicas do not have it. Drops a connection that fails.
+
+        Args:
+            own: Probe keys in the slots of the waiting calls.
+        """
+        connection, error = self._connection, None
         if connection is None:
             return exceptions.ConnectionError("the connection for WAIT was lost")
         try:
-            commands = [
-                ("SET", self._probe(), 1, "PX", PROBE_MS),
-                ("WAIT", self._replicas, round(REPLICAS_SECONDS * 1000)),
-            ]
-            await connection.send_packed_command(connection.pack_commands(commands))
-            await connection.read_response()
-            found = await connection.read_response()
-        except (exceptions.RedisError, OSError, TimeoutError) as error:
+            for probe in chain(self._probes() if self._probes else (), islice(own, OWN_PROBES)):
+                try:
+                    return await self._wait_for(connection, probe)
+                except exceptions.AskError as refused:  # MOVED too
+                    error = refused
+        except (exceptions.RedisError, OSError, TimeoutError) as failure:
             if self._connection is connection:
                 self._connection = None
             await connection.disconnect(nowait=True)
-            return error
+            return failure
+        return error
+
+    async def _wait_for(self, connection: AbstractConnection, probe: str) -> Exception | None:
+        """Writes a probe and waits; returns why the replicas do not have it.
+
+        Raises AskError if the primary does not have the slot, after which the connection can be used; else redis-py's
+        exceptions, after which it cannot. ASKING makes a primary accept a slot that it imports.
+        """
+        asking: Sequence[tuple[str]] = [("ASKING",)] if self._probes else []
+        commands = [
+            *asking,
+            ("SET", probe, 1, "PX", PROBE_MS),
+            ("WAIT", self._replicas, round(REPLICAS_SECONDS * 1000)),
+        ]
+        await connection.send_packed_command(connection.pack_commands(commands))
+        for _ in asking:
+            await connection.read_response()
+        refused = None
+        try:
+            await connection.read_response()
+        except exceptions.AskError as error:
+            refused = error
+        found = await connection.read_response()
+        if refused:
+            raise refused
         if found < self._replicas:
             return TooFewReplicasError(f"{found} of {self._replicas} replicas have the change")
         return None
@@ -135,6 +170,6 @@ class ReplicaWaiter:
                 task.cancel()
         if self._closing:
             await self._closing
-        for confirmed in self._waiting:
+        for confirmed, _ in self._waiting:
             if not confirmed.done():
                 confirmed.set_exception(exceptions.ConnectionError("the store is closed"))

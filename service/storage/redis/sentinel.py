@@ -177,9 +177,10 @@ class Primary:
                 await connection.send_command("PSUBSCRIBE", SWITCH, TRY, GIVEN_UP)
                 is_heard = True
                 await self._read(sentinel, connection)
-            except (exceptions.RedisError, OSError) as error:
+            except Exception as error:  # noqa: BLE001 - without its events, writes to an old primary would be lost
                 if is_heard:
-                    _log.warning("store", result="Sentinel not heard", sentinel=_address(sentinel), error=str(error))
+                    text = f"{type(error).__name__}: {error}"
+                    _log.warning("store", result="Sentinel not heard", sentinel=_address(sentinel), error=text)
                 is_heard = False
             finally:
                 await connection.disconnect(nowait=True)

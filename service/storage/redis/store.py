@@ -55,9 +55,8 @@ from service.storage.lists import open_list
 from service.storage.redis.change_log import RedisChangeLog
 from service.storage.redis.cluster import ClusterNodes
 from service.storage.redis.deadlines import RedisDeadlines
-from service.storage.redis.deployment import find_obstacle
+from service.storage.redis.deployment import find_move, find_obstacle
 from service.storage.redis.keys import (
-    PROBE,
     SECRET,
     changes_channel,
     deadlines_key,
@@ -73,7 +72,6 @@ from service.storage.redis.keys import (
 from service.storage.redis.lists import LISTS_BY_STATE, RedisLists
 from service.storage.redis.nodes import CONNECT_SECONDS, FAILURES, REPLY_SECONDS, Nodes, OneRedis, Script, Word
 from service.storage.redis.outbox import RedisOutbox
-from service.storage.redis.replicas import PROBE_MS
 from service.storage.redis.sentinel import sentinel_client
 from service.storage.redis.time import StoreTime
 from service.storage.redis.url import Cluster, One, Sentinel, parse_redis_url
@@ -231,7 +229,7 @@ class RedisStore:
         game_id, join_code = record.game_id, record.listing.join_code
         await self._change_log.announce(record, LogKind.DELETED, self._cache.now_ms())
         keys, channel, code = keys_of(game_id), changes_channel(game_id), pointer_key(code_name(join_code))
-        await self._nodes.execute(keys[0], "UNLINK", *keys, is_promise=True)
+        await self._nodes.execute(keys[0], "UNLINK", *keys, needs_replicas=True)
         await self._nodes.execute(channel, self._nodes.publish, channel, 0)
         await self._lists.remove(record)
         await self._deadlines.disarm(game_id)
@@ -367,8 +365,9 @@ class RedisStore:
     @timed
     async def point(self, name: str, game_id: str, instead_of: str = "", *, is_brief: bool = False) -> str:
         """See GameStore."""
-        kept_ms = BRIEF_MS if is_brief else self._name_ms
-        pointed: bytes = await self._nodes.run(self._point, (pointer_key(name),), (game_id, instead_of, kept_ms))
+        key, arguments = pointer_key(name), (game_id, instead_of, BRIEF_MS if is_brief else self._name_ms)
+        needs_replicas = bool if self._nodes.needs_replicas(key, game_id) else None
+        pointed: bytes = await self._nodes.run(self._point, (key,), arguments, needs_replicas)
         return pointed.decode(errors="replace")
 
     @timed
@@ -462,7 +461,6 @@ class RedisStore:
         keys = [*map(deadlines_key, self._nodes.parts), *lists, *keys_of("")]
         channels = [changes_channel(""), drafts_channel(""), presence_channel("")]
         return [
-            (PROBE, ("SET", PROBE, 1, "PX", PROBE_MS)),
             (SECRET, ("GET", SECRET)),
             (name, ("GET", name)),
             *((key, ("ZREM", key, "")) for key in keys),
@@ -477,17 +475,30 @@ class RedisStore:
 
 
 async def obstacle_at(url: str) -> str:
-    """Returns why the service cannot work with the Redis at a URL, and the remedy; "" if it can, or Redis is down."""
-    parsed = parse_redis_url(url)
-    is_cluster = isinstance(parsed, Cluster)
-    if isinstance(parsed, Cluster):
-        first = parsed.nodes[0]
-        parsed = One(parsed.shown, {**parsed.options, "host": first.host, "port": first.port})
-    async with client_of(parsed) as client:
+    """Returns why the service cannot work with the store at a URL, and the remedy; "" if it can, or Redis is down."""
+    match parse_redis_url(url):
+        case Cluster(nodes=nodes, options=options) as parsed:
+            first = One(parsed.shown, {**options, "host": nodes[0].host, "port": nodes[0].port})
+            obstacle = await _obstacle_at(first, is_cluster=True)
+            return obstacle or await _move_in(ClusterNodes(nodes, {**_CONNECTION, **options}))
+        case one:
+            return await _obstacle_at(one)
+
+
+async def _obstacle_at(url: One | Sentinel, *, is_cluster: bool = False) -> str:
+    async with client_of(url) as client:
         try:
-            return await find_obstacle(client, is_cluster=is_cluster)
+            move = "" if is_cluster else await find_move(client.get)
+            return move or await find_obstacle(client, is_cluster=is_cluster)
         except FAILURES:
             return ""
+
+
+async def _move_in(nodes: ClusterNodes) -> str:
+    try:
+        return await nodes.find_move()
+    finally:
+        await nodes.close()
 
 
 def _is_no_conflict(reply: Sequence[Any]) -> bool:

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import count
 
 import pytest
 from structlog.testing import capture_logs
@@ -13,7 +14,9 @@ from structlog.testing import capture_logs
 from rummikub.v1 import game_pb2, ruleset_pb2
 from service.errors import StoreUnavailable
 from service.storage.base import Commit, Committed, Conflict, GameState, Record
+from service.storage.redis import connection
 from service.storage.redis.keys import CLUSTER_PARTS, keys_of, part_of, pointer_key, slot_of
+from service.storage.redis.nodes import REPLY_SECONDS
 from service.storage.redis.store import RedisStore
 from support.commits import GAME, MEMO, creation, joining
 from support.grpc_play import Fleet, history, lost_or_doubled, play_game
@@ -104,7 +107,11 @@ async def test_a_game_is_read_and_changed_while_its_slot_moves(
     assert await asyncio.wait_for(moved.get(), 10) == ("slots_moved", 1)
 
 
-async def test_a_name_is_read_and_set_where_its_slot_moves_to(on_cluster: RedisStore, cluster: RedisCluster) -> None:
+@pytest.mark.parametrize("can_share", [True, False])
+async def test_a_name_is_read_and_set_where_its_slot_moves_to(
+    on_cluster: RedisStore, cluster: RedisCluster, monkeypatch: pytest.MonkeyPatch, *, can_share: bool
+) -> None:
+    monkeypatch.setattr(connection, "CAN_SHARE", can_share)
     await on_cluster.point("code:A", GAME)
     slot = slot_of(pointer_key("code:A"))
     source = cluster.owner(slot)
@@ -153,6 +160,25 @@ async def test_a_slot_that_stays_half_moved_makes_calls_fail_in_time(
     cluster.move_slot(SLOT, target)
     assert await on_cluster.bounds(GAME) == (1, 1)
     assert await on_cluster.commit(joining(record, "Ada")) == Committed()
+
+
+async def test_a_game_does_not_change_while_its_slot_is_open_even_if_no_key_has_moved(
+    on_cluster: RedisStore, cluster: RedisCluster, target: ClusterNode
+) -> None:
+    """A commit names the keys of the draft and of presence, which may not exist; Redis replies TRYAGAIN for them."""
+    record = await stored(on_cluster, creation())
+    cluster.open_slot(SLOT, target)
+    for change in (joining(record, "Ada"), creation(_other_id_in_slot())):
+        with pytest.raises(StoreUnavailable, match="TryAgain"):
+            await on_cluster.commit(change)
+    assert await on_cluster.bounds(GAME) == (1, 1)
+    cluster.abandon_move(SLOT)
+    assert await on_cluster.commit(joining(record, "Ada")) == Committed()
+
+
+def _other_id_in_slot() -> str:
+    """Returns the id of another game in the slot of GAME."""
+    return next(game_id for game_id in map("{:032x}".format, count()) if slot_of(game_id) == SLOT)
 
 
 async def test_watchers_are_notified_after_their_slot_has_moved(
@@ -227,6 +253,31 @@ async def test_a_replica_takes_over_the_games_of_a_killed_primary(own_cluster: R
             await stored(store, joining(record, "Cleo"))
             await subscription.wait()
         assert await store.bounds(GAME) == (1, 3)
+
+
+async def test_a_primary_that_does_not_reply_holds_up_one_claim_of_the_others(
+    own_cluster: RedisCluster, clock: FakeClock
+) -> None:
+    ids = [f"{number:032x}" for number in range(60)]
+    silent = own_cluster.owner(slot_of(f"{part_of(CLUSTER_PARTS, GAME)}deadlines"))
+    others = [one for one in ids if own_cluster.owner(slot_of(f"{part_of(CLUSTER_PARTS, one)}deadlines")) is not silent]
+    async with store_on(own_cluster, clock) as store:
+        for game_id in ids:
+            await store.arm(game_id, START_MS - 1)
+            await store.append_to_outbox(game_id)
+        silent.pause()
+        for seconds in (30, 0.9 * REPLY_SECONDS):
+            async with asyncio.timeout(seconds):
+                due, entries, size = await asyncio.gather(
+                    store.claim(100), store.claim_from_outbox(100, 0), store.outbox_size()
+                )
+            assert sorted(entry.game_id for entry in entries) == others
+            assert size == len(others)
+            assert sorted(one.game_id for one in due) == (others if seconds == 30 else [])
+        silent.resume()
+        async with asyncio.timeout(30):
+            while await store.outbox_size() < len(ids):  # noqa: ASYNC110 - a part has no sign that it replies again
+                await asyncio.sleep(0.05)
 
 
 async def test_a_store_without_any_node_is_unavailable_and_recovers(own_cluster: RedisCluster) -> None:

@@ -11,7 +11,7 @@ from service.errors import StoreUnavailable
 from service.storage.redis import cluster
 from service.storage.redis.cluster import ClusterNodes
 from service.storage.redis.connection import _exception_of
-from service.storage.redis.keys import slot_of
+from service.storage.redis.keys import MARK, UNFINISHED, slot_of
 from service.storage.redis.slots import SlotMap
 from service.storage.redis.url import Address
 
@@ -24,6 +24,9 @@ def map_of(*primaries: Address) -> SlotMap:
     """Returns a map in which primaries own slots in turn."""
     owners = tuple(primaries[slot % len(primaries)] for slot in range(16_384))
     return SlotMap(owners, {primary: frozenset() for primary in primaries})
+
+
+MARKS = [("GET", MARK), ("GET", UNFINISHED)]
 
 
 class FakeCluster:
@@ -47,10 +50,10 @@ class FakeConnection:
         self._nodes = nodes
         self._address = address
 
-    async def execute(self, *_: str | int | bytes, is_asking: bool = False) -> bytes:  # noqa: ARG002 - the protocol's
+    async def execute(self, *command: str | int | bytes, is_asking: bool = False) -> bytes | None:  # noqa: ARG002 - the protocol's
         if error := self._nodes.errors.get(self._address):
             raise _exception_of(error)
-        return b"OK"
+        return None if command in MARKS else b"OK"
 
     def drop(self, _: object) -> None:
         """Does nothing."""
@@ -68,7 +71,12 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     async def newest_map(_: ClusterNodes) -> SlotMap:
         return nodes.map
 
+    async def no_risk(_: object, *, is_cluster: bool) -> str:
+        assert is_cluster
+        return ""
+
     monkeypatch.setattr(cluster, "shared_connection", nodes.connection)
+    monkeypatch.setattr(cluster, "find_risk", no_risk)
     monkeypatch.setattr(ClusterNodes, "_newest_map", newest_map)
     return nodes
 
@@ -111,6 +119,28 @@ async def test_a_store_without_rights_on_one_primary_is_unhealthy(nodes: Cluster
         await nodes.ping(TOUCHES)
 
 
+async def test_a_store_is_healthy_while_a_primary_has_lost_its_last_slot(
+    nodes: ClusterNodes, fake: FakeCluster
+) -> None:
+    slot = slot_of(KEYS[0])
+    owners = tuple(TWO if number == slot else ONE for number in range(16_384))
+    fake.map = SlotMap(owners, {primary: frozenset() for primary in (ONE, TWO)})
+    fake.errors[TWO] = f"MOVED {slot} {ONE}"
+    assert await nodes.execute(KEYS[0], "GET", KEYS[0]) == b"OK"
+    with capture_logs() as logs:
+        await nodes.ping(TOUCHES)
+    assert logs == []
+
+
+@pytest.mark.parametrize("error", ["MOVED 1", "MOVED 1 10.0.0.1", "ASK x 10.0.0.1:1"])
+async def test_a_malformed_redirection_makes_the_store_unavailable(
+    nodes: ClusterNodes, fake: FakeCluster, error: str
+) -> None:
+    fake.errors = dict.fromkeys((ONE, TWO), error)
+    with capture_logs(), pytest.raises(StoreUnavailable, match=error):
+        await nodes.execute(KEYS[0], "GET", KEYS[0])
+
+
 async def test_a_change_of_the_map_closes_only_connections_to_nodes_that_left_it(
     nodes: ClusterNodes, fake: FakeCluster
 ) -> None:
@@ -125,3 +155,26 @@ async def test_a_change_of_the_map_closes_only_connections_to_nodes_that_left_it
         while not fake.closed:  # noqa: ASYNC110 - a closed connection has no other sign
             await asyncio.sleep(0)
     assert fake.closed == [TWO]
+
+
+async def test_calls_that_wait_for_a_map_fail_when_the_store_is_closed_and_no_task_is_left() -> None:
+    """They were not cancelled themselves, so they must not raise CancelledError."""
+    is_asked, can_reply = asyncio.Event(), asyncio.Event()
+
+    async def be_silent(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        is_asked.set()
+        await can_reply.wait()
+        writer.close()
+
+    async with await asyncio.start_server(be_silent, "127.0.0.1", 0) as server:
+        tasks = asyncio.all_tasks()
+        nodes = ClusterNodes([Address(*server.sockets[0].getsockname()[:2])], {})
+        call = asyncio.create_task(nodes.execute(KEYS[0], "GET", KEYS[0]))
+        await is_asked.wait()
+        await nodes.close()
+        with pytest.raises(StoreUnavailable, match="the store was closed"):
+            await call
+        assert [task for task in asyncio.all_tasks() - tasks if "be_silent" not in repr(task)] == []
+        with pytest.raises(StoreUnavailable):
+            await nodes.execute(KEYS[0], "GET", KEYS[0])
+        can_reply.set()

@@ -11,8 +11,19 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from structlog.testing import capture_logs
 
 from service.errors import StoreUnavailable
-from service.storage.redis.deployment import CLUSTER, EVICTING, NO_CLUSTER, NOT_ON_DISK, UNGUARDED
+from service.storage.redis.deployment import (
+    CLUSTER,
+    EVICTING,
+    HALF_MOVED,
+    LAGGING,
+    MOVED_AWAY,
+    NO_CLUSTER,
+    NOT_ON_DISK,
+    UNGUARDED,
+)
+from service.storage.redis.keys import MARK, UNFINISHED, slot_of
 from support.harness import primary_and_replica, redis_store, run_service, running_redis, server_process, until
+from tools.redis_cluster import RedisCluster
 from tools.redis_servers import RedisServer
 from tools.servers import free_port
 
@@ -34,14 +45,14 @@ def cluster_node(first: int = 0, last: int = 16_383) -> Iterator[RedisServer]:
     """Runs a node of a Redis Cluster that owns a range of slots."""
     options = ("--cluster-enabled", "yes", "--cluster-port", str(free_port()), "--cluster-require-full-coverage", "no")
     with running_redis(*options) as node:
-        node.tell("CLUSTER", "ADDSLOTSRANGE", first, last)
-        until(lambda: b"cluster_state:ok" in node.tell("CLUSTER", "INFO"))
+        node.execute("CLUSTER", "ADDSLOTSRANGE", first, last)
+        until(lambda: b"cluster_state:ok" in node.execute("CLUSTER", "INFO"))
         yield node
 
 
 def forbid(server: RedisServer, *rules: str) -> None:
     """Removes rights from the default user, as a managed Redis does."""
-    server.tell("ACL", "SETUSER", "default", *rules)
+    server.execute("ACL", "SETUSER", "default", *rules)
 
 
 async def health(target: str) -> int:
@@ -112,6 +123,69 @@ async def test_a_cluster_node_without_info_rights_is_not_healthy(slots: tuple[in
             await ping(node.url)
 
 
+async def test_each_primary_of_a_cluster_is_checked_until_it_answers_and_again_after_a_failure(
+    cluster: RedisCluster, limited_cluster_url: str
+) -> None:
+    store = redis_store(limited_cluster_url)
+    everywhere = [f"127.0.0.1:{node.port}" for node in cluster.nodes]
+    with capture_logs() as logs:
+        await store.ping()
+        await store.ping()
+    assert {log["problem"] for log in logs} == {NOT_ON_DISK}
+    assert sorted(log["address"] for log in logs) == sorted(everywhere)
+    failing = cluster.nodes[1]
+    with capture_logs() as logs:
+        for least in (1, 0, 0):
+            failing.execute("CONFIG", "SET", "min-replicas-to-write", least)
+            await store.ping()
+    assert [(log["event"], log["address"]) for log in logs] == [
+        ("cluster", everywhere[1]),
+        ("store may lose turns", everywhere[1]),
+    ]
+    await store.close()
+
+
+# Migrations
+
+MARKS = pytest.mark.parametrize(("key", "problem"), [(MARK, MOVED_AWAY), (UNFINISHED, HALF_MOVED)])
+
+
+@MARKS
+async def test_a_store_whose_games_have_moved_is_not_used(key: str, problem: str) -> None:
+    with running_redis() as server:
+        store = redis_store(server.url)
+        await store.ping()
+        server.execute("SET", key, 0)
+        refused = run_service(RUMMIKUB_REDIS_URL=server.url)
+        assert (refused.returncode, refused.stderr) == (1, f"rummikub-server: RUMMIKUB_REDIS_URL: {problem}\n")
+        server.stop()
+        with pytest.raises(StoreUnavailable):
+            await store.ping()
+        server.start()
+        with pytest.raises(StoreUnavailable, match=problem):
+            await store.ping()
+        server.execute("DEL", key)
+        await store.ping()
+        await store.close()
+
+
+@MARKS
+async def test_a_cluster_whose_games_have_moved_is_not_used(
+    cluster: RedisCluster, limited_cluster_url: str, key: str, problem: str
+) -> None:
+    store = redis_store(limited_cluster_url)
+    await store.ping()
+    node = cluster.owner(slot_of(key))
+    node.execute("SET", key, 0)
+    refused = run_service(RUMMIKUB_REDIS_URL=limited_cluster_url)
+    assert (refused.returncode, refused.stderr) == (1, f"rummikub-server: RUMMIKUB_REDIS_URL: {problem}\n")
+    with pytest.raises(StoreUnavailable, match=problem):
+        await store.ping()
+    node.execute("DEL", key)
+    await store.ping()
+    await store.close()
+
+
 # Keys
 
 
@@ -160,6 +234,12 @@ async def test_a_primary_causes_one_warning_while_it_stays_reachable() -> None:
             await store.ping()
         await store.close()
         assert [log["problem"] for log in logs] == [UNGUARDED]
+
+
+@pytest.mark.parametrize(("lag", "problem"), [("0", UNGUARDED), ("11", LAGGING)])
+async def test_a_primary_that_takes_its_replicas_for_present_too_long_causes_a_warning(lag: str, problem: str) -> None:
+    with primary_and_replica("--min-replicas-to-write", "1", "--min-replicas-max-lag", lag) as (primary, _):
+        assert await ping(primary.url) == [problem]
 
 
 async def test_no_warning_for_a_primary_that_requires_replicas_has_none_or_hides_its_settings() -> None:

@@ -19,7 +19,7 @@ LOST = 3
 
 def has_all(replica: RedisServer, primary: RedisServer) -> bool:
     """Returns whether a replica has every write that its primary has acknowledged."""
-    sent, taken = (server.tell("INFO", "replication") for server in (primary, replica))
+    sent, taken = (server.execute("INFO", "replication") for server in (primary, replica))
     return bool(sent["master_repl_offset"] == taken["slave_repl_offset"])
 
 
@@ -36,7 +36,7 @@ async def test_a_returning_primary_acknowledges_only_replicated_turns_if_guarded
             replicated = await game.see()
             until(lambda: has_all(replica, primary))
             primary.kill()
-            replica.tell("REPLICAOF", "NO", "ONE")
+            replica.execute("REPLICAOF", "NO", "ONE")
             primary.start()
             if least_replicas == GUARDED:
                 with pytest.raises(grpc.aio.AioRpcError) as refusal:
@@ -66,7 +66,7 @@ async def before_and_lost() -> AsyncIterator[tuple[GameAtHand, game_pb2.Game, ga
             await game.draw()
             kept = await game.see()
             until(lambda: has_all(replica, primary))
-            replica.tell("REPLICAOF", "NO", "ONE")  # it lags from now on
+            replica.execute("REPLICAOF", "NO", "ONE")  # it lags from now on
             for _ in range(LOST):
                 await game.draw()
             seen = await game.see()

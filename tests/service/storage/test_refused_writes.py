@@ -24,15 +24,15 @@ from tools.redis_servers import RedisServer
 
 LIMIT = 30
 REFUSED: dict[str, Callable[[RedisServer], object]] = {
-    "full": lambda server: server.tell("CONFIG", "SET", "maxmemory", 1),
-    "a replica": lambda server: server.tell("REPLICAOF", "127.0.0.1", 1),
-    "without replicas": lambda server: server.tell("CONFIG", "SET", "min-replicas-to-write", 1),
+    "full": lambda server: server.execute("CONFIG", "SET", "maxmemory", 1),
+    "a replica": lambda server: server.execute("REPLICAOF", "127.0.0.1", 1),
+    "without replicas": lambda server: server.execute("CONFIG", "SET", "min-replicas-to-write", 1),
 }
 """Ways to make a Redis refuse writes."""
 TAKEN: dict[str, Callable[[RedisServer], object]] = {
-    "full": lambda server: server.tell("CONFIG", "SET", "maxmemory", 0),
-    "a replica": lambda server: server.tell("REPLICAOF", "NO", "ONE"),
-    "without replicas": lambda server: server.tell("CONFIG", "SET", "min-replicas-to-write", 0),
+    "full": lambda server: server.execute("CONFIG", "SET", "maxmemory", 0),
+    "a replica": lambda server: server.execute("REPLICAOF", "NO", "ONE"),
+    "without replicas": lambda server: server.execute("CONFIG", "SET", "min-replicas-to-write", 0),
 }
 """Ways to make a Redis accept writes again."""
 
@@ -141,8 +141,8 @@ async def test_lists_are_readable_when_they_cannot_be_repaired(how: str) -> None
         store = redis_store(server.url)
         async with running_server(store, server_settings(sweep_seconds=3600)) as (_, client):
             game = await client.new_game()
-            [member] = server.tell("ZRANGE", playing, 0, -1)
-            server.tell("ZADD", lobby, 0, member.decode(), 0, "of no server")
+            [member] = server.execute("ZRANGE", playing, 0, -1)
+            server.execute("ZADD", lobby, 0, member.decode(), 0, "of no server")
             REFUSED[how](server)
             for state, expected in ((game_pb2.GAME_STATE_LOBBY, []), (game_pb2.GAME_STATE_PLAYING, [game.game_id])):
                 listed = await client.games.ListGames(gs.ListGamesRequest(state=state))

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import contextlib
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 
@@ -19,7 +20,7 @@ from service.cli.admin import failover
 from service.cli.admin.command import AdminError
 from service.errors import StoreUnavailable
 from service.storage.redis import sentinel as redis_sentinel
-from service.storage.redis.deployment import UNCHECKED_SENTINEL, UNGUARDED_SENTINEL
+from service.storage.redis.deployment import GUARD, LAGGING, MAX_LAG, REFUSE_ALL, UNCHECKED_SENTINEL, UNGUARDED_SENTINEL
 from service.storage.redis.sentinel import Primary, PrimaryPool
 from service.storage.redis.store import client_of
 from service.storage.redis.url import Address, Sentinel, parse_redis_url
@@ -59,7 +60,11 @@ class FakeSentinel:
 
     @property
     def is_heard(self) -> bool:
-        return bool(self._subscribers)
+        return self.times_heard > 0
+
+    @property
+    def times_heard(self) -> int:
+        return len(self._subscribers)
 
     def publish(self, channel: str, text: str) -> None:
         for writer in self._subscribers:
@@ -249,6 +254,20 @@ async def test_a_switch_that_was_published_while_a_sentinel_was_not_heard_is_fol
     await eventually(lambda: watched.left == 1)
 
 
+async def test_a_sentinel_is_heard_again_after_a_message_that_cannot_be_read(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_sentinel, "RETRY_SECONDS", 0.05)
+    await watched.started()
+    one = watched.sentinels[0]
+    with capture_logs() as logs:
+        one.publish("+try-failover", "")
+        await eventually(lambda: one.times_heard == 2)
+    assert [log["error"] for log in logs] == ["IndexError: list index out of range"]
+    one.publish("+try-failover", f"master {NAME} 127.0.0.1 1")
+    await eventually(lambda: watched.left == 1)
+
+
 async def test_sentinels_that_are_away_do_not_matter_while_one_answers(watched: Watched) -> None:
     await watched.sentinels[0].close()
     watched.sentinels[1].is_silent = True
@@ -296,27 +315,42 @@ def group() -> Iterator[WatchedServers]:
 
 
 def guards(group: WatchedServers, *servers: RedisServer) -> list[object]:
-    name = "min-replicas-to-write"
-    return [server.tell("CONFIG", "GET", name)[name.encode()] for server in servers or group.servers]
+    return [server.execute("CONFIG", "GET", GUARD)[GUARD.encode()] for server in servers or group.servers]
 
 
-def test_a_server_does_not_start_if_a_failover_could_lose_turns(group: WatchedServers) -> None:
-    group.primary.tell("CONFIG", "SET", "min-replicas-to-write", 0)
-    refused = run_service(RUMMIKUB_REDIS_URL=group.url)
-    group.primary.tell("CONFIG", "SET", "min-replicas-to-write", 1)
+@contextlib.contextmanager
+def setting(server: RedisServer, name: str, value: int, after: int) -> Iterator[None]:
+    """Sets an option of a server within the context."""
+    server.execute("CONFIG", "SET", name, value)
+    yield
+    server.execute("CONFIG", "SET", name, after)
+
+
+@pytest.mark.parametrize(("name", "after"), [(GUARD, 1), (MAX_LAG, 10)])
+def test_a_server_does_not_start_if_a_failover_could_lose_turns(group: WatchedServers, name: str, after: int) -> None:
+    with setting(group.primary, name, 0, after):
+        refused = run_service(RUMMIKUB_REDIS_URL=group.url)
     assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr == f"rummikub-server: RUMMIKUB_REDIS_URL: {UNGUARDED_SENTINEL}\n"
 
 
 async def test_a_setting_that_cannot_be_checked_causes_a_warning(group: WatchedServers) -> None:
     primary = group.primary
-    primary.tell("ACL", "SETUSER", "default", "-config")
+    primary.execute("ACL", "SETUSER", "default", "-config")
     with capture_logs() as logs:
         store = redis_store(group.url)
         await store.ping()
         await store.close()
-    primary.tell("ACL", "SETUSER", "default", "+config")
+    primary.execute("ACL", "SETUSER", "default", "+config")
     assert [log["problem"] for log in logs if "problem" in log] == [UNCHECKED_SENTINEL]
+
+
+async def test_a_primary_that_takes_its_replicas_for_present_too_long_causes_a_warning(group: WatchedServers) -> None:
+    store = redis_store(group.url)
+    with setting(group.primary, MAX_LAG, 11, 10), capture_logs() as logs:
+        await store.ping()
+    await store.close()
+    assert [log["problem"] for log in logs if "problem" in log] == [LAGGING]
 
 
 async def test_a_name_that_no_sentinel_knows_is_reported(group: WatchedServers) -> None:
@@ -334,20 +368,25 @@ async def fail_over(url: str, *arguments: str) -> None:
 
 
 async def test_a_dry_run_of_a_failover_changes_nothing(
-    group: WatchedServers, capsys: pytest.CaptureFixture[str]
+    group: WatchedServers, capfd: pytest.CaptureFixture[str]
 ) -> None:
     primary = group.primary
     await fail_over(group.url, "--dry-run")
-    assert "nothing was changed" in capsys.readouterr().out
+    assert "nothing was changed" in capfd.readouterr().out
     assert group.primary is primary
     assert set(guards(group)) == {b"1"}
+
+
+async def test_a_primary_that_cannot_refuse_writes_is_not_failed_over(group: WatchedServers) -> None:
+    with setting(group.primary, MAX_LAG, 0, 10), pytest.raises(AdminError, match=f"{MAX_LAG} of .* is 0"):
+        await fail_over(group.url)
 
 
 async def test_an_ordered_failover_is_undone_if_replicas_do_not_catch_up(group: WatchedServers) -> None:
     primary, replicas = group.primary, group.replicas
     for replica in replicas:
         replica.pause()
-    primary.tell("SET", "behind", 1)
+    primary.execute("SET", "behind", 1)
     try:
         with pytest.raises(AdminError, match="is still the primary"):
             await fail_over(group.url, "--seconds", "0.2")
@@ -358,16 +397,23 @@ async def test_an_ordered_failover_is_undone_if_replicas_do_not_catch_up(group: 
     assert group.primary is primary
 
 
-async def test_an_interrupted_failover_is_undone(group: WatchedServers) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+async def test_an_interrupted_failover_is_undone(group: WatchedServers, number: signal.Signals) -> None:
     primary, replicas = group.primary, group.replicas
     for replica in replicas:
         replica.pause()
-    primary.tell("SET", "behind", 2)
+    primary.execute("SET", "behind", 2)
+    program = (
+        "import signal; from service.cli.admin.program import main\n"
+        f"is_ignored = signal.getsignal({number:d}) is signal.SIG_IGN  # as nohup sets it\n"
+        f"is_ignored and signal.signal({number:d}, signal.SIG_DFL)\n"
+        "main()"
+    )
     try:
-        command = (sys.executable, "-c", "from service.cli.admin.program import main; main()", "failover", group.url)
+        command = (sys.executable, "-c", program, "failover", group.url)
         process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stderr=asyncio.subprocess.PIPE)
-        wait_until(lambda: str(failover.REFUSE_ALL).encode() in guards(group, primary), "the primary refuses writes")
-        process.terminate()
+        wait_until(lambda: str(REFUSE_ALL).encode() in guards(group, primary), "the primary refuses writes")
+        process.send_signal(number)
         _, problem = await process.communicate()
     finally:
         for replica in replicas:

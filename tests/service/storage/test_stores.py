@@ -292,6 +292,26 @@ async def test_the_time_of_a_cached_game_is_the_redis_servers_time(empty_redis_u
     await store.close()
 
 
+async def test_a_cached_game_has_the_clock_of_its_own_server() -> None:
+    """A turn that is decided by the clock of another server of a cluster, which is ahead, would be a conflict."""
+    cache, hour_ms = GameCache(), 3_600_000
+    record, other = creation(now_ms=0).record, creation(OTHER_GAME, now_ms=0).record
+
+    def hours() -> int:
+        cache.set_time(START_MS + 9 * hour_ms)
+        cache.put(b"", other)
+        recalled = cache.get(GAME)
+        assert recalled
+        return (recalled.now_ms - START_MS) // hour_ms
+
+    cache.set_time(START_MS)
+    cache.put(b"", record)
+    assert hours() == 0
+    cache.set_time(START_MS + hour_ms)
+    cache.decode(GAME, b"")
+    assert hours() == 1
+
+
 async def test_a_cached_games_time_is_not_before_its_last_change(empty_redis_url: str) -> None:
     """If the clock of Redis is set back, the estimated time is wrong, and a turn needs a load first."""
     store = redis_store(empty_redis_url)
@@ -1569,6 +1589,19 @@ async def test_a_store_works_with_and_without_redis_pys_private_attributes(
     own_redis.start()
     await store.load(GAME)
     await store.close()
+
+
+@pytest.mark.parametrize("can_share", [True, False])
+async def test_a_refused_write_raises_one_exception_with_and_without_redis_pys_private_attributes(
+    own_redis: RedisServer, monkeypatch: pytest.MonkeyPatch, *, can_share: bool
+) -> None:
+    monkeypatch.setattr(redis_connection, "CAN_SHARE", can_share)
+    own_redis.execute("CONFIG", "SET", "min-replicas-to-write", 1)
+    pool = aredis.BlockingConnectionPool.from_url(own_redis.url)
+    connection = redis_connection.shared_connection(pool, 1.0)
+    with pytest.raises(redis_connection.NoReplicasError, match="NOREPLICAS"):
+        await connection.execute("SET", "key", 1)
+    await connection.close()
 
 
 def test_every_kind_of_url_is_supported() -> None:
