@@ -23,6 +23,7 @@ from service.errors import StoredFormatUnknown
 
 if TYPE_CHECKING:
     from obstore import Attributes, PutMode
+    from obstore.store import S3Config
 
 TIMEOUT: Final = timedelta(seconds=4)
 """The longest time of one request, without retries: the archive's worker retries."""
@@ -47,18 +48,25 @@ class S3Sink:
         endpoint = options.get("endpoint", "")
         if not parts.hostname or not options.keys() <= OPTIONS or "@" in parts.netloc or "@" in endpoint:
             raise ValueError("expected s3://bucket/prefix?endpoint=URL&region=NAME, without user and password")
-        self._store = S3Store(
-            parts.netloc,
-            prefix=parts.path.strip("/") or None,
-            endpoint=endpoint or None,
-            region=options.get("region"),
-            client_options={
-                "allow_http": endpoint.startswith("http://"),
-                "timeout": TIMEOUT,
-                "connect_timeout": TIMEOUT,
-            },
-            retry_config={"max_retries": 0, "retry_timeout": TIMEOUT},
-        )
+        config: S3Config = {}  # an option that is None is refused
+        if "endpoint" in options:
+            config["endpoint"] = endpoint
+        if "region" in options:
+            config["region"] = options["region"]
+        try:
+            self._store = S3Store(
+                parts.netloc,
+                prefix=parts.path.strip("/") or None,
+                config=config,
+                client_options={
+                    "allow_http": endpoint.startswith("http://"),
+                    "timeout": TIMEOUT,
+                    "connect_timeout": TIMEOUT,
+                },
+                retry_config={"max_retries": 0, "retry_timeout": TIMEOUT},
+            )
+        except BaseError as error:  # also for a variable AWS_...
+            raise ValueError(reason_of(error)) from None
 
     async def write(self, game: ArchivedGame) -> bool:
         """See Sink. An object is replaced only if it is still the one that was read."""

@@ -505,6 +505,18 @@ def test_an_archive_that_cannot_be_is_refused_without_its_password(url: str, pro
     assert "key:password" not in str(refused.value)
 
 
+@pytest.mark.parametrize("prefix", ["", "/prefix", "/some/games/"])
+@pytest.mark.parametrize("options", ["", "?region=eu-west-1", "?endpoint=http://127.0.0.1:1"])
+def test_prefix_endpoint_and_region_are_optional(prefix: str, options: str) -> None:
+    assert isinstance(open_sink(f"s3://bucket{prefix}{options}"), S3Sink)
+
+
+def test_a_variable_of_s3_that_is_not_valid_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_CONDITIONAL_PUT", "sometimes")
+    with pytest.raises(SettingsError, match=r'RUMMIKUB_ARCHIVE_URL: .*"sometimes"'):
+        open_sink("s3://bucket")
+
+
 @pytest.mark.parametrize(("url", "library"), [("s3://bucket", "obstore"), ("postgresql://host", "psycopg")])
 def test_a_missing_library_is_named_by_its_extra(url: str, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scheme = url.partition(":")[0]
