@@ -217,8 +217,7 @@ class Admin:
     async def statistics(self) -> Statistics:
         """Returns numbers of games and of kept changes."""
         counts, length = await self._store.count(), await self._store.log_length()
-        now_ms = (await self._store.load("")).now_ms
-        return Statistics(counts, length, self._store.log_ms // 1000, now_ms)
+        return Statistics(counts, length, self._store.log_ms // 1000, await self._store.now_ms())
 
 
 def _parsed(cursor: str, states: list[GameState]) -> tuple[GameState, str]:

@@ -466,6 +466,9 @@ class GameStore(Protocol):
     log_ms: int
     log_parts: int
 
+    async def now_ms(self) -> int:
+        """Returns the time by the store's clock, in milliseconds since 1970."""
+
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         """Returns the game, the time, and the memo of a request, in one round trip."""
 

@@ -126,6 +126,11 @@ class MemoryStore:
         self._subscriptions: defaultdict[str, set[Subscription]] = defaultdict(set)
 
     @timed
+    async def now_ms(self) -> int:
+        """See GameStore."""
+        return self._clock()
+
+    @timed
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         """See GameStore."""
         stored = self._games.get(game_id)

@@ -53,6 +53,9 @@ class DelegatingStore:
     def report(self, report: Reporter) -> None:
         self._store.report = report
 
+    async def now_ms(self) -> int:
+        return await self._forward("now_ms", self._store.now_ms())
+
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         return await self._forward("load", self._store.load(game_id, request_key))
 

@@ -178,6 +178,11 @@ class RedisStore:
         self._nodes.report = report
 
     @timed
+    async def now_ms(self) -> int:
+        """See GameStore."""
+        return await self._time.now_ms(PROBE)
+
+    @timed
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         """See GameStore."""
         keys = keys_of(game_id)[:2]

@@ -24,20 +24,27 @@ from service.storage.base import (
 )
 from service.storage.snapshot import decode_record, encode_record
 from support.delegating_store import DelegatingStore
-from support.harness import GameAtHand, bearer, error_info, memory_store, new_id, redis_store
+from support.harness import FakeClock, GameAtHand, bearer, error_info, memory_store, new_id
 from support.operator import Operated, changes, operated, traces_of
+from support.stores import ALL_STORES, running_store
 
 NAME, REF, LABEL = "Annabella Unmistakable", "reference-of-annabella", "label-for-nobody-else"
 SECRETS = (REF, LABEL)
 LOG_MS = 60_000
 
 
+@pytest.fixture(params=ALL_STORES)
+async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[GameStore]:
+    """Yields each kind of store, empty, on the clock."""
+    async with running_store(request, clock) as store:
+        yield store
+
+
 @dataclass(frozen=True)
 class OnRedis:
-    """A server on a Redis, with its operator."""
+    """A server on one Redis or a cluster, with its operator."""
 
     house: Operated
-    store: GameStore
     url: str
 
     def traces(self, *texts: str) -> list[bytes]:
@@ -45,12 +52,10 @@ class OnRedis:
         return traces_of(self.url, *texts)
 
 
-@pytest.fixture
-async def on_redis(empty_redis_url: str) -> AsyncIterator[OnRedis]:
-    store = redis_store(empty_redis_url, log_ms=LOG_MS)
-    async with operated(store) as house:
-        yield OnRedis(house, store, empty_redis_url)
-    await store.close()
+@pytest.fixture(params=["redis", "cluster"])
+async def on_redis(request: pytest.FixtureRequest, redis_url: str) -> AsyncIterator[OnRedis]:
+    async with running_store(request, clock=None, log_ms=LOG_MS) as store, operated(store) as house:
+        yield OnRedis(house, redis_url if request.param == "redis" else request.getfixturevalue("cluster").url)
 
 
 async def game_of_annabella(house: Operated, ruleset: ruleset_pb2.Ruleset | None = None) -> GameAtHand:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 import grpc.aio
@@ -48,9 +48,17 @@ from support.harness import (
     running_server,
     server_settings,
 )
+from support.stores import ALL_STORES, running_store
 
 KEPT_SECONDS = 90
 MANUAL = server_settings(sweep_seconds=3600)
+
+
+@pytest.fixture(params=ALL_STORES)
+async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[GameStore]:
+    """Yields each kind of store, empty, on the clock."""
+    async with running_store(request, clock) as store:
+        yield store
 
 
 class Eager(DelegatingStore):
@@ -132,7 +140,7 @@ async def test_a_failed_write_leaves_the_entry_and_does_not_stop_others(store: G
     for game in (bad, good):
         await store.append_to_outbox(game.game_id)
     worker = worker_of(store, sink, metrics)
-    assert await worker.archive_batch() == [Result.FAILED, Result.ARCHIVED]
+    assert set(await worker.archive_batch()) == {Result.FAILED, Result.ARCHIVED}
     assert await worker.archive_batch() == [Result.FAILED]
     sink.is_down = False
     assert await worker.archive_batch() == [Result.ARCHIVED]

@@ -22,7 +22,7 @@ from service.app.change_feed import ChangeFeed, Told
 from service.codec.admin import cursor_of, position
 from service.codec.tiles import tile_numbers
 from service.runtime.addresses import AddressInUseError
-from service.storage.base import GameStore, LogKind
+from service.storage.base import LogKind
 from support.harness import (
     GameAtHand,
     as_tiles,
@@ -37,6 +37,7 @@ from support.harness import (
 )
 from support.operator import Operated, admin_at, changes, operated, traces_of
 from support.random_play import random_changes
+from support.stores import ALL_STORES, running_store
 
 LOG_MS = 60_000
 ANN, BOB = "account 17 of Ann", "account 18 of Bob"
@@ -44,16 +45,11 @@ UNKNOWN_GAME = "0" * 32
 TOKEN = "the operator's token, of some length".replace(" ", "-").replace("'", "")
 
 
-@pytest.fixture(params=["memory", "redis"])
+@pytest.fixture(params=ALL_STORES)
 async def house(request: pytest.FixtureRequest) -> AsyncIterator[Operated]:
     """Yields a server with AdminService and a change log, on each kind of store."""
-    async with AsyncExitStack() as stack:
-        if request.param == "memory":
-            store: GameStore = memory_store(log_ms=LOG_MS)
-        else:
-            store = redis_store(request.getfixturevalue("limited_redis_url"), log_ms=LOG_MS)
-            stack.push_async_callback(store.close)
-        yield await stack.enter_async_context(operated(store))
+    async with running_store(request, clock=None, log_ms=LOG_MS) as store, operated(store) as house:
+        yield house
 
 
 async def labeled_game(house: Operated, *, start: bool = True, **labels: str) -> GameAtHand:
