@@ -145,7 +145,7 @@ class Admin:
 
     def feed(self, position: tuple[str, ...] | None, *, from_oldest: bool) -> ChangeFeed:
         """Returns a new reader of all changes."""
-        return ChangeFeed(self._store, position, from_oldest=from_oldest)
+        return ChangeFeed(self._store, self._archive, position, from_oldest=from_oldest)
 
     async def get_game(self, game_id: str) -> FullView:
         """Returns a game with everything visible. Raises GameNotFound."""

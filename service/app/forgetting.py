@@ -164,8 +164,7 @@ async def _without(store: GameStore, before: ArchivedGame, player_ref: str) -> A
     record = (await store.load(before.record.game_id)).record
     if record is not None and record.state is GameState.FINISHED:
         return await collect(store, record)
-    numbered = enumerate(zip(before.changes, before.etags, strict=True), before.first_revision)
-    changes = [StoredChange(revision, etag, change) for revision, (change, etag) in numbered]
+    changes = [*before.stored_changes.values()]
     return archived(*await asyncio.to_thread(_rewritten, before.record, changes, player_ref))
 
 

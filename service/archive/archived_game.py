@@ -8,7 +8,7 @@ import asyncio
 import base64
 import gzip
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -57,6 +57,12 @@ class ArchivedGame:
     def first_revision(self) -> int:
         """The revision after the first of the changes."""
         return self.record.game.revision - len(self.changes) + 1
+
+    @property
+    def stored_changes(self) -> Mapping[int, StoredChange]:
+        """The changes by revision."""
+        numbered = enumerate(zip(self.changes, self.etags, strict=True), self.first_revision)
+        return {revision: StoredChange(revision, etag, change) for revision, (change, etag) in numbered}
 
     async def events(self, _game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
         """Returns at most `limit` entries of the game's history from a revision on, as GameStore does."""

@@ -12,12 +12,11 @@ from google.protobuf.message import Message
 
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from service.app.admin import Admin, FullView, OperatorFilter
-from service.app.change_feed import ChangeFeed, Told
+from service.app.change_feed import Changed, ChangeFeed, Update
 from service.codec import admin as codec
 from service.codec import fields
 from service.errors import AdminTokenWrong
 from service.grpc_api.handlers import Context, Handler, Service, unary, writing
-from service.storage.base import LogKind
 
 NAME: Final = "rummikub.admin.v1.AdminService"
 POLL_SECONDS: Final = 0.1
@@ -91,17 +90,17 @@ class AdminServicer:
         feed = self._admin.feed(codec.position(request.cursor), from_oldest=request.from_oldest)
         await feed.start()
         loop = asyncio.get_running_loop()
-        last = loop.time() - self._heartbeat_seconds  # the first heartbeat tells that the stream works
+        last = loop.time() - self._heartbeat_seconds  # the first heartbeat shows that the stream works
         while not self._stopping.is_set():
-            told = await feed.read()
-            for one in told:
-                if _is_wanted(one, wanted):
-                    await context.write(codec.encode_told(one).SerializeToString())
+            updates = await feed.read()
+            for update in updates:
+                if _is_wanted(update, wanted):
+                    await context.write(codec.encode_update(update).SerializeToString())
                     last = loop.time()
             if loop.time() - last >= self._heartbeat_seconds:
                 await self._write(feed, pb.WatchGamesResponse(heartbeat=pb.Heartbeat()), context)
                 last = loop.time()
-            if told:
+            if updates:
                 continue
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), POLL_SECONDS)
@@ -167,8 +166,10 @@ def _full(view: FullView) -> bytes:
     return codec.encode_full(view).SerializeToString()
 
 
-def _is_wanted(told: Told, wanted: OperatorFilter) -> bool:
-    """Returns whether a watcher gets an update. All get deletions and rewritten histories."""
-    if told.kind is not LogKind.CHANGED or not wanted.selects:
-        return True
-    return told.record is not None and wanted.matches(told.record)
+def _is_wanted(update: Update, wanted: OperatorFilter) -> bool:
+    """Returns whether a watcher gets an update: not if it is a change of a game that the filter excludes."""
+    match update:
+        case Changed(record=record):
+            return not wanted.selects or (record is not None and wanted.matches(record))
+        case _:
+            return True

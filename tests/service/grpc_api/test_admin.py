@@ -18,11 +18,12 @@ from engine.tiles import in_order
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
-from service.app.change_feed import ChangeFeed, Told
+from service.app.change_feed import Changed, ChangeFeed, Update
+from service.app.views import ChangeView
 from service.codec.admin import cursor_of, position
 from service.codec.tiles import tile_numbers
 from service.runtime.addresses import AddressInUseError
-from service.storage.base import LogKind
+from support.archives import MemorySink, store_game
 from support.harness import (
     GameAtHand,
     as_tiles,
@@ -333,15 +334,40 @@ async def test_a_watch_tells_later_changes_as_they_come(house: Operated) -> None
 async def test_a_filtered_watch_of_a_busy_store_gets_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each read finds a change, and the filter admits none."""
 
-    async def read(feed: ChangeFeed) -> list[Told]:
+    async def read(feed: ChangeFeed) -> list[Update]:
         await asyncio.sleep(0.001)
-        return [Told(feed.position, UNKNOWN_GAME, LogKind.CHANGED, None, None)]
+        return [Changed(feed.position, UNKNOWN_GAME, ChangeView(1, "", 0, ()), record)]
+
+    record = (await store_game(memory_store(), until=1)).record
 
     monkeypatch.setattr(ChangeFeed, "read", read)
     async with operated(memory_store(log_ms=LOG_MS)) as house, asyncio.timeout(10):
         watch = aiter(house.admin.WatchGames(pb.WatchGamesRequest(filter=pb.GameFilter(player_ref="nobody"))))
         updates = [await anext(watch) for _ in range(3)]
     assert [(update.WhichOneof("update"), bool(update.cursor)) for update in updates] == [("heartbeat", True)] * 3
+
+
+async def test_a_watch_that_resumes_after_a_game_has_expired_is_sent_what_is_left_of_it() -> None:
+    store, sink = memory_store(log_ms=LOG_MS), MemorySink()
+    async with operated(store, sink=sink, sweep_seconds=3600) as house:
+        start = (await changes_now(house)).cursor
+        ended, aborted = [await labeled_game(house, table=table) for table in ("a", "b")]
+        await house.admin.KickPlayer(pb.KickPlayerRequest(game_id=ended.game_id, seat=1))
+        await house.admin.AbortGame(pb.AbortGameRequest(game_id=aborted.game_id))
+        last = (await aborted.see()).revision
+        async with asyncio.timeout(30):
+            while await store.outbox_size():  # noqa: ASYNC110 - an outbox sends no notification
+                await asyncio.sleep(0.01)
+        for game in (ended, aborted):
+            del store._games[game.game_id]  # noqa: SLF001 - what an expiry does in Redis
+        request = pb.WatchGamesRequest(cursor=start, filter=pb.GameFilter(operator_labels={"table": "a"}))
+        *archived, expired = await changes(house.admin, request, 6)
+    assert [(one.changed.game_id, one.changed.change.revision) for one in archived] == [
+        (ended.game_id, revision) for revision in range(1, 6)
+    ]
+    assert {one.changed.state for one in archived} == {game_pb2.GAME_STATE_FINISHED}
+    assert [player.player_ref for player in archived[-1].changed.players] == [ANN, BOB]
+    assert (expired.expired.game_id, expired.expired.revision) == (aborted.game_id, last)
 
 
 async def test_deletions_are_told_to_all(house: Operated) -> None:

@@ -174,6 +174,7 @@ class WatchGamesResponse(_message.Message):
     REWRITTEN_FIELD_NUMBER: _builtins.int
     HEARTBEAT_FIELD_NUMBER: _builtins.int
     CLOSING_FIELD_NUMBER: _builtins.int
+    EXPIRED_FIELD_NUMBER: _builtins.int
     cursor: _builtins.str
     """Where to resume after this response. Opaque. It is valid for RUMMIKUB_CHANGE_LOG_SECONDS."""
     @_builtins.property
@@ -196,6 +197,10 @@ class WatchGamesResponse(_message.Message):
     def closing(self) -> Global___Closing:
         """The server is stopping and the stream ends."""
 
+    @_builtins.property
+    def expired(self) -> Global___ChangesExpired:
+        """Changes of a game cannot be sent any more. It comes also if the filter would exclude the game."""
+
     def __init__(
         self,
         *,
@@ -205,12 +210,13 @@ class WatchGamesResponse(_message.Message):
         rewritten: Global___GameRewritten | None = ...,
         heartbeat: Global___Heartbeat | None = ...,
         closing: Global___Closing | None = ...,
+        expired: Global___ChangesExpired | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "closing", b"closing", "deleted", b"deleted", "heartbeat", b"heartbeat", "rewritten", b"rewritten", "update", b"update"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "closing", b"closing", "deleted", b"deleted", "expired", b"expired", "heartbeat", b"heartbeat", "rewritten", b"rewritten", "update", b"update"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "closing", b"closing", "cursor", b"cursor", "deleted", b"deleted", "heartbeat", b"heartbeat", "rewritten", b"rewritten", "update", b"update"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "closing", b"closing", "cursor", b"cursor", "deleted", b"deleted", "expired", b"expired", "heartbeat", b"heartbeat", "rewritten", b"rewritten", "update", b"update"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_update: _TypeAlias = _typing.Literal["changed", "deleted", "rewritten", "heartbeat", "closing"]  # noqa: Y015
+    _WhichOneofReturnType_update: _TypeAlias = _typing.Literal["changed", "deleted", "rewritten", "heartbeat", "closing", "expired"]  # noqa: Y015
     _WhichOneofArgType_update: _TypeAlias = _typing.Literal["update", b"update"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_update) -> _WhichOneofReturnType_update | None: ...
 
@@ -349,6 +355,35 @@ class GameRewritten(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GameRewritten: _TypeAlias = GameRewritten  # noqa: Y015
+
+@_typing.final
+class ChangesExpired(_message.Message):
+    """Changes of a game that are in the log, but no longer stored. They were not sent, so handle what is known of the game as
+    incomplete. The game has expired and is not in the archive; or it has had more than RUMMIKUB_HISTORY changes since; or
+    its creation failed, and it never existed.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_ID_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    game_id: _builtins.str
+    """The game."""
+    revision: _builtins.int
+    """All changes up to this revision that did not come have expired. Later ones of the game may still come."""
+    def __init__(
+        self,
+        *,
+        game_id: _builtins.str = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChangesExpired: _TypeAlias = ChangesExpired  # noqa: Y015
 
 @_typing.final
 class Heartbeat(_message.Message):

@@ -103,8 +103,8 @@ class AdminServiceServicer(object):
         """Streams the changes of all games, or of games with some labels. Each stored change comes at least once, and the
         changes of a game come in order; games are not ordered among each other. A change may come again after the caller
         resumes, so callers skip a revision that they have seen. The stream ends with a `closing` update when the server
-        stops. It needs RUMMIKUB_CHANGE_LOG_SECONDS on every server of the store; changes older than that, and changes of
-        games that have expired, are not told.
+        stops. It needs RUMMIKUB_CHANGE_LOG_SECONDS on every server of the store. A change of a game that has expired is
+        read from the archive; if it is not there, an `expired` update comes instead.
         Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE: the cursor is older than the log, or the servers keep none; send
         from_oldest to begin with the oldest change that is kept, and read the games that are listed now).
         """
