@@ -47,9 +47,9 @@ class OperatorFilter:
         """Whether it excludes any game."""
         return bool(self.labels or self.operator_labels or self.player_ref)
 
-    def matches(self, record: Record) -> bool:
-        """Returns whether a game has the properties."""
-        refs = (ref.text for ref in record.operator.player_refs if not ref.has_left)
+    def matches(self, record: Record, *, with_departed: bool = False) -> bool:
+        """Returns whether a game has the properties; `with_departed`: also if the person has left it."""
+        refs = (ref.text for ref in record.operator.player_refs if with_departed or not ref.has_left)
         return (
             set(record.listing.labels).issuperset(self.labels)
             and set(record.operator.labels).issuperset(self.operator_labels)

@@ -17,6 +17,7 @@ from service.codec import admin as codec
 from service.codec import fields
 from service.errors import AdminTokenWrong
 from service.grpc_api.handlers import Context, Handler, Service, unary, writing
+from service.storage.base import Record
 
 NAME: Final = "rummikub.admin.v1.AdminService"
 POLL_SECONDS: Final = 0.1
@@ -169,7 +170,7 @@ def _full(view: FullView) -> bytes:
 def _is_wanted(update: Update, wanted: OperatorFilter) -> bool:
     """Returns whether a watcher gets an update: not if it is a change of a game that the filter excludes."""
     match update:
-        case Changed(record=record):
-            return not wanted.selects or (record is not None and wanted.matches(record))
+        case Changed(record=Record() as record):
+            return wanted.matches(record, with_departed=True)
         case _:
             return True

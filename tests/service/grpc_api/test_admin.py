@@ -22,8 +22,11 @@ from service.app.change_feed import Changed, ChangeFeed, Update
 from service.app.views import ChangeView
 from service.codec.admin import cursor_of, position
 from service.codec.tiles import tile_numbers
+from service.errors import StoredFormatUnknown
 from service.runtime.addresses import AddressInUseError
+from service.storage.base import Loaded
 from support.archives import MemorySink, store_game
+from support.delegating_store import DelegatingStore
 from support.harness import (
     GameAtHand,
     as_tiles,
@@ -345,6 +348,45 @@ async def test_a_filtered_watch_of_a_busy_store_gets_heartbeats(monkeypatch: pyt
         watch = aiter(house.admin.WatchGames(pb.WatchGamesRequest(filter=pb.GameFilter(player_ref="nobody"))))
         updates = [await anext(watch) for _ in range(3)]
     assert [(update.WhichOneof("update"), bool(update.cursor)) for update in updates] == [("heartbeat", True)] * 3
+
+
+async def test_a_watch_of_a_player_has_the_end_of_the_story(house: Operated) -> None:
+    """A player who has left a game is in it no more, but that they left is a change of the game."""
+    start = (await changes_now(house)).cursor
+    removed = await labeled_game(house, start=False)
+    await house.admin.KickPlayer(pb.KickPlayerRequest(game_id=removed.game_id, seat=2))
+    left = await labeled_game(house, start=False)
+    leave = gs.LeaveGameRequest(game_id=left.game_id, request_id=new_id())
+    await house.client.games.LeaveGame(leave, metadata=left.as_seat(2))
+    request = pb.WatchGamesRequest(cursor=start, filter=pb.GameFilter(player_ref=BOB))
+    found = [update.changed for update in await changes(house.admin, request, 8)]
+    for game, end in ((removed, "player_kicked"), (left, "player_left")):
+        own = [one.change for one in found if one.game_id == game.game_id]
+        assert [change.revision for change in own] == [1, 2, 3, 4]
+        assert [event.WhichOneof("event") for event in own[-1].events] == [end]
+    assert not (await house.admin.ListGames(pb.ListGamesRequest(filter=pb.GameFilter(player_ref=BOB)))).games
+
+
+async def test_a_filtered_watch_has_changes_of_games_that_cannot_be_read() -> None:
+    class Newer(DelegatingStore):
+        """A store with a game of a newer version."""
+
+        newer = ""
+
+        async def load(self, game_id: str, request_key: str = "") -> Loaded:
+            if game_id == self.newer:
+                raise StoredFormatUnknown
+            return await super().load(game_id, request_key)
+
+    store = Newer(memory_store(log_ms=LOG_MS))
+    async with operated(store) as house:
+        game = await labeled_game(house, start=False)
+        store.newer = game.game_id
+        request = pb.WatchGamesRequest(from_oldest=True, filter=pb.GameFilter(player_ref="nobody"))
+        found = [update.changed for update in await changes(house.admin, request, 3)]
+    assert [(one.game_id, one.change.revision, len(one.players)) for one in found] == [
+        (game.game_id, revision, 0) for revision in (1, 2, 3)
+    ]
 
 
 async def test_a_watch_that_resumes_after_a_game_has_expired_is_sent_what_is_left_of_it() -> None:

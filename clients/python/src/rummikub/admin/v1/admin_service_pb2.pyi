@@ -72,7 +72,7 @@ class GameFilter(_message.Message):
     OPERATOR_LABELS_FIELD_NUMBER: _builtins.int
     PLAYER_REF_FIELD_NUMBER: _builtins.int
     player_ref: _builtins.str
-    """The reference of a player who is in the game, as JoinGame received it."""
+    """The reference of a player who is in the game, as JoinGame received it; in WatchGames also of one who has left it."""
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Labels of the game (Game.labels)."""
