@@ -161,10 +161,15 @@ class _PartReader:
     async def page(self) -> LogPage:
         """Returns the next entries. Raises HistoryUnavailable if others may have been removed before them."""
         page = await self._store.read_log(self._part, self._place, PAGE)
-        is_lost = _time_ms(self._place) < page.now_ms - self._store.log_ms
-        if is_lost and self._place != LOG_START:
+        is_old = _time_ms(self._place) < page.now_ms - self._store.log_ms
+        if is_old and self._place != LOG_START and await self._may_have_lost():
             raise HistoryUnavailable(0, 0, TOO_OLD)
         return page
+
+    async def _may_have_lost(self) -> bool:
+        """Returns whether entries after the place may have been removed: not while an earlier one is still there."""
+        oldest = (await self._store.read_log(self._part, LOG_START, 1)).entries
+        return not oldest or _order(oldest[0].place) > _order(self._place)
 
     async def read(self) -> Iterator[tuple[LogEntry, Outcome, LoggedGame]]:
         """Reads on. Returns the entries to send; taking one moves the position past it."""

@@ -231,6 +231,27 @@ async def test_an_idle_feed_moves_on(store: GameStore, clock: FakeClock) -> None
     assert feed.position == (place_before(clock.now_ms - MARGIN_MS),) * store.log_parts
 
 
+async def test_a_reader_of_an_empty_log_may_have_missed_changes(store: GameStore, clock: FakeClock) -> None:
+    feed = await feed_at(store)
+    clock.advance(LOG_MS / 1000 + 1)
+    with pytest.raises(HistoryUnavailable):
+        await feed.read()
+
+
+async def test_old_changes_are_read_while_the_log_has_them(store: GameStore, clock: FakeClock) -> None:
+    """A quiet log has entries that are older than log_ms, because only writes remove them."""
+    for number in range(1, PAGE + 51):
+        await stored(store, created(number))
+    clock.advance(2 * LOG_MS / 1000)
+    feed = await feed_at(store, from_oldest=True)
+    updates = await feed.read()
+    last = updates[-1]
+    updates = [*updates, *(await feed.read())]
+    assert sorted(revisions(updates)) == [(number, 1) for number in range(1, PAGE + 51)]
+    following = updates.index(last) + 1
+    assert (await read(await feed_at(store, last.position)))[: PAGE // 2] == revisions(updates[following:])[: PAGE // 2]
+
+
 async def test_a_position_that_is_too_old_is_refused(store: GameStore, clock: FakeClock) -> None:
     feed = await feed_at(store)
     numbers = [1]
