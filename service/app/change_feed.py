@@ -1,7 +1,7 @@
 """The feed of all changes: reads the change log of a store, and the changes that its entries name from their games.
 
 An entry is stored before its change, so the change may not be there yet, or never come. The feed sets such an entry
-aside and goes on. It drops it when the game has another change at the revision, or LOG_GRACE_MS after the entry, as
+aside and goes on. It drops it when the game has another change at the revision, or LOG_MARGIN_MS after the entry, as
 no change is stored later than that. So each stored change is sent at least once, and those of a game in order: an entry
 that is set aside is looked at again together with all later ones of its game.
 
@@ -32,8 +32,11 @@ from service.storage.base import (
 
 PAGE: Final = 100
 """Entries of the log that are read at once."""
-MARGIN_MS: Final = 1_000
-"""How far the position of an idle feed stays behind the store's clock."""
+MARGIN_MS: Final = 60_000
+"""How far the position of an idle feed stays behind the store's clock; half of log_ms if that is less.
+
+After a failover, the clock of the new primary may be behind, and its entries would be before the position.
+"""
 
 NO_LOG: Final = "the servers keep no changes; set RUMMIKUB_CHANGE_LOG_SECONDS on each of them"
 TOO_OLD: Final = (
@@ -155,6 +158,7 @@ class _PartReader:
         self._part = part
         self._place = place
         """The place up to which the part was read."""
+        self._margin_ms = min(MARGIN_MS, store.log_ms // 2)
         self._set_aside: tuple[LogEntry, ...] = ()
         self.position = place
 
@@ -179,7 +183,7 @@ class _PartReader:
         outcomes = [games[entry.game_id].outcome(entry, page.now_ms) for entry in pending]
         self._place = page.entries[-1].place if page.entries else self._place
         if len(page.entries) < PAGE:
-            self._place = max(self._place, place_before(page.now_ms - MARGIN_MS), key=_order)
+            self._place = max(self._place, place_before(page.now_ms - self._margin_ms), key=_order)
         self._set_aside = tuple(
             entry for entry, outcome in zip(pending, outcomes, strict=True) if outcome is Outcome.OPEN
         )

@@ -10,7 +10,7 @@ from enum import Enum
 from service.app.views import ChangeView, change_view
 from service.archive.eraser import ArchiveEraser
 from service.errors import StoredFormatUnknown
-from service.storage.base import LOG_GRACE_MS, GameStore, LogEntry, LogKind, Record, StoredChange
+from service.storage.base import LOG_MARGIN_MS, GameStore, LogEntry, LogKind, Record, StoredChange
 from service.storage.stored_events import decode_entry
 
 
@@ -41,7 +41,7 @@ class LoggedGame:
 
     def outcome(self, entry: LogEntry, now_ms: int) -> Outcome:
         """Returns whether that which an entry announces was stored."""
-        if_missing = Outcome.OPEN if now_ms <= entry.time_ms + LOG_GRACE_MS else Outcome.NEVER
+        if_missing = Outcome.OPEN if now_ms <= entry.time_ms + LOG_MARGIN_MS else Outcome.NEVER
         if entry.kind is LogKind.DELETED:
             return Outcome.STORED if self.is_gone else if_missing
         if self.changes is None or (self.is_gone and entry.kind is LogKind.REWRITTEN):

@@ -55,6 +55,9 @@ OUTBOX_MARGIN_MS: Final = 2 * OUTBOX_VALID_MS
 longer than OUTBOX_VALID_MS because entry and game may be on servers with different clocks."""
 LOG_GRACE_MS: Final = 5_000
 """How long after its entry in the change log a change may be stored."""
+LOG_MARGIN_MS: Final = 2 * LOG_GRACE_MS
+"""After this time, a change that an entry announces and that is not stored does not come. It is longer than
+LOG_GRACE_MS because entry and game may be on servers with different clocks."""
 LOG_START: Final = "0-0"
 """The place before all entries of a change log."""
 NO_ETAG: Final = ""

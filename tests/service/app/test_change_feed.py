@@ -18,6 +18,7 @@ from service.archive.sink import Sink
 from service.errors import HistoryUnavailable, StoredFormatUnknown, StoreUnavailable
 from service.storage.base import (
     LOG_GRACE_MS,
+    LOG_MARGIN_MS,
     NO_ETAG,
     Commit,
     Committed,
@@ -204,6 +205,10 @@ async def test_an_entry_whose_change_never_comes_holds_up_no_other_game(store: G
     assert again == [(other, 1)], "the open entry comes again, with all after it"
     clock.advance(LOG_GRACE_MS / 1000 + 0.001)
     assert await read(feed) == []
+    again = await read(await feed_at(store, feed.position))
+    assert again == [(other, 1)], "the game may be on a server with another clock"
+    clock.advance(LOG_GRACE_MS / 1000)
+    assert await read(feed) == []
     assert await read(await feed_at(store, feed.position)) == []
 
 
@@ -228,7 +233,17 @@ async def test_an_idle_feed_moves_on(store: GameStore, clock: FakeClock) -> None
         clock.advance(0.4 * LOG_MS / 1000)
         assert await feed.read() == []
         await feed_at(store, feed.position)
-    assert feed.position == (place_before(clock.now_ms - MARGIN_MS),) * store.log_parts
+    assert feed.position == (place_before(clock.now_ms - LOG_MS // 2),) * store.log_parts
+
+
+async def test_an_idle_feed_misses_no_change_after_a_failover_to_an_earlier_clock(clock: FakeClock) -> None:
+    store = memory_store(clock, log_ms=10 * MARGIN_MS)
+    feed = await feed_at(store)
+    clock.advance(2 * MARGIN_MS / 1000)
+    assert await feed.read() == []
+    clock.advance(-0.9 * MARGIN_MS / 1000)
+    await stored(store, created(1))
+    assert await read(feed) == [(1, 1)]
 
 
 async def test_a_reader_of_an_empty_log_may_have_missed_changes(store: GameStore, clock: FakeClock) -> None:
@@ -321,7 +336,7 @@ async def test_changes_of_an_expired_game_are_read_from_the_archive(store: GameS
 async def test_of_changes_that_are_nowhere_an_update_names_the_last(store: GameStore, clock: FakeClock) -> None:
     losing, start = Losing(store), (await feed_at(store)).position
     game, other = await finished(store), await stored(store, created(1))
-    clock.advance(LOG_GRACE_MS / 1000 + 0.001)
+    clock.advance(LOG_MARGIN_MS / 1000 + 0.001)
     losing.lost = frozenset({game.game_id})
     for sink in (None, MemorySink()):
         updates = await read_all(await feed_at(losing, start, sink=sink))
@@ -341,7 +356,7 @@ async def test_changes_of_a_game_that_was_deleted_do_not_expire(store: GameStore
 async def test_a_creation_that_failed_expires_when_it_can_no_longer_come(store: GameStore, clock: FakeClock) -> None:
     feed = await feed_at(store)
     assert await store.commit(replace(created(1), until_ms=START_MS - 1)) == Conflict()
-    clock.advance(LOG_GRACE_MS / 1000)
+    clock.advance(LOG_MARGIN_MS / 1000)
     assert await feed.read() == []
     clock.advance(0.001)
     assert expired(await feed.read()) == [(1, 1)]
