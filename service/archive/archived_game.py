@@ -8,6 +8,7 @@ import asyncio
 import base64
 import gzip
 import hashlib
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -126,18 +127,26 @@ def _text(changes: Sequence[bytes], etags: Sequence[str]) -> str:
 def from_history(history: bytes, text: str) -> ArchivedGame:
     """Returns a game from its history and its text. Raises StoredFormatUnknown if they are damaged."""
     try:
-        snapshot, first_etag, *changes = gzip.decompress(history).split(b"\n")
+        snapshot, first_etag, *changes = _gunzip(history).split(b"\n")
         record = decode_record(snapshot)
         etags = _checked_etags(record, changes, first_etag.decode())
-    except (EOFError, OSError, LineageBroken):
+    except LineageBroken:
         raise StoredFormatUnknown from None
     return ArchivedGame(record, tuple(changes), etags, text)
+
+
+def _gunzip(data: bytes) -> bytes:
+    """Returns what gzip.compress got. Raises StoredFormatUnknown."""
+    try:
+        return gzip.decompress(data)
+    except (EOFError, OSError, zlib.error):
+        raise StoredFormatUnknown from None
 
 
 def player_digest(player_ref: str) -> str:
     """Returns what stands for a reference to a person where archived games are searched by it.
 
-    It has no key, because the archive outlives the store: who can guess a reference can find its games.
+    It has no key, because the archive outlives the store: anyone who guesses a reference can find its games.
     """
     return hashlib.sha256(player_ref.encode()).hexdigest()
 
@@ -178,10 +187,7 @@ def _base64(data: bytes) -> str:
 def from_line(line: bytes) -> ArchivedGame:
     """Returns the game of a line. Raises StoredFormatUnknown if it is deleted, damaged or of another version."""
     values = _values(line)
-    try:
-        text = "" if values["record"] is None else gzip.decompress(base64.b64decode(values["record"])).decode()
-    except (EOFError, OSError):
-        raise StoredFormatUnknown from None
+    text = "" if values["record"] is None else _gunzip(base64.b64decode(values["record"])).decode()
     return from_history(base64.b64decode(read_text(values["history"])), text)
 
 
