@@ -22,6 +22,7 @@ from service.app.changes import ATTEMPTS, NONCE_BYTES
 from service.app.names import are_alike
 from service.archive.archived_game import ArchivedGame, LineageBroken, archived, collect
 from service.archive.eraser import ArchiveEraser
+from service.archive.sink import WriteResult
 from service.errors import StaleState, StoredFormatUnknown
 from service.storage.base import (
     NO_ETAG,
@@ -152,7 +153,7 @@ async def forget_in_archived(store: GameStore, archive: ArchiveEraser, game_id: 
             after = await _without(store, before, player_ref)
         except LineageBroken:
             continue  # it has changed meanwhile
-        if await archive.write(after):
+        if await archive.write(after) is WriteResult.WRITTEN:
             await archive.unlist(player_ref, game_id)
             return True
     raise StaleState(revision)
@@ -162,7 +163,8 @@ async def _without(store: GameStore, before: ArchivedGame, player_ref: str) -> A
     """Returns an archived game without a person's name and reference: the store's, if it still has the game."""
     await forget_in_game(store, before.record.game_id, player_ref)
     record = (await store.load(before.record.game_id)).record
-    if record is not None and record.state is GameState.FINISHED:
+    is_same = record is not None and record.created_ms == before.record.created_ms
+    if record and is_same and record.state is GameState.FINISHED:
         return await collect(store, record)
     changes = [*before.stored_changes.values()]
     return archived(*await asyncio.to_thread(_rewritten, before.record, changes, player_ref))

@@ -21,7 +21,7 @@ from service.errors import StoredFormatUnknown
 from service.storage.base import NO_ETAG, Entry, GameStore, Record, StoredChange, lineage
 from service.storage.snapshot import decode_record, encode_record
 from service.storage.stored_events import decode_entry
-from service.storage.stored_values import dump, read_text, reading
+from service.storage.stored_values import dump, read_number, read_text, read_time, reading
 
 PAGE: Final = 100
 """How many changes are read from the store at once."""
@@ -172,11 +172,23 @@ def deletion_line(game_id: str) -> bytes:
     return dump({"format": LINE_FORMAT, "game_id": game_id, "deleted": True}) + b"\n"
 
 
+@dataclass(frozen=True, slots=True)
+class LineHead:
+    """The values of a game's line that decide whether another line may replace it. See ArchivedGame."""
+
+    created_ms: int
+    revision: int
+    players: frozenset[str]
+
+
 @reading()
-def players_of_line(line: bytes) -> frozenset[str] | None:
-    """Returns the players of the game of a line; None if the game is deleted. Raises StoredFormatUnknown."""
+def head_of_line(line: bytes) -> LineHead | None:
+    """Returns the head of a game's line; None if the game is deleted. Raises StoredFormatUnknown."""
     values = _values(line)
-    return None if "deleted" in values else frozenset(map(read_text, values["players"]))
+    if "deleted" in values:
+        return None
+    players = frozenset(map(read_text, values["players"]))
+    return LineHead(read_time(values["created_ms"]), read_number(values["revision"]), players)
 
 
 def _base64(data: bytes) -> str:

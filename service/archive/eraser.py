@@ -5,7 +5,7 @@ from typing import Final
 
 from service.archive.archived_game import ArchivedGame, player_digest
 from service.archive.reader import answering
-from service.archive.sink import Sink
+from service.archive.sink import Sink, WriteResult
 
 SECONDS: Final = 5.0
 """Timeout of an operation."""
@@ -26,8 +26,8 @@ class ArchiveEraser:
         async with answering(SECONDS):
             return await self._sink.read(game_id)
 
-    async def write(self, game: ArchivedGame) -> bool:
-        """Writes a game; returns False if that would bring back what was removed (Sink.write)."""
+    async def write(self, game: ArchivedGame) -> WriteResult:
+        """Writes a game (Sink.write)."""
         async with answering(SECONDS):
             return await self._sink.write(game)
 

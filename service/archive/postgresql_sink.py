@@ -9,7 +9,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from service.archive.archived_game import ArchivedGame, from_history
-from service.archive.sink import SinkUnavailable, reason_of
+from service.archive.sink import SinkUnavailable, WriteResult, reason_of
 
 CONNECT_SECONDS: Final = 4
 TABLE: Final = "rummikub_games"
@@ -26,13 +26,24 @@ CREATE TABLE IF NOT EXISTS rummikub_games (
 );
 CREATE INDEX IF NOT EXISTS rummikub_games_players ON rummikub_games USING gin (players)"""
 _WRITE: Final = """\
-INSERT INTO rummikub_games (game_id, created_at, updated_at, revision, etag, players, record, history)
-VALUES (%s, to_timestamp(%s / 1000.0), to_timestamp(%s / 1000.0), %s, %s, %s, %s, %s)
-ON CONFLICT (game_id) DO UPDATE SET (created_at, updated_at, revision, etag, players, record, history) =
-  (excluded.created_at, excluded.updated_at, excluded.revision, excluded.etag, excluded.players, excluded.record,
-   excluded.history)
-WHERE rummikub_games.players @> excluded.players"""
-"""A game only ever loses players, and a deleted one has NULL, so what was removed does not come back."""
+WITH written AS (
+  INSERT INTO rummikub_games AS before (game_id, created_at, updated_at, revision, etag, players, record, history)
+  VALUES (%(game_id)s, to_timestamp(%(created_ms)s / 1000.0), to_timestamp(%(updated_ms)s / 1000.0), %(revision)s,
+    %(etag)s, %(players)s, %(record)s, %(history)s)
+  ON CONFLICT (game_id) DO UPDATE SET (created_at, updated_at, revision, etag, players, record, history) =
+    (excluded.created_at, excluded.updated_at, excluded.revision, excluded.etag, excluded.players, excluded.record,
+     excluded.history)
+  WHERE before.created_at = excluded.created_at AND before.revision <= excluded.revision
+    AND before.players @> excluded.players
+  RETURNING game_id)
+SELECT CASE WHEN EXISTS (SELECT FROM written) THEN 'written' ELSE coalesce((
+  SELECT CASE WHEN history IS NULL THEN 'deleted'
+    WHEN created_at <> to_timestamp(%(created_ms)s / 1000.0) THEN 'another'
+    WHEN revision > %(revision)s THEN 'later'
+    ELSE 'forgotten' END
+  FROM rummikub_games WHERE game_id = %(game_id)s), 'forgotten') END"""
+"""Returns a WriteResult. A game only ever loses players, and a deleted one has NULL, so what was removed does not come
+back. The last SELECT does not see a row that another server has added meanwhile: then the game is written again."""
 _READ: Final = "SELECT history, coalesce(record, '') FROM rummikub_games WHERE game_id = %s AND history IS NOT NULL"
 _DELETE: Final = """\
 WITH before AS (SELECT history IS NOT NULL AS is_game FROM rummikub_games WHERE game_id = %(game_id)s)
@@ -63,21 +74,22 @@ class PostgresqlSink:
         self._connection: psycopg.AsyncConnection | None = None
         self._lock = asyncio.Lock()
 
-    async def write(self, game: ArchivedGame) -> bool:
+    async def write(self, game: ArchivedGame) -> WriteResult:
         """See Sink."""
-        record, history = game.record, await asyncio.to_thread(game.history)
-        values = (
-            record.game_id,
-            record.created_ms,
-            record.updated_ms,
-            record.game.revision,
-            record.etag,
-            list(game.players),
-            game.text or None,
-            history,
-        )
+        record = game.record
+        values = {
+            "game_id": record.game_id,
+            "created_ms": record.created_ms,
+            "updated_ms": record.updated_ms,
+            "revision": record.game.revision,
+            "etag": record.etag,
+            "players": list(game.players),
+            "record": game.text or None,
+            "history": await asyncio.to_thread(game.history),
+        }
         async with self._connected() as connection:
-            return (await connection.execute(_WRITE, values)).rowcount == 1
+            row = await (await connection.execute(_WRITE, values)).fetchone()
+        return WriteResult(row[0]) if row else WriteResult.FORGOTTEN
 
     async def read(self, game_id: str) -> ArchivedGame | None:
         """See Sink."""

@@ -14,7 +14,7 @@ from typing import Final
 import structlog
 
 from service.archive.archived_game import LineageBroken, collect
-from service.archive.sink import Sink, SinkUnavailable
+from service.archive.sink import Sink, SinkUnavailable, WriteResult
 from service.errors import StoreUnavailable
 from service.metrics.metrics import Metrics
 from service.runtime.cancellation import is_task_cancelled
@@ -37,14 +37,18 @@ _log = structlog.get_logger()
 
 
 class Result(Enum):
-    """What became of an entry. The values are labels of rummikub_archived_games_total."""
+    """The result for an entry. The values are labels of rummikub_archived_games_total."""
 
     ARCHIVED = "archived"
     NOT_ENDED = "not_ended"
+    DELETED = "deleted"
+    ID_TAKEN = "id_taken"
     DAMAGED = "damaged"
     FAILED = "failed"
-    WAITS = ""
-    """The commit that it announces may follow. Not counted."""
+
+
+_FINAL: Final = frozenset({Result.ARCHIVED, Result.NOT_ENDED, Result.DELETED, Result.ID_TAKEN})
+"""The results after which an entry is acknowledged."""
 
 
 class ArchiveWorker:
@@ -106,25 +110,25 @@ class ArchiveWorker:
             self._failures, self._has_reported = 0, False
         return 0.0 if len(results) == BATCH else POLL_SECONDS
 
-    async def archive_batch(self) -> list[Result]:
-        """Claims entries and archives their games; returns what became of each."""
+    async def archive_batch(self) -> list[Result | None]:
+        """Claims entries and archives their games; returns the result for each, None for one that is left for later."""
         entries = await self._store.claim_from_outbox(BATCH, CLAIM_MS)
         return await asyncio.gather(*map(self._counted, entries))
 
-    async def _counted(self, entry: OutboxEntry) -> Result:
+    async def _counted(self, entry: OutboxEntry) -> Result | None:
         result = await self._handled(entry)
-        if result is not Result.WAITS:
+        if result:
             self._metrics.archived_game(result.value)
         return result
 
-    async def _handled(self, entry: OutboxEntry) -> Result:
-        """Archives the game of an entry, and returns what became of it. An entry that fails is claimed again later."""
+    async def _handled(self, entry: OutboxEntry) -> Result | None:
+        """Archives the game of an entry. An entry that fails is claimed again later."""
         try:
             result = await self._archived(entry)
-            if result in {Result.ARCHIVED, Result.NOT_ENDED}:
+            if result in _FINAL:
                 await self._store.acknowledge(entry)
         except StoreUnavailable:
-            return Result.WAITS
+            return None
         except LineageBroken:
             _log.error("game cannot be archived: its changes do not lead to it", game_id=entry.game_id)
             return Result.DAMAGED
@@ -135,6 +139,8 @@ class ArchiveWorker:
         except Exception as error:  # noqa: BLE001 - one bad game must not stop the others
             _log.warning("game cannot be archived", game_id=entry.game_id, error=type(error).__name__)
             return Result.FAILED
+        if result is Result.ID_TAKEN:
+            _log.error("game cannot be archived", game_id=entry.game_id, error="the archive has another game of its id")
         return result
 
     def _log_failure(self, entry: OutboxEntry, error: Exception) -> None:
@@ -144,16 +150,24 @@ class ArchiveWorker:
         reason = str(error) if isinstance(error, SinkUnavailable) else type(error).__name__
         log("archive does not answer", game_id=entry.game_id, error=reason)
 
-    async def _archived(self, entry: OutboxEntry) -> Result:
+    async def _archived(self, entry: OutboxEntry) -> Result | None:
+        """Archives the game of an entry; returns None if its commit may follow, or the game changes all the time."""
         for _ in range(WRITES_A_GAME):
             loaded = await self._store.load(entry.game_id)
             record = loaded.record
             if record is None or record.state is not GameState.FINISHED:
                 is_settled = loaded.now_ms - entry.at_ms > OUTBOX_MARGIN_MS
-                return Result.NOT_ENDED if is_settled else Result.WAITS
+                return Result.NOT_ENDED if is_settled else None
             game = await collect(self._store, record)
             async with asyncio.timeout(WRITE_SECONDS):
-                is_written = await self._sink.write(game)
-            if is_written and await self._store.shorten(record, self._kept_ms):
-                return Result.ARCHIVED
-        return Result.WAITS
+                written = await self._sink.write(game)
+            match written:
+                case WriteResult.DELETED:
+                    return Result.DELETED
+                case WriteResult.ANOTHER:
+                    return Result.ID_TAKEN
+                case WriteResult.WRITTEN | WriteResult.LATER if await self._store.shorten(record, self._kept_ms):
+                    return Result.ARCHIVED
+                case _:
+                    pass  # the game has changed
+        return None

@@ -19,18 +19,19 @@ import pytest
 from engine.record_text import parse_record
 from service.archive.archived_game import (
     ArchivedGame,
+    LineHead,
     collect,
     deletion_line,
     from_line,
+    head_of_line,
     player_digest,
-    players_of_line,
     to_line,
 )
 from service.archive.file_sink import FileSink
 from service.archive.open_sink import open_sink
 from service.archive.postgresql_sink import CREATE_TABLE, PostgresqlSink
 from service.archive.s3_sink import S3Sink
-from service.archive.sink import Sink, SinkUnavailable
+from service.archive.sink import Sink, SinkUnavailable, WriteResult
 from service.errors import StoredFormatUnknown
 from service.settings import SettingsError
 from service.storage.base import Operator, PlayerRef
@@ -109,10 +110,23 @@ async def test_a_game_that_is_written_again_replaces_the_first(place: Place, sin
     whole = await collect(store, stored.record)
     before = ArchivedGame(stored.records[-2], whole.changes[:-1], whole.etags[:-1], whole.text)
     another = open_sink(place.url)  # of another server
-    for game in (before, whole, whole, before):
-        await another.write(game)
+    for game in (before, before, whole, whole):
+        assert await another.write(game) is WriteResult.WRITTEN
         assert await sink.read(stored.game_id) == game
+    assert await another.write(before) is WriteResult.LATER
+    assert await sink.read(stored.game_id) == whole
     await another.close()
+
+
+async def test_another_game_of_the_same_id_does_not_replace_the_first(sink: Sink) -> None:
+    first = with_players(await archived(), "ann")
+    for created_ms in (first.record.created_ms + 1, first.record.created_ms - 1):
+        another = replace(first, record=replace(first.record, created_ms=created_ms))
+        assert await sink.write(first) is WriteResult.WRITTEN
+        assert await sink.write(another) is WriteResult.ANOTHER
+        assert await sink.write(with_players(another, "Bøb / %")) is WriteResult.ANOTHER
+    assert await sink.read(first.record.game_id) == first
+    assert (await sink.games_of(ANN), await sink.games_of(BOB)) == ([first.record.game_id], [])
 
 
 async def test_a_sink_that_is_down_is_unavailable_and_comes_back(place: Place, sink: Sink) -> None:
@@ -152,12 +166,12 @@ async def test_a_cancelled_call_leaves_the_sink_usable(sink: Sink) -> None:
 async def test_a_deleted_game_is_gone_for_good(place: Place, sink: Sink) -> None:
     game, other = with_players(await archived(), "ann"), with_players(await archived(until=20), "ann")
     game_id = game.record.game_id
-    assert await sink.write(game)
-    assert await sink.write(other)
+    assert await sink.write(game) is WriteResult.WRITTEN
+    assert await sink.write(other) is WriteResult.WRITTEN
     assert await sink.delete(game_id)
     late = open_sink(place.url)  # of a server that read the game before
     for _ in range(2):
-        assert not await late.write(game)
+        assert await late.write(game) is WriteResult.DELETED
         assert await sink.read(game_id) is None
         assert await sink.games_of(ANN) == [other.record.game_id]
     assert not await late.delete(game_id)
@@ -168,7 +182,7 @@ async def test_a_deleted_game_is_gone_for_good(place: Place, sink: Sink) -> None
 async def test_a_game_that_is_deleted_before_it_is_written_is_never_written(sink: Sink) -> None:
     game = await archived()
     assert not await sink.delete(game.record.game_id)
-    assert not await sink.write(game)
+    assert await sink.write(game) is WriteResult.DELETED
     assert await sink.read(game.record.game_id) is None
 
 
@@ -177,7 +191,7 @@ async def test_games_are_found_by_their_players(sink: Sink) -> None:
     games.append(with_players(await archived(until=22), "someone", "Bøb / %", "ann", "ann"))
     games.append(await archived(until=23))
     for game in games * 2:
-        assert await sink.write(game)
+        assert await sink.write(game) is WriteResult.WRITTEN
     assert sorted(await sink.games_of(ANN)) == sorted(game.record.game_id for game in games[:3])
     assert await sink.games_of(BOB) == [games[2].record.game_id]
     assert await sink.games_of(player_digest("an")) == []
@@ -190,20 +204,20 @@ async def test_a_player_who_was_forgotten_in_a_game_does_not_come_back(place: Pl
         *(with_players(whole, *r) for r in (("ann", "Bøb / %"), ("ann",), ("Bøb / %",))),
     )
     late = open_sink(place.url)
-    assert await sink.write(both)
-    assert await sink.write(bob)
+    assert await sink.write(both) is WriteResult.WRITTEN
+    assert await sink.write(bob) is WriteResult.WRITTEN
     for _ in range(2):
-        assert not await late.write(both)
-        assert not await late.write(ann)
+        assert await late.write(both) is WriteResult.FORGOTTEN
+        assert await late.write(ann) is WriteResult.FORGOTTEN
         assert await sink.read(game_id) == bob
         assert await sink.games_of(ANN) == []
         assert await sink.games_of(BOB) == [game_id]
-    assert await late.write(whole)
+    assert await late.write(whole) is WriteResult.WRITTEN
     assert await sink.games_of(BOB) == []
     await late.close()
 
 
-async def until_done(call: Callable[[], Awaitable[bool]]) -> bool:
+async def until_done(call: Callable[[], Awaitable[object]]) -> object:
     """Repeats a call until the sink takes it, as a worker and an operator do."""
     while True:
         with contextlib.suppress(SinkUnavailable):
@@ -215,7 +229,7 @@ async def test_a_deletion_prevails_over_writes_at_the_same_time(place: Place) ->
     await asyncio.gather(*(sink.read("0" * 32) for sink in sinks), return_exceptions=True)  # creates the table
     for length in range(5, 15):
         game = with_players(await archived(until=length), "ann")
-        calls = [partial(sink.write, game) for sink in sinks[1:]]
+        calls: list[Callable[[], Awaitable[object]]] = [partial(sink.write, game) for sink in sinks[1:]]
         calls.insert(length % 4, partial(sinks[0].delete, game.record.game_id))
         await asyncio.gather(*map(until_done, calls))
         assert await sinks[1].read(game.record.game_id) is None
@@ -332,7 +346,7 @@ async def test_an_object_that_changes_between_read_and_write_is_not_replaced(sto
     game_id, game = whole.record.game_id, with_players(whole, "ann")
     sink, other = Overtaken(storage.url), S3Sink(storage.url)
     sink.overtakes = lambda: other.write(whole)
-    assert not await sink.write(game)
+    assert await sink.write(game) is WriteResult.FORGOTTEN
     assert set(objects_of(storage, game)) == {f"some/games/{game_id}.json"}
     assert await sink.read(game_id) == whole
     sink.overtakes = lambda: other.write(replace(whole, text="another"))
@@ -340,7 +354,7 @@ async def test_an_object_that_changes_between_read_and_write_is_not_replaced(sto
     assert await other.read(game_id) is None
     another = with_players(await archived(until=32), "ann")
     sink.overtakes = lambda: other.delete(another.record.game_id)
-    assert not await sink.write(another)
+    assert await sink.write(another) is WriteResult.DELETED
     assert list(objects_of(storage, another).values()) == [deletion_line(another.record.game_id)]
 
 
@@ -410,9 +424,9 @@ async def test_a_deletion_is_a_line(tmp_path: Path) -> None:
     assert await sink.delete(game.record.game_id)
     await sink.close()
     [[line, deletion]] = lines_in(tmp_path).values()
-    assert players_of_line(line) == frozenset({ANN})
+    assert head_of_line(line) == LineHead(game.record.created_ms, game.record.game.revision, frozenset({ANN}))
     assert json.loads(deletion) == {"format": 1, "game_id": game.record.game_id, "deleted": True}
-    assert players_of_line(deletion) is None
+    assert head_of_line(deletion) is None
     with pytest.raises(StoredFormatUnknown):
         from_line(deletion)
     assert await sink.games_of(ANN) == ()

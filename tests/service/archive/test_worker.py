@@ -15,8 +15,8 @@ from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.archive import worker as worker_module
-from service.archive.archived_game import ArchivedGame
-from service.archive.sink import Sink
+from service.archive.archived_game import ArchivedGame, collect
+from service.archive.sink import Sink, WriteResult
 from service.archive.worker import BATCH, CLAIM_MS, ArchiveWorker, Result
 from service.errors import StoredFormatUnknown, StoreUnavailable
 from service.metrics.metrics import MergedMetrics, Metrics, metrics_registry
@@ -36,10 +36,11 @@ from service.storage.base import (
 )
 from service.storage.redis.keys import keys_of
 from service.storage.redis.store import RedisStore, connect
-from support.archives import MemorySink, store_game
+from support.archives import MemorySink, StoredGame, store_game
 from support.delegating_store import DelegatingStore, MortalStore
 from support.harness import (
     HISTORY,
+    START_MS,
     Client,
     FakeClock,
     GameAtHand,
@@ -119,7 +120,7 @@ async def test_an_entry_of_a_game_that_goes_on_is_dropped_after_its_commit_canno
     await store.append_to_outbox("0" * 32)  # expired
     worker = worker_of(store, sink, metrics)
     clock.advance(OUTBOX_MARGIN_MS / 1000)
-    assert await worker.archive_batch() == [Result.WAITS] * 2
+    assert await worker.archive_batch() == [None] * 2
     assert await store.outbox_size() == 2
     clock.advance(0.001)
     assert await worker.archive_batch() == [Result.NOT_ENDED] * 2
@@ -129,11 +130,11 @@ async def test_an_entry_of_a_game_that_goes_on_is_dropped_after_its_commit_canno
 
 async def test_a_failed_write_leaves_the_entry_and_does_not_stop_others(store: GameStore) -> None:
     class Picky(MemorySink):
-        async def write(self, game: ArchivedGame) -> bool:
+        async def write(self, game: ArchivedGame) -> WriteResult:
             if game.record == bad.record and self.is_down:
                 raise ValueError("\x00")  # a defect
             self.written.append(game)
-            return True
+            return WriteResult.WRITTEN
 
     bad, good, sink, metrics = await store_game(store), await store_game(store, seed=47), Picky(), Metrics()
     sink.is_down = True
@@ -159,11 +160,37 @@ async def test_a_damaged_game_stays_in_the_outbox_and_is_reported() -> None:
     assert (await store.outbox_size(), sink.written, counts(metrics)) == (1, [], {"damaged": 1})
 
 
+async def test_a_game_whose_id_another_archived_game_has_is_reported_and_the_first_one_stays(store: GameStore) -> None:
+    first, sink, metrics = await store_game(memory_store()), MemorySink(), Metrics()
+    archived = await collect(store, (await store_game(store)).record)
+    sink.written.append(replace(archived, record=replace(archived.record, created_ms=START_MS - 1)))
+    await store.append_to_outbox(first.game_id)
+    worker = worker_of(store, sink, metrics)
+    with capture_logs() as logs:
+        assert await worker.archive_batch() == [Result.ID_TAKEN]
+        assert await worker.archive_batch() == []
+    assert [(log["log_level"], log["game_id"]) for log in logs] == [("error", first.game_id)]
+    assert [game.record.created_ms for game in sink.written] == [START_MS - 1]
+    assert counts(metrics) == {"id_taken": 1}
+
+
+async def test_a_game_whose_last_change_the_store_has_lost_is_archived_already(store: GameStore) -> None:
+    """After a failover; the archive keeps the later revision."""
+    source, sink = memory_store(), MemorySink()
+    whole = await store_game(source, seed=REMATCH)
+    await sink.write(await collect(source, whole.record))
+    for commit in commits_of(whole)[:-1]:
+        await store.commit(commit)
+    await store.append_to_outbox(whole.game_id)
+    assert await worker_of(store, sink).archive_batch() == [Result.ARCHIVED]
+    assert [archived.record for archived in sink.written] == [whole.record]
+
+
 async def test_a_write_that_takes_too_long_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     class Stuck(MemorySink):
-        async def write(self, _game: ArchivedGame) -> bool:
+        async def write(self, _game: ArchivedGame) -> WriteResult:
             await asyncio.Event().wait()
-            return True
+            return WriteResult.WRITTEN
 
     monkeypatch.setattr(worker_module, "WRITE_SECONDS", 0.01)
     store = memory_store()
@@ -191,24 +218,26 @@ async def test_a_game_that_changes_while_it_is_written_is_written_again(store: G
     """The last change of this game announces a rematch, which another server stores during the first write."""
 
     class Slow(MemorySink):
-        async def write(self, game: ArchivedGame) -> bool:
-            is_written = await super().write(game)
+        async def write(self, game: ArchivedGame) -> WriteResult:
+            result = await super().write(game)
             if len(self.written) == 1:
                 assert await store.commit(commits[-1]) == Committed()
-            return is_written
+            return result
 
     whole = await store_game(memory_store(), seed=REMATCH)
-    game_id = whole.game_id
-    before, commits = NO_ETAG, list[Commit]()
-    for record, change in zip(whole.records, whole.changes, strict=True):
-        commits.append(Commit(before, record, change))
-        before = record.etag
+    commits = commits_of(whole)
     for commit in commits[:-1]:
         await store.commit(commit)
     sink = Slow()
-    await store.append_to_outbox(game_id)
+    await store.append_to_outbox(whole.game_id)
     assert await worker_of(store, sink).archive_batch() == [Result.ARCHIVED]
     assert [game.record for game in sink.written] == list(whole.records[-2:])
+
+
+def commits_of(game: StoredGame) -> list[Commit]:
+    """Returns the commits of a game."""
+    previous = (NO_ETAG, *(record.etag for record in game.records))
+    return [Commit(*one) for one in zip(previous, game.records, game.changes, strict=False)]
 
 
 REMATCH = 41
