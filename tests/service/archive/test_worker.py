@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 
 import grpc.aio
@@ -33,9 +34,12 @@ from service.storage.base import (
     Loaded,
     OutboxEntry,
     Outcome,
+    StoredChange,
+    lineage,
 )
 from service.storage.redis.keys import keys_of
 from service.storage.redis.store import RedisStore, connect
+from service.storage.stored_events import decode_entry, encode_change
 from support.archives import MemorySink, StoredGame, store_game
 from support.delegating_store import DelegatingStore, MortalStore
 from support.harness import (
@@ -70,8 +74,10 @@ class Eager(DelegatingStore):
         return await self._store.claim_from_outbox(limit, 0)
 
 
-def worker_of(store: GameStore, sink: Sink, metrics: Metrics | None = None) -> ArchiveWorker:
-    return ArchiveWorker(Eager(store), sink, KEPT_SECONDS, metrics or Metrics(), asyncio.Event())
+def worker_of(
+    store: GameStore, sink: Sink, metrics: Metrics | None = None, clock: Callable[[], float] = time.monotonic
+) -> ArchiveWorker:
+    return ArchiveWorker(Eager(store), sink, KEPT_SECONDS, metrics or Metrics(), asyncio.Event(), clock)
 
 
 def counts(metrics: Metrics) -> dict[str, float]:
@@ -140,10 +146,13 @@ async def test_a_failed_write_leaves_the_entry_and_does_not_stop_others(store: G
     sink.is_down = True
     for game in (bad, good):
         await store.append_to_outbox(game.game_id)
-    worker = worker_of(store, sink, metrics)
+    seconds = 0.0
+    worker = worker_of(store, sink, metrics, clock=lambda: seconds)
     assert set(await worker.archive_batch()) == {Result.FAILED, Result.ARCHIVED}
+    seconds += CLAIM_MS / 1000
     assert await worker.archive_batch() == [Result.FAILED]
     sink.is_down = False
+    seconds += 2 * CLAIM_MS / 1000
     assert await worker.archive_batch() == [Result.ARCHIVED]
     assert [game.record for game in sink.written] == [good.record, bad.record]
     assert counts(metrics) == {"archived": 2, "failed": 2}
@@ -158,6 +167,63 @@ async def test_a_damaged_game_stays_in_the_outbox_and_is_reported() -> None:
         assert await worker_of(store, sink, metrics).archive_batch() == [Result.DAMAGED]
     assert [(log["log_level"], log["game_id"]) for log in logs] == [("error", game.game_id)]
     assert (await store.outbox_size(), sink.written, counts(metrics)) == (1, [], {"damaged": 1})
+
+
+async def test_a_damaged_game_is_logged_once_and_looked_at_ever_less(store: GameStore) -> None:
+    class Damaged(DelegatingStore):
+        reads = 0
+
+        async def stored_changes(self, game_id: str, first_revision: int, limit: int) -> tuple[StoredChange, ...]:
+            self.reads += 1
+            found = await self._store.stored_changes(game_id, first_revision, limit)
+            return tuple(change for change in found if change.revision != 7)
+
+    seconds, damaged, metrics = 0.0, Damaged(store), Metrics()
+    await store.append_to_outbox((await store_game(store)).game_id)
+    worker = worker_of(damaged, MemorySink(), metrics, clock=lambda: seconds)
+    tried: list[float] = []
+    with capture_logs() as logs:
+        while seconds < 12_000:
+            reads = damaged.reads
+            await worker.archive_batch()
+            tried += [seconds] if damaged.reads > reads else []
+            seconds += CLAIM_MS / 1000
+    assert [log["log_level"] for log in logs] == ["error"]
+    assert tried == [0, 10, 30, 70, 150, 310, 630, 1270, 2550, 4350, 6150, 7950, 9750, 11550]
+    assert counts(metrics) == {"damaged": len(tried)}
+
+
+@pytest.mark.parametrize("is_deleted", [True, False], ids=["deleted", "rewritten"])
+async def test_a_game_that_is_removed_or_rewritten_while_it_is_read_is_not_damaged(
+    store: GameStore, clock: FakeClock, *, is_deleted: bool
+) -> None:
+    class Racing(DelegatingStore):
+        """A store in which the operator changes the game before the worker reads its changes."""
+
+        is_changed = False
+
+        async def stored_changes(self, game_id: str, first_revision: int, limit: int) -> tuple[StoredChange, ...]:
+            if not self.is_changed:
+                self.is_changed = True
+                if is_deleted:
+                    await self._store.delete(game.record)
+                else:
+                    last = decode_entry(game.changes[-1], game.record.etag)
+                    change = encode_change(last.revision, last.time_ms, bytes(16), last.events)
+                    etag = lineage(game.records[-2].etag, change)
+                    etags = [*(record.etag for record in game.records[:-1]), etag]
+                    stream = list(zip((*game.changes[:-1], change), etags, strict=True))
+                    await self._store.rewrite(game.record.etag, replace(game.record, etag=etag), stream)
+            return await self._store.stored_changes(game_id, first_revision, limit)
+
+    game = await store_game(store)
+    await store.append_to_outbox(game.game_id)
+    worker = worker_of(Racing(store), MemorySink())
+    with capture_logs() as logs:
+        await worker.archive_batch()
+        clock.advance(OUTBOX_MARGIN_MS / 1000 + 1)
+        await worker.archive_batch()
+    assert (logs, await store.outbox_size()) == ([], 0)
 
 
 async def test_a_game_whose_id_another_archived_game_has_is_reported_and_the_first_one_stays(store: GameStore) -> None:
