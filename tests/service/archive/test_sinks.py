@@ -17,6 +17,7 @@ import obstore
 import pytest
 
 from engine.record_text import parse_record
+from service.archive import postgresql_sink
 from service.archive.archived_game import (
     ArchivedGame,
     LineHead,
@@ -289,6 +290,36 @@ async def test_servers_that_create_the_table_at_the_same_time_agree(database: Da
     await asyncio.gather(*(sink.write(game) for sink in sinks))
     await asyncio.gather(*(sink.close() for sink in sinks))
     assert database.tell("SELECT count(*) FROM rummikub_games") == [(1,)]
+
+
+async def test_a_read_that_hangs_holds_up_no_write_and_keeps_its_connection_when_it_is_cancelled(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database.tell("DROP TABLE IF EXISTS rummikub_games")
+    game, sink = await archived(), PostgresqlSink(database.url)
+    await sink.write(game)
+    assert await sink.read(game.record.game_id) == game
+    with monkeypatch.context() as hanging:
+        hanging.setattr(postgresql_sink, "_READ", "SELECT pg_sleep(600), %s::text")
+        reading = asyncio.create_task(sink.read(game.record.game_id))
+        async with asyncio.timeout(30):
+            while not database.tell("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"):  # noqa: ASYNC110 - no notification
+                await asyncio.sleep(0.01)
+            await sink.write(game)
+            before = connections(database)
+            reading.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await reading
+    assert await sink.read(game.record.game_id) == game
+    assert connections(database) == before
+    assert len(before) == 2
+    await sink.close()
+
+
+def connections(database: Database) -> list[tuple[object, ...]]:
+    """Returns the processes of the server that serve sinks."""
+    backends = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'"
+    return database.tell(f"{backends} AND pid <> pg_backend_pid() ORDER BY pid")
 
 
 async def test_a_wrong_password_is_reported_without_it(database: Database) -> None:
