@@ -33,6 +33,7 @@ from service.storage.base import (
     Record,
     StoredChange,
     lineage,
+    read_in_pages,
 )
 from service.storage.stored_events import decode_entry, encode_change
 
@@ -47,8 +48,6 @@ ORDER: Final = (
 """The order in which a pass reads games: the one in which games move, so that none is missed."""
 GAMES_AT_ONCE: Final = 100
 """Games that are read at a time."""
-CHANGES_AT_ONCE: Final = 100
-"""Changes of a game that are read at a time."""
 
 _log = structlog.get_logger()
 
@@ -181,7 +180,7 @@ async def forget_in_game(store: GameStore, game_id: str, player_ref: str) -> boo
         if record is None or not _refs(record, player_ref):
             return False
         revision = record.game.revision
-        changes = await _stream(store, record)
+        changes = await read_in_pages(store.stored_changes, game_id, revision)
         if changes and changes[-1].etag != record.etag:
             continue  # it has changed meanwhile
         after, rewritten = await asyncio.to_thread(_rewritten, record, changes, player_ref)
@@ -193,21 +192,6 @@ async def forget_in_game(store: GameStore, game_id: str, player_ref: str) -> boo
 
 def _refs(record: Record, player_ref: str) -> list[PlayerRef]:
     return [ref for ref in record.operator.player_refs if ref.text == player_ref]
-
-
-async def _stream(store: GameStore, record: Record) -> list[StoredChange]:
-    """Returns all changes of a game that are stored, up to its revision."""
-    oldest, _ = await store.bounds(record.game_id)
-    changes: list[StoredChange] = []
-    revision = max(oldest, 1)
-    while revision <= record.game.revision:
-        limit = min(CHANGES_AT_ONCE, record.game.revision - revision + 1)
-        page = await store.stored_changes(record.game_id, revision, limit)
-        if not page:
-            break
-        changes += page
-        revision = page[-1].revision + 1
-    return changes
 
 
 def _rewritten(record: Record, changes: Sequence[StoredChange], player_ref: str) -> tuple[Record, list[StoredChange]]:

@@ -18,13 +18,11 @@ import orjson
 from engine.record import record_of
 from engine.record_text import format_record
 from service.errors import StoredFormatUnknown
-from service.storage.base import NO_ETAG, Entry, GameStore, Record, StoredChange, lineage
+from service.storage.base import NO_ETAG, Entry, GameStore, Record, StoredChange, lineage, read_in_pages
 from service.storage.snapshot import decode_record, encode_record
 from service.storage.stored_events import decode_entry
 from service.storage.stored_values import dump, read_number, read_text, read_time, reading
 
-PAGE: Final = 100
-"""How many changes are read from the store at once."""
 LINE_FORMAT: Final = 1
 """The version of the lines that `to_line` returns."""
 
@@ -83,19 +81,14 @@ class ArchivedGame:
 
 async def collect(store: GameStore, record: Record) -> ArchivedGame:
     """Returns a game of a store for the archive. Raises LineageBroken."""
-    changes: list[StoredChange] = []
-    while not changes or changes[-1].revision < record.game.revision:
-        following = changes[-1].revision + 1 if changes else 1
-        page = await store.stored_changes(record.game_id, following, PAGE)
-        if not page:
-            raise LineageBroken
-        changes += page
-    kept = [change for change in changes if change.revision <= record.game.revision]
-    return await asyncio.to_thread(archived, record, kept)
+    changes = await read_in_pages(store.stored_changes, record.game_id, record.game.revision)
+    return await asyncio.to_thread(archived, record, changes)
 
 
 def archived(record: Record, changes: Sequence[StoredChange]) -> ArchivedGame:
     """Returns a game with all its changes that are stored. Raises LineageBroken."""
+    if not changes:
+        raise LineageBroken
     stored = tuple(change.change for change in changes)
     etags = _checked_etags(record, stored, changes[0].etag)
     if [(change.revision, change.etag) for change in changes] != list(enumerate(etags, changes[0].revision)):

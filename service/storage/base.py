@@ -18,11 +18,11 @@ Every store guarantees this; tests/service/storage/test_stores.py checks it:
 import asyncio
 import hashlib
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from engine.drafts import Draft
 from engine.events import Event
@@ -58,6 +58,8 @@ LOG_GRACE_MS: Final = 5_000
 LOG_MARGIN_MS: Final = 2 * LOG_GRACE_MS
 """After this time, a change that an entry announces and that is not stored does not come. It is longer than
 LOG_GRACE_MS because entry and game may be on servers with different clocks."""
+CHANGES_AT_ONCE: Final = 100
+"""How many changes of a game are read at once: about 5 ms on the event loop if they are decoded."""
 LOG_START: Final = "0-0"
 """The place before all entries of a change log."""
 NO_ETAG: Final = ""
@@ -452,6 +454,34 @@ class LogPage:
 def place_before(now_ms: int) -> str:
     """Returns the place before which every entry was stored before a time."""
     return f"{now_ms - 1}-{2**64 - 1}"
+
+
+class _Numbered(Protocol):
+    @property
+    def revision(self) -> int: ...
+
+
+_N = TypeVar("_N", bound=_Numbered)
+
+
+async def read_in_pages(
+    read: Callable[[str, int, int], Awaitable[Sequence[_N]]], game_id: str, last_revision: int
+) -> list[_N]:
+    """Returns a game's changes up to a revision, as far as they are kept, in order.
+
+    Args:
+        read: GameStore.events or GameStore.stored_changes.
+        game_id: The game.
+        last_revision: The revision after the last change.
+    """
+    found: list[_N] = []
+    while (first := found[-1].revision + 1 if found else 1) <= last_revision:
+        page = await read(game_id, first, min(CHANGES_AT_ONCE, last_revision - first + 1))
+        if not page:
+            break
+        found += page
+        await asyncio.sleep(0)  # other calls go on between pages
+    return [change for change in found if change.revision <= last_revision]
 
 
 class GameStore(Protocol):
