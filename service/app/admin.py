@@ -150,9 +150,12 @@ class Admin:
     async def get_game(self, game_id: str) -> FullView:
         """Returns a game with everything visible. Raises GameNotFound."""
         loaded, presence = await self._games.load_with_presence(game_id)
-        if loaded.record is None:
+        if loaded.record:
+            return FullView(loaded.record, loaded.now_ms, presence, await self._store.draft(game_id))
+        archived = await self._archive.read(game_id) if self._archive else None
+        if archived is None:
             raise GameNotFound
-        return FullView(loaded.record, loaded.now_ms, presence, await self._store.draft(game_id))
+        return FullView(archived.record, loaded.now_ms)
 
     async def list_games(
         self, wanted: OperatorFilter, state: GameState | None, cursor: str, limit: int

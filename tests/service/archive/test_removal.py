@@ -38,7 +38,16 @@ from service.storage.base import (
 from service.storage.snapshot import decode_record
 from support.archives import Database, MemorySink, ObjectStorage
 from support.delegating_store import DelegatingStore
-from support.harness import ROOT, FakeClock, GameAtHand, error_info, memory_store, new_id, redis_store
+from support.harness import (
+    ROOT,
+    FakeClock,
+    GameAtHand,
+    error_info,
+    memory_store,
+    new_id,
+    redis_store,
+    without_presence,
+)
 from support.operator import Operated, changes, operated
 
 NAME, REF = "Annabella Unmistakable", "reference-of-annabella"
@@ -171,6 +180,25 @@ async def test_a_game_that_only_the_archive_has_is_deleted(house: House) -> None
     assert house.sink.written == []
     await assert_gone(game)
     assert await refusal(delete(house.operated, game.game_id)) == NOT_FOUND
+
+
+async def test_the_operator_sees_a_game_that_only_the_archive_has(house: House) -> None:
+    game = await finished_game(house.operated)
+    await house.archive()
+    request = pb.GetGameRequest(game_id=game.game_id)
+    before = (await house.operated.admin.GetGame(request)).game
+    await house.store.expire(game.game_id)
+    after = (await house.operated.admin.GetGame(request)).game
+    for full in (before, after):
+        full.game.ClearField("server_time")
+        full.game.CopyFrom(without_presence(full.game))
+    assert after == before
+    assert [seat.player.player_ref for seat in after.seats] == ["", REF]
+    house.sink.is_down = True
+    assert await refusal(house.operated.admin.GetGame(request)) == ("UNAVAILABLE", "STORE_UNAVAILABLE")
+    house.sink.is_down = False
+    await delete(house.operated, game.game_id)
+    assert await refusal(house.operated.admin.GetGame(request)) == NOT_FOUND
 
 
 async def test_a_game_that_waits_in_the_outbox_is_not_archived_after_its_deletion(
