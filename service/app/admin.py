@@ -195,23 +195,17 @@ class Admin:
         The archive comes first: after that, no server can archive the game, also one that has just read it from the
         store. A call that fails between the two finds the game in the store when it is repeated.
         """
-        record, is_found = (await self._store.load(game_id)).record, False
-        if self._archive:
-            record = record or await self._archived_record(self._archive, game_id)
-            is_found = await self._archive.delete(game_id)
-        if record:
-            await self._store.delete(record)
-        elif not is_found:
-            raise GameNotFound
-
-    @staticmethod
-    async def _archived_record(archive: ArchiveEraser, game_id: str) -> Record | None:
-        """Returns an archived game, for the announcement of its deletion; None if it cannot be read."""
+        record = None
         try:
-            found = await archive.read(game_id)
+            record = (await self._store.load(game_id)).record
+            is_found = record is not None
         except StoredFormatUnknown:
-            return None
-        return found.record if found else None
+            is_found = True
+        if self._archive and await self._archive.delete(game_id):
+            is_found = True
+        if not is_found:
+            raise GameNotFound
+        await self._store.delete(game_id, record)
 
     def forget_player(self, player_ref: str) -> AsyncIterator[Forgotten]:
         """Removes a person's name and reference from all games, and yields the progress."""

@@ -150,7 +150,10 @@ class AdminServicer:
             raise fields.invalid("player_ref", f"expected 1 to {fields.PLAYER_REF_MAX} bytes")
         async for done in self._admin.forget_player(fields.player_ref(request.player_ref)):
             response = pb.ForgetPlayerResponse(
-                games_read=done.games_read, forgotten_game_ids=done.game_ids, is_done=done.is_done
+                games_read=done.games_read,
+                forgotten_game_ids=done.game_ids,
+                failed_game_ids=done.failed_ids,
+                is_done=done.is_done,
             )
             await context.write(response.SerializeToString())
 

@@ -427,8 +427,8 @@ class LogEntry:
         place: Its place in its part of the log: milliseconds of the store's clock, hyphen, a number.
         game_id: The game.
         kind: What happened or was about to happen.
-        revision: The revision of a change; 0 for other kinds.
-        etag: The etag of a change. A change with another etag at this revision is another change.
+        revision: The game's revision after that; 0 for a deletion.
+        etag: The game's etag after that; NO_ETAG for a deletion. A change with another etag is another change.
     """
 
     place: str
@@ -454,6 +454,21 @@ class LogPage:
 def place_before(now_ms: int) -> str:
     """Returns the place before which every entry was stored before a time."""
     return f"{now_ms - 1}-{2**64 - 1}"
+
+
+@dataclass(frozen=True, slots=True)
+class WholePage:
+    """A page of a list.
+
+    Attributes:
+        games: The games.
+        unreadable: The ids of games that this server cannot read.
+        cursor: The next cursor; "" after the last page.
+    """
+
+    games: tuple[Record, ...]
+    unreadable: tuple[str, ...]
+    cursor: str
 
 
 class _Numbered(Protocol):
@@ -515,8 +530,13 @@ class GameStore(Protocol):
     async def commit(self, commit: Commit) -> Outcome:
         """Stores a change in one atomic round trip."""
 
-    async def delete(self, record: Record) -> None:
-        """Deletes a game and all that belongs to it, notifies its watchers, and announces it in the change log."""
+    async def delete(self, game_id: str, record: Record | None = None) -> None:
+        """Deletes a game and all that belongs to it, notifies its watchers, and announces it in the change log.
+
+        Args:
+            game_id: The game.
+            record: The game; None if it cannot be read. Lists may then name it for up to an hour.
+        """
 
     async def rewrite(self, previous_etag: str, record: Record, stream: Sequence[tuple[bytes, str]]) -> Outcome:
         """Replaces a game and its whole stream in one atomic step, and drops its memos.
@@ -589,6 +609,9 @@ class GameStore(Protocol):
             limit: Most games.
             is_public: Whether to return public games only.
         """
+
+    async def whole_page(self, state: GameState, cursor: str, limit: int) -> WholePage:
+        """As `page`, with the games that this server cannot read."""
 
     async def oldest_open(self, match: str, limit: int) -> tuple[Record, ...]:
         """Returns public games with a free seat and a match key (lists.match_key), oldest first."""

@@ -118,6 +118,8 @@ async def _forget(admin: "AdminServiceAsyncStub", metadata: Metadata, arguments:
         games_read, found = progress.games_read, found + len(progress.forgotten_game_ids)
         for game_id in progress.forgotten_game_ids:
             write_stdout(f"{game_id}\n")
+        for game_id in progress.failed_game_ids:
+            write_stdout(f"{game_id}: not forgotten\n")
     write_stdout(f"forgotten in {found} of {games_read} games\n")
 
 

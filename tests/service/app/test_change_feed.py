@@ -288,7 +288,7 @@ async def test_a_deleted_game_is_told_and_gone(store: GameStore) -> None:
     kept, deleted = await stored(store, created(1)), await stored(store, created(2))
     await store.index(kept)
     await store.index(deleted)
-    await store.delete(deleted)
+    await store.delete(deleted.game_id, deleted)
     assert {(update.game_id, type(update)) for update in await feed.read()} == {
         (kept.game_id, Changed),
         (deleted.game_id, Deleted),
@@ -349,7 +349,7 @@ async def test_changes_of_a_game_that_was_deleted_do_not_expire(store: GameStore
     feed = await feed_at(store, sink=MemorySink())
     game = await stored(store, created(1))
     game = await stored(store, joined(game, "Ann"))
-    await store.delete(game)
+    await store.delete(game.game_id, game)
     assert [type(update) for update in await feed.read()] == [Deleted]
 
 

@@ -64,7 +64,7 @@ class Unclaimed(DelegatingStore):
     async def expire(self, game_id: str) -> None:
         record = (await self._store.load(game_id)).record
         assert record
-        await self._store.delete(record)
+        await self._store.delete(game_id, record)
 
 
 class Eager(DelegatingStore):
@@ -248,7 +248,7 @@ async def test_a_deletion_is_not_acknowledged_while_the_archive_is_down(house: H
 
 async def test_a_deletion_by_a_server_that_dies_halfway_is_completed_by_the_next_call(house: House) -> None:
     class Dying(Unclaimed):
-        async def delete(self, _record: Record) -> None:
+        async def delete(self, _game_id: str, _record: Record | None = None) -> None:
             raise StoreUnavailable
 
     game = await finished_game(house.operated)

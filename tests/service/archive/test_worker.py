@@ -206,7 +206,7 @@ async def test_a_game_that_is_removed_or_rewritten_while_it_is_read_is_not_damag
             if not self.is_changed:
                 self.is_changed = True
                 if is_deleted:
-                    await self._store.delete(game.record)
+                    await self._store.delete(game_id, game.record)
                 else:
                     last = decode_entry(game.changes[-1], game.record.etag)
                     change = encode_change(last.revision, last.time_ms, bytes(16), last.events)

@@ -884,13 +884,18 @@ class ForgetPlayerResponse(_message.Message):
     GAMES_READ_FIELD_NUMBER: _builtins.int
     FORGOTTEN_GAME_IDS_FIELD_NUMBER: _builtins.int
     IS_DONE_FIELD_NUMBER: _builtins.int
+    FAILED_GAME_IDS_FIELD_NUMBER: _builtins.int
     games_read: _builtins.int
     """The number of games that were read so far. One that is stored and archived counts twice."""
     is_done: _builtins.bool
-    """Whether all games were read. The stream ends then."""
+    """Whether all games were read, and the player was forgotten in all of theirs. The stream ends then."""
     @_builtins.property
     def forgotten_game_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The games in which the player was found and forgotten since the last response."""
+
+    @_builtins.property
+    def failed_game_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The games that could not be read or rewritten, since the last response. The player may still be in them."""
 
     def __init__(
         self,
@@ -898,10 +903,11 @@ class ForgetPlayerResponse(_message.Message):
         games_read: _builtins.int = ...,
         forgotten_game_ids: _abc.Iterable[_builtins.str] | None = ...,
         is_done: _builtins.bool = ...,
+        failed_game_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["forgotten_game_ids", b"forgotten_game_ids", "games_read", b"games_read", "is_done", b"is_done"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failed_game_ids", b"failed_game_ids", "forgotten_game_ids", b"forgotten_game_ids", "games_read", b"games_read", "is_done", b"is_done"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

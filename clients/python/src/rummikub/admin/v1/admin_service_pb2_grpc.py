@@ -113,7 +113,7 @@ class AdminServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetGame(self, request, context):
-        """Returns a game with everything that is hidden from players.
+        """Returns a game with everything that is hidden from players, also a game that only the archive has, without a draft.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -145,8 +145,9 @@ class AdminServiceServicer(object):
 
     def DeleteGame(self, request, context):
         """Deletes a game with its history, drafts, presence and the answers to repeated requests, from the archive too, also
-        a game that only the archive has. Its watches end with NOT_FOUND (GAME_NOT_FOUND). Later calls find no game.
-        UNAVAILABLE (STORE_UNAVAILABLE) also means that the archive does not answer; then send the request again.
+        a game that only the archive has, or that this version cannot read. Its watches end with NOT_FOUND
+        (GAME_NOT_FOUND). Later calls find no game. UNAVAILABLE (STORE_UNAVAILABLE) also means that the archive does not
+        answer; then send the request again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -160,8 +161,10 @@ class AdminServiceServicer(object):
         response is_done. If it fails, call it again. It does not reach an archive of files, games that were exported
         before, nor messages and logs of other programs. A game created while it runs may be missed: stop sending the
         player_ref first.
-        Errors: ABORTED (STALE_STATE), UNAVAILABLE (STORED_FORMAT_UNKNOWN: this version cannot read an archived game of
-        the player, whose id is in the server's log; all others are done).
+        Errors, at the end, after failed_game_ids have named the games and all others are done: UNAVAILABLE
+        (STORED_FORMAT_UNKNOWN: this version cannot read a game, which may be the player's, or its history is damaged; call
+        it at a server of the other version, or delete the game), ABORTED (STALE_STATE: other calls always changed a game
+        first).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
