@@ -21,7 +21,7 @@ _PLACE: Final = r"\d{1,15}-\d{1,20}"
 _CURSOR: Final = rf"{_PLACE}(,{_PLACE})*"
 _NUMBER_MAX: Final = 2**64 - 1
 """The largest number after the time of a place; Redis refuses larger ones."""
-_LIST_CURSOR: Final = rf"({'|'.join(state.value for state in GameState)})\|(\d{{15}}:[0-9a-f]{{32}})?"
+_LIST_PLACE: Final = r"\|(\d{15}:[0-9a-f]{32})?"
 _STATES: Final[dict[int, GameState]] = {
     game_pb2.GAME_STATE_LOBBY: GameState.LOBBY,
     game_pb2.GAME_STATE_PLAYING: GameState.PLAYING,
@@ -69,9 +69,10 @@ def cursor_of(position: Position) -> str:
     return fields.page_token(",".join(position))
 
 
-def list_cursor(token: str, filters: object) -> str:
-    """Returns the cursor of a page token of ListGames."""
-    return fields.filtered_page_cursor(token, _LIST_CURSOR, filters)
+def list_cursor(token: str, wanted: OperatorFilter, state: GameState | None) -> str:
+    """Returns the cursor of a page token of ListGames: a state and a place in its list."""
+    states = [one.value for one in GameState if state in {None, one}]
+    return fields.filtered_page_cursor(token, rf"({'|'.join(states)}){_LIST_PLACE}", (wanted, state))
 
 
 def encode_update(update: Update) -> pb.WatchGamesResponse:

@@ -123,7 +123,7 @@ class AdminServicer:
         """ListGames."""
         wanted, state = codec.operator_filter(request.filter), codec.wanted_state(request.state)
         size = fields.page_size(request.page_size, default=20, most=100)
-        cursor = codec.list_cursor(request.page_token, (wanted, state))
+        cursor = codec.list_cursor(request.page_token, wanted, state)
         records, following = await self._admin.list_games(wanted, state, cursor, size)
         token = fields.filtered_page_token(following, (wanted, state))
         return pb.ListGamesResponse(games=map(codec.encode_listed, records), next_page_token=token)

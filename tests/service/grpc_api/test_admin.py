@@ -18,13 +18,15 @@ from engine.tiles import in_order
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from service.app.admin import OperatorFilter
 from service.app.change_feed import Changed, ChangeFeed, Update
 from service.app.views import ChangeView
 from service.codec.admin import cursor_of, position
+from service.codec.fields import filtered_page_token
 from service.codec.tiles import tile_numbers
 from service.errors import StoredFormatUnknown
 from service.runtime.addresses import AddressInUseError
-from service.storage.base import Loaded
+from service.storage.base import GameState, Loaded
 from support.archives import MemorySink, store_game
 from support.delegating_store import DelegatingStore
 from support.harness import (
@@ -46,6 +48,8 @@ from support.stores import ALL_STORES, running_store
 LOG_MS = 60_000
 ANN, BOB = "account 17 of Ann", "account 18 of Bob"
 UNKNOWN_GAME = "0" * 32
+TOKEN_OF_FINISHED = filtered_page_token("finished|", (OperatorFilter(), GameState.LOBBY))
+"""A page token of another state, with the filter of the lobby."""
 TOKEN = "the operator's token, of some length".replace(" ", "-").replace("'", "")
 
 
@@ -260,6 +264,7 @@ async def test_statistics_count_games_and_changes(house: Operated) -> None:
         ("ForgetPlayer", pb.ForgetPlayerRequest(), "player_ref"),
         ("ForgetPlayer", pb.ForgetPlayerRequest(player_ref="x" * 65), "player_ref"),
         ("ListGames", pb.ListGamesRequest(page_token="?"), "page_token"),  # noqa: S106 - a cursor
+        ("ListGames", pb.ListGamesRequest(state=game_pb2.GAME_STATE_LOBBY, page_token=TOKEN_OF_FINISHED), "page_token"),
         ("ListGames", pb.ListGamesRequest(state=as_tiles([99])[0]), "state"),  # type: ignore[arg-type]
         ("ListGames", pb.ListGamesRequest(filter=pb.GameFilter(labels={"A": ""})), "filter.labels"),
         ("ListGames", pb.ListGamesRequest(filter=pb.GameFilter(player_ref="x" * 65)), "filter.player_ref"),
