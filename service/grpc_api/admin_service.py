@@ -75,7 +75,7 @@ class AdminServicer:
         return writing(message_type, handle)
 
     def _check_token(self, context: Context) -> None:
-        """Raises AdminTokenWrong. The file is read for each call, so a new token needs no restart."""
+        """Raises AdminTokenWrong. Each check reads the file, so a new token needs no restart."""
         try:
             token = self._token()
         except ValueError:
@@ -91,8 +91,12 @@ class AdminServicer:
         feed = self._admin.feed(codec.position(request.cursor), from_oldest=request.from_oldest)
         await feed.start()
         loop = asyncio.get_running_loop()
-        last = loop.time() - self._heartbeat_seconds  # the first heartbeat shows that the stream works
+        checked = loop.time()
+        last = checked - self._heartbeat_seconds  # the first heartbeat shows that the stream works
         while not self._stopping.is_set():
+            if loop.time() - checked >= self._heartbeat_seconds:
+                self._check_token(context)
+                checked = loop.time()
             updates = await feed.read()
             for update in updates:
                 if _is_wanted(update, wanted):

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -500,6 +500,23 @@ async def test_a_new_token_needs_no_restart_and_a_lost_file_lets_nobody_in(tmp_p
         file.unlink()
         for metadata in ((), bearer(""), bearer(TOKEN)):
             await refusal(house.admin.GetStatistics(pb.GetStatisticsRequest(), metadata=metadata))
+
+
+async def test_a_watch_ends_after_its_token_was_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(TOKEN)
+    async with operated(memory_store(log_ms=LOG_MS), admin_token_file=file) as house, asyncio.timeout(30):
+        watch = aiter(house.admin.WatchGames(pb.WatchGamesRequest(), metadata=bearer(TOKEN)))
+        await anext(watch)
+        file.write_text(TOKEN[::-1])
+        error = await refusal(exhausted(watch))
+    assert error_info(error).reason == "AUTHORIZATION_MALFORMED"
+
+
+async def exhausted(watch: AsyncIterable[pb.WatchGamesResponse]) -> None:
+    """Reads a stream to its end."""
+    async for _ in watch:
+        pass
 
 
 async def test_a_unix_socket_needs_no_token(tmp_path: Path) -> None:

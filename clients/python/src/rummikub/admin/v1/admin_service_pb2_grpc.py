@@ -30,7 +30,8 @@ class AdminServiceStub(object):
     that address reachable for players.
 
     If the server has RUMMIKUB_ADMIN_TOKEN_FILE, each call sends the metadata `authorization: Bearer <token>`. Any other
-    value, and none, is refused (UNAUTHENTICATED, AUTHORIZATION_MALFORMED).
+    value, and none, is refused (UNAUTHENTICATED, AUTHORIZATION_MALFORMED). A WatchGames stream ends so, too, after the
+    token was replaced.
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
     DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
@@ -91,7 +92,8 @@ class AdminServiceServicer(object):
     that address reachable for players.
 
     If the server has RUMMIKUB_ADMIN_TOKEN_FILE, each call sends the metadata `authorization: Bearer <token>`. Any other
-    value, and none, is refused (UNAUTHENTICATED, AUTHORIZATION_MALFORMED).
+    value, and none, is refused (UNAUTHENTICATED, AUTHORIZATION_MALFORMED). A WatchGames stream ends so, too, after the
+    token was replaced.
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
     DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
@@ -233,7 +235,8 @@ class AdminService(object):
     that address reachable for players.
 
     If the server has RUMMIKUB_ADMIN_TOKEN_FILE, each call sends the metadata `authorization: Bearer <token>`. Any other
-    value, and none, is refused (UNAUTHENTICATED, AUTHORIZATION_MALFORMED).
+    value, and none, is refused (UNAUTHENTICATED, AUTHORIZATION_MALFORMED). A WatchGames stream ends so, too, after the
+    token was replaced.
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
     DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a

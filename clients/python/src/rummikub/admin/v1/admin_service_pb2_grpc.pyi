@@ -31,7 +31,8 @@ class AdminServiceStub:
     that address reachable for players.
 
     If the server has RUMMIKUB_ADMIN_TOKEN_FILE, each call sends the metadata `authorization: Bearer <token>`. Any other
-    value, and none, is refused (UNAUTHENTICATED, AUTHORIZATION_MALFORMED).
+    value, and none, is refused (UNAUTHENTICATED, AUTHORIZATION_MALFORMED). A WatchGames stream ends so, too, after the
+    token was replaced.
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
     DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
@@ -93,7 +94,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     that address reachable for players.
 
     If the server has RUMMIKUB_ADMIN_TOKEN_FILE, each call sends the metadata `authorization: Bearer <token>`. Any other
-    value, and none, is refused (UNAUTHENTICATED, AUTHORIZATION_MALFORMED).
+    value, and none, is refused (UNAUTHENTICATED, AUTHORIZATION_MALFORMED). A WatchGames stream ends so, too, after the
+    token was replaced.
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
     DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
@@ -151,7 +153,8 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     that address reachable for players.
 
     If the server has RUMMIKUB_ADMIN_TOKEN_FILE, each call sends the metadata `authorization: Bearer <token>`. Any other
-    value, and none, is refused (UNAUTHENTICATED, AUTHORIZATION_MALFORMED).
+    value, and none, is refused (UNAUTHENTICATED, AUTHORIZATION_MALFORMED). A WatchGames stream ends so, too, after the
+    token was replaced.
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
     DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
