@@ -5,7 +5,7 @@ the store still has is archived again from there, so both have the same history.
 
 A changed history has new etags from the first changed change on, so watches and requests that know the old ones are
 refused with ETAG_MISMATCH, as after any other loss of history, and clients read the game again. The nonces of changed
-changes are new, so nothing tells whether a guessed name was the old one.
+changes are new, so a guessed name cannot be checked against an old etag.
 """
 
 import asyncio

@@ -12,7 +12,7 @@ class SinkUnavailable(Exception):  # noqa: N818 - not a defect of the service
 
 
 class WriteResult(Enum):
-    """What the archive has under a game's id after a write."""
+    """The result of a write: the entry under the game's id after it."""
 
     WRITTEN = "written"
     """The game."""

@@ -25,7 +25,7 @@ from service.storage.base import OUTBOX_MARGIN_MS, GameState, GameStore, OutboxE
 BATCH: Final = 16
 """Entries that are claimed, and written concurrently."""
 CLAIM_MS: Final = 10_000
-"""How long a claim lasts. What a worker has not acknowledged by then, another one takes."""
+"""How long a claim lasts. Then another worker claims an entry that is not acknowledged."""
 WRITE_SECONDS: Final = 5.0
 """Timeout of a write."""
 POLL_SECONDS: Final = 1.0
