@@ -360,7 +360,7 @@ Global___GameRewritten: _TypeAlias = GameRewritten  # noqa: Y015
 class ChangesExpired(_message.Message):
     """Changes of a game that are in the log, but no longer stored. They were not sent, so handle what is known of the game as
     incomplete. The game has expired and is not in the archive; or it has had more than RUMMIKUB_HISTORY changes since; or
-    its creation failed, and it never existed.
+    its creation failed, and it never existed; or it was deleted, and `deleted` has come or comes.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
