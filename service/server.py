@@ -27,8 +27,9 @@ from service.archive.sink import Sink
 from service.archive.worker import ArchiveWorker
 from service.errors import StoreUnavailable, TooManyDrafts, TooManyGames, TooManyGuesses
 from service.grpc_api import health
-from service.grpc_api.admin_listener import AdminListener
+from service.grpc_api.admin_listener import admin_listener
 from service.grpc_api.admin_service import AdminServicer
+from service.grpc_api.aio_listener import AioListener
 from service.grpc_api.aio_server import aio_server
 from service.grpc_api.analysis_service import AnalysisServicer
 from service.grpc_api.call_origin import Origins
@@ -220,14 +221,14 @@ class Server:
         """Returns the bound on the StreamValidateTurns of a listener."""
         return Admission(self._settings.validation_streams, self._settings.peer_share, "streams", STREAMS)
 
-    def _build_admin_listener(self, games: Games, archive: ArchiveEraser | None) -> AdminListener | None:
+    def _build_admin_listener(self, games: Games, archive: ArchiveEraser | None) -> AioListener | None:
         """Returns the listener for RUMMIKUB_ADMIN_LISTEN; None if that is unset."""
         settings = self._settings
         if not settings.admin_listen:
             return None
         admin = Admin(games, self._store, archive)
         servicer = AdminServicer(admin, settings.admin_token, settings.heartbeat_seconds, self._stopping)
-        return AdminListener(settings, servicer, self.metrics, self._stopping, self.grpcio)
+        return admin_listener(settings, servicer, self.metrics, self._stopping, self.grpcio, self._tracing)
 
     async def start(self) -> None:
         """Starts serving. Raises AddressInUseError."""

@@ -125,7 +125,7 @@ class Shelf:
 
     async def open(self) -> None:
         """Reads the time of the store."""
-        self.now_ms = (await self._store.load("")).now_ms
+        self.now_ms = await self._store.now_ms()
 
     async def template(self, recorded: RecordedRound, place: int = 0, turns: int | None = None) -> Template:
         """Stores a game with its whole history up to a round, in the state before one of the round's turns."""

@@ -93,7 +93,7 @@ class _Games:
 
     async def fill(self, size: int, step: Step) -> None:
         """Adds games up to a number."""
-        self._now_ms = (await self._store.load("")).now_ms
+        self._now_ms = await self._store.now_ms()
         recorded = next(rounds(1, lasting(Preset.SABRA), self._now_ms))
         lobby = next(game for game, _ in reversed(recorded.before) if isinstance(game.phase, Lobby))
         playing = recorded.games[len(recorded.games) // 2]

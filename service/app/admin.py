@@ -47,9 +47,9 @@ class OperatorFilter:
         """Whether it excludes any game."""
         return bool(self.labels or self.operator_labels or self.player_ref)
 
-    def matches(self, record: Record) -> bool:
-        """Returns whether a game has the properties."""
-        refs = (ref.text for ref in record.operator.player_refs if not ref.has_left)
+    def matches(self, record: Record, *, with_departed: bool = False) -> bool:
+        """Returns whether a game has the properties; `with_departed`: also if the person has left it."""
+        refs = (ref.text for ref in record.operator.player_refs if with_departed or not ref.has_left)
         return (
             set(record.listing.labels).issuperset(self.labels)
             and set(record.operator.labels).issuperset(self.operator_labels)
@@ -145,14 +145,17 @@ class Admin:
 
     def feed(self, position: tuple[str, ...] | None, *, from_oldest: bool) -> ChangeFeed:
         """Returns a new reader of all changes."""
-        return ChangeFeed(self._store, position, from_oldest=from_oldest)
+        return ChangeFeed(self._store, self._archive, position, from_oldest=from_oldest)
 
     async def get_game(self, game_id: str) -> FullView:
         """Returns a game with everything visible. Raises GameNotFound."""
         loaded, presence = await self._games.load_with_presence(game_id)
-        if loaded.record is None:
+        if loaded.record:
+            return FullView(loaded.record, loaded.now_ms, presence, await self._store.draft(game_id))
+        archived = await self._archive.read(game_id) if self._archive else None
+        if archived is None:
             raise GameNotFound
-        return FullView(loaded.record, loaded.now_ms, presence, await self._store.draft(game_id))
+        return FullView(archived.record, loaded.now_ms)
 
     async def list_games(
         self, wanted: OperatorFilter, state: GameState | None, cursor: str, limit: int
@@ -192,23 +195,17 @@ class Admin:
         The archive comes first: after that, no server can archive the game, also one that has just read it from the
         store. A call that fails between the two finds the game in the store when it is repeated.
         """
-        record, is_found = (await self._store.load(game_id)).record, False
-        if self._archive:
-            record = record or await self._archived_record(self._archive, game_id)
-            is_found = await self._archive.delete(game_id)
-        if record:
-            await self._store.delete(record)
-        elif not is_found:
-            raise GameNotFound
-
-    @staticmethod
-    async def _archived_record(archive: ArchiveEraser, game_id: str) -> Record | None:
-        """Returns an archived game, for the announcement of its deletion; None if it cannot be read."""
+        record = None
         try:
-            found = await archive.read(game_id)
+            record = (await self._store.load(game_id)).record
+            is_found = record is not None
         except StoredFormatUnknown:
-            return None
-        return found.record if found else None
+            is_found = True
+        if self._archive and await self._archive.delete(game_id):
+            is_found = True
+        if not is_found:
+            raise GameNotFound
+        await self._store.delete(game_id, record)
 
     def forget_player(self, player_ref: str) -> AsyncIterator[Forgotten]:
         """Removes a person's name and reference from all games, and yields the progress."""
@@ -217,8 +214,7 @@ class Admin:
     async def statistics(self) -> Statistics:
         """Returns numbers of games and of kept changes."""
         counts, length = await self._store.count(), await self._store.log_length()
-        now_ms = (await self._store.load("")).now_ms
-        return Statistics(counts, length, self._store.log_ms // 1000, now_ms)
+        return Statistics(counts, length, self._store.log_ms // 1000, await self._store.now_ms())
 
 
 def _parsed(cursor: str, states: list[GameState]) -> tuple[GameState, str]:

@@ -1,26 +1,27 @@
 """The feed of all changes: reads the change log of a store, and the changes that its entries name from their games.
 
 An entry is stored before its change, so the change may not be there yet, or never come. The feed sets such an entry
-aside and goes on. It drops it when the game has another change at the revision, or LOG_GRACE_MS after the entry, as
-no change is stored later than that. So each stored change is told at least once, and those of a game in order: an entry
+aside and goes on. It drops it when the game has another change at the revision, or LOG_MARGIN_MS after the entry, as
+no change is stored later than that. So each stored change is sent at least once, and those of a game in order: an entry
 that is set aside is looked at again together with all later ones of its game.
+
+A game may have expired before its changes are read. Then they are read from the archive. For changes that are in
+neither, an update says that they have expired.
 
 The position of a feed is before the first entry that is set aside, so a reader that resumes misses nothing.
 """
 
-import asyncio
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Final
+from typing import Final, TypeAlias
 
-from service.app.views import ChangeView, change_view
-from service.errors import HistoryUnavailable, StoredFormatUnknown
+from service.app.logged_game import LoggedGame, LoggedGames, Outcome
+from service.app.views import ChangeView
+from service.archive.eraser import ArchiveEraser
+from service.errors import HistoryUnavailable
 from service.storage.base import (
-    LOG_GRACE_MS,
     LOG_START,
-    Entry,
     GameStore,
     LogEntry,
     LogKind,
@@ -31,8 +32,11 @@ from service.storage.base import (
 
 PAGE: Final = 100
 """Entries of the log that are read at once."""
-MARGIN_MS: Final = 1_000
-"""How far the position of an idle feed stays behind the store's clock."""
+MARGIN_MS: Final = 60_000
+"""How far the position of an idle feed stays behind the store's clock; half of log_ms if that is less.
+
+After a failover, the clock of the new primary may be behind, and its entries would be before the position.
+"""
 
 NO_LOG: Final = "the servers keep no changes; set RUMMIKUB_CHANGE_LOG_SECONDS on each of them"
 TOO_OLD: Final = (
@@ -44,57 +48,44 @@ Position = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """An entry of the log whose change is stored, or whose game was deleted or rewritten.
-
-    Attributes:
-        position: Where to resume after it.
-        game_id: The game.
-        kind: What happened.
-        change: A change as spectators see it, without events if this server cannot read it; None for other kinds.
-        record: The game as it was when it was read; None if it is gone or cannot be read.
-    """
+class _Update:
+    """An update about a game, and where to resume after it."""
 
     position: Position
     game_id: str
-    kind: LogKind
-    change: ChangeView | None
+
+
+@dataclass(frozen=True, slots=True)
+class Changed(_Update):
+    """A game has changed.
+
+    Attributes:
+        change: The change as spectators see it, without events if this server cannot read it.
+        record: The game as it was when it was read; None if this server cannot read it.
+    """
+
+    change: ChangeView
     record: Record | None
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
-    """What the store has of a game: the game, and changes by revision.
+class Deleted(_Update):
+    """A game was deleted."""
 
-    `entries` is None if they cannot be read, `record` if the game is gone or cannot be read.
-    """
 
-    record: Record | None
-    entries: Mapping[int, Entry] | None
-    is_gone: bool
+@dataclass(frozen=True, slots=True)
+class Rewritten(_Update):
+    """The history of a game was rewritten."""
 
-    def has(self, entry: LogEntry) -> bool:
-        """Returns whether what an entry announces has happened."""
-        if entry.kind is LogKind.DELETED:
-            return self.is_gone
-        if self.entries is None:
-            return True
-        change = self.entries.get(entry.revision)
-        return change is not None and change.etag == entry.etag
 
-    def may_get(self, entry: LogEntry, now_ms: int) -> bool:
-        """Returns whether what an entry announces may still happen."""
-        if now_ms > entry.time_ms + LOG_GRACE_MS:
-            return False
-        return entry.kind is not LogKind.CHANGED or all(revision < entry.revision for revision in self.entries or ())
+@dataclass(frozen=True, slots=True)
+class Expired(_Update):
+    """Changes of a game up to a revision are no longer stored, and were not sent."""
 
-    def change(self, entry: LogEntry) -> ChangeView | None:
-        """Returns the change that an entry announces."""
-        if entry.kind is not LogKind.CHANGED:
-            return None
-        if self.entries is None:
-            return ChangeView(entry.revision, entry.etag, entry.time_ms, ())
-        return change_view(self.entries[entry.revision], None)
+    revision: int
+
+
+Update: TypeAlias = Changed | Deleted | Rewritten | Expired
 
 
 class ChangeFeed:
@@ -102,12 +93,21 @@ class ChangeFeed:
 
     Args:
         store: The store.
+        archive: Has games that have expired; None: finished games are not archived.
         position: Where to begin; None: now.
         from_oldest: Whether to begin with the oldest entries instead of now.
     """
 
-    def __init__(self, store: GameStore, position: Position | None, *, from_oldest: bool = False) -> None:
+    def __init__(
+        self,
+        store: GameStore,
+        archive: ArchiveEraser | None,
+        position: Position | None,
+        *,
+        from_oldest: bool = False,
+    ) -> None:
         self._store = store
+        self._archive = archive
         self._position = position
         self._from_oldest = from_oldest
         self._parts: list[_PartReader] = []
@@ -129,16 +129,19 @@ class ChangeFeed:
             places = list(self._position)
         if len(places) != len(numbers):  # the log was moved to a store with another number of parts
             places = [min(places, key=_order)] * len(numbers)
-        self._parts = [_PartReader(self._store, part, place) for part, place in zip(numbers, places, strict=True)]
+        games = LoggedGames(self._store, self._archive)
+        self._parts = [
+            _PartReader(self._store, games, part, place) for part, place in zip(numbers, places, strict=True)
+        ]
         for reader in self._parts:
             await reader.page()
 
-    async def read(self) -> Sequence[Told]:
+    async def read(self) -> Sequence[Update]:
         """Returns what is new, in the order of the log; nothing if there is nothing new. Raises HistoryUnavailable."""
         return [
-            Told(self.position, entry.game_id, entry.kind, stored.change(entry), stored.record)
+            _update(entry, outcome, game, self.position)
             for part in self._parts
-            for entry, stored in await part.read()
+            for entry, outcome, game in await part.read()
         ]
 
 
@@ -149,72 +152,83 @@ class _PartReader:
         position: The place after which a reader resumes.
     """
 
-    def __init__(self, store: GameStore, part: int, place: str) -> None:
+    def __init__(self, store: GameStore, games: LoggedGames, part: int, place: str) -> None:
         self._store = store
+        self._games = games
         self._part = part
         self._place = place
         """The place up to which the part was read."""
+        self._margin_ms = min(MARGIN_MS, store.log_ms // 2)
         self._set_aside: tuple[LogEntry, ...] = ()
         self.position = place
 
     async def page(self) -> LogPage:
         """Returns the next entries. Raises HistoryUnavailable if others may have been removed before them."""
         page = await self._store.read_log(self._part, self._place, PAGE)
-        is_lost = _time_ms(self._place) < page.now_ms - self._store.log_ms
-        if is_lost and self._place != LOG_START:
+        is_old = _time_ms(self._place) < page.now_ms - self._store.log_ms
+        if is_old and self._place != LOG_START and await self._may_have_lost():
             raise HistoryUnavailable(0, 0, TOO_OLD)
         return page
 
-    async def read(self) -> Iterator[tuple[LogEntry, _Stored]]:
-        """Reads on. Returns the entries whose announcement holds; taking one moves the position past it."""
+    async def _may_have_lost(self) -> bool:
+        """Returns whether entries after the place may have been removed: not while an earlier one is still there."""
+        oldest = (await self._store.read_log(self._part, LOG_START, 1)).entries
+        return not oldest or _order(oldest[0].place) > _order(self._place)
+
+    async def read(self) -> Iterator[tuple[LogEntry, Outcome, LoggedGame]]:
+        """Reads on. Returns the entries to send; taking one moves the position past it."""
         page = await self.page()
         pending = (*self._set_aside, *page.entries)
-        games = await self._games(pending)
+        games = await self._games.read(pending, page.now_ms)
+        outcomes = [games[entry.game_id].outcome(entry, page.now_ms) for entry in pending]
         self._place = page.entries[-1].place if page.entries else self._place
         if len(page.entries) < PAGE:
-            self._place = max(self._place, place_before(page.now_ms - MARGIN_MS), key=_order)
+            self._place = max(self._place, place_before(page.now_ms - self._margin_ms), key=_order)
         self._set_aside = tuple(
-            entry
-            for entry in pending
-            if not games[entry.game_id].has(entry) and games[entry.game_id].may_get(entry, page.now_ms)
+            entry for entry, outcome in zip(pending, outcomes, strict=True) if outcome is Outcome.OPEN
         )
-        return self._take(pending, games, self._place)
+        return self._take(pending, outcomes, games, self._place)
 
     def _take(
-        self, pending: Sequence[LogEntry], games: Mapping[str, _Stored], end: str
-    ) -> Iterator[tuple[LogEntry, _Stored]]:
-        aside = set(self._set_aside)
-        first_aside = next((entry for entry in pending if entry in aside), None)
+        self, pending: Sequence[LogEntry], outcomes: Sequence[Outcome], games: Mapping[str, LoggedGame], end: str
+    ) -> Iterator[tuple[LogEntry, Outcome, LoggedGame]]:
+        first_aside = self._set_aside[0] if self._set_aside else None
+        last_expired = _last_expired(pending, outcomes)
         follows_one = False
-        for entry, following in zip_longest(pending, pending[1:]):
+        for entry, outcome, following in zip_longest(pending, outcomes, pending[1:]):
             follows_one = follows_one or entry is first_aside
             open_entry = first_aside if follows_one else following
             self.position = end if open_entry is None else _just_before(open_entry.place)
-            if games[entry.game_id].has(entry):
-                yield entry, games[entry.game_id]
+            is_expired = outcome is Outcome.EXPIRED and last_expired[entry.game_id] is entry
+            if outcome is Outcome.STORED or is_expired:
+                yield entry, outcome, games[entry.game_id]
         if not pending:
             self.position = end
 
-    async def _games(self, entries: Sequence[LogEntry]) -> dict[str, _Stored]:
-        """Returns what the store has of the games of entries."""
-        revisions: defaultdict[str, set[int]] = defaultdict(set)
-        for entry in entries:
-            revisions[entry.game_id].add(entry.revision)
-        found = await asyncio.gather(*(self._game(game_id, wanted) for game_id, wanted in revisions.items()))
-        return dict(zip(revisions, found, strict=True))
 
-    async def _game(self, game_id: str, revisions: set[int]) -> _Stored:
-        entries: dict[int, Entry] | None = None
-        record, is_gone = None, False
-        try:
-            first = min(revisions)
-            found = await self._store.events(game_id, first, max(revisions) - first + 1)
-            entries = {entry.revision: entry for entry in found}
-            record = (await self._store.load(game_id)).record
-            is_gone = record is None
-        except StoredFormatUnknown:  # the store has logged it
-            pass
-        return _Stored(record, entries, is_gone)
+def _update(entry: LogEntry, outcome: Outcome, game: LoggedGame, position: Position) -> Update:
+    """Returns the update about an entry whose outcome is STORED or EXPIRED."""
+    if outcome is Outcome.EXPIRED:
+        return Expired(position, entry.game_id, entry.revision)
+    match entry.kind:
+        case LogKind.CHANGED:
+            return Changed(position, entry.game_id, game.change(entry), game.record)
+        case LogKind.DELETED:
+            return Deleted(position, entry.game_id)
+        case LogKind.REWRITTEN:
+            return Rewritten(position, entry.game_id)
+
+
+def _last_expired(entries: Sequence[LogEntry], outcomes: Sequence[Outcome]) -> Mapping[str, LogEntry]:
+    """Returns by game the last entry that is expired, or that says that the game was deleted.
+
+    One update is enough for the expired changes before it.
+    """
+    return {
+        entry.game_id: entry
+        for entry, outcome in zip(entries, outcomes, strict=True)
+        if outcome is Outcome.EXPIRED or (entry.kind is LogKind.DELETED and outcome is Outcome.STORED)
+    }
 
 
 def _order(place: str) -> tuple[int, int]:

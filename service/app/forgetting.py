@@ -5,12 +5,12 @@ the store still has is archived again from there, so both have the same history.
 
 A changed history has new etags from the first changed change on, so watches and requests that know the old ones are
 refused with ETAG_MISMATCH, as after any other loss of history, and clients read the game again. The nonces of changed
-changes are new, so nothing tells whether a guessed name was the old one.
+changes are new, so a guessed name cannot be checked against an old etag.
 """
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -22,7 +22,8 @@ from service.app.changes import ATTEMPTS, NONCE_BYTES
 from service.app.names import are_alike
 from service.archive.archived_game import ArchivedGame, LineageBroken, archived, collect
 from service.archive.eraser import ArchiveEraser
-from service.errors import StaleState, StoredFormatUnknown
+from service.archive.sink import WriteResult
+from service.errors import Fault, StaleState, StoredFormatUnknown
 from service.storage.base import (
     NO_ETAG,
     Committed,
@@ -31,7 +32,9 @@ from service.storage.base import (
     PlayerRef,
     Record,
     StoredChange,
+    WholePage,
     lineage,
+    read_in_pages,
 )
 from service.storage.stored_events import decode_entry, encode_change
 
@@ -46,94 +49,120 @@ ORDER: Final = (
 """The order in which a pass reads games: the one in which games move, so that none is missed."""
 GAMES_AT_ONCE: Final = 100
 """Games that are read at a time."""
-CHANGES_AT_ONCE: Final = 100
-"""Changes of a game that are read at a time."""
 
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """The progress: how many games were read, and those that were changed since the last report."""
+    """The progress.
+
+    Attributes:
+        games_read: How many games were read.
+        game_ids: The games that were changed since the last report.
+        failed_ids: The games that could not be read or changed, since the last report.
+        is_done: Whether all games were read.
+    """
 
     games_read: int
     game_ids: tuple[str, ...]
+    failed_ids: tuple[str, ...] = ()
     is_done: bool = False
 
 
 async def forget_player(store: GameStore, archive: ArchiveEraser | None, player_ref: str) -> AsyncIterator[Forgotten]:
     """Removes a person's name and reference from all listed and archived games, and yields the progress.
 
-    Raises StoredFormatUnknown at the end if it could not rewrite some games, whose ids it logs.
+    Raises StaleState at the end if other calls always changed a game first, StoredFormatUnknown if a game could not be
+    read or rewritten.
     """
-    games_read, reported, failed = 0, set[str](), set[str]()
-    async for progress in _forget_in_store(store, player_ref, failed):
-        games_read = progress.games_read
-        reported.update(progress.game_ids)
-        yield progress
-    if archive:
-        async for progress in _forget_in_archive(store, archive, player_ref, games_read, failed):
-            games_read = progress.games_read
-            new_ids = tuple(game_id for game_id in progress.game_ids if game_id not in reported)
-            yield replace(progress, game_ids=new_ids)
-    if failed:
-        raise StoredFormatUnknown
-    yield Forgotten(games_read, (), is_done=True)
+    forgetting = _Forgetting(store, archive, player_ref)
+    reported, reported_failures = set[str](), set[str]()
+    async for game_ids in forgetting.forgotten():
+        found = tuple(game_id for game_id in game_ids if game_id not in reported)
+        failed = tuple(game_id for game_id in forgetting.failures if game_id not in reported_failures)
+        reported.update(found)
+        reported_failures.update(failed)
+        yield Forgotten(forgetting.games_read, found, failed)
+    if forgetting.failures:
+        raise min(forgetting.failures.values(), key=lambda error: isinstance(error, StaleState))
+    yield Forgotten(forgetting.games_read, (), is_done=True)
 
 
-async def _forget_in_store(store: GameStore, player_ref: str, failed: set[str]) -> AsyncIterator[Forgotten]:
-    """Removes a person's name and reference from all listed games, and yields the progress after each page.
+class _Forgetting:
+    """The removal of a person's name and reference from all games.
 
-    It adds the ids of games that it could not rewrite to `failed`, and does not try these again.
-
-    It reads the games again until none has the reference, because a finished game that still has it may get a rematch
-    in a state that was read before. Only the first pass counts games.
+    Attributes:
+        games_read: How many games were read so far.
+        failures: By id of the games that could not be read or changed: why.
     """
-    games_read, is_first, is_found = 0, True, True
-    while is_found:
-        is_found = False
-        async for records in _pages(store):
-            games_read += len(records) if is_first else 0
-            found = [record.game_id for record in records if _refs(record, player_ref)]
-            tried = [game_id for game_id in found if game_id not in failed]
-            forgotten = [id_ for id_ in tried if await _tried(forget_in_game(store, id_, player_ref), id_, failed)]
-            is_found = is_found or bool(forgotten)
-            yield Forgotten(games_read, tuple(forgotten))
-        is_first = False
+
+    def __init__(self, store: GameStore, archive: ArchiveEraser | None, player_ref: str) -> None:
+        self._store = store
+        self._archive = archive
+        self._player_ref = player_ref
+        self.games_read = 0
+        self.failures: dict[str, Fault] = {}
+
+    async def forgotten(self) -> AsyncIterator[Sequence[str]]:
+        """Yields the ids of changed games, after each page of stored games and after each archived game."""
+        async for game_ids in self._in_store():
+            yield game_ids
+        for game_id in await self._archive.games_of(self._player_ref) if self._archive else ():
+            self.games_read += 1
+            yield await self._tried([game_id], self._forget_archived)
+
+    async def _in_store(self) -> AsyncIterator[Sequence[str]]:
+        """Removes the person from listed games.
+
+        It reads the games again until none has the reference, because a finished game that still has it may get a
+        rematch in a state that was read before. Only the first pass counts games.
+        """
+        is_first, is_found = True, True
+        while is_found:
+            is_found = False
+            async for page in _pages(self._store):
+                self.games_read += len(page.games) if is_first else 0
+                for game_id in page.unreadable:
+                    self._fail(game_id, StoredFormatUnknown())
+                found = [record.game_id for record in page.games if _refs(record, self._player_ref)]
+                forgotten = await self._tried(found, self._forget_stored)
+                is_found = is_found or bool(forgotten)
+                yield forgotten
+            is_first = False
+
+    async def _forget_stored(self, game_id: str) -> bool:
+        return await forget_in_game(self._store, game_id, self._player_ref)
+
+    async def _forget_archived(self, game_id: str) -> bool:
+        assert self._archive is not None, "the game was found there"  # noqa: S101 - for the type
+        return await forget_in_archived(self._store, self._archive, game_id, self._player_ref)
+
+    async def _tried(self, game_ids: Sequence[str], forget: Callable[[str], Awaitable[bool]]) -> Sequence[str]:
+        """Returns the ids of the games that had the person. It does not try games again that have failed."""
+        forgotten: list[str] = []
+        for game_id in game_ids:
+            try:
+                if game_id not in self.failures and await forget(game_id):
+                    forgotten.append(game_id)
+            except (StaleState, StoredFormatUnknown) as error:
+                self._fail(game_id, error)
+        return forgotten
+
+    def _fail(self, game_id: str, error: Fault) -> None:
+        if game_id not in self.failures:
+            _log.error("player cannot be forgotten in a game", game_id=game_id, error=type(error).__name__)
+            self.failures[game_id] = error
 
 
-async def _pages(store: GameStore) -> AsyncIterator[Sequence[Record]]:
+async def _pages(store: GameStore) -> AsyncIterator[WholePage]:
     """Yields the pages of all lists of games."""
     for state in ORDER:
-        cursor = ""
-        while True:
-            records, cursor = await store.page(state, cursor, GAMES_AT_ONCE)
-            yield records
-            if not cursor:
-                break
-
-
-async def _forget_in_archive(
-    store: GameStore, archive: ArchiveEraser, player_ref: str, games_read: int, failed: set[str]
-) -> AsyncIterator[Forgotten]:
-    """Removes a person's name and reference from all archived games, and yields the progress after each game.
-
-    It adds the ids of games that it could not rewrite to `failed`.
-    """
-    for game_id in await archive.games_of(player_ref):
-        games_read += 1
-        is_found = await _tried(forget_in_archived(store, archive, game_id, player_ref), game_id, failed)
-        yield Forgotten(games_read, (game_id,) if is_found else ())
-
-
-async def _tried(forgetting: Awaitable[bool], game_id: str, failed: set[str]) -> bool:
-    """Returns whether a person was removed from a game. Logs a failure and adds the game's id to `failed`."""
-    try:
-        return await forgetting
-    except (StaleState, StoredFormatUnknown) as error:
-        _log.error("player cannot be forgotten in a game", game_id=game_id, error=type(error).__name__)
-        failed.add(game_id)
-        return False
+        cursor, is_last = "", False
+        while not is_last:
+            page = await store.whole_page(state, cursor, GAMES_AT_ONCE)
+            yield page
+            cursor, is_last = page.cursor, not page.cursor
 
 
 async def forget_in_archived(store: GameStore, archive: ArchiveEraser, game_id: str, player_ref: str) -> bool:
@@ -152,7 +181,7 @@ async def forget_in_archived(store: GameStore, archive: ArchiveEraser, game_id: 
             after = await _without(store, before, player_ref)
         except LineageBroken:
             continue  # it has changed meanwhile
-        if await archive.write(after):
+        if await archive.write(after) is WriteResult.WRITTEN:
             await archive.unlist(player_ref, game_id)
             return True
     raise StaleState(revision)
@@ -162,27 +191,30 @@ async def _without(store: GameStore, before: ArchivedGame, player_ref: str) -> A
     """Returns an archived game without a person's name and reference: the store's, if it still has the game."""
     await forget_in_game(store, before.record.game_id, player_ref)
     record = (await store.load(before.record.game_id)).record
-    if record is not None and record.state is GameState.FINISHED:
+    is_same = record is not None and record.created_ms == before.record.created_ms
+    if record and is_same and record.state is GameState.FINISHED:
         return await collect(store, record)
-    numbered = enumerate(zip(before.changes, before.etags, strict=True), before.first_revision)
-    changes = [StoredChange(revision, etag, change) for revision, (change, etag) in numbered]
+    changes = [*before.stored_changes.values()]
     return archived(*await asyncio.to_thread(_rewritten, before.record, changes, player_ref))
 
 
 async def forget_in_game(store: GameStore, game_id: str, player_ref: str) -> bool:
     """Removes a person's name and reference from a game; returns False if it does not have them.
 
-    Raises StoredFormatUnknown, and StaleState if others always change it first, or its last change is not stored.
+    Raises StoredFormatUnknown, also if its last change is not stored, and StaleState if others always change it first.
     """
-    revision = 0
+    revision, broken_etag = 0, ""
     for _ in range(ATTEMPTS):
         record = (await store.load(game_id)).record
         if record is None or not _refs(record, player_ref):
             return False
         revision = record.game.revision
-        changes = await _stream(store, record)
+        changes = await read_in_pages(store.stored_changes, game_id, revision)
         if changes and changes[-1].etag != record.etag:
-            continue  # it has changed meanwhile
+            if record.etag == broken_etag:
+                raise StoredFormatUnknown
+            broken_etag = record.etag  # it may have changed between the two reads
+            continue
         after, rewritten = await asyncio.to_thread(_rewritten, record, changes, player_ref)
         stream = [(change.change, change.etag) for change in rewritten]
         if isinstance(await store.rewrite(record.etag, after, stream), Committed):
@@ -192,21 +224,6 @@ async def forget_in_game(store: GameStore, game_id: str, player_ref: str) -> boo
 
 def _refs(record: Record, player_ref: str) -> list[PlayerRef]:
     return [ref for ref in record.operator.player_refs if ref.text == player_ref]
-
-
-async def _stream(store: GameStore, record: Record) -> list[StoredChange]:
-    """Returns all changes of a game that are stored, up to its revision."""
-    oldest, _ = await store.bounds(record.game_id)
-    changes: list[StoredChange] = []
-    revision = max(oldest, 1)
-    while revision <= record.game.revision:
-        limit = min(CHANGES_AT_ONCE, record.game.revision - revision + 1)
-        page = await store.stored_changes(record.game_id, revision, limit)
-        if not page:
-            break
-        changes += page
-        revision = page[-1].revision + 1
-    return changes
 
 
 def _rewritten(record: Record, changes: Sequence[StoredChange], player_ref: str) -> tuple[Record, list[StoredChange]]:

@@ -8,11 +8,7 @@ from typing import Final, Protocol
 from engine.record import GameRecord, record_of
 from engine.replay import replay
 from service.errors import HistoryUnavailable
-from service.storage.base import Entry, Record
-
-PAGE: Final = 100
-"""How many changes are read at once: about 5 ms on the event loop."""
-
+from service.storage.base import Entry, Record, read_in_pages
 
 _TO_READ: Final = "an earlier revision needs all changes up to it; send revision 0 for the game as it is now"
 _TO_EXPORT: Final = "a record needs all of them, so the game has no record any more"
@@ -48,12 +44,8 @@ async def exported(history: History, record: Record) -> GameRecord:
 
 
 async def _changes(history: History, record: Record, last_revision: int, advice: str) -> Sequence[Entry]:
-    """Returns all changes of a game up to a revision, read in pages. Raises HistoryUnavailable if one is missing."""
-    entries: list[Entry] = []
-    while len(entries) < last_revision:
-        page = await history.events(record.game_id, len(entries) + 1, min(PAGE, last_revision - len(entries)))
-        if not page or page[0].revision != len(entries) + 1:
-            raise HistoryUnavailable(*await history.bounds(record.game_id), advice)
-        entries += page
-        await asyncio.sleep(0)  # other calls go on between pages
+    """Returns all changes of a game up to a revision. Raises HistoryUnavailable if one is missing."""
+    entries = await read_in_pages(history.events, record.game_id, last_revision)
+    if [entry.revision for entry in entries] != list(range(1, last_revision + 1)):
+        raise HistoryUnavailable(*await history.bounds(record.game_id), advice)
     return entries

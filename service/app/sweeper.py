@@ -32,8 +32,6 @@ PUT_OFF_MS: Final = 30_000
 """The delay before a game whose check failed is checked again."""
 UNREADABLE_MOST: Final = 1_000
 """Most unreadable games that this server leaves due; each claim must skip them."""
-NO_GAME: Final = ""
-"""An id that no game has. Loading it returns the store's time."""
 
 _log = structlog.get_logger()
 
@@ -128,7 +126,7 @@ class Sweeper:
     async def _forget_expired_skips(self) -> None:
         """Stops skipping unreadable games whose PUT_OFF_MS have passed."""
         if self._unreadable:
-            now_ms = (await self._store.load(NO_GAME)).now_ms
+            now_ms = await self._store.now_ms()
             skipped = self._unreadable.items()
             self._unreadable = {game_id: until_ms for game_id, until_ms in skipped if until_ms >= now_ms}
 
@@ -152,7 +150,7 @@ class Sweeper:
         except Exception as error:  # noqa: BLE001 - one bad game must not stop other games' clocks
             await self._store.ping()  # if the store is down, the sweep ends here
             _log.warning("sweep", game_id=due.game_id, result=type(error).__name__)
-            next_look = (await self._store.load(NO_GAME)).now_ms + PUT_OFF_MS
+            next_look = await self._store.now_ms() + PUT_OFF_MS
             if isinstance(error, StoredFormatUnknown) and len(self._unreadable) < UNREADABLE_MOST:
                 self._unreadable[due.game_id] = next_look
                 next_look = due.at_ms

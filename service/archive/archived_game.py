@@ -8,7 +8,8 @@ import asyncio
 import base64
 import gzip
 import hashlib
-from collections.abc import Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,13 +18,11 @@ import orjson
 from engine.record import record_of
 from engine.record_text import format_record
 from service.errors import StoredFormatUnknown
-from service.storage.base import NO_ETAG, Entry, GameStore, Record, StoredChange, lineage
+from service.storage.base import NO_ETAG, Entry, GameStore, Record, StoredChange, lineage, read_in_pages
 from service.storage.snapshot import decode_record, encode_record
 from service.storage.stored_events import decode_entry
-from service.storage.stored_values import dump, read_text, reading
+from service.storage.stored_values import dump, read_number, read_text, read_time, reading
 
-PAGE: Final = 100
-"""How many changes are read from the store at once."""
 LINE_FORMAT: Final = 1
 """The version of the lines that `to_line` returns."""
 
@@ -58,6 +57,12 @@ class ArchivedGame:
         """The revision after the first of the changes."""
         return self.record.game.revision - len(self.changes) + 1
 
+    @property
+    def stored_changes(self) -> Mapping[int, StoredChange]:
+        """The changes by revision."""
+        numbered = enumerate(zip(self.changes, self.etags, strict=True), self.first_revision)
+        return {revision: StoredChange(revision, etag, change) for revision, (change, etag) in numbered}
+
     async def events(self, _game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
         """Returns at most `limit` entries of the game's history from a revision on, as GameStore does."""
         start = max(0, first_revision - self.first_revision)
@@ -76,19 +81,14 @@ class ArchivedGame:
 
 async def collect(store: GameStore, record: Record) -> ArchivedGame:
     """Returns a game of a store for the archive. Raises LineageBroken."""
-    changes: list[StoredChange] = []
-    while not changes or changes[-1].revision < record.game.revision:
-        following = changes[-1].revision + 1 if changes else 1
-        page = await store.stored_changes(record.game_id, following, PAGE)
-        if not page:
-            raise LineageBroken
-        changes += page
-    kept = [change for change in changes if change.revision <= record.game.revision]
-    return await asyncio.to_thread(archived, record, kept)
+    changes = await read_in_pages(store.stored_changes, record.game_id, record.game.revision)
+    return await asyncio.to_thread(archived, record, changes)
 
 
 def archived(record: Record, changes: Sequence[StoredChange]) -> ArchivedGame:
     """Returns a game with all its changes that are stored. Raises LineageBroken."""
+    if not changes:
+        raise LineageBroken
     stored = tuple(change.change for change in changes)
     etags = _checked_etags(record, stored, changes[0].etag)
     if [(change.revision, change.etag) for change in changes] != list(enumerate(etags, changes[0].revision)):
@@ -120,18 +120,26 @@ def _text(changes: Sequence[bytes], etags: Sequence[str]) -> str:
 def from_history(history: bytes, text: str) -> ArchivedGame:
     """Returns a game from its history and its text. Raises StoredFormatUnknown if they are damaged."""
     try:
-        snapshot, first_etag, *changes = gzip.decompress(history).split(b"\n")
+        snapshot, first_etag, *changes = _gunzip(history).split(b"\n")
         record = decode_record(snapshot)
         etags = _checked_etags(record, changes, first_etag.decode())
-    except (EOFError, OSError, LineageBroken):
+    except LineageBroken:
         raise StoredFormatUnknown from None
     return ArchivedGame(record, tuple(changes), etags, text)
+
+
+def _gunzip(data: bytes) -> bytes:
+    """Returns what gzip.compress got. Raises StoredFormatUnknown."""
+    try:
+        return gzip.decompress(data)
+    except (EOFError, OSError, zlib.error):
+        raise StoredFormatUnknown from None
 
 
 def player_digest(player_ref: str) -> str:
     """Returns what stands for a reference to a person where archived games are searched by it.
 
-    It has no key, because the archive outlives the store: who can guess a reference can find its games.
+    It has no key, because the archive outlives the store: anyone who guesses a reference can find its games.
     """
     return hashlib.sha256(player_ref.encode()).hexdigest()
 
@@ -157,11 +165,23 @@ def deletion_line(game_id: str) -> bytes:
     return dump({"format": LINE_FORMAT, "game_id": game_id, "deleted": True}) + b"\n"
 
 
+@dataclass(frozen=True, slots=True)
+class LineHead:
+    """The values of a game's line that decide whether another line may replace it. See ArchivedGame."""
+
+    created_ms: int
+    revision: int
+    players: frozenset[str]
+
+
 @reading()
-def players_of_line(line: bytes) -> frozenset[str] | None:
-    """Returns the players of the game of a line; None if the game is deleted. Raises StoredFormatUnknown."""
+def head_of_line(line: bytes) -> LineHead | None:
+    """Returns the head of a game's line; None if the game is deleted. Raises StoredFormatUnknown."""
     values = _values(line)
-    return None if "deleted" in values else frozenset(map(read_text, values["players"]))
+    if "deleted" in values:
+        return None
+    players = frozenset(map(read_text, values["players"]))
+    return LineHead(read_time(values["created_ms"]), read_number(values["revision"]), players)
 
 
 def _base64(data: bytes) -> str:
@@ -172,10 +192,7 @@ def _base64(data: bytes) -> str:
 def from_line(line: bytes) -> ArchivedGame:
     """Returns the game of a line. Raises StoredFormatUnknown if it is deleted, damaged or of another version."""
     values = _values(line)
-    try:
-        text = "" if values["record"] is None else gzip.decompress(base64.b64decode(values["record"])).decode()
-    except (EOFError, OSError):
-        raise StoredFormatUnknown from None
+    text = "" if values["record"] is None else _gunzip(base64.b64decode(values["record"])).decode()
     return from_history(base64.b64decode(read_text(values["history"])), text)
 
 

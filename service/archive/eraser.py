@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from service.archive.archived_game import ArchivedGame, player_digest
-from service.archive.reader import answering
-from service.archive.sink import Sink
+from service.archive.reader import ArchiveCalls
+from service.archive.sink import Sink, WriteResult
 
 SECONDS: Final = 5.0
 """Timeout of an operation."""
@@ -20,28 +20,29 @@ class ArchiveEraser:
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
+        self._calls = ArchiveCalls()
 
     async def read(self, game_id: str) -> ArchivedGame | None:
         """Returns a game; None if the archive does not have it. Raises StoredFormatUnknown."""
-        async with answering(SECONDS):
+        async with self._calls.timed(SECONDS):
             return await self._sink.read(game_id)
 
-    async def write(self, game: ArchivedGame) -> bool:
-        """Writes a game; returns False if that would bring back what was removed (Sink.write)."""
-        async with answering(SECONDS):
+    async def write(self, game: ArchivedGame) -> WriteResult:
+        """Writes a game (Sink.write)."""
+        async with self._calls.timed(SECONDS):
             return await self._sink.write(game)
 
     async def delete(self, game_id: str) -> bool:
         """Deletes a game for good; returns whether there was one (Sink.delete)."""
-        async with answering(SECONDS):
+        async with self._calls.timed(SECONDS):
             return await self._sink.delete(game_id)
 
     async def games_of(self, player_ref: str) -> Sequence[str]:
         """Returns the ids of a person's games (Sink.games_of)."""
-        async with answering(SECONDS):
+        async with self._calls.timed(SECONDS):
             return await self._sink.games_of(player_digest(player_ref))
 
     async def unlist(self, player_ref: str, game_id: str) -> None:
         """Removes what leads from a person to a game (Sink.unlist)."""
-        async with answering(SECONDS):
+        async with self._calls.timed(SECONDS):
             await self._sink.unlist(player_digest(player_ref), game_id)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from service.archive.archived_game import ArchivedGame, deletion_line, to_line
-from service.archive.sink import SinkUnavailable
+from service.archive.sink import SinkUnavailable, WriteResult
 
 FILE_BYTES_MAX: Final = 67_108_864
 """A file that would become longer is followed by a new one."""
@@ -47,10 +47,10 @@ class FileSink:
         self._file: int | None = None
         self._lock = threading.Lock()
 
-    async def write(self, game: ArchivedGame) -> bool:
+    async def write(self, game: ArchivedGame) -> WriteResult:
         """See Sink."""
         await self._append(to_line, game)
-        return True
+        return WriteResult.WRITTEN
 
     async def delete(self, game_id: str) -> bool:
         """See Sink. The lines of the game stay."""

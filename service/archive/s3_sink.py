@@ -17,12 +17,13 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import S3Store
 
-from service.archive.archived_game import ArchivedGame, deletion_line, from_line, players_of_line, to_line
-from service.archive.sink import SinkUnavailable, reason_of
+from service.archive.archived_game import ArchivedGame, LineHead, deletion_line, from_line, head_of_line, to_line
+from service.archive.sink import SinkUnavailable, WriteResult, reason_of
 from service.errors import StoredFormatUnknown
 
 if TYPE_CHECKING:
     from obstore import Attributes, PutMode
+    from obstore.store import S3Config
 
 TIMEOUT: Final = timedelta(seconds=4)
 """The longest time of one request, without retries: the archive's worker retries."""
@@ -47,34 +48,43 @@ class S3Sink:
         endpoint = options.get("endpoint", "")
         if not parts.hostname or not options.keys() <= OPTIONS or "@" in parts.netloc or "@" in endpoint:
             raise ValueError("expected s3://bucket/prefix?endpoint=URL&region=NAME, without user and password")
-        self._store = S3Store(
-            parts.netloc,
-            prefix=parts.path.strip("/") or None,
-            endpoint=endpoint or None,
-            region=options.get("region"),
-            client_options={
-                "allow_http": endpoint.startswith("http://"),
-                "timeout": TIMEOUT,
-                "connect_timeout": TIMEOUT,
-            },
-            retry_config={"max_retries": 0, "retry_timeout": TIMEOUT},
-        )
+        config: S3Config = {}  # an option that is None is refused
+        if "endpoint" in options:
+            config["endpoint"] = endpoint
+        if "region" in options:
+            config["region"] = options["region"]
+        try:
+            self._store = S3Store(
+                parts.netloc,
+                prefix=parts.path.strip("/") or None,
+                config=config,
+                client_options={
+                    "allow_http": endpoint.startswith("http://"),
+                    "timeout": TIMEOUT,
+                    "connect_timeout": TIMEOUT,
+                },
+                retry_config={"max_retries": 0, "retry_timeout": TIMEOUT},
+            )
+        except BaseError as error:  # also for a variable AWS_...
+            raise ValueError(reason_of(error)) from None
 
-    async def write(self, game: ArchivedGame) -> bool:
+    async def write(self, game: ArchivedGame) -> WriteResult:
         """See Sink. An object is replaced only if it is still the one that was read."""
         game_id, players, line = game.record.game_id, frozenset(game.players), await asyncio.to_thread(to_line, game)
         for _ in range(WRITES):
             before, etag = await self._line(game_id)
             if before == line:  # replacing it would not change its etag, so `delete` would not notice
-                return True
-            players_before = players_of_line(before) if before else players
-            if players_before is None or not players <= players_before:
-                await self._unlist(players - (players_before or frozenset()), game_id)  # an earlier attempt listed it
-                return False
+                return WriteResult.WRITTEN
+            head = head_of_line(before) if before else None
+            listed = head.players if head else frozenset()
+            result = _result(head, game) if before else WriteResult.WRITTEN
+            if result is not WriteResult.WRITTEN:
+                await self._unlist(players - listed, game_id)  # an earlier attempt listed it
+                return result
             await self._list(players, game_id)
             if await self._put(game_id, line, etag):
-                await self._unlist(players_before - players, game_id)
-                return True
+                await self._unlist(listed - players, game_id)
+                return WriteResult.WRITTEN
         raise SinkUnavailable("other servers write the game")
 
     async def _line(self, game_id: str) -> tuple[bytes, str | None]:
@@ -99,7 +109,7 @@ class S3Sink:
     async def read(self, game_id: str) -> ArchivedGame | None:
         """See Sink."""
         line, _ = await self._line(game_id)
-        if not line or players_of_line(line) is None:
+        if not line or head_of_line(line) is None:
             return None
         return await asyncio.to_thread(from_line, line)
 
@@ -107,13 +117,12 @@ class S3Sink:
         """See Sink. A game that cannot be read may leave objects that lead from its players to its id."""
         for _ in range(WRITES):
             line, etag = await self._line(game_id)
-            players: frozenset[str] | None = frozenset()
             if line:
                 with contextlib.suppress(StoredFormatUnknown):
-                    players = players_of_line(line)
-            if players is None:
-                return False
-            await self._unlist(players, game_id)
+                    head = head_of_line(line)
+                    if head is None:
+                        return False
+                    await self._unlist(head.players, game_id)
             if await self._put(game_id, deletion_line(game_id), etag):
                 return bool(line)
         raise SinkUnavailable("other servers write the game")
@@ -151,6 +160,17 @@ def _answering() -> Iterator[None]:
         yield
     except (BaseError, OSError) as error:
         raise SinkUnavailable(reason_of(error)) from error
+
+
+def _result(before: LineHead | None, game: ArchivedGame) -> WriteResult:
+    """Returns WRITTEN if a game may replace an object, else why not. None: the object is the mark of a deletion."""
+    if before is None:
+        return WriteResult.DELETED
+    if before.created_ms != game.record.created_ms:
+        return WriteResult.ANOTHER
+    if before.revision > game.record.game.revision:
+        return WriteResult.LATER
+    return WriteResult.WRITTEN if before.players.issuperset(game.players) else WriteResult.FORGOTTEN
 
 
 def _listed_name(player: str, game_id: str) -> str:

@@ -1,6 +1,7 @@
 """Where the archive writes games."""
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Protocol
 
 from service.archive.archived_game import ArchivedGame
@@ -8,6 +9,21 @@ from service.archive.archived_game import ArchivedGame
 
 class SinkUnavailable(Exception):  # noqa: N818 - not a defect of the service
     """The sink does not take or return a game now. The message says why, without contents and passwords."""
+
+
+class WriteResult(Enum):
+    """The result of a write: the entry under the game's id after it."""
+
+    WRITTEN = "written"
+    """The game."""
+    LATER = "later"
+    """A later revision of it, which stays."""
+    FORGOTTEN = "forgotten"
+    """The game without a player who was forgotten in it, which stays: read the game again."""
+    DELETED = "deleted"
+    """The mark of its deletion, which stays for good."""
+    ANOTHER = "another"
+    """Another game, which stays for good. A CreateGame that is repeated after its game expired makes such a game."""
 
 
 class Sink(Protocol):
@@ -23,10 +39,10 @@ class Sink(Protocol):
 
     is_readable: bool
 
-    async def write(self, game: ArchivedGame) -> bool:
-        """Writes a game, in place of what was written under its id before. Returns once the game is durable.
+    async def write(self, game: ArchivedGame) -> WriteResult:
+        """Writes a game, in place of an earlier revision. Returns once the game is durable, or what it did not replace.
 
-        Returns False, without effect, if the game was deleted, or has a player whom the archive has forgotten in it.
+        A sink that is not readable writes every game.
         """
 
     async def read(self, game_id: str) -> ArchivedGame | None:

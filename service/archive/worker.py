@@ -7,14 +7,16 @@ not acknowledged is claimed again, so a game is archived at least once, whicheve
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 import structlog
 
 from service.archive.archived_game import LineageBroken, collect
-from service.archive.sink import Sink, SinkUnavailable
+from service.archive.sink import Sink, SinkUnavailable, WriteResult
 from service.errors import StoreUnavailable
 from service.metrics.metrics import Metrics
 from service.runtime.cancellation import is_task_cancelled
@@ -23,7 +25,7 @@ from service.storage.base import OUTBOX_MARGIN_MS, GameState, GameStore, OutboxE
 BATCH: Final = 16
 """Entries that are claimed, and written concurrently."""
 CLAIM_MS: Final = 10_000
-"""How long a claim lasts. What a worker has not acknowledged by then, another one takes."""
+"""How long a claim lasts. Then another worker claims an entry that is not acknowledged."""
 WRITE_SECONDS: Final = 5.0
 """Timeout of a write."""
 POLL_SECONDS: Final = 1.0
@@ -32,19 +34,35 @@ LONGEST_PAUSE_SECONDS: Final = 30.0
 """The longest pause while the sink fails; the first one is POLL_SECONDS, and each next one is twice as long."""
 WRITES_A_GAME: Final = 3
 """How often a game is written that changes meanwhile, before it is left for the next claim."""
+LONGEST_GAME_PAUSE_SECONDS: Final = 1_800.0
+"""The longest pause of a game that cannot be archived; the first one is a claim, and each next one twice as long."""
+PAUSES_MAX: Final = 1_000
+"""Most games whose pauses are known. Others are tried, and logged, at each claim."""
 
 _log = structlog.get_logger()
 
 
 class Result(Enum):
-    """What became of an entry. The values are labels of rummikub_archived_games_total."""
+    """The result for an entry. The values are labels of rummikub_archived_games_total."""
 
     ARCHIVED = "archived"
     NOT_ENDED = "not_ended"
+    DELETED = "deleted"
+    ID_TAKEN = "id_taken"
     DAMAGED = "damaged"
     FAILED = "failed"
-    WAITS = ""
-    """The commit that it announces may follow. Not counted."""
+
+
+_FINAL: Final = frozenset({Result.ARCHIVED, Result.NOT_ENDED, Result.DELETED, Result.ID_TAKEN})
+"""The results after which an entry is acknowledged."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pause:
+    """The pause of a game: how long it takes, and when it ends (ArchiveWorker's clock)."""
+
+    seconds: float
+    end: float
 
 
 class ArchiveWorker:
@@ -56,16 +74,26 @@ class ArchiveWorker:
         kept_seconds: How long the store keeps a game that is archived.
         metrics: Counts archived games.
         stopping: Set when the server stops.
+        clock: Returns seconds, for the pauses of games that cannot be archived.
     """
 
-    def __init__(
-        self, store: GameStore, sink: Sink, kept_seconds: int, metrics: Metrics, stopping: asyncio.Event
+    def __init__(  # noqa: PLR0913, PLR0917 - made in one place
+        self,
+        store: GameStore,
+        sink: Sink,
+        kept_seconds: int,
+        metrics: Metrics,
+        stopping: asyncio.Event,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._sink = sink
         self._kept_ms = kept_seconds * 1000
         self._metrics = metrics
         self._stopping = stopping
+        self._clock = clock
+        self._pauses: dict[str, _Pause] = {}
+        """By game that cannot be archived."""
         self._failures = 0
         """Rounds in a row in which the sink failed."""
         self._has_sink_failed = False
@@ -106,36 +134,54 @@ class ArchiveWorker:
             self._failures, self._has_reported = 0, False
         return 0.0 if len(results) == BATCH else POLL_SECONDS
 
-    async def archive_batch(self) -> list[Result]:
-        """Claims entries and archives their games; returns what became of each."""
+    async def archive_batch(self) -> list[Result | None]:
+        """Claims entries and archives their games; returns the result for each, None for one that is left for later."""
         entries = await self._store.claim_from_outbox(BATCH, CLAIM_MS)
         return await asyncio.gather(*map(self._counted, entries))
 
-    async def _counted(self, entry: OutboxEntry) -> Result:
+    async def _counted(self, entry: OutboxEntry) -> Result | None:
+        pause = self._pauses.get(entry.game_id)
+        if pause and self._clock() < pause.end:
+            return None
         result = await self._handled(entry)
-        if result is not Result.WAITS:
+        if result:
             self._metrics.archived_game(result.value)
+        if result in _FINAL:
+            self._pauses.pop(entry.game_id, None)
         return result
 
-    async def _handled(self, entry: OutboxEntry) -> Result:
-        """Archives the game of an entry, and returns what became of it. An entry that fails is claimed again later."""
+    async def _handled(self, entry: OutboxEntry) -> Result | None:
+        """Archives the game of an entry. An entry that fails is claimed again later."""
         try:
             result = await self._archived(entry)
-            if result in {Result.ARCHIVED, Result.NOT_ENDED}:
+            if result in _FINAL:
                 await self._store.acknowledge(entry)
         except StoreUnavailable:
-            return Result.WAITS
+            return None
         except LineageBroken:
-            _log.error("game cannot be archived: its changes do not lead to it", game_id=entry.game_id)
+            self._pause(entry, _log.error, "its changes do not lead to it")
             return Result.DAMAGED
         except (SinkUnavailable, TimeoutError) as error:
             self._has_sink_failed = True
             self._log_failure(entry, error)
             return Result.FAILED
         except Exception as error:  # noqa: BLE001 - one bad game must not stop the others
-            _log.warning("game cannot be archived", game_id=entry.game_id, error=type(error).__name__)
+            self._pause(entry, _log.warning, type(error).__name__)
             return Result.FAILED
+        if result is Result.ID_TAKEN:
+            _log.error("game cannot be archived", game_id=entry.game_id, error="the archive has another game of its id")
         return result
+
+    def _pause(self, entry: OutboxEntry, log: Callable[..., None], error: str) -> None:
+        """Leaves a game alone for a while: twice as long each time. Logs it the first time."""
+        game_id = entry.game_id
+        before = self._pauses.pop(game_id, None)
+        if before is None:
+            log("game cannot be archived", game_id=game_id, error=error)
+        seconds = min(LONGEST_GAME_PAUSE_SECONDS, 2 * before.seconds if before else CLAIM_MS / 1000)
+        self._pauses[game_id] = _Pause(seconds, self._clock() + seconds)
+        if len(self._pauses) > PAUSES_MAX:
+            del self._pauses[next(iter(self._pauses))]
 
     def _log_failure(self, entry: OutboxEntry, error: Exception) -> None:
         """Logs a failure of the sink; at debug level after the first one of an outage."""
@@ -144,16 +190,31 @@ class ArchiveWorker:
         reason = str(error) if isinstance(error, SinkUnavailable) else type(error).__name__
         log("archive does not answer", game_id=entry.game_id, error=reason)
 
-    async def _archived(self, entry: OutboxEntry) -> Result:
+    async def _archived(self, entry: OutboxEntry) -> Result | None:
+        """Archives the game of an entry; returns None if its commit may follow, or the game changes all the time."""
+        broken_etag = ""
         for _ in range(WRITES_A_GAME):
             loaded = await self._store.load(entry.game_id)
             record = loaded.record
             if record is None or record.state is not GameState.FINISHED:
                 is_settled = loaded.now_ms - entry.at_ms > OUTBOX_MARGIN_MS
-                return Result.NOT_ENDED if is_settled else Result.WAITS
-            game = await collect(self._store, record)
+                return Result.NOT_ENDED if is_settled else None
+            try:
+                game = await collect(self._store, record)
+            except LineageBroken:
+                if record.etag == broken_etag:
+                    raise
+                broken_etag = record.etag  # it may have been deleted or rewritten between the two reads
+                continue
             async with asyncio.timeout(WRITE_SECONDS):
-                is_written = await self._sink.write(game)
-            if is_written and await self._store.shorten(record, self._kept_ms):
-                return Result.ARCHIVED
-        return Result.WAITS
+                written = await self._sink.write(game)
+            match written:
+                case WriteResult.DELETED:
+                    return Result.DELETED
+                case WriteResult.ANOTHER:
+                    return Result.ID_TAKEN
+                case WriteResult.WRITTEN | WriteResult.LATER if await self._store.shorten(record, self._kept_ms):
+                    return Result.ARCHIVED
+                case _:
+                    pass  # the game has changed
+        return None

@@ -10,18 +10,18 @@ from engine.tiles import Tile, in_order
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import game_pb2
 from service.app.admin import FullView, OperatorFilter, Statistics
-from service.app.change_feed import Position, Told
+from service.app.change_feed import Changed, Deleted, Expired, Position, Rewritten, Update
 from service.app.views import committed_view, snapshot_view
 from service.codec import fields
 from service.codec.games import encode_change, encode_draft, encode_game, encode_result, encode_state, encode_summary
 from service.codec.tiles import tile_numbers
-from service.storage.base import STATE_OF_PHASE, GameState, LogKind, Record, Visibility
+from service.storage.base import STATE_OF_PHASE, GameState, Record, Visibility
 
 _PLACE: Final = r"\d{1,15}-\d{1,20}"
 _CURSOR: Final = rf"{_PLACE}(,{_PLACE})*"
 _NUMBER_MAX: Final = 2**64 - 1
 """The largest number after the time of a place; Redis refuses larger ones."""
-_LIST_CURSOR: Final = rf"({'|'.join(state.value for state in GameState)})\|(\d{{15}}:[0-9a-f]{{32}})?"
+_LIST_PLACE: Final = r"\|(\d{15}:[0-9a-f]{32})?"
 _STATES: Final[dict[int, GameState]] = {
     game_pb2.GAME_STATE_LOBBY: GameState.LOBBY,
     game_pb2.GAME_STATE_PLAYING: GameState.PLAYING,
@@ -69,28 +69,32 @@ def cursor_of(position: Position) -> str:
     return fields.page_token(",".join(position))
 
 
-def list_cursor(token: str, filters: object) -> str:
-    """Returns the cursor of a page token of ListGames."""
-    return fields.filtered_page_cursor(token, _LIST_CURSOR, filters)
+def list_cursor(token: str, wanted: OperatorFilter, state: GameState | None) -> str:
+    """Returns the cursor of a page token of ListGames: a state and a place in its list."""
+    states = [one.value for one in GameState if state in {None, one}]
+    return fields.filtered_page_cursor(token, rf"({'|'.join(states)}){_LIST_PLACE}", (wanted, state))
 
 
-def encode_told(told: Told) -> pb.WatchGamesResponse:
+def encode_update(update: Update) -> pb.WatchGamesResponse:
     """Returns an update of WatchGames."""
-    cursor, record = cursor_of(told.position), told.record
-    match told.kind:
-        case LogKind.DELETED:
-            return pb.WatchGamesResponse(cursor=cursor, deleted=pb.GameDeleted(game_id=told.game_id))
-        case LogKind.REWRITTEN:
-            return pb.WatchGamesResponse(cursor=cursor, rewritten=pb.GameRewritten(game_id=told.game_id))
-        case LogKind.CHANGED:
-            change = None if told.change is None else encode_change(told.change)
-            changed = pb.GameChanged(game_id=told.game_id, change=change)
+    response = pb.WatchGamesResponse(cursor=cursor_of(update.position))
+    match update:
+        case Deleted():
+            response.deleted.game_id = update.game_id
+        case Rewritten():
+            response.rewritten.game_id = update.game_id
+        case Expired(revision=revision):
+            response.expired.CopyFrom(pb.ChangesExpired(game_id=update.game_id, revision=revision))
+        case Changed(change=change, record=record):
+            changed = response.changed
+            changed.game_id = update.game_id
+            changed.change.CopyFrom(encode_change(change))
             if record is not None:
                 changed.state = encode_state(type(record.game.phase))
                 changed.players.extend(_players(record))
                 changed.labels.update(record.listing.labels)
                 changed.operator_labels.update(record.operator.labels)
-            return pb.WatchGamesResponse(cursor=cursor, changed=changed)
+    return response
 
 
 def _players(record: Record) -> Iterator[pb.GamePlayer]:

@@ -12,12 +12,12 @@ from google.protobuf.message import Message
 
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from service.app.admin import Admin, FullView, OperatorFilter
-from service.app.change_feed import ChangeFeed, Told
+from service.app.change_feed import Changed, ChangeFeed, Update
 from service.codec import admin as codec
 from service.codec import fields
 from service.errors import AdminTokenWrong
 from service.grpc_api.handlers import Context, Handler, Service, unary, writing
-from service.storage.base import LogKind
+from service.storage.base import Record
 
 NAME: Final = "rummikub.admin.v1.AdminService"
 POLL_SECONDS: Final = 0.1
@@ -75,7 +75,7 @@ class AdminServicer:
         return writing(message_type, handle)
 
     def _check_token(self, context: Context) -> None:
-        """Raises AdminTokenWrong. The file is read for each call, so a new token needs no restart."""
+        """Raises AdminTokenWrong. Each check reads the file, so a new token needs no restart."""
         try:
             token = self._token()
         except ValueError:
@@ -91,17 +91,21 @@ class AdminServicer:
         feed = self._admin.feed(codec.position(request.cursor), from_oldest=request.from_oldest)
         await feed.start()
         loop = asyncio.get_running_loop()
-        last = loop.time() - self._heartbeat_seconds  # the first heartbeat tells that the stream works
+        checked = loop.time()
+        last = checked - self._heartbeat_seconds  # the first heartbeat shows that the stream works
         while not self._stopping.is_set():
-            told = await feed.read()
-            for one in told:
-                if _is_wanted(one, wanted):
-                    await context.write(codec.encode_told(one).SerializeToString())
+            if loop.time() - checked >= self._heartbeat_seconds:
+                self._check_token(context)
+                checked = loop.time()
+            updates = await feed.read()
+            for update in updates:
+                if _is_wanted(update, wanted):
+                    await context.write(codec.encode_update(update).SerializeToString())
                     last = loop.time()
             if loop.time() - last >= self._heartbeat_seconds:
                 await self._write(feed, pb.WatchGamesResponse(heartbeat=pb.Heartbeat()), context)
                 last = loop.time()
-            if told:
+            if updates:
                 continue
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), POLL_SECONDS)
@@ -123,7 +127,7 @@ class AdminServicer:
         """ListGames."""
         wanted, state = codec.operator_filter(request.filter), codec.wanted_state(request.state)
         size = fields.page_size(request.page_size, default=20, most=100)
-        cursor = codec.list_cursor(request.page_token, (wanted, state))
+        cursor = codec.list_cursor(request.page_token, wanted, state)
         records, following = await self._admin.list_games(wanted, state, cursor, size)
         token = fields.filtered_page_token(following, (wanted, state))
         return pb.ListGamesResponse(games=map(codec.encode_listed, records), next_page_token=token)
@@ -150,7 +154,10 @@ class AdminServicer:
             raise fields.invalid("player_ref", f"expected 1 to {fields.PLAYER_REF_MAX} bytes")
         async for done in self._admin.forget_player(fields.player_ref(request.player_ref)):
             response = pb.ForgetPlayerResponse(
-                games_read=done.games_read, forgotten_game_ids=done.game_ids, is_done=done.is_done
+                games_read=done.games_read,
+                forgotten_game_ids=done.game_ids,
+                failed_game_ids=done.failed_ids,
+                is_done=done.is_done,
             )
             await context.write(response.SerializeToString())
 
@@ -167,8 +174,10 @@ def _full(view: FullView) -> bytes:
     return codec.encode_full(view).SerializeToString()
 
 
-def _is_wanted(told: Told, wanted: OperatorFilter) -> bool:
-    """Returns whether a watcher gets an update. All get deletions and rewritten histories."""
-    if told.kind is not LogKind.CHANGED or not wanted.selects:
-        return True
-    return told.record is not None and wanted.matches(told.record)
+def _is_wanted(update: Update, wanted: OperatorFilter) -> bool:
+    """Returns whether a watcher gets an update: not if it is a change of a game that the filter excludes."""
+    match update:
+        case Changed(record=Record() as record):
+            return wanted.matches(record, with_departed=True)
+        case _:
+            return True

@@ -7,15 +7,12 @@ import grpc
 from grpc_health.v1 import health_pb2
 
 from service.grpc_api import health
-from service.grpc_api.aio_server import aio_server
+from service.grpc_api.aio_listener import AioListener
 from service.grpc_api.call_origin import Origins
-from service.grpc_api.certificates import server_credentials
 from service.grpc_api.health import HealthServicer
 from service.grpc_api.interceptor import CallInterceptor
-from service.grpc_api.server_options import CLOSING_SECONDS, server_options
 from service.grpc_api.validation_service import NAME, ValidationServicer
 from service.metrics.metrics import Metrics
-from service.runtime.addresses import address_error
 from service.runtime.admission import CallAdmission
 from service.runtime.tracing import Tracing
 from service.settings import Settings
@@ -47,7 +44,7 @@ class ValidationListener(Protocol):
         """Returns when the listener has ended without `stop`. Raises its error."""
 
 
-class AioValidationListener:
+class AioValidationListener(AioListener):
     """The listener on grpc.aio.
 
     Args:
@@ -70,15 +67,14 @@ class AioValidationListener:
         grpcio: str,
         tracing: Tracing | None,
     ) -> None:
-        self._settings = settings
         admission = CallAdmission(settings.max_calls, settings.peer_share)
-        self._interceptor = CallInterceptor(metrics, stopping, origins, admission, settings.request_seconds, tracing)
+        interceptor = CallInterceptor(metrics, stopping, origins, admission, settings.request_seconds, tracing)
+        address, service = settings.validation_listen, servicer.service()
+        super().__init__(settings, "RUMMIKUB_VALIDATION_LISTEN", address, service, interceptor, grpcio)
         self._servicer = servicer
         self._health = HealthServicer()
         for name in ("", NAME):
             self._health.set(name, health.SERVING)
-        self._server = aio_server((self._interceptor,), server_options(settings), grpcio)
-        self._server.add_registered_method_handlers(NAME, dict(servicer.service().handlers))
         self._server.add_registered_method_handlers(health.SERVICE_NAME, {"Check": self._check_handler()})
 
     def _check_handler(self) -> "grpc.RpcMethodHandler[health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse]":
@@ -88,19 +84,6 @@ class AioValidationListener:
             response_serializer=health_pb2.HealthCheckResponse.SerializeToString,
         )
 
-    async def start(self) -> int:
-        """See ValidationListener."""
-        address, credentials = self._settings.validation_listen, server_credentials(self._settings)
-        try:
-            if credentials is None:
-                port = self._server.add_insecure_port(address)
-            else:
-                port = self._server.add_secure_port(address, credentials)
-        except RuntimeError:
-            raise address_error("RUMMIKUB_VALIDATION_LISTEN", address) from None
-        await self._server.start()
-        return port
-
     def report_not_serving(self) -> None:
         """See ValidationListener."""
         self._health.shut_down()
@@ -108,22 +91,5 @@ class AioValidationListener:
     def begin_shutdown(self) -> None:
         """See ValidationListener. `stopping` is set already."""
         self.report_not_serving()
-        self._interceptor.cancel_pending_requests()
+        super().begin_shutdown()
         self._servicer.end_streams()
-
-    @property
-    def calls_in_progress(self) -> int:
-        """See ValidationListener."""
-        return self._interceptor.calls_in_progress
-
-    async def drained(self) -> None:
-        """Returns when no call is in progress."""
-        await self._interceptor.drained()
-
-    async def stop(self) -> None:
-        """See ValidationListener."""
-        await self._server.stop(CLOSING_SECONDS)
-
-    async def ended(self) -> None:
-        """See ValidationListener."""
-        await asyncio.shield(self._server.wait_for_termination())  # cancelling wait_for_termination stops the server

@@ -18,11 +18,11 @@ Every store guarantees this; tests/service/storage/test_stores.py checks it:
 import asyncio
 import hashlib
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from engine.drafts import Draft
 from engine.events import Event
@@ -55,6 +55,11 @@ OUTBOX_MARGIN_MS: Final = 2 * OUTBOX_VALID_MS
 longer than OUTBOX_VALID_MS because entry and game may be on servers with different clocks."""
 LOG_GRACE_MS: Final = 5_000
 """How long after its entry in the change log a change may be stored."""
+LOG_MARGIN_MS: Final = 2 * LOG_GRACE_MS
+"""After this time, a change that an entry announces and that is not stored does not come. It is longer than
+LOG_GRACE_MS because entry and game may be on servers with different clocks."""
+CHANGES_AT_ONCE: Final = 100
+"""How many changes of a game are read at once: about 5 ms on the event loop if they are decoded."""
 LOG_START: Final = "0-0"
 """The place before all entries of a change log."""
 NO_ETAG: Final = ""
@@ -422,8 +427,8 @@ class LogEntry:
         place: Its place in its part of the log: milliseconds of the store's clock, hyphen, a number.
         game_id: The game.
         kind: What happened or was about to happen.
-        revision: The revision of a change; 0 for other kinds.
-        etag: The etag of a change. A change with another etag at this revision is another change.
+        revision: The game's revision after that; 0 for a deletion.
+        etag: The game's etag after that; NO_ETAG for a deletion. A change with another etag is another change.
     """
 
     place: str
@@ -451,6 +456,49 @@ def place_before(now_ms: int) -> str:
     return f"{now_ms - 1}-{2**64 - 1}"
 
 
+@dataclass(frozen=True, slots=True)
+class WholePage:
+    """A page of a list.
+
+    Attributes:
+        games: The games.
+        unreadable: The ids of games that this server cannot read.
+        cursor: The next cursor; "" after the last page.
+    """
+
+    games: tuple[Record, ...]
+    unreadable: tuple[str, ...]
+    cursor: str
+
+
+class _Numbered(Protocol):
+    @property
+    def revision(self) -> int: ...
+
+
+_N = TypeVar("_N", bound=_Numbered)
+
+
+async def read_in_pages(
+    read: Callable[[str, int, int], Awaitable[Sequence[_N]]], game_id: str, last_revision: int
+) -> list[_N]:
+    """Returns a game's changes up to a revision, as far as they are kept, in order.
+
+    Args:
+        read: GameStore.events or GameStore.stored_changes.
+        game_id: The game.
+        last_revision: The revision after the last change.
+    """
+    found: list[_N] = []
+    while (first := found[-1].revision + 1 if found else 1) <= last_revision:
+        page = await read(game_id, first, min(CHANGES_AT_ONCE, last_revision - first + 1))
+        if not page:
+            break
+        found += page
+        await asyncio.sleep(0)  # other calls go on between pages
+    return [change for change in found if change.revision <= last_revision]
+
+
 class GameStore(Protocol):
     """A store of games. Every method may raise StoreUnavailable; reads may raise StoredFormatUnknown.
 
@@ -466,6 +514,9 @@ class GameStore(Protocol):
     log_ms: int
     log_parts: int
 
+    async def now_ms(self) -> int:
+        """Returns the time by the store's clock, in milliseconds since 1970."""
+
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         """Returns the game, the time, and the memo of a request, in one round trip."""
 
@@ -479,8 +530,13 @@ class GameStore(Protocol):
     async def commit(self, commit: Commit) -> Outcome:
         """Stores a change in one atomic round trip."""
 
-    async def delete(self, record: Record) -> None:
-        """Deletes a game and all that belongs to it, notifies its watchers, and announces it in the change log."""
+    async def delete(self, game_id: str, record: Record | None = None) -> None:
+        """Deletes a game and all that belongs to it, notifies its watchers, and announces it in the change log.
+
+        Args:
+            game_id: The game.
+            record: The game; None if it cannot be read. Lists may then name it for up to an hour.
+        """
 
     async def rewrite(self, previous_etag: str, record: Record, stream: Sequence[tuple[bytes, str]]) -> Outcome:
         """Replaces a game and its whole stream in one atomic step, and drops its memos.
@@ -553,6 +609,9 @@ class GameStore(Protocol):
             limit: Most games.
             is_public: Whether to return public games only.
         """
+
+    async def whole_page(self, state: GameState, cursor: str, limit: int) -> WholePage:
+        """As `page`, with the games that this server cannot read."""
 
     async def oldest_open(self, match: str, limit: int) -> tuple[Record, ...]:
         """Returns public games with a free seat and a match key (lists.match_key), oldest first."""

@@ -40,6 +40,7 @@ from service.storage.base import (
     Sighting,
     StoredChange,
     Subscription,
+    WholePage,
     code_name,
 )
 from service.storage.lists import game_of_member, list_member, list_name, lists_of, open_list
@@ -126,6 +127,11 @@ class MemoryStore:
         self._subscriptions: defaultdict[str, set[Subscription]] = defaultdict(set)
 
     @timed
+    async def now_ms(self) -> int:
+        """See GameStore."""
+        return self._clock()
+
+    @timed
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         """See GameStore."""
         stored = self._games.get(game_id)
@@ -143,7 +149,7 @@ class MemoryStore:
     @timed
     async def commit(self, commit: Commit) -> Outcome:
         """See GameStore."""
-        self._announce(commit.record, LogKind.CHANGED)
+        self._announce(commit.record.game_id, LogKind.CHANGED, commit.record)
         stored = self._games.get(commit.record.game_id, _Stored())
         if commit.request_key in stored.memos:
             return decode_memo(stored.memos[commit.request_key])
@@ -160,35 +166,36 @@ class MemoryStore:
         self._notify(record.game_id)
         return Committed()
 
-    def _announce(self, record: Record, kind: LogKind) -> None:
+    def _announce(self, game_id: str, kind: LogKind, record: Record | None = None) -> None:
         """Adds an entry to the change log, if there is one, and removes old ones."""
         if not self.log_ms:
             return
         self._logged += 1
         now_ms = self._clock()
         place = f"{now_ms}-{self._logged}"
-        self._log.append(LogEntry(place, record.game_id, kind, record.game.revision, record.etag))
+        after = (record.game.revision, record.etag) if record else ()
+        self._log.append(LogEntry(place, game_id, kind, *after))
         while self._log[0].time_ms < now_ms - self.log_ms:
             self._log.pop(0)
 
     @timed
-    async def delete(self, record: Record) -> None:
+    async def delete(self, game_id: str, record: Record | None = None) -> None:
         """See GameStore."""
-        self._announce(record, LogKind.DELETED)
-        self._games.pop(record.game_id, None)
-        self._deadlines.pop(record.game_id, None)
-        self._presence.pop(record.game_id, None)
+        self._announce(game_id, LogKind.DELETED)
+        self._games.pop(game_id, None)
+        self._deadlines.pop(game_id, None)
+        self._presence.pop(game_id, None)
         for members in self._lists.values():
-            members.pop(record.game_id, None)
-        code = code_name(record.listing.join_code)
-        if self._names.get(code) == record.game_id:
+            members.pop(game_id, None)
+        code = code_name(record.listing.join_code) if record else ""
+        if self._names.get(code) == game_id:
             del self._names[code]
-        self._notify(record.game_id)
+        self._notify(game_id)
 
     @timed
     async def rewrite(self, previous_etag: str, record: Record, stream: Sequence[tuple[bytes, str]]) -> Outcome:
         """See GameStore."""
-        self._announce(record, LogKind.REWRITTEN)
+        self._announce(record.game_id, LogKind.REWRITTEN, record)
         stored = self._games.get(record.game_id, _Stored())
         if stored.etag != previous_etag:
             return Conflict()
@@ -292,9 +299,20 @@ class MemoryStore:
         self, state: GameState, cursor: str, limit: int, *, is_public: bool = False
     ) -> tuple[tuple[Record, ...], str]:
         """See GameStore."""
-        name = list_name(state, is_public=is_public)
+        page = await self._page(list_name(state, is_public=is_public), cursor, limit)
+        return page.games, page.cursor
+
+    @timed
+    async def whole_page(self, state: GameState, cursor: str, limit: int) -> WholePage:
+        """See GameStore."""
+        return await self._page(list_name(state, is_public=False), cursor, limit)
+
+    async def _page(self, name: str, cursor: str, limit: int) -> WholePage:
         members = sorted((m for m in self._members(name) if not cursor or m < cursor), reverse=True)[:limit]
-        return await self._games_in(name, members), members[-1] if len(members) == limit else ""
+        ids = (game_of_member(member) for member in members)
+        unreadable = (id_ for id_ in ids if id_ in self._games and not readable_record(self._games[id_].snapshot))
+        following = members[-1] if len(members) == limit else ""
+        return WholePage(await self._games_in(name, members), tuple(unreadable), following)
 
     @timed
     async def oldest_open(self, match: str, limit: int) -> tuple[Record, ...]:

@@ -1,6 +1,7 @@
 """The example of a webhook relay delivers every change, signed, to a receiver that fails at first."""
 
 import asyncio
+import contextlib
 import hashlib
 import hmac
 import json
@@ -20,11 +21,19 @@ SECRET = "the receiver knows it"  # noqa: S105 - of a test
 RELAY = ROOT / "clients" / "python" / "examples" / "webhook_relay.py"
 
 
+FAILURES = (
+    "HTTP/1.1 503 Later\r\nConnection: close",
+    "HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nConnection: close",
+    "garbage",
+)
+"""The first answers of a receiver."""
+ACCEPTANCE = "HTTP/1.1 204 Good\r\nConnection: close"
+
+
 @dataclass
 class Receiver:
     """A web server that fails at first, and keeps what it accepts."""
 
-    failures: int
     refused: list[dict[str, Any]] = field(default_factory=list)
     accepted: list[dict[str, Any]] = field(default_factory=list)
     has_news: asyncio.Condition = field(default_factory=asyncio.Condition)
@@ -38,10 +47,11 @@ class Receiver:
         expected = hmac.new(SECRET.encode(), signed, hashlib.sha256).hexdigest()
         assert headers["x-rummikub-signature"] == f"sha256={expected}"
         async with self.has_news:
-            is_failing = len(self.refused) < self.failures
-            (self.refused if is_failing else self.accepted).append(json.loads(body))
+            failures = FAILURES[len(self.refused) :]
+            (self.refused if failures else self.accepted).append(json.loads(body))
             self.has_news.notify_all()
-        writer.write(f"HTTP/1.1 {'503 Later' if is_failing else '204 Good'}\r\nConnection: close\r\n\r\n".encode())
+        answer = failures[0] if failures else ACCEPTANCE
+        writer.write(f"{answer}\r\n\r\n".encode())
         await writer.drain()
         writer.close()
 
@@ -58,20 +68,22 @@ class Receiver:
 
 @asynccontextmanager
 async def running_relay(port: int, url: str, cursor_file: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Runs the example; kills it in the end."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, str(RELAY), f"127.0.0.1:{port}", url, str(cursor_file)),
         env={**os.environ, "WEBHOOK_SECRET": SECRET, "no_proxy": "127.0.0.1"},
-        stderr=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
     )
     try:
         yield process
     finally:
-        process.send_signal(signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGKILL)
         await process.wait()
 
 
 async def test_every_change_is_delivered_although_receiver_and_relay_fail(tmp_path: Path) -> None:
-    receiver, cursor_file = Receiver(failures=3), tmp_path / "cursor"
+    receiver, cursor_file = Receiver(), tmp_path / "cursor"
     web = await asyncio.start_server(receiver.answer, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{web.sockets[0].getsockname()[1]}/games"
     async with web, operated(memory_store(log_ms=600_000)) as house:
@@ -79,13 +91,47 @@ async def test_every_change_is_delivered_although_receiver_and_relay_fail(tmp_pa
         revision = (await game.see()).revision
         async with running_relay(house.server.admin_port, url, cursor_file):
             await receiver.until(revision)
-        assert receiver.refused == [receiver.accepted[0]] * 3, "the first one was sent until it was accepted"
+        sent = [receiver.accepted[0]] * len(FAILURES)
+        assert receiver.refused == sent, "the first one was sent until it was accepted"
         await game.draw()
         await game.draw()
         async with running_relay(house.server.admin_port, url, cursor_file):
             await receiver.until(revision + 2)
     assert receiver.revisions == list(range(1, revision + 3))
     assert cursor_file.read_text()
+
+
+async def test_a_relay_that_cannot_go_on_says_why_and_ends(tmp_path: Path) -> None:
+    """A cursor that is none, a store without a log, a server without AdminService."""
+    (tmp_path / "bad").write_text("?")
+    async with operated(memory_store(log_ms=600_000)) as house, operated(memory_store()) as without:
+        for port, cursor_file, code in (
+            (house.server.admin_port, "bad", "INVALID_ARGUMENT"),
+            (without.server.admin_port, "none", "OUT_OF_RANGE"),
+            (house.server.port, "none", "UNIMPLEMENTED"),
+        ):
+            async with running_relay(port, "http://127.0.0.1:1", tmp_path / cursor_file) as process:
+                async with asyncio.timeout(60):
+                    _, errors = await process.communicate()
+                assert (process.returncode, code in errors.decode()) == (1, True)
+
+
+async def test_a_relay_reconnects_when_a_stopping_server_says(tmp_path: Path) -> None:
+    receiver, store = Receiver(), memory_store(log_ms=600_000)
+    web = await asyncio.start_server(receiver.answer, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{web.sockets[0].getsockname()[1]}/games"
+    async with web, contextlib.AsyncExitStack() as stack:
+        house = await stack.enter_async_context(operated(store))
+        await house.client.new_game(players=0, start=False)
+        relay = running_relay(house.server.admin_port, url, tmp_path / "cursor")
+        process = await stack.enter_async_context(relay)
+        await receiver.until(1)
+        await house.server.stop()
+        assert process.stderr
+        async with asyncio.timeout(60):
+            while "reconnecting" not in (line := (await process.stderr.readline()).decode()):
+                assert line
+        assert process.returncode is None
 
 
 def test_the_example_is_short() -> None:

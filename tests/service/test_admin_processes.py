@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -21,6 +22,7 @@ from support.harness import (
     ServerProcess,
     client_certificate,
     new_id,
+    running_redis,
     self_signed,
     server_process,
 )
@@ -129,7 +131,7 @@ def environment() -> Mapping[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
-async def command(server: ServerProcess, *arguments: str, token: Path | None = None) -> tuple[int, str, str]:
+async def command(server: ServerProcess, *arguments: str | bytes, token: Path | None = None) -> tuple[int, str, str]:
     """Runs a command of rummikub-admin; returns exit code, output and errors."""
     where = ("--address", f"127.0.0.1:{server.admin_port}", *(("--token-file", str(token)) if token else ()))
     program = (sys.executable, "-c", "from service.cli.admin.program import main; main()")
@@ -221,6 +223,8 @@ async def revisions_watched(server: ServerProcess, cursor_file: Path, last: int,
         (("games", "--label", "x"), "expected KEY=VALUE"),
         (("game", "x"), "game_id: expected 32 hexadecimal digits"),
         (("watch", "--cursor-file", "/none/cursor"), "--cursor-file /none/cursor: No such file"),
+        (("watch", "--from-oldest"), "set RUMMIKUB_CHANGE_LOG_SECONDS on each of them\n"),
+        (("kick", "0" * 32, "7"), "NOT_FOUND: there is no such game"),
     ],
 )
 async def test_an_error_says_what_to_do(
@@ -229,12 +233,59 @@ async def test_an_error_says_what_to_do(
     token = tmp_path / "token"
     token.write_text(TOKEN)
     settings = {**settings_for(empty_redis_url), "RUMMIKUB_ADMIN_TOKEN_FILE": str(token)}
+    if "--from-oldest" in arguments:
+        settings["RUMMIKUB_CHANGE_LOG_SECONDS"] = "0"
     given = None if arguments[0] == "stats" else token
     async with server_process(settings) as server:
         code, output, errors = await command(server, *arguments, token=given)
     assert (code, output) == (1, "")
     assert errors.startswith("rummikub-admin: ")
     assert expected in errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("kick", "0" * 32, "-1"), "argument seat: -1 is no seat: expected 1 or more"),
+        (("kick", "0" * 32, "99999999999"), "argument seat: 99999999999 is no seat: expected 1 or more"),
+        (("kick", "0" * 32, "one"), "argument seat: invalid"),
+        (("games", "--player-ref", b"\xff"), "player-ref: expected UTF-8"),
+        (("games", "--label", b"a=\xff"), "label: expected UTF-8"),
+        (("forget", b"\xff"), "player-ref: expected UTF-8"),
+        (("game", b"\xff"), "game-id: expected UTF-8"),
+    ],
+)
+async def test_a_wrong_argument_is_named(arguments: tuple[str | bytes, ...], expected: str) -> None:
+    code, output, errors = await command(ServerProcess({}), *arguments)
+    assert (code, output) == (2, "")
+    assert expected in errors
+
+
+async def test_a_store_that_is_down_is_not_blamed_on_the_address() -> None:
+    with running_redis() as own:
+        async with server_process(settings_for(own.url)) as server:
+            own.stop()
+            code, _, errors = await command(server, "stats")
+    assert code == 1
+    assert "UNAVAILABLE: the store does not answer" in errors
+    assert "--address" not in errors
+
+
+async def test_an_interrupted_watch_ends_without_a_traceback(empty_redis_url: str, tmp_path: Path) -> None:
+    cursor_file = tmp_path / "cursor"
+    async with server_process(settings_for(empty_redis_url)) as server:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", "from service.cli.admin.program import main; main()", "watch"),
+            *("--address", f"127.0.0.1:{server.admin_port}", "--cursor-file", str(cursor_file)),
+            env=environment(),
+            stderr=subprocess.PIPE,
+        )
+        async with asyncio.timeout(60):
+            while not cursor_file.exists():  # noqa: ASYNC110 - a file sends no notification
+                await asyncio.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            _, errors = await process.communicate()
+    assert (process.returncode, errors) == (130, b"")
 
 
 async def test_the_commands_use_tls(empty_redis_url: str, tmp_path: Path) -> None:

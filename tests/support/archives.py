@@ -25,7 +25,7 @@ from engine.game import Finished
 from engine.ruleset import SABRA, MatchEnd, Ruleset
 from service.app.identity import digest
 from service.archive.archived_game import ArchivedGame
-from service.archive.sink import SinkUnavailable
+from service.archive.sink import SinkUnavailable, WriteResult
 from service.storage.base import NO_ETAG, Commit, Committed, GameStore, Record, SeatToken, lineage
 from service.storage.stored_events import encode_change
 from support.harness import Client, GameAtHand
@@ -99,13 +99,19 @@ class MemorySink:
     def _latest(self, game_id: str) -> ArchivedGame | None:
         return next((game for game in reversed(self.written) if game.record.game_id == game_id), None)
 
-    async def write(self, game: ArchivedGame) -> bool:
+    async def write(self, game: ArchivedGame) -> WriteResult:
         await self._answer()
         before = self._latest(game.record.game_id)
-        if game.record.game_id in self.deleted or (before and not set(game.players) <= set(before.players)):
-            return False
+        if game.record.game_id in self.deleted:
+            return WriteResult.DELETED
+        if before and before.record.created_ms != game.record.created_ms:
+            return WriteResult.ANOTHER
+        if before and before.record.game.revision > game.record.game.revision:
+            return WriteResult.LATER
+        if before and not set(game.players) <= set(before.players):
+            return WriteResult.FORGOTTEN
         self.written.append(game)
-        return True
+        return WriteResult.WRITTEN
 
     async def read(self, game_id: str) -> ArchivedGame | None:
         await self._answer()
@@ -279,7 +285,7 @@ class Database:
             else:
                 return
 
-    def tell(self, command: str) -> list[tuple[object, ...]]:
+    def execute(self, command: str) -> list[tuple[object, ...]]:
         """Returns the rows of a command."""
         with psycopg.connect(self.url, autocommit=True) as connection:
             cursor = connection.execute(command.encode())

@@ -21,6 +21,7 @@ from service.storage.base import (
     Sighting,
     StoredChange,
     Subscription,
+    WholePage,
 )
 from service.storage.timing import Observer, Reporter
 
@@ -53,6 +54,9 @@ class DelegatingStore:
     def report(self, report: Reporter) -> None:
         self._store.report = report
 
+    async def now_ms(self) -> int:
+        return await self._forward("now_ms", self._store.now_ms())
+
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         return await self._forward("load", self._store.load(game_id, request_key))
 
@@ -62,8 +66,8 @@ class DelegatingStore:
     async def commit(self, commit: Commit) -> Outcome:
         return await self._forward("commit", self._store.commit(commit))
 
-    async def delete(self, record: Record) -> None:
-        await self._forward("delete", self._store.delete(record))
+    async def delete(self, game_id: str, record: Record | None = None) -> None:
+        await self._forward("delete", self._store.delete(game_id, record))
 
     async def rewrite(self, previous_etag: str, record: Record, stream: Sequence[tuple[bytes, str]]) -> Outcome:
         return await self._forward("rewrite", self._store.rewrite(previous_etag, record, stream))
@@ -105,6 +109,9 @@ class DelegatingStore:
         self, state: GameState, cursor: str, limit: int, *, is_public: bool = False
     ) -> tuple[tuple[Record, ...], str]:
         return await self._forward("page", self._store.page(state, cursor, limit, is_public=is_public))
+
+    async def whole_page(self, state: GameState, cursor: str, limit: int) -> WholePage:
+        return await self._forward("whole_page", self._store.whole_page(state, cursor, limit))
 
     async def oldest_open(self, match: str, limit: int) -> tuple[Record, ...]:
         return await self._forward("oldest_open", self._store.oldest_open(match, limit))

@@ -1,9 +1,9 @@
 """A server with the operator's listener, and its client."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import grpc.aio
 import redis
@@ -14,11 +14,15 @@ from service.archive.sink import Sink
 from service.errors import StoredFormatUnknown
 from service.server import Server
 from service.storage.base import GameStore
+from service.storage.redis.url import Cluster, parse_redis_url
 from service.storage.stored_events import decompress
 from support.harness import Client, running_server, server_settings
 
 if TYPE_CHECKING:
     from rummikub.admin.v1.admin_service_pb2_grpc import AdminServiceAsyncStub
+
+
+Keys: TypeAlias = "redis.Redis | redis.RedisCluster"
 
 
 @dataclass(frozen=True)
@@ -62,17 +66,24 @@ async def changes(
 
 
 def traces_of(url: str, *texts: str) -> list[bytes]:
-    """Returns the keys of a Redis that have one of some texts in their name or value, compressed or not."""
-    with redis.Redis.from_url(url) as client:
+    """Returns the keys at a URL that have one of some texts in their name or value, compressed or not."""
+    with closing(_client(url)) as client:
         return [key for key in client.scan_iter() if _has(client, key, [text.encode() for text in texts])]
 
 
-def _has(client: redis.Redis, key: bytes, texts: Sequence[bytes]) -> bool:
+def _client(url: str) -> Keys:
+    parsed = parse_redis_url(url)
+    if isinstance(parsed, Cluster):
+        return redis.RedisCluster(host=parsed.nodes[0].host, port=parsed.nodes[0].port)
+    return redis.Redis.from_url(url)
+
+
+def _has(client: Keys, key: bytes, texts: Sequence[bytes]) -> bool:
     kept = [key, *_parts(client, key)]
     return any(text in value for text in texts for value in (*kept, *map(_inflated, kept)))
 
 
-def _parts(client: redis.Redis, key: bytes) -> list[bytes]:
+def _parts(client: Keys, key: bytes) -> list[bytes]:
     """Returns all names and values at a key."""
     found: Any
     match client.type(key):

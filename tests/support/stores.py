@@ -20,12 +20,17 @@ _URLS: Final = {"redis": "limited_redis_url", "cluster": "limited_cluster_url"}
 
 @asynccontextmanager
 async def running_store(
-    request: pytest.FixtureRequest, clock: FakeClock, history: int = HISTORY
+    request: pytest.FixtureRequest,
+    clock: FakeClock | None,
+    history: int = HISTORY,
+    log_ms: int = 0,
+    kind: str | None = None,
 ) -> AsyncIterator[GameStore]:
-    """Yields a store of the kind that is the fixture's parameter, empty."""
-    if request.param == "memory":
-        yield memory_store(clock, history)
+    """Yields a store of a kind, by default the fixture's parameter, empty."""
+    kind = kind or request.param
+    if kind == "memory":
+        yield memory_store(clock, history, log_ms)
     else:
-        store = redis_store(request.getfixturevalue(_URLS[request.param]), clock, history)
+        store = redis_store(request.getfixturevalue(_URLS[kind]), clock, history, log_ms)
         yield store
         await store.close()

@@ -9,6 +9,7 @@ signature and a time that is too long ago, and ignores a revision of a game that
 
 import hashlib
 import hmac
+import http.client
 import os
 import random
 import sys
@@ -25,16 +26,26 @@ from rummikub.admin.v1.admin_service_pb2_grpc import AdminServiceStub
 ADDRESS, URL, CURSOR_FILE = sys.argv[1], sys.argv[2], Path(sys.argv[3])
 SECRET = os.environ["WEBHOOK_SECRET"].encode()
 METADATA = (("authorization", f"Bearer {token}"),) if (token := os.environ.get("ADMIN_TOKEN")) else ()
-FIRST_PAUSE, LONGEST_PAUSE, TIMEOUT = 0.2, 60.0, 10.0  # seconds
+FIRST_PAUSE, LONGEST_PAUSE, TIMEOUT, RECONNECT_PAUSE = 0.2, 60.0, 10.0, 1.0  # seconds
+
+
+class NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Makes a redirect an error. urllib would follow it with a GET, which has no body."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Refuses a redirect."""
+
+
+OPENER = urllib.request.build_opener(NoRedirects)
 
 
 def post(body: bytes) -> None:
-    """Sends one signed request. Raises OSError unless the receiver accepts it."""
+    """Sends one signed request. Raises OSError or HTTPException unless the receiver accepts it."""
     now = str(int(time.time()))
     signature = hmac.new(SECRET, f"{now}.".encode() + body, hashlib.sha256).hexdigest()
     headers = {"X-Rummikub-Time": now, "X-Rummikub-Signature": f"sha256={signature}"}
     request = urllib.request.Request(URL, body, {**headers, "Content-Type": "application/json"})  # noqa: S310 - the user's
-    urllib.request.urlopen(request, timeout=TIMEOUT).close()  # noqa: S310 - as above
+    OPENER.open(request, timeout=TIMEOUT).close()
 
 
 def deliver(body: bytes) -> None:
@@ -43,28 +54,34 @@ def deliver(body: bytes) -> None:
     while True:
         try:
             return post(body)
-        except OSError as error:
-            print(f"{URL}: {error}; retrying in about {pause:.1f} s", file=sys.stderr)
+        except (OSError, http.client.HTTPException) as error:
+            print(f"{URL}: {error!r}; retrying in about {pause:.1f} s", file=sys.stderr)
         time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - spreads retries, no secret
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
-def relay(admin: AdminServiceStub) -> None:
-    """Relays updates until the stream ends."""
+def relay(admin: AdminServiceStub) -> float:
+    """Relays updates until the stream ends. Returns the pause before the next one, in seconds."""
+    pause = RECONNECT_PAUSE
     cursor = CURSOR_FILE.read_text() if CURSOR_FILE.exists() else ""
     for update in admin.WatchGames(WatchGamesRequest(cursor=cursor, from_oldest=True), metadata=METADATA):
-        if update.WhichOneof("update") in {"changed", "deleted", "rewritten"}:
+        if update.HasField("closing"):
+            pause = update.closing.retry_delay.ToTimedelta().total_seconds()
+        elif not update.HasField("heartbeat"):
             deliver(MessageToJson(update, indent=None).encode())
         new = CURSOR_FILE.with_suffix(".new")  # replaced in one step, so that the file always has a whole cursor
         new.write_text(update.cursor)
         new.replace(CURSOR_FILE)
+    return pause
 
 
 while True:
     with grpc.insecure_channel(ADDRESS) as channel:
         try:
-            relay(AdminServiceStub(channel))
+            pause = relay(AdminServiceStub(channel))
         except grpc.RpcError as lost:
-            if lost.code() in {grpc.StatusCode.OUT_OF_RANGE, grpc.StatusCode.UNAUTHENTICATED}:
-                sys.exit(f"{ADDRESS}: {lost.details()}")
-    time.sleep(FIRST_PAUSE)
+            if lost.code() is not grpc.StatusCode.UNAVAILABLE:
+                sys.exit(f"{ADDRESS}: {lost.code().name}: {lost.details()}")
+            print(f"{ADDRESS}: {lost.details()}; reconnecting", file=sys.stderr)
+            pause = RECONNECT_PAUSE
+    time.sleep(pause)

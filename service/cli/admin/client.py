@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.admin.v1.admin_service_pb2_grpc import AdminServiceStub
+from rummikub.errors import error_info
 from service.cli.admin.command import AdminError
 from service.runtime.process import write_stdout
 
@@ -25,13 +26,16 @@ OPTIONS: Final = (("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_leng
 SECONDS: Final = 30.0
 """Timeout of a call that is no stream."""
 
-_WHAT_TO_DO: Final = {
+_NO_ANSWER: Final = {
     grpc.StatusCode.UNAVAILABLE: "check --address, that of RUMMIKUB_ADMIN_LISTEN, and with TLS --ca-file; "
     "with RUMMIKUB_TLS_CLIENT_CA also --cert-file and --key-file",
-    grpc.StatusCode.UNAUTHENTICATED: "give --token-file, the file that the server has in RUMMIKUB_ADMIN_TOKEN_FILE",
     grpc.StatusCode.UNIMPLEMENTED: "the address is not RUMMIKUB_ADMIN_LISTEN, or the server is older than this program",
-    grpc.StatusCode.OUT_OF_RANGE: "delete the cursor file and use --from-oldest, then read all games",
 }
+"""Advice for errors without a reason, which are not of AdminService."""
+_REFUSED: Final = {
+    "AUTHORIZATION_MALFORMED": "give --token-file, the file that the server has in RUMMIKUB_ADMIN_TOKEN_FILE",
+}
+"""Advice by reason, where the server's text does not name the option."""
 
 
 def add_connection(parser: argparse.ArgumentParser) -> None:
@@ -85,7 +89,8 @@ async def operator(arguments: argparse.Namespace) -> "AsyncIterator[tuple[AdminS
         try:
             yield AdminServiceStub(channel), metadata
         except grpc.aio.AioRpcError as error:
-            do = _WHAT_TO_DO.get(error.code())
+            reason = error_info(error).reason
+            do = _REFUSED.get(reason) if reason else _NO_ANSWER.get(error.code())
             advice = f"; {do}" if do else ""
             raise AdminError(f"{arguments.address}: {error.code().name}: {error.details()}{advice}") from None
 

@@ -1,4 +1,4 @@
-"""What a command of rummikub-admin is."""
+"""The interface of a command of rummikub-admin."""
 
 import argparse
 import asyncio

@@ -56,7 +56,15 @@ def _takes_game(parser: argparse.ArgumentParser) -> None:
 
 def _takes_seat(parser: argparse.ArgumentParser) -> None:
     _takes_game(parser)
-    parser.add_argument("seat", type=int, help="the seat, from 1")
+    parser.add_argument("seat", type=_seat, help="the seat, from 1")
+
+
+def _seat(text: str) -> int:
+    """Returns a seat. Raises ValueError, ArgumentTypeError."""
+    seat = int(text)
+    if not 1 <= seat < 2**32:
+        raise argparse.ArgumentTypeError(f"{seat} is no seat: expected 1 or more")
+    return seat
 
 
 def _takes_player(parser: argparse.ArgumentParser) -> None:
@@ -118,6 +126,8 @@ async def _forget(admin: "AdminServiceAsyncStub", metadata: Metadata, arguments:
         games_read, found = progress.games_read, found + len(progress.forgotten_game_ids)
         for game_id in progress.forgotten_game_ids:
             write_stdout(f"{game_id}\n")
+        for game_id in progress.failed_game_ids:
+            write_stdout(f"{game_id}: not forgotten\n")
     write_stdout(f"forgotten in {found} of {games_read} games\n")
 
 

@@ -26,8 +26,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         command.add_arguments(subparser)
         subparser.set_defaults(run=command.run)
     chosen = parser.parse_args(arguments)
+    _check_text(parser, chosen)
     log_to_stderr("warning", None)
     try:
         sys.exit(asyncio.run(chosen.run(chosen)))
     except AdminError as error:
         sys.exit(f"{PROGRAM}: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _check_text(parser: argparse.ArgumentParser, chosen: argparse.Namespace) -> None:
+    """Exits with a message if an argument is not UTF-8: protobuf cannot send it."""
+    for name, given in vars(chosen).items():
+        try:
+            "".join(text for text in (given if isinstance(given, list) else [given]) if isinstance(text, str)).encode()
+        except UnicodeEncodeError:
+            parser.error(f"{name.replace('_', '-')}: expected UTF-8")

@@ -44,7 +44,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 def _print(line: str) -> None:
-    """Prints a line at once. Raises AdminError if nobody reads it: its cursor must not be stored then."""
+    """Prints a line at once. Raises AdminError if the reader has closed it: its cursor must not be stored then."""
     try:
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()

@@ -6,7 +6,7 @@ change must not be stored if its entry was refused. Only stores with a change lo
 
 from collections.abc import Sequence
 
-from service.storage.base import LOG_GRACE_MS, LogEntry, LogKind, LogPage, Record
+from service.storage.base import LOG_GRACE_MS, NO_ETAG, LogEntry, LogKind, LogPage, Record
 from service.storage.redis.keys import change_log_key, part_of
 from service.storage.redis.nodes import Nodes, Word
 from service.storage.redis.time import StoreTime
@@ -26,19 +26,23 @@ class RedisChangeLog:
         self._time = time
         self._log_ms = log_ms
 
-    async def announce(self, record: Record, kind: LogKind, now_ms: int | None) -> int | None:
+    async def announce(
+        self, game_id: str, kind: LogKind, now_ms: int | None, record: Record | None = None
+    ) -> int | None:
         """Adds an entry and removes old ones. Returns until when its change may be stored; None without a log.
 
         Args:
-            record: The game after the change.
+            game_id: The game.
             kind: What is about to happen.
             now_ms: The time as far as it is known, by which old entries are found.
+            record: The game after that; None if it is deleted.
         """
         if not self._log_ms:
             return None
-        key, now = change_log_key(part_of(self._nodes.parts, record.game_id)), self._time.argument
+        key, now = change_log_key(part_of(self._nodes.parts, game_id)), self._time.argument
         place = f"{now}-*" if now else "*"
-        change = ("game", record.game_id, "kind", kind.value, "revision", record.game.revision, "etag", record.etag)
+        revision, etag = (record.game.revision, record.etag) if record else (0, NO_ETAG)
+        change = ("game", game_id, "kind", kind.value, "revision", revision, "etag", etag)
         oldest = ("MINID", "~", max(0, (now_ms or 0) - self._log_ms))
         added: bytes = await self._nodes.execute(key, "XADD", key, *oldest, place, *change, needs_replicas=True)
         return int(added.partition(b"-")[0]) + LOG_GRACE_MS

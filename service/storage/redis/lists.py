@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, TypeVar
 
 from service.errors import StoreUnavailable
-from service.storage.base import GameState, Record
+from service.storage.base import GameState, Record, WholePage
 from service.storage.lists import game_of_member, list_member, list_name, lists_of, open_list, possible_lists
 from service.storage.redis.keys import keys_of, list_key, part_of
 from service.storage.redis.nodes import Nodes
@@ -61,9 +61,7 @@ class RedisLists:
         keys = [list_key(part, name) for name in sorted(possible_lists(record))]
         await asyncio.gather(*(self._nodes.execute(key, "ZREM", key, list_member(record)) for key in keys))
 
-    async def page(
-        self, state: GameState, cursor: str, limit: int, *, is_public: bool
-    ) -> tuple[tuple[Record, ...], str]:
+    async def page(self, state: GameState, cursor: str, limit: int, *, is_public: bool) -> WholePage:
         """See GameStore."""
         name = list_name(state, is_public=is_public)
         start = f"({cursor}" if cursor else "+"
@@ -71,13 +69,14 @@ class RedisLists:
         found = sorted(found, reverse=True)[:limit]
         members = [member for member, _ in found if _MEMBER.fullmatch(member)]
         following = members[-1].decode() if members and len(found) == limit else ""
-        return await self._games_in(name, found), following
+        return WholePage(*await self._games_in(name, found), following)
 
     async def oldest_open(self, match: str, limit: int) -> tuple[Record, ...]:
         """See GameStore."""
         name = open_list(match)
         found = await self._read(name, limit, "ZRANGEBYLEX", "-", "+")
-        return await self._games_in(name, sorted(found)[:limit])
+        games, _ = await self._games_in(name, sorted(found)[:limit])
+        return games
 
     async def _read(self, name: str, limit: int, command: str, *span: str) -> list[tuple[bytes, str]]:
         """Returns members of a list, at most `limit` of each part, each with its part."""
@@ -88,11 +87,17 @@ class RedisLists:
         )
         return [(member, part) for part, members in zip(parts, replies, strict=True) for member in members]
 
-    async def _games_in(self, name: str, found: Sequence[tuple[bytes, str]]) -> tuple[Record, ...]:
-        """Returns the games of members of a list, and repairs the list where it was wrong."""
+    async def _games_in(
+        self, name: str, found: Sequence[tuple[bytes, str]]
+    ) -> tuple[tuple[Record, ...], tuple[str, ...]]:
+        """Returns the games of members of a list, and the ids of those that cannot be read.
+
+        It repairs the list where it was wrong.
+        """
         now_ms = await self._time.now_ms(list_key(self._nodes.parts[0], name))
         part_of_member = {member.decode(): part for member, part in found if _MEMBER.fullmatch(member)}
         records: list[Record] = []
+        unreadable: list[str] = []
         moved: list[Record] = []
         gone: list[tuple[str, str | bytes]] = [
             (part, member) for member, part in found if not _MEMBER.fullmatch(member)
@@ -108,11 +113,13 @@ class RedisLists:
                     moved.append(record)
                 elif record:
                     records.append(record)
-                elif not snapshot and now_ms - int(member.partition(":")[0]) > ORPHAN_MS:
+                elif snapshot:
+                    unreadable.append(game_of_member(member))
+                elif now_ms - int(member.partition(":")[0]) > ORPHAN_MS:
                     gone.append((part_of_member[member], member))
         with contextlib.suppress(StoreUnavailable):  # a store that refuses writes is still readable
             await self._repair(name, moved, gone)
-        return tuple(records)
+        return tuple(records), tuple(unreadable)
 
     async def _repair(self, name: str, moved: Sequence[Record], gone: Sequence[tuple[str, str | bytes]]) -> None:
         """Puts games into their own lists, and removes members that are gone from their part of a list."""

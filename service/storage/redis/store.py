@@ -48,6 +48,7 @@ from service.storage.base import (
     Sighting,
     StoredChange,
     Subscription,
+    WholePage,
     code_name,
 )
 from service.storage.game_cache import GameCache
@@ -57,6 +58,7 @@ from service.storage.redis.cluster import ClusterNodes
 from service.storage.redis.deadlines import RedisDeadlines
 from service.storage.redis.deployment import find_move, find_obstacle
 from service.storage.redis.keys import (
+    PROBE,
     SECRET,
     changes_channel,
     deadlines_key,
@@ -176,6 +178,11 @@ class RedisStore:
         self._nodes.report = report
 
     @timed
+    async def now_ms(self) -> int:
+        """See GameStore."""
+        return await self._time.now_ms(PROBE)
+
+    @timed
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         """See GameStore."""
         keys = keys_of(game_id)[:2]
@@ -193,7 +200,7 @@ class RedisStore:
     async def commit(self, commit: Commit) -> Outcome:
         """See GameStore."""
         record, snapshot = commit.record, encode_record(commit.record)
-        limits = (commit.until_ms, await self._change_log.announce(record, LogKind.CHANGED, self._cache.now_ms()))
+        limits = (commit.until_ms, await self._announce(record, LogKind.CHANGED))
         kept_ms = self._lifetimes.milliseconds(record)
         memos_ms = min(kept_ms, MEMOS_OF_FINISHED_MS) if record.state.is_over else kept_ms
         arguments = (
@@ -224,18 +231,27 @@ class RedisStore:
         return _read(record.game_id, decode_memo, memo[0]) if kind == b"replay" else Conflict()
 
     @timed
-    async def delete(self, record: Record) -> None:
+    async def delete(self, game_id: str, record: Record | None = None) -> None:
         """See GameStore. An entry in the change log that is followed by no deletion is dropped by its readers."""
-        game_id, join_code = record.game_id, record.listing.join_code
-        await self._change_log.announce(record, LogKind.DELETED, self._cache.now_ms())
-        keys, channel, code = keys_of(game_id), changes_channel(game_id), pointer_key(code_name(join_code))
+        await self._change_log.announce(game_id, LogKind.DELETED, self._cache.now_ms())
+        keys, channel = keys_of(game_id), changes_channel(game_id)
         await self._nodes.execute(keys[0], "UNLINK", *keys, needs_replicas=True)
         await self._nodes.execute(channel, self._nodes.publish, channel, 0)
-        await self._lists.remove(record)
         await self._deadlines.disarm(game_id)
-        if join_code and await self._nodes.execute(code, "GET", code) == game_id.encode():
-            await self._nodes.execute(code, "UNLINK", code)
+        if record:
+            await self._lists.remove(record)
+            await self._release_code(record)
         self._cache.evict(game_id)
+
+    async def _release_code(self, record: Record) -> None:
+        """Removes the join code of a game, unless it points at another one."""
+        join_code = record.listing.join_code
+        code = pointer_key(code_name(join_code))
+        if join_code and await self._nodes.execute(code, "GET", code) == record.game_id.encode():
+            await self._nodes.execute(code, "UNLINK", code)
+
+    async def _announce(self, record: Record, kind: LogKind) -> int | None:
+        return await self._change_log.announce(record.game_id, kind, self._cache.now_ms(), record)
 
     @timed
     async def rewrite(self, previous_etag: str, record: Record, stream: Sequence[tuple[bytes, str]]) -> Outcome:
@@ -244,7 +260,7 @@ class RedisStore:
         changes = (part for change, etag in stream for part in (compress(change), etag))
         channel = changes_channel(record.game_id)
         arguments = (previous_etag, record.etag, snapshot, channel, first_revision, *changes)
-        await self._change_log.announce(record, LogKind.REWRITTEN, self._cache.now_ms())
+        await self._announce(record, LogKind.REWRITTEN)
         is_done = await self._nodes.run(self._rewrite, keys_of(record.game_id)[:3], arguments, bool)
         self._cache.evict(record.game_id)
         return Committed() if is_done else Conflict()
@@ -350,7 +366,13 @@ class RedisStore:
         self, state: GameState, cursor: str, limit: int, *, is_public: bool = False
     ) -> tuple[tuple[Record, ...], str]:
         """See GameStore."""
-        return await self._lists.page(state, cursor, limit, is_public=is_public)
+        page = await self._lists.page(state, cursor, limit, is_public=is_public)
+        return page.games, page.cursor
+
+    @timed
+    async def whole_page(self, state: GameState, cursor: str, limit: int) -> WholePage:
+        """See GameStore."""
+        return await self._lists.page(state, cursor, limit, is_public=False)
 
     @timed
     async def oldest_open(self, match: str, limit: int) -> tuple[Record, ...]:

@@ -40,6 +40,8 @@ from support.harness import (
     running_server,
     server_settings,
 )
+from support.stores import ALL_STORES, running_store
+from tools.redis_servers import HOST
 
 LIMIT = 30
 TIMED = ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT)
@@ -88,7 +90,7 @@ class MemoryHands:
 class RedisHands:
     """Access to a Redis store."""
 
-    raw: "aredis.Redis"
+    raw: "aredis.Redis | aredis.RedisCluster"
 
     @staticmethod
     def key(game_id: str, part: str) -> str:
@@ -134,10 +136,14 @@ async def hands(store: GameStore, request: pytest.FixtureRequest) -> AsyncIterat
     """Returns the access that fits the store."""
     if isinstance(store, MemoryStore):
         yield MemoryHands(store)
+        return
+    raw: aredis.Redis | aredis.RedisCluster
+    if store.log_parts > 1:
+        raw = aredis.RedisCluster(host=HOST, port=request.getfixturevalue("cluster").nodes[0].port)
     else:
         raw = aredis.Redis.from_url(request.getfixturevalue("redis_url"))
-        yield RedisHands(raw)
-        await raw.aclose()
+    yield RedisHands(raw)
+    await raw.aclose()
 
 
 @pytest.fixture
@@ -146,6 +152,13 @@ async def redis_backed(empty_redis_url: str, clock: FakeClock) -> AsyncIterator[
     store = redis_store(empty_redis_url, clock)
     yield store
     await store.close()
+
+
+@pytest.fixture(params=ALL_STORES)
+async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[GameStore]:
+    """Yields each kind of store, empty, on the clock."""
+    async with running_store(request, clock) as store:
+        yield store
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """What only the operator sees: references to players and operator labels, and how a player is forgotten."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 
 import grpc
@@ -15,29 +15,43 @@ from rummikub.v1 import ruleset_pb2
 from service.storage.base import (
     DEPARTED_REFS_MAX,
     NO_OPERATOR,
+    Conflict,
     GameState,
     GameStore,
     Operator,
+    Outcome,
     PlayerRef,
     Record,
     StoredChange,
+    WholePage,
 )
+from service.storage.memory import MemoryStore
+from service.storage.redis.keys import keys_of
+from service.storage.redis.lists import ORPHAN_MS
+from service.storage.redis.store import RedisStore
 from service.storage.snapshot import decode_record, encode_record
 from support.delegating_store import DelegatingStore
-from support.harness import GameAtHand, bearer, error_info, memory_store, new_id, redis_store
+from support.harness import FakeClock, GameAtHand, bearer, error_info, memory_store, new_id
 from support.operator import Operated, changes, operated, traces_of
+from support.stores import ALL_STORES, running_store
 
 NAME, REF, LABEL = "Annabella Unmistakable", "reference-of-annabella", "label-for-nobody-else"
 SECRETS = (REF, LABEL)
 LOG_MS = 60_000
 
 
+@pytest.fixture(params=ALL_STORES)
+async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[GameStore]:
+    """Yields each kind of store, empty, on the clock."""
+    async with running_store(request, clock) as store:
+        yield store
+
+
 @dataclass(frozen=True)
 class OnRedis:
-    """A server on a Redis, with its operator."""
+    """A server on one Redis or a cluster, with its operator."""
 
     house: Operated
-    store: GameStore
     url: str
 
     def traces(self, *texts: str) -> list[bytes]:
@@ -45,12 +59,10 @@ class OnRedis:
         return traces_of(self.url, *texts)
 
 
-@pytest.fixture
-async def on_redis(empty_redis_url: str) -> AsyncIterator[OnRedis]:
-    store = redis_store(empty_redis_url, log_ms=LOG_MS)
-    async with operated(store) as house:
-        yield OnRedis(house, store, empty_redis_url)
-    await store.close()
+@pytest.fixture(params=["redis", "cluster"])
+async def on_redis(request: pytest.FixtureRequest, redis_url: str) -> AsyncIterator[OnRedis]:
+    async with running_store(request, clock=None, log_ms=LOG_MS) as store, operated(store) as house:
+        yield OnRedis(house, redis_url if request.param == "redis" else request.getfixturevalue("cluster").url)
 
 
 async def game_of_annabella(house: Operated, ruleset: ruleset_pb2.Ruleset | None = None) -> GameAtHand:
@@ -223,11 +235,9 @@ async def test_a_rematch_that_is_created_while_games_are_read_is_forgotten_too(
     """The lobbies have been read, and the finished games have not; the rematch may be finished by then too."""
 
     class Rematched(DelegatingStore):
-        async def page(
-            self, state: GameState, cursor: str, limit: int, *, is_public: bool = False
-        ) -> tuple[tuple[Record, ...], str]:
-            found = await self._store.page(state, cursor, limit, is_public=is_public)
-            if state is GameState.FINISHED and found[0] and not rematches:
+        async def whole_page(self, state: GameState, cursor: str, limit: int) -> WholePage:
+            found = await self._store.whole_page(state, cursor, limit)
+            if state is GameState.FINISHED and found.games and not rematches:
                 request = gs.CreateRematchRequest(game_id=game.game_id, request_id=new_id())
                 over = await game.client.games.CreateRematch(request, metadata=game.as_seat(2))
                 rematches.append(replace(game, game_id=over.game.rematch_game_id))
@@ -258,20 +268,77 @@ async def test_a_player_is_forgotten_in_all_games_but_a_damaged_one_which_is_nam
                 return found
             return tuple(replace(change, change=damage) for change in found) if damage else found[:-1]
 
-    async def forget_into(told: list[str]) -> None:
-        async for progress in house.admin.ForgetPlayer(pb.ForgetPlayerRequest(player_ref=REF)):
-            told += progress.forgotten_game_ids
-
     async with operated(Damaged(store), sweep_seconds=3600) as house:
         games = [await game_of_annabella(house) for _ in range(3)]
         for expected in ({games[0].game_id, games[2].game_id}, set()):
-            told: list[str] = []
-            with capture_logs() as logs, pytest.raises(grpc.aio.AioRpcError) as refused:
-                await forget_into(told)
-            assert error_info(refused.value).reason == "STORED_FORMAT_UNKNOWN"
+            with capture_logs() as logs:
+                reason, forgotten, failed = await failing_forget(house)
+            assert reason == "STORED_FORMAT_UNKNOWN"
             assert [log["game_id"] for log in logs if "forgotten" in log["event"]] == [games[1].game_id]
-            assert set(told) == expected
+            assert (set(forgotten), failed) == (expected, [games[1].game_id])
         assert [await refs(house, game.game_id) for game in games] == [[(1, ""), (2, ref)] for ref in ("", REF, "")]
+
+
+async def test_a_game_that_other_calls_change_all_the_time_is_named_and_can_be_tried_again(store: GameStore) -> None:
+    class Busy(DelegatingStore):
+        is_busy = True
+
+        async def rewrite(self, previous_etag: str, record: Record, stream: Sequence[tuple[bytes, str]]) -> Outcome:
+            if self.is_busy and record.game_id == games[0].game_id:
+                return Conflict()
+            return await self._store.rewrite(previous_etag, record, stream)
+
+    busy = Busy(store)
+    async with operated(busy, sweep_seconds=3600) as house:
+        games = [await game_of_annabella(house) for _ in range(2)]
+        assert await failing_forget(house) == ("STALE_STATE", [games[1].game_id], [games[0].game_id])
+        busy.is_busy = False
+        assert await forget(house) == [games[0].game_id]
+
+
+@pytest.mark.parametrize("state", ["lobby", "playing"])
+async def test_a_game_that_this_server_cannot_read_is_named_and_can_be_deleted(
+    store: GameStore, clock: FakeClock, state: str
+) -> None:
+    async with operated(store, sweep_seconds=3600) as house:
+        readable, unreadable = [await game_of_annabella(house) for _ in range(2)]
+        if state == "playing":
+            await unreadable.start()
+        await damage(store, unreadable.game_id)
+        assert await failing_forget(house) == ("STORED_FORMAT_UNKNOWN", [readable.game_id], [unreadable.game_id])
+        assert await failing_forget(house) == ("STORED_FORMAT_UNKNOWN", [], [unreadable.game_id])
+        await house.admin.DeleteGame(pb.DeleteGameRequest(game_id=unreadable.game_id))
+        assert await forget(house) == []
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await house.admin.DeleteGame(pb.DeleteGameRequest(game_id=unreadable.game_id))
+        assert error_info(refused.value).reason == "GAME_NOT_FOUND"
+        clock.advance(2 * ORPHAN_MS / 1000)
+        request = pb.ListGamesRequest(filter=pb.GameFilter(operator_labels={"secret": LABEL}))
+        assert [one.game.game_id for one in (await house.admin.ListGames(request)).games] == [readable.game_id]
+        assert sum((await store.count()).values()) == 1
+
+
+async def damage(store: GameStore, game_id: str) -> None:
+    """Makes a stored game one that this version cannot read."""
+    if isinstance(store, MemoryStore):
+        store._games[game_id].snapshot = b"?"  # noqa: SLF001 - no public method does this
+    else:
+        assert isinstance(store, RedisStore)
+        key = keys_of(game_id)[0]
+        await store._nodes.execute(key, "HSET", key, "snapshot", "?")  # noqa: SLF001 - as above
+
+
+async def failing_forget(house: Operated) -> tuple[str, list[str], list[str]]:
+    """Forgets Annabella; returns the reason of the error, and the games in which that was done, and was not."""
+    forgotten, failed = list[str](), list[str]()
+    try:
+        async for progress in house.admin.ForgetPlayer(pb.ForgetPlayerRequest(player_ref=REF)):
+            forgotten += progress.forgotten_game_ids
+            failed += progress.failed_game_ids
+            assert not progress.is_done
+    except grpc.aio.AioRpcError as error:
+        return error_info(error).reason, forgotten, failed
+    raise AssertionError("it did not fail")
 
 
 async def test_the_games_of_a_forgotten_player_go_on_with_another_history(on_redis: OnRedis) -> None:

@@ -151,6 +151,16 @@ async def test_a_damaged_history_is_detected(whole: ArchivedGame) -> None:
     assert from_history(gzip.compress(history), whole.text) == whole
 
 
+async def test_a_flipped_byte_is_detected_wherever_it_is(whole: ArchivedGame) -> None:
+    values = json.loads(to_line(whole))
+    for name in ("history", "record"):
+        data = base64.b64decode(values[name])
+        for place in range(10, len(data), 97):  # behind the header
+            bad = bytes([*data[:place], data[place] ^ 0xFF, *data[place + 1 :]])
+            with pytest.raises(StoredFormatUnknown):
+                from_line(json.dumps({**values, name: base64.b64encode(bad).decode()}).encode())
+
+
 async def test_a_damaged_line_is_detected(whole: ArchivedGame) -> None:
     values = json.loads(to_line(whole))
     damaged = (

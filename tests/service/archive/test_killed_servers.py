@@ -37,11 +37,11 @@ def in_files(folder: Path) -> list[ArchivedGame]:
 
 def in_table(database: Database) -> list[ArchivedGame]:
     """Returns the games of the table; none if it does not exist."""
-    if database.tell("SELECT to_regclass('rummikub_games')::text") == [(None,)]:
+    if database.execute("SELECT to_regclass('rummikub_games')::text") == [(None,)]:
         return []
     return [
         from_history(bytes(history), str(text))  # type: ignore[call-overload]
-        for history, text in database.tell("SELECT history, record FROM rummikub_games")
+        for history, text in database.execute("SELECT history, record FROM rummikub_games")
     ]
 
 
@@ -72,7 +72,7 @@ async def test_a_game_is_archived_whose_server_is_killed(
     url, games = f"file://{tmp_path}/games", partial(in_files, tmp_path / "games")
     if kind == "postgresql":
         database: Database = request.getfixturevalue("database")
-        database.tell("DROP TABLE IF EXISTS rummikub_games")
+        database.execute("DROP TABLE IF EXISTS rummikub_games")
         url, games = database.url, partial(in_table, database)
     environment = {"RUMMIKUB_REDIS_URL": empty_redis_url, "RUMMIKUB_ARCHIVE_URL": url}
     outbox: redis.Redis = redis.Redis.from_url(empty_redis_url)

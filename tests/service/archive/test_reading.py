@@ -9,6 +9,7 @@ from pathlib import Path
 import grpc.aio
 import pytest
 import redis
+from structlog.testing import capture_logs
 
 from engine.ruleset import RacksShown, Ruleset, Spectators
 from rummikub.v1 import game_pb2
@@ -211,6 +212,24 @@ async def test_an_archive_that_is_down_is_told_apart_from_a_missing_game(monkeyp
         assert await refusal(call) == ("UNAVAILABLE", "STORED_FORMAT_UNKNOWN")
 
 
+async def test_an_archive_that_does_not_answer_is_logged_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Hanging(MemorySink):
+        async def read(self, _game_id: str) -> ArchivedGame | None:
+            await asyncio.Event().wait()
+            return None
+
+    monkeypatch.setattr(reader, "READ_SECONDS", 0.05)
+    with capture_logs() as logs:
+        async with served(Hanging()) as (_, client):
+            for seconds in (60.0, 60.0, 60.0, 0.0):
+                monkeypatch.setattr(reader, "REMIND_SECONDS", seconds)
+                await refusal(client.games.GetGame(gs.GetGameRequest(game_id="0" * 32)))
+    warnings = [
+        log["error"] for log in logs if log["event"] == "archive does not answer" and log["log_level"] == "warning"
+    ]
+    assert warnings == ["no reply within 0.05 s"] * 2
+
+
 async def test_few_reads_are_made_at_once() -> None:
     """Anyone can ask for games that do not exist."""
 
@@ -234,7 +253,7 @@ async def test_few_reads_are_made_at_once() -> None:
 
 async def test_a_game_is_read_from_a_real_archive_after_redis_lost_it(empty_redis_url: str, database: Database) -> None:
     """The whole way: two players, one server, PostgreSQL."""
-    database.tell("DROP TABLE IF EXISTS rummikub_games")
+    database.execute("DROP TABLE IF EXISTS rummikub_games")
     store, sink = redis_store(empty_redis_url), PostgresqlSink(database.url)
     keys: redis.Redis = redis.Redis.from_url(empty_redis_url)
     async with running_server(store, SETTINGS, sink=sink) as (_, client):

@@ -19,10 +19,10 @@ from structlog.testing import capture_logs
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
-from service.archive.archived_game import ArchivedGame, collect, player_digest, players_of_line, to_line
+from service.archive.archived_game import ArchivedGame, collect, head_of_line, player_digest, to_line
 from service.archive.file_sink import FileSink
 from service.archive.open_sink import open_sink
-from service.archive.sink import Sink
+from service.archive.sink import Sink, WriteResult
 from service.archive.worker import ArchiveWorker, Result
 from service.errors import StoredFormatUnknown, StoreUnavailable
 from service.metrics.metrics import Metrics
@@ -38,7 +38,16 @@ from service.storage.base import (
 from service.storage.snapshot import decode_record
 from support.archives import Database, MemorySink, ObjectStorage
 from support.delegating_store import DelegatingStore
-from support.harness import ROOT, FakeClock, GameAtHand, error_info, memory_store, new_id, redis_store
+from support.harness import (
+    ROOT,
+    FakeClock,
+    GameAtHand,
+    error_info,
+    memory_store,
+    new_id,
+    redis_store,
+    without_presence,
+)
 from support.operator import Operated, changes, operated
 
 NAME, REF = "Annabella Unmistakable", "reference-of-annabella"
@@ -55,7 +64,7 @@ class Unclaimed(DelegatingStore):
     async def expire(self, game_id: str) -> None:
         record = (await self._store.load(game_id)).record
         assert record
-        await self._store.delete(record)
+        await self._store.delete(game_id, record)
 
 
 class Eager(DelegatingStore):
@@ -78,7 +87,7 @@ class House:
     store: Unclaimed
     outbox: GameStore
 
-    async def archive(self) -> list[Result]:
+    async def archive(self) -> list[Result | None]:
         """Archives the games of the outbox."""
         return await worker_of(self.outbox, self.sink).archive_batch()
 
@@ -173,12 +182,31 @@ async def test_a_game_that_only_the_archive_has_is_deleted(house: House) -> None
     assert await refusal(delete(house.operated, game.game_id)) == NOT_FOUND
 
 
+async def test_the_operator_sees_a_game_that_only_the_archive_has(house: House) -> None:
+    game = await finished_game(house.operated)
+    await house.archive()
+    request = pb.GetGameRequest(game_id=game.game_id)
+    before = (await house.operated.admin.GetGame(request)).game
+    await house.store.expire(game.game_id)
+    after = (await house.operated.admin.GetGame(request)).game
+    for full in (before, after):
+        full.game.ClearField("server_time")
+        full.game.CopyFrom(without_presence(full.game))
+    assert after == before
+    assert [seat.player.player_ref for seat in after.seats] == ["", REF]
+    house.sink.is_down = True
+    assert await refusal(house.operated.admin.GetGame(request)) == ("UNAVAILABLE", "STORE_UNAVAILABLE")
+    house.sink.is_down = False
+    await delete(house.operated, game.game_id)
+    assert await refusal(house.operated.admin.GetGame(request)) == NOT_FOUND
+
+
 async def test_a_game_that_waits_in_the_outbox_is_not_archived_after_its_deletion(
     house: House, clock: FakeClock
 ) -> None:
     game = await finished_game(house.operated)
     await delete(house.operated, game.game_id)
-    assert await house.archive() == [Result.WAITS]
+    assert await house.archive() == [None]
     clock.advance(OUTBOX_MARGIN_MS / 1000 + 1)
     assert await house.archive() == [Result.NOT_ENDED]
     assert (await house.outbox.outbox_size(), house.sink.written) == (0, [])
@@ -197,7 +225,7 @@ async def test_a_game_that_is_deleted_while_a_worker_archives_it_is_not_archived
 
     deleted: list[str] = []
     game = await finished_game(house.operated)
-    assert await worker_of(Late(house.outbox), house.sink).archive_batch() == [Result.WAITS]
+    assert await worker_of(Late(house.outbox), house.sink).archive_batch() == [Result.DELETED]
     assert deleted == [game.game_id]
     assert house.sink.written == []
     await assert_gone(game)
@@ -220,13 +248,13 @@ async def test_a_deletion_is_not_acknowledged_while_the_archive_is_down(house: H
 
 async def test_a_deletion_by_a_server_that_dies_halfway_is_completed_by_the_next_call(house: House) -> None:
     class Dying(Unclaimed):
-        async def delete(self, _record: Record) -> None:
+        async def delete(self, _game_id: str, _record: Record | None = None) -> None:
             raise StoreUnavailable
 
     game = await finished_game(house.operated)
     async with operated(Dying(house.outbox), sink=house.sink) as dying:
         assert (await refusal(delete(dying, game.game_id)))[0] == "UNAVAILABLE"
-    assert await house.archive() == [Result.WAITS], "it is no longer archived"
+    assert await house.archive() == [Result.DELETED], "it is no longer archived"
     assert house.sink.written == []
     await delete(house.operated, game.game_id)
     await assert_gone(game)
@@ -270,7 +298,7 @@ async def test_files_get_the_deletion_of_any_game(tmp_path: Path) -> None:
         for game_id in (game.game_id, "0" * 32):
             await delete(house, game_id)
         await assert_gone(game)
-    assert [players_of_line(line) for line in lines_in(tmp_path)] == [None, None]
+    assert [head_of_line(line) for line in lines_in(tmp_path)] == [None, None]
 
 
 def rewrite_as_documented(folder: Path) -> None:
@@ -376,7 +404,7 @@ async def test_two_players_who_are_forgotten_at_the_same_time_do_not_come_back(h
     """The other one is forgotten between the read and the write of the archived game."""
 
     class Overtaken(MemorySink):
-        async def write(self, game: ArchivedGame) -> bool:
+        async def write(self, game: ArchivedGame) -> WriteResult:
             if overtakes:
                 await overtakes.pop()()
             return await super().write(game)
@@ -449,7 +477,7 @@ def url(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         storage.clear()
         return storage.url
     database: Database = request.getfixturevalue("database")
-    database.tell("DROP TABLE IF EXISTS rummikub_games")
+    database.execute("DROP TABLE IF EXISTS rummikub_games")
     return database.url
 
 

@@ -17,20 +17,22 @@ import obstore
 import pytest
 
 from engine.record_text import parse_record
+from service.archive import postgresql_sink
 from service.archive.archived_game import (
     ArchivedGame,
+    LineHead,
     collect,
     deletion_line,
     from_line,
+    head_of_line,
     player_digest,
-    players_of_line,
     to_line,
 )
 from service.archive.file_sink import FileSink
 from service.archive.open_sink import open_sink
 from service.archive.postgresql_sink import CREATE_TABLE, PostgresqlSink
 from service.archive.s3_sink import S3Sink
-from service.archive.sink import Sink, SinkUnavailable
+from service.archive.sink import Sink, SinkUnavailable, WriteResult
 from service.errors import StoredFormatUnknown
 from service.settings import SettingsError
 from service.storage.base import Operator, PlayerRef
@@ -80,7 +82,7 @@ def place(request: pytest.FixtureRequest) -> Place:
         storage: ObjectStorage = request.getfixturevalue("storage")
         return Place(storage.url, storage.stop, storage.start)
     database: Database = request.getfixturevalue("database")
-    database.tell("DROP TABLE IF EXISTS rummikub_games")
+    database.execute("DROP TABLE IF EXISTS rummikub_games")
     return Place(database.url, database.stop, database.start)
 
 
@@ -109,10 +111,23 @@ async def test_a_game_that_is_written_again_replaces_the_first(place: Place, sin
     whole = await collect(store, stored.record)
     before = ArchivedGame(stored.records[-2], whole.changes[:-1], whole.etags[:-1], whole.text)
     another = open_sink(place.url)  # of another server
-    for game in (before, whole, whole, before):
-        await another.write(game)
+    for game in (before, before, whole, whole):
+        assert await another.write(game) is WriteResult.WRITTEN
         assert await sink.read(stored.game_id) == game
+    assert await another.write(before) is WriteResult.LATER
+    assert await sink.read(stored.game_id) == whole
     await another.close()
+
+
+async def test_another_game_of_the_same_id_does_not_replace_the_first(sink: Sink) -> None:
+    first = with_players(await archived(), "ann")
+    for created_ms in (first.record.created_ms + 1, first.record.created_ms - 1):
+        another = replace(first, record=replace(first.record, created_ms=created_ms))
+        assert await sink.write(first) is WriteResult.WRITTEN
+        assert await sink.write(another) is WriteResult.ANOTHER
+        assert await sink.write(with_players(another, "Bøb / %")) is WriteResult.ANOTHER
+    assert await sink.read(first.record.game_id) == first
+    assert (await sink.games_of(ANN), await sink.games_of(BOB)) == ([first.record.game_id], [])
 
 
 async def test_a_sink_that_is_down_is_unavailable_and_comes_back(place: Place, sink: Sink) -> None:
@@ -152,12 +167,12 @@ async def test_a_cancelled_call_leaves_the_sink_usable(sink: Sink) -> None:
 async def test_a_deleted_game_is_gone_for_good(place: Place, sink: Sink) -> None:
     game, other = with_players(await archived(), "ann"), with_players(await archived(until=20), "ann")
     game_id = game.record.game_id
-    assert await sink.write(game)
-    assert await sink.write(other)
+    assert await sink.write(game) is WriteResult.WRITTEN
+    assert await sink.write(other) is WriteResult.WRITTEN
     assert await sink.delete(game_id)
     late = open_sink(place.url)  # of a server that read the game before
     for _ in range(2):
-        assert not await late.write(game)
+        assert await late.write(game) is WriteResult.DELETED
         assert await sink.read(game_id) is None
         assert await sink.games_of(ANN) == [other.record.game_id]
     assert not await late.delete(game_id)
@@ -168,7 +183,7 @@ async def test_a_deleted_game_is_gone_for_good(place: Place, sink: Sink) -> None
 async def test_a_game_that_is_deleted_before_it_is_written_is_never_written(sink: Sink) -> None:
     game = await archived()
     assert not await sink.delete(game.record.game_id)
-    assert not await sink.write(game)
+    assert await sink.write(game) is WriteResult.DELETED
     assert await sink.read(game.record.game_id) is None
 
 
@@ -177,7 +192,7 @@ async def test_games_are_found_by_their_players(sink: Sink) -> None:
     games.append(with_players(await archived(until=22), "someone", "Bøb / %", "ann", "ann"))
     games.append(await archived(until=23))
     for game in games * 2:
-        assert await sink.write(game)
+        assert await sink.write(game) is WriteResult.WRITTEN
     assert sorted(await sink.games_of(ANN)) == sorted(game.record.game_id for game in games[:3])
     assert await sink.games_of(BOB) == [games[2].record.game_id]
     assert await sink.games_of(player_digest("an")) == []
@@ -190,20 +205,20 @@ async def test_a_player_who_was_forgotten_in_a_game_does_not_come_back(place: Pl
         *(with_players(whole, *r) for r in (("ann", "Bøb / %"), ("ann",), ("Bøb / %",))),
     )
     late = open_sink(place.url)
-    assert await sink.write(both)
-    assert await sink.write(bob)
+    assert await sink.write(both) is WriteResult.WRITTEN
+    assert await sink.write(bob) is WriteResult.WRITTEN
     for _ in range(2):
-        assert not await late.write(both)
-        assert not await late.write(ann)
+        assert await late.write(both) is WriteResult.FORGOTTEN
+        assert await late.write(ann) is WriteResult.FORGOTTEN
         assert await sink.read(game_id) == bob
         assert await sink.games_of(ANN) == []
         assert await sink.games_of(BOB) == [game_id]
-    assert await late.write(whole)
+    assert await late.write(whole) is WriteResult.WRITTEN
     assert await sink.games_of(BOB) == []
     await late.close()
 
 
-async def until_done(call: Callable[[], Awaitable[bool]]) -> bool:
+async def until_done(call: Callable[[], Awaitable[object]]) -> object:
     """Repeats a call until the sink takes it, as a worker and an operator do."""
     while True:
         with contextlib.suppress(SinkUnavailable):
@@ -215,7 +230,7 @@ async def test_a_deletion_prevails_over_writes_at_the_same_time(place: Place) ->
     await asyncio.gather(*(sink.read("0" * 32) for sink in sinks), return_exceptions=True)  # creates the table
     for length in range(5, 15):
         game = with_players(await archived(until=length), "ann")
-        calls = [partial(sink.write, game) for sink in sinks[1:]]
+        calls: list[Callable[[], Awaitable[object]]] = [partial(sink.write, game) for sink in sinks[1:]]
         calls.insert(length % 4, partial(sinks[0].delete, game.record.game_id))
         await asyncio.gather(*map(until_done, calls))
         assert await sinks[1].read(game.record.game_id) is None
@@ -227,21 +242,21 @@ async def test_a_deletion_prevails_over_writes_at_the_same_time(place: Place) ->
 
 
 async def test_of_a_deleted_game_only_the_id_remains(database: Database) -> None:
-    database.tell("DROP TABLE IF EXISTS rummikub_games")
+    database.execute("DROP TABLE IF EXISTS rummikub_games")
     game, sink = with_players(await archived(), "ann"), PostgresqlSink(database.url)
     await sink.write(game)
     await sink.delete(game.record.game_id)
     await sink.close()
-    [row] = database.tell("SELECT * FROM rummikub_games")
+    [row] = database.execute("SELECT * FROM rummikub_games")
     assert [value for value in row if value is not None] == [game.record.game_id]
 
 
 async def test_a_row_has_the_record_as_text(database: Database) -> None:
-    database.tell("DROP TABLE IF EXISTS rummikub_games")
+    database.execute("DROP TABLE IF EXISTS rummikub_games")
     game, sink = with_players(await archived(), "ann"), PostgresqlSink(database.url)
     await sink.write(game)
     await sink.close()
-    rows = database.tell(
+    rows = database.execute(
         "SELECT game_id, extract(epoch from created_at) * 1000, extract(epoch from updated_at) * 1000, revision, etag,"
         " players, record FROM rummikub_games"
     )
@@ -252,29 +267,59 @@ async def test_a_row_has_the_record_as_text(database: Database) -> None:
 
 
 async def test_a_table_that_exists_needs_no_right_to_create_one(database: Database) -> None:
-    database.tell("DROP TABLE IF EXISTS rummikub_games")
-    database.tell("DROP USER IF EXISTS writer")
-    database.tell(CREATE_TABLE)
-    database.tell("CREATE USER writer PASSWORD 'writer'")
-    database.tell("GRANT SELECT, INSERT, UPDATE ON rummikub_games TO writer")
+    database.execute("DROP TABLE IF EXISTS rummikub_games")
+    database.execute("DROP USER IF EXISTS writer")
+    database.execute(CREATE_TABLE)
+    database.execute("CREATE USER writer PASSWORD 'writer'")
+    database.execute("GRANT SELECT, INSERT, UPDATE ON rummikub_games TO writer")
     game = await archived()
     sink = PostgresqlSink(database.url.replace(f"owner:{Database.PASSWORD}", "writer:writer"))
     await sink.write(game)
     assert await sink.read(game.record.game_id) == game
     assert await sink.delete(game.record.game_id)
     await sink.close()
-    database.tell("DROP OWNED BY writer")
-    database.tell("DROP USER writer")
+    database.execute("DROP OWNED BY writer")
+    database.execute("DROP USER writer")
 
 
 async def test_servers_that_create_the_table_at_the_same_time_agree(database: Database) -> None:
-    database.tell("DROP TABLE IF EXISTS rummikub_games")
+    database.execute("DROP TABLE IF EXISTS rummikub_games")
     game = await archived()
     sinks = [PostgresqlSink(database.url) for _ in range(8)]
     await asyncio.gather(*(sink.write(game) for sink in sinks), return_exceptions=True)  # a loser is retried
     await asyncio.gather(*(sink.write(game) for sink in sinks))
     await asyncio.gather(*(sink.close() for sink in sinks))
-    assert database.tell("SELECT count(*) FROM rummikub_games") == [(1,)]
+    assert database.execute("SELECT count(*) FROM rummikub_games") == [(1,)]
+
+
+async def test_a_read_that_hangs_holds_up_no_write_and_keeps_its_connection_when_it_is_cancelled(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database.execute("DROP TABLE IF EXISTS rummikub_games")
+    game, sink = await archived(), PostgresqlSink(database.url)
+    await sink.write(game)
+    assert await sink.read(game.record.game_id) == game
+    with monkeypatch.context() as hanging:
+        hanging.setattr(postgresql_sink, "_READ", "SELECT pg_sleep(600), %s::text")
+        reading = asyncio.create_task(sink.read(game.record.game_id))
+        async with asyncio.timeout(30):
+            while not database.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"):  # noqa: ASYNC110 - no notification
+                await asyncio.sleep(0.01)
+            await sink.write(game)
+            before = connections(database)
+            reading.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await reading
+    assert await sink.read(game.record.game_id) == game
+    assert connections(database) == before
+    assert len(before) == 2
+    await sink.close()
+
+
+def connections(database: Database) -> list[tuple[object, ...]]:
+    """Returns the processes of the server that serve sinks."""
+    backends = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'"
+    return database.execute(f"{backends} AND pid <> pg_backend_pid() ORDER BY pid")
 
 
 async def test_a_wrong_password_is_reported_without_it(database: Database) -> None:
@@ -332,7 +377,7 @@ async def test_an_object_that_changes_between_read_and_write_is_not_replaced(sto
     game_id, game = whole.record.game_id, with_players(whole, "ann")
     sink, other = Overtaken(storage.url), S3Sink(storage.url)
     sink.overtakes = lambda: other.write(whole)
-    assert not await sink.write(game)
+    assert await sink.write(game) is WriteResult.FORGOTTEN
     assert set(objects_of(storage, game)) == {f"some/games/{game_id}.json"}
     assert await sink.read(game_id) == whole
     sink.overtakes = lambda: other.write(replace(whole, text="another"))
@@ -340,7 +385,7 @@ async def test_an_object_that_changes_between_read_and_write_is_not_replaced(sto
     assert await other.read(game_id) is None
     another = with_players(await archived(until=32), "ann")
     sink.overtakes = lambda: other.delete(another.record.game_id)
-    assert not await sink.write(another)
+    assert await sink.write(another) is WriteResult.DELETED
     assert list(objects_of(storage, another).values()) == [deletion_line(another.record.game_id)]
 
 
@@ -410,9 +455,9 @@ async def test_a_deletion_is_a_line(tmp_path: Path) -> None:
     assert await sink.delete(game.record.game_id)
     await sink.close()
     [[line, deletion]] = lines_in(tmp_path).values()
-    assert players_of_line(line) == frozenset({ANN})
+    assert head_of_line(line) == LineHead(game.record.created_ms, game.record.game.revision, frozenset({ANN}))
     assert json.loads(deletion) == {"format": 1, "game_id": game.record.game_id, "deleted": True}
-    assert players_of_line(deletion) is None
+    assert head_of_line(deletion) is None
     with pytest.raises(StoredFormatUnknown):
         from_line(deletion)
     assert await sink.games_of(ANN) == ()
@@ -503,6 +548,18 @@ def test_an_archive_that_cannot_be_is_refused_without_its_password(url: str, pro
     assert str(refused.value).startswith("RUMMIKUB_ARCHIVE_URL: ")
     assert problem in str(refused.value)
     assert "key:password" not in str(refused.value)
+
+
+@pytest.mark.parametrize("prefix", ["", "/prefix", "/some/games/"])
+@pytest.mark.parametrize("options", ["", "?region=eu-west-1", "?endpoint=http://127.0.0.1:1"])
+def test_prefix_endpoint_and_region_are_optional(prefix: str, options: str) -> None:
+    assert isinstance(open_sink(f"s3://bucket{prefix}{options}"), S3Sink)
+
+
+def test_a_variable_of_s3_that_is_not_valid_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_CONDITIONAL_PUT", "sometimes")
+    with pytest.raises(SettingsError, match=r'RUMMIKUB_ARCHIVE_URL: .*"sometimes"'):
+        open_sink("s3://bucket")
 
 
 @pytest.mark.parametrize(("url", "library"), [("s3://bucket", "obstore"), ("postgresql://host", "psycopg")])

@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 
 import grpc.aio
@@ -15,8 +16,8 @@ from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.archive import worker as worker_module
-from service.archive.archived_game import ArchivedGame
-from service.archive.sink import Sink
+from service.archive.archived_game import ArchivedGame, collect
+from service.archive.sink import Sink, WriteResult
 from service.archive.worker import BATCH, CLAIM_MS, ArchiveWorker, Result
 from service.errors import StoredFormatUnknown, StoreUnavailable
 from service.metrics.metrics import MergedMetrics, Metrics, metrics_registry
@@ -33,13 +34,17 @@ from service.storage.base import (
     Loaded,
     OutboxEntry,
     Outcome,
+    StoredChange,
+    lineage,
 )
 from service.storage.redis.keys import keys_of
 from service.storage.redis.store import RedisStore, connect
-from support.archives import MemorySink, store_game
+from service.storage.stored_events import decode_entry, encode_change
+from support.archives import MemorySink, StoredGame, store_game
 from support.delegating_store import DelegatingStore, MortalStore
 from support.harness import (
     HISTORY,
+    START_MS,
     Client,
     FakeClock,
     GameAtHand,
@@ -48,9 +53,17 @@ from support.harness import (
     running_server,
     server_settings,
 )
+from support.stores import ALL_STORES, running_store
 
 KEPT_SECONDS = 90
 MANUAL = server_settings(sweep_seconds=3600)
+
+
+@pytest.fixture(params=ALL_STORES)
+async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[GameStore]:
+    """Yields each kind of store, empty, on the clock."""
+    async with running_store(request, clock) as store:
+        yield store
 
 
 class Eager(DelegatingStore):
@@ -61,8 +74,10 @@ class Eager(DelegatingStore):
         return await self._store.claim_from_outbox(limit, 0)
 
 
-def worker_of(store: GameStore, sink: Sink, metrics: Metrics | None = None) -> ArchiveWorker:
-    return ArchiveWorker(Eager(store), sink, KEPT_SECONDS, metrics or Metrics(), asyncio.Event())
+def worker_of(
+    store: GameStore, sink: Sink, metrics: Metrics | None = None, clock: Callable[[], float] = time.monotonic
+) -> ArchiveWorker:
+    return ArchiveWorker(Eager(store), sink, KEPT_SECONDS, metrics or Metrics(), asyncio.Event(), clock)
 
 
 def counts(metrics: Metrics) -> dict[str, float]:
@@ -111,7 +126,7 @@ async def test_an_entry_of_a_game_that_goes_on_is_dropped_after_its_commit_canno
     await store.append_to_outbox("0" * 32)  # expired
     worker = worker_of(store, sink, metrics)
     clock.advance(OUTBOX_MARGIN_MS / 1000)
-    assert await worker.archive_batch() == [Result.WAITS] * 2
+    assert await worker.archive_batch() == [None] * 2
     assert await store.outbox_size() == 2
     clock.advance(0.001)
     assert await worker.archive_batch() == [Result.NOT_ENDED] * 2
@@ -121,20 +136,23 @@ async def test_an_entry_of_a_game_that_goes_on_is_dropped_after_its_commit_canno
 
 async def test_a_failed_write_leaves_the_entry_and_does_not_stop_others(store: GameStore) -> None:
     class Picky(MemorySink):
-        async def write(self, game: ArchivedGame) -> bool:
+        async def write(self, game: ArchivedGame) -> WriteResult:
             if game.record == bad.record and self.is_down:
                 raise ValueError("\x00")  # a defect
             self.written.append(game)
-            return True
+            return WriteResult.WRITTEN
 
     bad, good, sink, metrics = await store_game(store), await store_game(store, seed=47), Picky(), Metrics()
     sink.is_down = True
     for game in (bad, good):
         await store.append_to_outbox(game.game_id)
-    worker = worker_of(store, sink, metrics)
-    assert await worker.archive_batch() == [Result.FAILED, Result.ARCHIVED]
+    seconds = 0.0
+    worker = worker_of(store, sink, metrics, clock=lambda: seconds)
+    assert set(await worker.archive_batch()) == {Result.FAILED, Result.ARCHIVED}
+    seconds += CLAIM_MS / 1000
     assert await worker.archive_batch() == [Result.FAILED]
     sink.is_down = False
+    seconds += 2 * CLAIM_MS / 1000
     assert await worker.archive_batch() == [Result.ARCHIVED]
     assert [game.record for game in sink.written] == [good.record, bad.record]
     assert counts(metrics) == {"archived": 2, "failed": 2}
@@ -151,11 +169,94 @@ async def test_a_damaged_game_stays_in_the_outbox_and_is_reported() -> None:
     assert (await store.outbox_size(), sink.written, counts(metrics)) == (1, [], {"damaged": 1})
 
 
+async def test_a_damaged_game_is_logged_once_and_looked_at_ever_less(store: GameStore) -> None:
+    class Damaged(DelegatingStore):
+        reads = 0
+
+        async def stored_changes(self, game_id: str, first_revision: int, limit: int) -> tuple[StoredChange, ...]:
+            self.reads += 1
+            found = await self._store.stored_changes(game_id, first_revision, limit)
+            return tuple(change for change in found if change.revision != 7)
+
+    seconds, damaged, metrics = 0.0, Damaged(store), Metrics()
+    await store.append_to_outbox((await store_game(store)).game_id)
+    worker = worker_of(damaged, MemorySink(), metrics, clock=lambda: seconds)
+    tried: list[float] = []
+    with capture_logs() as logs:
+        while seconds < 12_000:
+            reads = damaged.reads
+            await worker.archive_batch()
+            tried += [seconds] if damaged.reads > reads else []
+            seconds += CLAIM_MS / 1000
+    assert [log["log_level"] for log in logs] == ["error"]
+    assert tried == [0, 10, 30, 70, 150, 310, 630, 1270, 2550, 4350, 6150, 7950, 9750, 11550]
+    assert counts(metrics) == {"damaged": len(tried)}
+
+
+@pytest.mark.parametrize("is_deleted", [True, False], ids=["deleted", "rewritten"])
+async def test_a_game_that_is_removed_or_rewritten_while_it_is_read_is_not_damaged(
+    store: GameStore, clock: FakeClock, *, is_deleted: bool
+) -> None:
+    class Racing(DelegatingStore):
+        """A store in which the operator changes the game before the worker reads its changes."""
+
+        is_changed = False
+
+        async def stored_changes(self, game_id: str, first_revision: int, limit: int) -> tuple[StoredChange, ...]:
+            if not self.is_changed:
+                self.is_changed = True
+                if is_deleted:
+                    await self._store.delete(game_id, game.record)
+                else:
+                    last = decode_entry(game.changes[-1], game.record.etag)
+                    change = encode_change(last.revision, last.time_ms, bytes(16), last.events)
+                    etag = lineage(game.records[-2].etag, change)
+                    etags = [*(record.etag for record in game.records[:-1]), etag]
+                    stream = list(zip((*game.changes[:-1], change), etags, strict=True))
+                    await self._store.rewrite(game.record.etag, replace(game.record, etag=etag), stream)
+            return await self._store.stored_changes(game_id, first_revision, limit)
+
+    game = await store_game(store)
+    await store.append_to_outbox(game.game_id)
+    worker = worker_of(Racing(store), MemorySink())
+    with capture_logs() as logs:
+        await worker.archive_batch()
+        clock.advance(OUTBOX_MARGIN_MS / 1000 + 1)
+        await worker.archive_batch()
+    assert (logs, await store.outbox_size()) == ([], 0)
+
+
+async def test_a_game_whose_id_another_archived_game_has_is_reported_and_the_first_one_stays(store: GameStore) -> None:
+    first, sink, metrics = await store_game(memory_store()), MemorySink(), Metrics()
+    archived = await collect(store, (await store_game(store)).record)
+    sink.written.append(replace(archived, record=replace(archived.record, created_ms=START_MS - 1)))
+    await store.append_to_outbox(first.game_id)
+    worker = worker_of(store, sink, metrics)
+    with capture_logs() as logs:
+        assert await worker.archive_batch() == [Result.ID_TAKEN]
+        assert await worker.archive_batch() == []
+    assert [(log["log_level"], log["game_id"]) for log in logs] == [("error", first.game_id)]
+    assert [game.record.created_ms for game in sink.written] == [START_MS - 1]
+    assert counts(metrics) == {"id_taken": 1}
+
+
+async def test_a_game_whose_last_change_the_store_has_lost_is_archived_already(store: GameStore) -> None:
+    """After a failover; the archive keeps the later revision."""
+    source, sink = memory_store(), MemorySink()
+    whole = await store_game(source, seed=REMATCH)
+    await sink.write(await collect(source, whole.record))
+    for commit in commits_of(whole)[:-1]:
+        await store.commit(commit)
+    await store.append_to_outbox(whole.game_id)
+    assert await worker_of(store, sink).archive_batch() == [Result.ARCHIVED]
+    assert [archived.record for archived in sink.written] == [whole.record]
+
+
 async def test_a_write_that_takes_too_long_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     class Stuck(MemorySink):
-        async def write(self, _game: ArchivedGame) -> bool:
+        async def write(self, _game: ArchivedGame) -> WriteResult:
             await asyncio.Event().wait()
-            return True
+            return WriteResult.WRITTEN
 
     monkeypatch.setattr(worker_module, "WRITE_SECONDS", 0.01)
     store = memory_store()
@@ -183,24 +284,26 @@ async def test_a_game_that_changes_while_it_is_written_is_written_again(store: G
     """The last change of this game announces a rematch, which another server stores during the first write."""
 
     class Slow(MemorySink):
-        async def write(self, game: ArchivedGame) -> bool:
-            is_written = await super().write(game)
+        async def write(self, game: ArchivedGame) -> WriteResult:
+            result = await super().write(game)
             if len(self.written) == 1:
                 assert await store.commit(commits[-1]) == Committed()
-            return is_written
+            return result
 
     whole = await store_game(memory_store(), seed=REMATCH)
-    game_id = whole.game_id
-    before, commits = NO_ETAG, list[Commit]()
-    for record, change in zip(whole.records, whole.changes, strict=True):
-        commits.append(Commit(before, record, change))
-        before = record.etag
+    commits = commits_of(whole)
     for commit in commits[:-1]:
         await store.commit(commit)
     sink = Slow()
-    await store.append_to_outbox(game_id)
+    await store.append_to_outbox(whole.game_id)
     assert await worker_of(store, sink).archive_batch() == [Result.ARCHIVED]
     assert [game.record for game in sink.written] == list(whole.records[-2:])
+
+
+def commits_of(game: StoredGame) -> list[Commit]:
+    """Returns the commits of a game."""
+    previous = (NO_ETAG, *(record.etag for record in game.records))
+    return [Commit(*one) for one in zip(previous, game.records, game.changes, strict=False)]
 
 
 REMATCH = 41

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -18,11 +18,17 @@ from engine.tiles import in_order
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
-from service.app.change_feed import ChangeFeed, Told
+from service.app.admin import OperatorFilter
+from service.app.change_feed import Changed, ChangeFeed, Update
+from service.app.views import ChangeView
 from service.codec.admin import cursor_of, position
+from service.codec.fields import filtered_page_token
 from service.codec.tiles import tile_numbers
+from service.errors import StoredFormatUnknown
 from service.runtime.addresses import AddressInUseError
-from service.storage.base import GameStore, LogKind
+from service.storage.base import GameState, Loaded
+from support.archives import MemorySink, store_game
+from support.delegating_store import DelegatingStore
 from support.harness import (
     GameAtHand,
     as_tiles,
@@ -37,23 +43,21 @@ from support.harness import (
 )
 from support.operator import Operated, admin_at, changes, operated, traces_of
 from support.random_play import random_changes
+from support.stores import ALL_STORES, running_store
 
 LOG_MS = 60_000
 ANN, BOB = "account 17 of Ann", "account 18 of Bob"
 UNKNOWN_GAME = "0" * 32
+TOKEN_OF_FINISHED = filtered_page_token("finished|", (OperatorFilter(), GameState.LOBBY))
+"""A page token of another state, with the filter of the lobby."""
 TOKEN = "the operator's token, of some length".replace(" ", "-").replace("'", "")
 
 
-@pytest.fixture(params=["memory", "redis"])
+@pytest.fixture(params=ALL_STORES)
 async def house(request: pytest.FixtureRequest) -> AsyncIterator[Operated]:
     """Yields a server with AdminService and a change log, on each kind of store."""
-    async with AsyncExitStack() as stack:
-        if request.param == "memory":
-            store: GameStore = memory_store(log_ms=LOG_MS)
-        else:
-            store = redis_store(request.getfixturevalue("limited_redis_url"), log_ms=LOG_MS)
-            stack.push_async_callback(store.close)
-        yield await stack.enter_async_context(operated(store))
+    async with running_store(request, clock=None, log_ms=LOG_MS) as store, operated(store) as house:
+        yield house
 
 
 async def labeled_game(house: Operated, *, start: bool = True, **labels: str) -> GameAtHand:
@@ -260,6 +264,7 @@ async def test_statistics_count_games_and_changes(house: Operated) -> None:
         ("ForgetPlayer", pb.ForgetPlayerRequest(), "player_ref"),
         ("ForgetPlayer", pb.ForgetPlayerRequest(player_ref="x" * 65), "player_ref"),
         ("ListGames", pb.ListGamesRequest(page_token="?"), "page_token"),  # noqa: S106 - a cursor
+        ("ListGames", pb.ListGamesRequest(state=game_pb2.GAME_STATE_LOBBY, page_token=TOKEN_OF_FINISHED), "page_token"),
         ("ListGames", pb.ListGamesRequest(state=as_tiles([99])[0]), "state"),  # type: ignore[arg-type]
         ("ListGames", pb.ListGamesRequest(filter=pb.GameFilter(labels={"A": ""})), "filter.labels"),
         ("ListGames", pb.ListGamesRequest(filter=pb.GameFilter(player_ref="x" * 65)), "filter.player_ref"),
@@ -337,15 +342,79 @@ async def test_a_watch_tells_later_changes_as_they_come(house: Operated) -> None
 async def test_a_filtered_watch_of_a_busy_store_gets_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each read finds a change, and the filter admits none."""
 
-    async def read(feed: ChangeFeed) -> list[Told]:
+    async def read(feed: ChangeFeed) -> list[Update]:
         await asyncio.sleep(0.001)
-        return [Told(feed.position, UNKNOWN_GAME, LogKind.CHANGED, None, None)]
+        return [Changed(feed.position, UNKNOWN_GAME, ChangeView(1, "", 0, ()), record)]
+
+    record = (await store_game(memory_store(), until=1)).record
 
     monkeypatch.setattr(ChangeFeed, "read", read)
     async with operated(memory_store(log_ms=LOG_MS)) as house, asyncio.timeout(10):
         watch = aiter(house.admin.WatchGames(pb.WatchGamesRequest(filter=pb.GameFilter(player_ref="nobody"))))
         updates = [await anext(watch) for _ in range(3)]
     assert [(update.WhichOneof("update"), bool(update.cursor)) for update in updates] == [("heartbeat", True)] * 3
+
+
+async def test_a_watch_of_a_player_has_the_end_of_the_story(house: Operated) -> None:
+    """A player who has left a game is in it no more, but that they left is a change of the game."""
+    start = (await changes_now(house)).cursor
+    removed = await labeled_game(house, start=False)
+    await house.admin.KickPlayer(pb.KickPlayerRequest(game_id=removed.game_id, seat=2))
+    left = await labeled_game(house, start=False)
+    leave = gs.LeaveGameRequest(game_id=left.game_id, request_id=new_id())
+    await house.client.games.LeaveGame(leave, metadata=left.as_seat(2))
+    request = pb.WatchGamesRequest(cursor=start, filter=pb.GameFilter(player_ref=BOB))
+    found = [update.changed for update in await changes(house.admin, request, 8)]
+    for game, end in ((removed, "player_kicked"), (left, "player_left")):
+        own = [one.change for one in found if one.game_id == game.game_id]
+        assert [change.revision for change in own] == [1, 2, 3, 4]
+        assert [event.WhichOneof("event") for event in own[-1].events] == [end]
+    assert not (await house.admin.ListGames(pb.ListGamesRequest(filter=pb.GameFilter(player_ref=BOB)))).games
+
+
+async def test_a_filtered_watch_has_changes_of_games_that_cannot_be_read() -> None:
+    class Newer(DelegatingStore):
+        """A store with a game of a newer version."""
+
+        newer = ""
+
+        async def load(self, game_id: str, request_key: str = "") -> Loaded:
+            if game_id == self.newer:
+                raise StoredFormatUnknown
+            return await super().load(game_id, request_key)
+
+    store = Newer(memory_store(log_ms=LOG_MS))
+    async with operated(store) as house:
+        game = await labeled_game(house, start=False)
+        store.newer = game.game_id
+        request = pb.WatchGamesRequest(from_oldest=True, filter=pb.GameFilter(player_ref="nobody"))
+        found = [update.changed for update in await changes(house.admin, request, 3)]
+    assert [(one.game_id, one.change.revision, len(one.players)) for one in found] == [
+        (game.game_id, revision, 0) for revision in (1, 2, 3)
+    ]
+
+
+async def test_a_watch_that_resumes_after_a_game_has_expired_is_sent_what_is_left_of_it() -> None:
+    store, sink = memory_store(log_ms=LOG_MS), MemorySink()
+    async with operated(store, sink=sink, sweep_seconds=3600) as house:
+        start = (await changes_now(house)).cursor
+        ended, aborted = [await labeled_game(house, table=table) for table in ("a", "b")]
+        await house.admin.KickPlayer(pb.KickPlayerRequest(game_id=ended.game_id, seat=1))
+        await house.admin.AbortGame(pb.AbortGameRequest(game_id=aborted.game_id))
+        last = (await aborted.see()).revision
+        async with asyncio.timeout(30):
+            while await store.outbox_size():  # noqa: ASYNC110 - an outbox sends no notification
+                await asyncio.sleep(0.01)
+        for game in (ended, aborted):
+            del store._games[game.game_id]  # noqa: SLF001 - what an expiry does in Redis
+        request = pb.WatchGamesRequest(cursor=start, filter=pb.GameFilter(operator_labels={"table": "a"}))
+        *archived, expired = await changes(house.admin, request, 6)
+    assert [(one.changed.game_id, one.changed.change.revision) for one in archived] == [
+        (ended.game_id, revision) for revision in range(1, 6)
+    ]
+    assert {one.changed.state for one in archived} == {game_pb2.GAME_STATE_FINISHED}
+    assert [player.player_ref for player in archived[-1].changed.players] == [ANN, BOB]
+    assert (expired.expired.game_id, expired.expired.revision) == (aborted.game_id, last)
 
 
 async def test_deletions_are_told_to_all(house: Operated) -> None:
@@ -431,6 +500,23 @@ async def test_a_new_token_needs_no_restart_and_a_lost_file_lets_nobody_in(tmp_p
         file.unlink()
         for metadata in ((), bearer(""), bearer(TOKEN)):
             await refusal(house.admin.GetStatistics(pb.GetStatisticsRequest(), metadata=metadata))
+
+
+async def test_a_watch_ends_after_its_token_was_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(TOKEN)
+    async with operated(memory_store(log_ms=LOG_MS), admin_token_file=file) as house, asyncio.timeout(30):
+        watch = aiter(house.admin.WatchGames(pb.WatchGamesRequest(), metadata=bearer(TOKEN)))
+        await anext(watch)
+        file.write_text(TOKEN[::-1])
+        error = await refusal(exhausted(watch))
+    assert error_info(error).reason == "AUTHORIZATION_MALFORMED"
+
+
+async def exhausted(watch: AsyncIterable[pb.WatchGamesResponse]) -> None:
+    """Reads a stream to its end."""
+    async for _ in watch:
+        pass
 
 
 async def test_a_unix_socket_needs_no_token(tmp_path: Path) -> None:

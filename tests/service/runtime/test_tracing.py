@@ -17,6 +17,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from rummikub.admin.v1 import admin_service_pb2 as admin_pb
 from rummikub.v1 import analysis_service_pb2, meld_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
@@ -45,6 +46,7 @@ from support.harness import (
     server_process,
     server_settings,
 )
+from support.operator import admin_at
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = "b7ad6b7169203331"
@@ -109,7 +111,8 @@ async def traced_server(
             monkeypatch.setattr(Server, "grpcio", "0.0.0")
         tracing = OpenTelemetryTracing(None, "memory")
         stack.push_async_callback(asyncio.to_thread, tracing.close)
-        settings = server_settings(validation_listen="127.0.0.1:0", heartbeat_seconds=0.2)
+        own = "127.0.0.1:0"
+        settings = server_settings(validation_listen=own, admin_listen=own, heartbeat_seconds=0.2)
         server, client = await stack.enter_async_context(
             running_server(store or memory_store(), settings, tracing=tracing)
         )
@@ -155,6 +158,14 @@ async def test_a_turn_is_a_child_of_its_callers_span_and_parent_of_its_store_ope
     for child in children:
         assert call.span.start_time_unix_nano <= child.span.start_time_unix_nano <= child.span.end_time_unix_nano
         assert child.span.end_time_unix_nano <= call.span.end_time_unix_nano
+
+
+async def test_a_call_of_the_operator_has_a_span(traced: Traced) -> None:
+    async with admin_at(traced.server.admin_port) as admin:
+        await admin.GetStatistics(admin_pb.GetStatisticsRequest(), metadata=parent())
+    call, children = await traced.call(TRACE, "rummikub.admin.v1.AdminService/GetStatistics")
+    assert (call.parent_id, call.span.kind) == (PARENT, SERVER_KIND)
+    assert [child.name for child in children] == ["store count", "store log_length", "store now_ms"]
 
 
 async def test_a_call_without_a_caller_or_with_a_malformed_one_begins_a_trace(traced: Traced) -> None:

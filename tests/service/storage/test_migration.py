@@ -17,7 +17,7 @@ import redis.asyncio as redis
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
-from service.app.change_feed import ChangeFeed, Position
+from service.app.change_feed import Changed, ChangeFeed, Position
 from service.errors import StoreUnavailable
 from service.storage.base import LOG_START, Committed, GameState, GameStore, LogEntry, Record, Sighting
 from service.storage.redis import migration
@@ -179,11 +179,11 @@ async def joined(store: GameStore, before: Record, name: str) -> Record:
 
 async def told(store: GameStore, position: Position | None) -> tuple[list[tuple[str, int]], Position]:
     """Returns the changes after a position (None: all) as games and revisions, and where to resume."""
-    feed = ChangeFeed(store, position, from_oldest=True)
+    feed = ChangeFeed(store, None, position, from_oldest=True)
     await feed.start()
     changes: list[tuple[str, int]] = []
-    while page := [(one.game_id, one.change.revision) for one in await feed.read() if one.change]:
-        changes += page
+    while page := await feed.read():
+        changes += [(update.game_id, update.change.revision) for update in page if isinstance(update, Changed)]
     return changes, feed.position
 
 

@@ -80,7 +80,7 @@ Call = Callable[[RedisStore], Awaitable[object]]
 @pytest.mark.parametrize(
     "call",
     [
-        lambda store: store.delete(creation().record),
+        lambda store: store.delete(GAME, creation().record),
         lambda store: store.rewrite(creation().record.etag, joining(creation().record, "Ada").record, []),
         lambda store: store.append_to_outbox(GAME),
     ],

@@ -397,7 +397,12 @@ async def test_a_stream_keeps_its_newest_changes_and_returns_its_bounds(forgetfu
     assert [entry.revision for entry in entries] == [3, 4, 5]
 
 
-# The secret
+# The clock and the secret
+
+
+async def test_the_time_is_that_of_the_clock(store: GameStore, clock: FakeClock) -> None:
+    clock.advance(1)
+    assert await store.now_ms() == (await store.load(GAME)).now_ms == clock.now_ms
 
 
 async def test_all_servers_on_a_store_share_one_secret(store: GameStore) -> None:

@@ -72,7 +72,7 @@ class GameFilter(_message.Message):
     OPERATOR_LABELS_FIELD_NUMBER: _builtins.int
     PLAYER_REF_FIELD_NUMBER: _builtins.int
     player_ref: _builtins.str
-    """The reference of a player who is in the game, as JoinGame received it."""
+    """The reference of a player who is in the game, as JoinGame received it; in WatchGames also of one who has left it."""
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Labels of the game (Game.labels)."""
@@ -174,6 +174,7 @@ class WatchGamesResponse(_message.Message):
     REWRITTEN_FIELD_NUMBER: _builtins.int
     HEARTBEAT_FIELD_NUMBER: _builtins.int
     CLOSING_FIELD_NUMBER: _builtins.int
+    EXPIRED_FIELD_NUMBER: _builtins.int
     cursor: _builtins.str
     """Where to resume after this response. Opaque. It is valid for RUMMIKUB_CHANGE_LOG_SECONDS."""
     @_builtins.property
@@ -196,6 +197,10 @@ class WatchGamesResponse(_message.Message):
     def closing(self) -> Global___Closing:
         """The server is stopping and the stream ends."""
 
+    @_builtins.property
+    def expired(self) -> Global___ChangesExpired:
+        """Changes of a game cannot be sent any more. It comes also if the filter would exclude the game."""
+
     def __init__(
         self,
         *,
@@ -205,12 +210,13 @@ class WatchGamesResponse(_message.Message):
         rewritten: Global___GameRewritten | None = ...,
         heartbeat: Global___Heartbeat | None = ...,
         closing: Global___Closing | None = ...,
+        expired: Global___ChangesExpired | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "closing", b"closing", "deleted", b"deleted", "heartbeat", b"heartbeat", "rewritten", b"rewritten", "update", b"update"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "closing", b"closing", "deleted", b"deleted", "expired", b"expired", "heartbeat", b"heartbeat", "rewritten", b"rewritten", "update", b"update"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "closing", b"closing", "cursor", b"cursor", "deleted", b"deleted", "heartbeat", b"heartbeat", "rewritten", b"rewritten", "update", b"update"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "closing", b"closing", "cursor", b"cursor", "deleted", b"deleted", "expired", b"expired", "heartbeat", b"heartbeat", "rewritten", b"rewritten", "update", b"update"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_update: _TypeAlias = _typing.Literal["changed", "deleted", "rewritten", "heartbeat", "closing"]  # noqa: Y015
+    _WhichOneofReturnType_update: _TypeAlias = _typing.Literal["changed", "deleted", "rewritten", "heartbeat", "closing", "expired"]  # noqa: Y015
     _WhichOneofArgType_update: _TypeAlias = _typing.Literal["update", b"update"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_update) -> _WhichOneofReturnType_update | None: ...
 
@@ -349,6 +355,35 @@ class GameRewritten(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GameRewritten: _TypeAlias = GameRewritten  # noqa: Y015
+
+@_typing.final
+class ChangesExpired(_message.Message):
+    """Changes of a game that are in the log, but no longer stored. They were not sent, so handle what is known of the game as
+    incomplete. The game has expired and is not in the archive; or it has had more than RUMMIKUB_HISTORY changes since; or
+    its creation failed, and it never existed; or it was deleted, and `deleted` has come or comes.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_ID_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    game_id: _builtins.str
+    """The game."""
+    revision: _builtins.int
+    """All changes up to this revision that did not come have expired. Later ones of the game may still come."""
+    def __init__(
+        self,
+        *,
+        game_id: _builtins.str = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChangesExpired: _TypeAlias = ChangesExpired  # noqa: Y015
 
 @_typing.final
 class Heartbeat(_message.Message):
@@ -849,13 +884,18 @@ class ForgetPlayerResponse(_message.Message):
     GAMES_READ_FIELD_NUMBER: _builtins.int
     FORGOTTEN_GAME_IDS_FIELD_NUMBER: _builtins.int
     IS_DONE_FIELD_NUMBER: _builtins.int
+    FAILED_GAME_IDS_FIELD_NUMBER: _builtins.int
     games_read: _builtins.int
     """The number of games that were read so far. One that is stored and archived counts twice."""
     is_done: _builtins.bool
-    """Whether all games were read. The stream ends then."""
+    """Whether all games were read, and the player was forgotten in all of theirs. The stream ends then."""
     @_builtins.property
     def forgotten_game_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The games in which the player was found and forgotten since the last response."""
+
+    @_builtins.property
+    def failed_game_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The games that could not be read or rewritten, since the last response. The player may still be in them."""
 
     def __init__(
         self,
@@ -863,10 +903,11 @@ class ForgetPlayerResponse(_message.Message):
         games_read: _builtins.int = ...,
         forgotten_game_ids: _abc.Iterable[_builtins.str] | None = ...,
         is_done: _builtins.bool = ...,
+        failed_game_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["forgotten_game_ids", b"forgotten_game_ids", "games_read", b"games_read", "is_done", b"is_done"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failed_game_ids", b"failed_game_ids", "forgotten_game_ids", b"forgotten_game_ids", "games_read", b"games_read", "is_done", b"is_done"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -30,7 +30,8 @@ class AdminServiceStub(object):
     that address reachable for players.
 
     If the server has RUMMIKUB_ADMIN_TOKEN_FILE, each call sends the metadata `authorization: Bearer <token>`. Any other
-    value, and none, is refused (UNAUTHENTICATED, AUTHORIZATION_MALFORMED).
+    value, and none, is refused (UNAUTHENTICATED, AUTHORIZATION_MALFORMED). When the token is replaced, open WatchGames
+    streams end with the same error.
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
     DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
@@ -91,7 +92,8 @@ class AdminServiceServicer(object):
     that address reachable for players.
 
     If the server has RUMMIKUB_ADMIN_TOKEN_FILE, each call sends the metadata `authorization: Bearer <token>`. Any other
-    value, and none, is refused (UNAUTHENTICATED, AUTHORIZATION_MALFORMED).
+    value, and none, is refused (UNAUTHENTICATED, AUTHORIZATION_MALFORMED). When the token is replaced, open WatchGames
+    streams end with the same error.
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
     DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
@@ -103,8 +105,8 @@ class AdminServiceServicer(object):
         """Streams the changes of all games, or of games with some labels. Each stored change comes at least once, and the
         changes of a game come in order; games are not ordered among each other. A change may come again after the caller
         resumes, so callers skip a revision that they have seen. The stream ends with a `closing` update when the server
-        stops. It needs RUMMIKUB_CHANGE_LOG_SECONDS on every server of the store; changes older than that, and changes of
-        games that have expired, are not told.
+        stops. It needs RUMMIKUB_CHANGE_LOG_SECONDS on every server of the store. A change of a game that has expired is
+        read from the archive; if it is not there, an `expired` update comes instead.
         Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE: the cursor is older than the log, or the servers keep none; send
         from_oldest to begin with the oldest change that is kept, and read the games that are listed now).
         """
@@ -113,7 +115,7 @@ class AdminServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetGame(self, request, context):
-        """Returns a game with everything that is hidden from players.
+        """Returns a game with everything that is hidden from players, also a game that only the archive has, without a draft.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -145,8 +147,9 @@ class AdminServiceServicer(object):
 
     def DeleteGame(self, request, context):
         """Deletes a game with its history, drafts, presence and the answers to repeated requests, from the archive too, also
-        a game that only the archive has. Its watches end with NOT_FOUND (GAME_NOT_FOUND). Later calls find no game.
-        UNAVAILABLE (STORE_UNAVAILABLE) also means that the archive does not answer; then send the request again.
+        a game that only the archive has, or that this version cannot read. Its watches end with NOT_FOUND
+        (GAME_NOT_FOUND). Later calls find no game. UNAVAILABLE (STORE_UNAVAILABLE) also means that the archive does not
+        answer; then send the request again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -160,8 +163,10 @@ class AdminServiceServicer(object):
         response is_done. If it fails, call it again. It does not reach an archive of files, games that were exported
         before, nor messages and logs of other programs. A game created while it runs may be missed: stop sending the
         player_ref first.
-        Errors: ABORTED (STALE_STATE), UNAVAILABLE (STORED_FORMAT_UNKNOWN: this version cannot read an archived game of
-        the player, whose id is in the server's log; all others are done).
+        Errors, at the end, after failed_game_ids have named the games and all others are done: UNAVAILABLE
+        (STORED_FORMAT_UNKNOWN: this version cannot read a game, which may be the player's, or its history is damaged; call
+        it at a server of the other version, or delete the game), ABORTED (STALE_STATE: other calls always changed a game
+        first).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -230,7 +235,8 @@ class AdminService(object):
     that address reachable for players.
 
     If the server has RUMMIKUB_ADMIN_TOKEN_FILE, each call sends the metadata `authorization: Bearer <token>`. Any other
-    value, and none, is refused (UNAUTHENTICATED, AUTHORIZATION_MALFORMED).
+    value, and none, is refused (UNAUTHENTICATED, AUTHORIZATION_MALFORMED). When the token is replaced, open WatchGames
+    streams end with the same error.
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
     DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a

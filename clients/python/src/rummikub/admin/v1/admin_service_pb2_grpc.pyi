@@ -31,7 +31,8 @@ class AdminServiceStub:
     that address reachable for players.
 
     If the server has RUMMIKUB_ADMIN_TOKEN_FILE, each call sends the metadata `authorization: Bearer <token>`. Any other
-    value, and none, is refused (UNAUTHENTICATED, AUTHORIZATION_MALFORMED).
+    value, and none, is refused (UNAUTHENTICATED, AUTHORIZATION_MALFORMED). When the token is replaced, open WatchGames
+    streams end with the same error.
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
     DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
@@ -47,13 +48,13 @@ class AdminServiceStub:
     """Streams the changes of all games, or of games with some labels. Each stored change comes at least once, and the
     changes of a game come in order; games are not ordered among each other. A change may come again after the caller
     resumes, so callers skip a revision that they have seen. The stream ends with a `closing` update when the server
-    stops. It needs RUMMIKUB_CHANGE_LOG_SECONDS on every server of the store; changes older than that, and changes of
-    games that have expired, are not told.
+    stops. It needs RUMMIKUB_CHANGE_LOG_SECONDS on every server of the store. A change of a game that has expired is
+    read from the archive; if it is not there, an `expired` update comes instead.
     Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE: the cursor is older than the log, or the servers keep none; send
     from_oldest to begin with the oldest change that is kept, and read the games that are listed now).
     """
     GetGame: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.GetGameRequest, _admin_service_pb2.GetGameResponse]
-    """Returns a game with everything that is hidden from players."""
+    """Returns a game with everything that is hidden from players, also a game that only the archive has, without a draft."""
     ListGames: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ListGamesRequest, _admin_service_pb2.ListGamesResponse]
     """Lists games of all kinds, also unlisted ones, newest first within a state."""
     AbortGame: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.AbortGameRequest, _admin_service_pb2.AbortGameResponse]
@@ -67,8 +68,9 @@ class AdminServiceStub:
     """
     DeleteGame: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.DeleteGameRequest, _admin_service_pb2.DeleteGameResponse]
     """Deletes a game with its history, drafts, presence and the answers to repeated requests, from the archive too, also
-    a game that only the archive has. Its watches end with NOT_FOUND (GAME_NOT_FOUND). Later calls find no game.
-    UNAVAILABLE (STORE_UNAVAILABLE) also means that the archive does not answer; then send the request again.
+    a game that only the archive has, or that this version cannot read. Its watches end with NOT_FOUND
+    (GAME_NOT_FOUND). Later calls find no game. UNAVAILABLE (STORE_UNAVAILABLE) also means that the archive does not
+    answer; then send the request again.
     """
     ForgetPlayer: _grpc.UnaryStreamMultiCallable[_admin_service_pb2.ForgetPlayerRequest, _admin_service_pb2.ForgetPlayerResponse]
     """Removes a player's name and player_ref from all stored and archived games. The name becomes another one
@@ -78,8 +80,10 @@ class AdminServiceStub:
     response is_done. If it fails, call it again. It does not reach an archive of files, games that were exported
     before, nor messages and logs of other programs. A game created while it runs may be missed: stop sending the
     player_ref first.
-    Errors: ABORTED (STALE_STATE), UNAVAILABLE (STORED_FORMAT_UNKNOWN: this version cannot read an archived game of
-    the player, whose id is in the server's log; all others are done).
+    Errors, at the end, after failed_game_ids have named the games and all others are done: UNAVAILABLE
+    (STORED_FORMAT_UNKNOWN: this version cannot read a game, which may be the player's, or its history is damaged; call
+    it at a server of the other version, or delete the game), ABORTED (STALE_STATE: other calls always changed a game
+    first).
     """
     GetStatistics: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.GetStatisticsRequest, _admin_service_pb2.GetStatisticsResponse]
     """Returns numbers of games and of kept changes."""
@@ -90,7 +94,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     that address reachable for players.
 
     If the server has RUMMIKUB_ADMIN_TOKEN_FILE, each call sends the metadata `authorization: Bearer <token>`. Any other
-    value, and none, is refused (UNAUTHENTICATED, AUTHORIZATION_MALFORMED).
+    value, and none, is refused (UNAUTHENTICATED, AUTHORIZATION_MALFORMED). When the token is replaced, open WatchGames
+    streams end with the same error.
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
     DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
@@ -103,13 +108,13 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Streams the changes of all games, or of games with some labels. Each stored change comes at least once, and the
     changes of a game come in order; games are not ordered among each other. A change may come again after the caller
     resumes, so callers skip a revision that they have seen. The stream ends with a `closing` update when the server
-    stops. It needs RUMMIKUB_CHANGE_LOG_SECONDS on every server of the store; changes older than that, and changes of
-    games that have expired, are not told.
+    stops. It needs RUMMIKUB_CHANGE_LOG_SECONDS on every server of the store. A change of a game that has expired is
+    read from the archive; if it is not there, an `expired` update comes instead.
     Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE: the cursor is older than the log, or the servers keep none; send
     from_oldest to begin with the oldest change that is kept, and read the games that are listed now).
     """
     GetGame: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.GetGameRequest, _admin_service_pb2.GetGameResponse]  # type: ignore[assignment]
-    """Returns a game with everything that is hidden from players."""
+    """Returns a game with everything that is hidden from players, also a game that only the archive has, without a draft."""
     ListGames: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ListGamesRequest, _admin_service_pb2.ListGamesResponse]  # type: ignore[assignment]
     """Lists games of all kinds, also unlisted ones, newest first within a state."""
     AbortGame: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.AbortGameRequest, _admin_service_pb2.AbortGameResponse]  # type: ignore[assignment]
@@ -123,8 +128,9 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """
     DeleteGame: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.DeleteGameRequest, _admin_service_pb2.DeleteGameResponse]  # type: ignore[assignment]
     """Deletes a game with its history, drafts, presence and the answers to repeated requests, from the archive too, also
-    a game that only the archive has. Its watches end with NOT_FOUND (GAME_NOT_FOUND). Later calls find no game.
-    UNAVAILABLE (STORE_UNAVAILABLE) also means that the archive does not answer; then send the request again.
+    a game that only the archive has, or that this version cannot read. Its watches end with NOT_FOUND
+    (GAME_NOT_FOUND). Later calls find no game. UNAVAILABLE (STORE_UNAVAILABLE) also means that the archive does not
+    answer; then send the request again.
     """
     ForgetPlayer: _aio.UnaryStreamMultiCallable[_admin_service_pb2.ForgetPlayerRequest, _admin_service_pb2.ForgetPlayerResponse]  # type: ignore[assignment]
     """Removes a player's name and player_ref from all stored and archived games. The name becomes another one
@@ -134,8 +140,10 @@ class AdminServiceAsyncStub(AdminServiceStub):
     response is_done. If it fails, call it again. It does not reach an archive of files, games that were exported
     before, nor messages and logs of other programs. A game created while it runs may be missed: stop sending the
     player_ref first.
-    Errors: ABORTED (STALE_STATE), UNAVAILABLE (STORED_FORMAT_UNKNOWN: this version cannot read an archived game of
-    the player, whose id is in the server's log; all others are done).
+    Errors, at the end, after failed_game_ids have named the games and all others are done: UNAVAILABLE
+    (STORED_FORMAT_UNKNOWN: this version cannot read a game, which may be the player's, or its history is damaged; call
+    it at a server of the other version, or delete the game), ABORTED (STALE_STATE: other calls always changed a game
+    first).
     """
     GetStatistics: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.GetStatisticsRequest, _admin_service_pb2.GetStatisticsResponse]  # type: ignore[assignment]
     """Returns numbers of games and of kept changes."""
@@ -145,7 +153,8 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     that address reachable for players.
 
     If the server has RUMMIKUB_ADMIN_TOKEN_FILE, each call sends the metadata `authorization: Bearer <token>`. Any other
-    value, and none, is refused (UNAUTHENTICATED, AUTHORIZATION_MALFORMED).
+    value, and none, is refused (UNAUTHENTICATED, AUTHORIZATION_MALFORMED). When the token is replaced, open WatchGames
+    streams end with the same error.
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
     DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
@@ -162,8 +171,8 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         """Streams the changes of all games, or of games with some labels. Each stored change comes at least once, and the
         changes of a game come in order; games are not ordered among each other. A change may come again after the caller
         resumes, so callers skip a revision that they have seen. The stream ends with a `closing` update when the server
-        stops. It needs RUMMIKUB_CHANGE_LOG_SECONDS on every server of the store; changes older than that, and changes of
-        games that have expired, are not told.
+        stops. It needs RUMMIKUB_CHANGE_LOG_SECONDS on every server of the store. A change of a game that has expired is
+        read from the archive; if it is not there, an `expired` update comes instead.
         Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE: the cursor is older than the log, or the servers keep none; send
         from_oldest to begin with the oldest change that is kept, and read the games that are listed now).
         """
@@ -174,7 +183,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.GetGameRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.GetGameResponse, _abc.Awaitable[_admin_service_pb2.GetGameResponse]]:
-        """Returns a game with everything that is hidden from players."""
+        """Returns a game with everything that is hidden from players, also a game that only the archive has, without a draft."""
 
     @_abc_1.abstractmethod
     def ListGames(
@@ -212,8 +221,9 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.DeleteGameResponse, _abc.Awaitable[_admin_service_pb2.DeleteGameResponse]]:
         """Deletes a game with its history, drafts, presence and the answers to repeated requests, from the archive too, also
-        a game that only the archive has. Its watches end with NOT_FOUND (GAME_NOT_FOUND). Later calls find no game.
-        UNAVAILABLE (STORE_UNAVAILABLE) also means that the archive does not answer; then send the request again.
+        a game that only the archive has, or that this version cannot read. Its watches end with NOT_FOUND
+        (GAME_NOT_FOUND). Later calls find no game. UNAVAILABLE (STORE_UNAVAILABLE) also means that the archive does not
+        answer; then send the request again.
         """
 
     @_abc_1.abstractmethod
@@ -229,8 +239,10 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         response is_done. If it fails, call it again. It does not reach an archive of files, games that were exported
         before, nor messages and logs of other programs. A game created while it runs may be missed: stop sending the
         player_ref first.
-        Errors: ABORTED (STALE_STATE), UNAVAILABLE (STORED_FORMAT_UNKNOWN: this version cannot read an archived game of
-        the player, whose id is in the server's log; all others are done).
+        Errors, at the end, after failed_game_ids have named the games and all others are done: UNAVAILABLE
+        (STORED_FORMAT_UNKNOWN: this version cannot read a game, which may be the player's, or its history is damaged; call
+        it at a server of the other version, or delete the game), ABORTED (STALE_STATE: other calls always changed a game
+        first).
         """
 
     @_abc_1.abstractmethod
