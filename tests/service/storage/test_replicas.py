@@ -257,9 +257,9 @@ def with_newcomer(cluster: RedisCluster) -> Iterator[tuple[RedisCluster, Cluster
     with closing(ClusterNode("--appendonly", "no")) as primary, closing(ClusterNode("--appendonly", "no")) as replica:
         for node in (primary, replica):
             node.start()
+            node.node_id = node.execute("CLUSTER", "MYID").decode()
         wider = RedisCluster([*cluster.nodes, primary, replica], cluster.size + 1)
         wider.meet()
-        primary.node_id = primary.execute("CLUSTER", "MYID").decode()
         replica.execute("CLUSTER", "REPLICATE", primary.node_id)
         until(lambda: replica.execute("ROLE")[3:4] == [b"connected"] and primary.info()["cluster_state"] == "ok")
         yield wider, primary
