@@ -1,10 +1,11 @@
 """A listener of its own for one service, on grpc.aio."""
 
 import asyncio
+from collections.abc import Mapping
 
 from service.grpc_api.aio_server import aio_server
 from service.grpc_api.certificates import server_credentials
-from service.grpc_api.handlers import Service
+from service.grpc_api.handlers import Handler, Service
 from service.grpc_api.interceptor import CallInterceptor
 from service.grpc_api.server_options import CLOSING_SECONDS, server_options
 from service.runtime.addresses import address_error
@@ -37,7 +38,11 @@ class AioListener:
         self._address = address
         self._interceptor = interceptor
         self._server = aio_server((interceptor,), server_options(settings), grpcio)
-        self._server.add_registered_method_handlers(service.name, dict(service.handlers))
+        self.add_handlers(service.name, service.handlers)
+
+    def add_handlers(self, service_name: str, handlers: Mapping[str, Handler]) -> None:
+        """Serves methods of a service, before the start."""
+        self._server.add_registered_method_handlers(service_name, dict(handlers))
 
     async def start(self) -> int:
         """Starts serving and returns the port, for a unix socket another number. Raises AddressInUseError."""

@@ -75,7 +75,7 @@ class AioValidationListener(AioListener):
         self._health = HealthServicer()
         for name in ("", NAME):
             self._health.set(name, health.SERVING)
-        self._server.add_registered_method_handlers(health.SERVICE_NAME, {"Check": self._check_handler()})
+        self.add_handlers(health.SERVICE_NAME, {"Check": self._check_handler()})
 
     def _check_handler(self) -> "grpc.RpcMethodHandler[health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse]":
         return grpc.unary_unary_rpc_method_handler(
