@@ -5,7 +5,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.set-up
 EDGE := .venv/.edge
-PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal
+# Tests start hundreds of servers. Without cached bytecode each would compile all of its modules.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 3 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
 .PHONY: help setup run web web-test envoy demo walkthrough puzzle test quick check canary fmt bench figures profile speed load load-ci crowds drill capacity soak solver-soak mutants goldens compiled house baseline proto clients conformance edge-config deploy-check deploy-tools openapi docs wire lock image clean
