@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final, TypeAlias
 
-from service.app.logged_game import LoggedGame, LoggedGames, Outcome
+from service.app.logged_game import EntryStatus, LoggedGame, LoggedGames
 from service.app.views import ChangeView
 from service.archive.eraser import ArchiveEraser
 from service.errors import HistoryUnavailable
@@ -139,9 +139,9 @@ class ChangeFeed:
     async def read(self) -> Sequence[Update]:
         """Returns what is new, in the order of the log; nothing if there is nothing new. Raises HistoryUnavailable."""
         return [
-            _update(entry, outcome, game, self.position)
+            _update(entry, status, game, self.position)
             for part in self._parts
-            for entry, outcome, game in await part.read()
+            for entry, status, game in await part.read()
         ]
 
 
@@ -175,40 +175,40 @@ class _PartReader:
         oldest = (await self._store.read_log(self._part, LOG_START, 1)).entries
         return not oldest or _order(oldest[0].place) > _order(self._place)
 
-    async def read(self) -> Iterator[tuple[LogEntry, Outcome, LoggedGame]]:
+    async def read(self) -> Iterator[tuple[LogEntry, EntryStatus, LoggedGame]]:
         """Reads on. Returns the entries to send; taking one moves the position past it."""
         page = await self.page()
         pending = (*self._set_aside, *page.entries)
         games = await self._games.read(pending, page.now_ms)
-        outcomes = [games[entry.game_id].outcome(entry, page.now_ms) for entry in pending]
+        statuses = [games[entry.game_id].status(entry, page.now_ms) for entry in pending]
         self._place = page.entries[-1].place if page.entries else self._place
         if len(page.entries) < PAGE:
             self._place = max(self._place, place_before(page.now_ms - self._margin_ms), key=_order)
         self._set_aside = tuple(
-            entry for entry, outcome in zip(pending, outcomes, strict=True) if outcome is Outcome.OPEN
+            entry for entry, status in zip(pending, statuses, strict=True) if status is EntryStatus.OPEN
         )
-        return self._take(pending, outcomes, games, self._place)
+        return self._take(pending, statuses, games, self._place)
 
     def _take(
-        self, pending: Sequence[LogEntry], outcomes: Sequence[Outcome], games: Mapping[str, LoggedGame], end: str
-    ) -> Iterator[tuple[LogEntry, Outcome, LoggedGame]]:
+        self, pending: Sequence[LogEntry], statuses: Sequence[EntryStatus], games: Mapping[str, LoggedGame], end: str
+    ) -> Iterator[tuple[LogEntry, EntryStatus, LoggedGame]]:
         first_aside = self._set_aside[0] if self._set_aside else None
-        last_expired = _last_expired(pending, outcomes)
+        last_expired = _last_expired(pending, statuses)
         follows_one = False
-        for entry, outcome, following in zip_longest(pending, outcomes, pending[1:]):
+        for entry, status, following in zip_longest(pending, statuses, pending[1:]):
             follows_one = follows_one or entry is first_aside
             open_entry = first_aside if follows_one else following
             self.position = end if open_entry is None else _just_before(open_entry.place)
-            is_expired = outcome is Outcome.EXPIRED and last_expired[entry.game_id] is entry
-            if outcome is Outcome.STORED or is_expired:
-                yield entry, outcome, games[entry.game_id]
+            is_expired = status is EntryStatus.EXPIRED and last_expired[entry.game_id] is entry
+            if status is EntryStatus.STORED or is_expired:
+                yield entry, status, games[entry.game_id]
         if not pending:
             self.position = end
 
 
-def _update(entry: LogEntry, outcome: Outcome, game: LoggedGame, position: Position) -> Update:
-    """Returns the update about an entry whose outcome is STORED or EXPIRED."""
-    if outcome is Outcome.EXPIRED:
+def _update(entry: LogEntry, status: EntryStatus, game: LoggedGame, position: Position) -> Update:
+    """Returns the update about an entry whose status is STORED or EXPIRED."""
+    if status is EntryStatus.EXPIRED:
         return Expired(position, entry.game_id, entry.revision)
     match entry.kind:
         case LogKind.CHANGED:
@@ -219,15 +219,15 @@ def _update(entry: LogEntry, outcome: Outcome, game: LoggedGame, position: Posit
             return Rewritten(position, entry.game_id)
 
 
-def _last_expired(entries: Sequence[LogEntry], outcomes: Sequence[Outcome]) -> Mapping[str, LogEntry]:
+def _last_expired(entries: Sequence[LogEntry], statuses: Sequence[EntryStatus]) -> Mapping[str, LogEntry]:
     """Returns by game the last entry that is expired, or that says that the game was deleted.
 
     One update is enough for the expired changes before it.
     """
     return {
         entry.game_id: entry
-        for entry, outcome in zip(entries, outcomes, strict=True)
-        if outcome is Outcome.EXPIRED or (entry.kind is LogKind.DELETED and outcome is Outcome.STORED)
+        for entry, status in zip(entries, statuses, strict=True)
+        if status is EntryStatus.EXPIRED or (entry.kind is LogKind.DELETED and status is EntryStatus.STORED)
     }
 
 

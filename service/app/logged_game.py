@@ -1,4 +1,4 @@
-"""What is stored of the games that entries of the change log name: in the store, else in the archive."""
+"""The games that entries of the change log name, as the store has them, else as the archive has them."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from service.storage.base import LOG_MARGIN_MS, GameStore, LogEntry, LogKind, Re
 from service.storage.stored_events import decode_entry
 
 
-class Outcome(Enum):
+class EntryStatus(Enum):
     """Whether the change, deletion or rewriting that an entry announces was stored."""
 
     STORED = "stored"
@@ -27,7 +27,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LoggedGame:
-    """What is stored of a game.
+    """A game as the store has it, or the archive if the store does not.
 
     Attributes:
         record: The game; None if it is gone or cannot be read.
@@ -39,25 +39,25 @@ class LoggedGame:
     changes: Mapping[int, StoredChange] | None
     is_gone: bool
 
-    def outcome(self, entry: LogEntry, now_ms: int) -> Outcome:
-        """Returns whether that which an entry announces was stored."""
-        if_missing = Outcome.OPEN if now_ms <= entry.time_ms + LOG_MARGIN_MS else Outcome.NEVER
+    def status(self, entry: LogEntry, now_ms: int) -> EntryStatus:
+        """Returns the status of an entry of the game."""
+        if_missing = EntryStatus.OPEN if now_ms <= entry.time_ms + LOG_MARGIN_MS else EntryStatus.NEVER
         if entry.kind is LogKind.DELETED:
-            return Outcome.STORED if self.is_gone else if_missing
+            return EntryStatus.STORED if self.is_gone else if_missing
         if self.changes is None or (self.is_gone and entry.kind is LogKind.REWRITTEN):
-            return Outcome.STORED
+            return EntryStatus.STORED
         change = self.changes.get(entry.revision)
         if self.is_gone:  # only a creation can still be stored; the archive's changes may have been rewritten
-            is_open = if_missing is Outcome.OPEN and entry.revision == 1
-            return Outcome.STORED if change else Outcome.OPEN if is_open else Outcome.EXPIRED
+            is_open = if_missing is EntryStatus.OPEN and entry.revision == 1
+            return EntryStatus.STORED if change else EntryStatus.OPEN if is_open else EntryStatus.EXPIRED
         if change:
-            return Outcome.STORED if change.etag == entry.etag else Outcome.NEVER
+            return EntryStatus.STORED if change.etag == entry.etag else EntryStatus.NEVER
         if any(revision > entry.revision for revision in self.changes):  # the store keeps the last changes only
-            return Outcome.EXPIRED if entry.kind is LogKind.CHANGED else Outcome.STORED
+            return EntryStatus.EXPIRED if entry.kind is LogKind.CHANGED else EntryStatus.STORED
         return if_missing
 
     def change(self, entry: LogEntry) -> ChangeView:
-        """Returns the change of an entry whose outcome is STORED, as spectators see it."""
+        """Returns the change of an entry whose status is STORED, as spectators see it."""
         change = (self.changes or {}).get(entry.revision)
         if change:
             with contextlib.suppress(StoredFormatUnknown):
@@ -78,7 +78,7 @@ class LoggedGames:
         self._archive = archive
 
     async def read(self, entries: Sequence[LogEntry], now_ms: int) -> dict[str, LoggedGame]:
-        """Returns what is stored of the games of entries."""
+        """Returns the games of entries by id."""
         by_game: defaultdict[str, list[LogEntry]] = defaultdict(list)
         for entry in entries:
             by_game[entry.game_id].append(entry)
@@ -89,7 +89,7 @@ class LoggedGames:
         """Returns a game as the store has it; as the archive has it if it is gone and a change was not found."""
         revisions = [entry.revision for entry in entries if entry.kind is not LogKind.DELETED]
         stored = await self._stored_game(game_id, revisions or [0])
-        is_needed = stored.is_gone and any(stored.outcome(entry, now_ms) is Outcome.EXPIRED for entry in entries)
+        is_needed = stored.is_gone and any(stored.status(entry, now_ms) is EntryStatus.EXPIRED for entry in entries)
         return await self._archived_game(self._archive, game_id) if self._archive and is_needed else stored
 
     async def _stored_game(self, game_id: str, revisions: Sequence[int]) -> LoggedGame:
