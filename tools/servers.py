@@ -113,11 +113,16 @@ def started(
         try:
             yield process
         finally:
-            process.terminate()
-            try:
-                process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            stop_process(process)
+
+
+def stop_process(process: subprocess.Popen[str]) -> None:
+    """Stops a process; kills it if it has not ended within STOP_SECONDS."""
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
 
 
 def start_process(

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from tools.edge_config import DEPLOY, PAGE_FILES, LocalEdge, local
-from tools.servers import ServerError, addresses_of, end_in_order, start_process, started
+from tools.servers import STOP_SECONDS, ServerError, addresses_of, end_in_order, start_process, started, stop_process
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 ENVOY: Final = Path(sys.executable).parent / "envoy"
@@ -28,7 +28,6 @@ WEB: Final = ROOT / "web"
 DIST: Final = WEB / "dist"
 SOURCES: Final = (WEB, ROOT / "clients" / "typescript" / "src")
 START_SECONDS: Final = 15.0
-STOP_SECONDS: Final = 20.0
 POLL_SECONDS: Final = 0.1
 DEFAULTS: Final = {
     "RUMMIKUB_LOG_LEVEL": "warning",
@@ -175,11 +174,7 @@ def running_envoy(configuration: str, scratch: Path) -> Iterator[subprocess.Pope
     try:
         yield process
     finally:
-        process.terminate()
-        try:
-            process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
+        stop_process(process)
 
 
 def wait_until_ready(envoy: subprocess.Popen[str], host: str, port: int) -> None:
