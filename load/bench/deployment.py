@@ -9,7 +9,6 @@ import argparse
 import asyncio
 import json
 import statistics
-import subprocess
 import tempfile
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -26,6 +25,7 @@ from load.bench.measured_servers import SERVICE_SETTINGS, MeasuredServer, cpu_se
 from load.bench.play import CLIENTS, PLAY_TURN, RULESET, Server, Shelf, Template
 from load.calls import OWN_CONNECTION
 from load.corpus.recorded_turns import rounds
+from support.certificates import self_signed
 from tools.edge_config import LocalEdge, local
 from tools.redis_servers import HOST, redis_version, running_redis
 from tools.servers import free_port
@@ -96,12 +96,13 @@ async def _measured(times: int) -> Costs:
 
 @asynccontextmanager
 async def _variants(url: str, folder: Path) -> AsyncIterator[dict[str, _Variant]]:
-    certificate, key = _certificate(folder)
+    self_signed(folder, f"IP:{HOST}")
+    certificate = folder / "cert.pem"
     base = {**SERVICE_SETTINGS, "RUMMIKUB_REDIS_URL": url, "RUMMIKUB_LOG_LEVEL": "warning", "RUMMIKUB_PEER_SHARE": "1"}
     settings = {
         PLAIN: base,
         WAIT: {**base, "RUMMIKUB_REDIS_REPLICAS": "1"},
-        TLS: {**base, "RUMMIKUB_TLS_CERT": str(certificate), "RUMMIKUB_TLS_KEY": str(key)},
+        TLS: {**base, "RUMMIKUB_TLS_CERT": str(certificate), "RUMMIKUB_TLS_KEY": str(folder / "key.pem")},
     }
     async with AsyncExitStack() as stack:
         processes = {name: stack.enter_context(serving("service", settings=one)) for name, one in settings.items()}
@@ -129,15 +130,6 @@ def _server(server: MeasuredServer, channel: grpc.aio.Channel) -> Server:
 def _address(target: str) -> tuple[str, int]:
     host, _, port = target.rpartition(":")
     return host, int(port)
-
-
-def _certificate(folder: Path) -> tuple[Path, Path]:
-    """Makes a certificate for this machine's loopback address; returns its file and that of its key."""
-    certificate, key = folder / "cert.pem", folder / "key.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    command += ["-keyout", str(key), "-out", str(certificate), "-subj", "/CN=bench", "-days", "2"]
-    subprocess.run([*command, "-addext", f"subjectAltName=IP:{HOST}"], check=True, capture_output=True)
-    return certificate, key
 
 
 async def _costs(times: int, shelf: Shelf, templates: Sequence[Template], variants: Mapping[str, _Variant]) -> Costs:

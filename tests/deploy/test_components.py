@@ -14,8 +14,9 @@ from kubernetes_validate import utils
 
 from service.cli.admin.client import add_connection
 from service.settings import PREFIX, Settings
+from support.certificates import self_signed
 from support.deployment import DEPLOY, OVERLAYS, Document, container
-from support.harness import ROOT, self_signed
+from support.harness import ROOT
 from tools.deploy_tools import KUSTOMIZE
 
 COMPONENTS = sorted(folder.name for folder in (DEPLOY / "kubernetes" / "components").iterdir())

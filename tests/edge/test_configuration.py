@@ -13,7 +13,8 @@ from google.api import annotations_pb2
 
 import openapi
 from service.settings import PREFIX, Settings
-from support.harness import CONTRACT, ROOT, self_signed, until
+from support.certificates import self_signed
+from support.harness import CONTRACT, ROOT, until
 from tools import edge_config, web
 from tools.edge_config import DEPLOY, PAGE_FILES, PLAIN, TLS
 from tools.servers import free_port

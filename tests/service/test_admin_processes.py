@@ -15,17 +15,8 @@ import pytest
 
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import game_service_pb2 as gs
-from support.harness import (
-    ROOT,
-    Client,
-    GameAtHand,
-    ServerProcess,
-    client_certificate,
-    new_id,
-    running_redis,
-    self_signed,
-    server_process,
-)
+from support.certificates import client_certificate, self_signed
+from support.harness import ROOT, Client, GameAtHand, ServerProcess, new_id, running_redis, server_process
 from support.operator import admin_at
 
 TOKEN = "a-token-of-the-operator-for-tests"  # noqa: S105 - of a server that lives for one test

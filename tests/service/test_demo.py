@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from support.harness import ROOT, self_signed, server_process
+from support.certificates import self_signed
+from support.harness import ROOT, server_process
 
 LONG_SECONDS = 180
 

@@ -13,7 +13,8 @@ import pytest
 from service import composition, settings
 from service.runtime.process import write_stdout
 from service.settings import Settings, SettingsError, read_settings
-from support.harness import ROOT, self_signed
+from support.certificates import self_signed
+from support.harness import ROOT
 
 PASSWORD = "hunter2"  # noqa: S105 - must not be printed
 ADDRESS = "expected host:port"

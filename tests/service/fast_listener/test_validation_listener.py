@@ -36,6 +36,7 @@ from service.grpc_api.turn_validator import StreamValidator, Validator
 from service.runtime import admission, refusal_pace, slow_calls
 from service.server import Server
 from support import malformed_protobuf as wire
+from support.certificates import self_signed
 from support.conformance_cases import load
 from support.conformance_messages import ruleset_of, table_of, tiles_of
 from support.harness import (
@@ -46,7 +47,6 @@ from support.harness import (
     memory_store,
     retry_ms,
     running_server,
-    self_signed,
     server_process,
     server_settings,
     status_details,

@@ -37,6 +37,7 @@ from service.metrics import exporter as exporter_module
 from service.metrics.metrics import Metrics as ServiceMetrics
 from service.settings import Settings
 from service.storage.base import Commit, Outcome
+from support.certificates import openssl, self_signed
 from support.delegating_store import DelegatingStore
 from support.grpc_play import random_turn
 from support.harness import (
@@ -47,11 +48,9 @@ from support.harness import (
     error_info,
     keys_file,
     memory_store,
-    openssl,
     redis_store,
     retry_ms,
     running_server,
-    self_signed,
     server_process,
     server_settings,
 )

@@ -20,15 +20,8 @@ from service.cli.health_check import Target, health_check
 from service.grpc_api.certificates import CertificateFiles
 from service.runtime.keys import HEADER
 from service.server import Server
-from support.harness import (
-    Client,
-    client_certificate,
-    error_info,
-    memory_store,
-    running_server,
-    self_signed,
-    server_settings,
-)
+from support.certificates import client_certificate, self_signed
+from support.harness import Client, error_info, memory_store, running_server, server_settings
 
 LISTENERS = ("port", "validation_port")
 
