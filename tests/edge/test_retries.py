@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +29,8 @@ from tools.edge_config import PLAIN, LocalEdge, local
 from tools.servers import free_port
 from tools.web import collect_page, running_envoy
 
-UNAVAILABLE, CANCELLED = grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED
+UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
+CUT_OFF = Status(grpc.StatusCode.CANCELLED, "INTERNAL_ERROR", "cut off")
 WRITES_WITHOUT_REQUEST_ID = {"SaveDraft"}
 
 
@@ -170,44 +171,41 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_a_change_that_a_stopping_server_refused_is_sent_to_another(edge: Edge) -> None:
+@pytest.mark.parametrize(("call", "method"), [(Edge.play, "PlayTurn"), (Edge.search, "SuggestTurn")])
+async def test_a_change_or_search_that_a_stopping_server_refused_is_sent_to_another(
+    edge: Edge, call: Callable[[Edge], Awaitable[None]], method: str
+) -> None:
     edge.servers[0].failures = [status_of(ShuttingDown())] * 20
     for _ in range(10):
-        await edge.play()
-    assert edge.servers[1].calls["PlayTurn"] == 10
+        await call(edge)
+    assert edge.servers[1].calls[method] == 10
 
 
-@pytest.mark.parametrize("status", [status_of(StoreUnavailable()), Status(CANCELLED, "INTERNAL_ERROR", "cut off")])
-async def test_a_change_with_an_unknown_outcome_is_never_sent_again(edge: Edge, status: Status) -> None:
+@pytest.mark.parametrize(
+    ("call", "method", "status"),
+    [
+        pytest.param(Edge.play, "PlayTurn", status_of(StoreUnavailable()), id="change, outcome unknown"),
+        pytest.param(Edge.play, "PlayTurn", CUT_OFF, id="change, cut off"),
+        pytest.param(Edge.search, "SuggestTurn", status_of(AnalysisUnavailable()), id="search that ended its process"),
+        pytest.param(Edge.search, "SuggestTurn", CUT_OFF, id="search, cut off"),
+    ],
+)
+async def test_a_change_or_search_that_may_have_had_an_effect_is_never_sent_again(
+    edge: Edge, call: Callable[[Edge], Awaitable[None]], method: str, status: Status
+) -> None:
     edge.fail_first(status)
     with pytest.raises(grpc.aio.AioRpcError) as failed:
-        await edge.play()
+        await call(edge)
     assert failed.value.code() is status.code
-    assert edge.called("PlayTurn") == 1
+    assert edge.called(method) == 1
 
 
-@pytest.mark.parametrize("status", [status_of(StoreUnavailable()), Status(CANCELLED, "INTERNAL_ERROR", "cut off")])
+@pytest.mark.parametrize("status", [status_of(StoreUnavailable()), CUT_OFF])
 async def test_a_read_is_sent_again_whatever_became_of_it(edge: Edge, status: Status) -> None:
     edge.servers[0].failures = [status] * 20
     for _ in range(10):
         await edge.read()
     assert edge.servers[1].calls["GetGame"] == 10
-
-
-@pytest.mark.parametrize("status", [status_of(AnalysisUnavailable()), Status(CANCELLED, "INTERNAL_ERROR", "cut off")])
-async def test_a_search_that_ended_its_process_does_not_reach_another(edge: Edge, status: Status) -> None:
-    edge.fail_first(status)
-    with pytest.raises(grpc.aio.AioRpcError) as failed:
-        await edge.search()
-    assert failed.value.code() is status.code
-    assert edge.called("SuggestTurn") == 1
-
-
-async def test_a_search_that_a_stopping_server_refused_is_sent_to_another(edge: Edge) -> None:
-    edge.servers[0].failures = [status_of(ShuttingDown())] * 20
-    for _ in range(10):
-        await edge.search()
-    assert edge.servers[1].calls["SuggestTurn"] == 10
 
 
 async def test_no_call_fails_when_a_server_is_gone(edge: Edge) -> None:
