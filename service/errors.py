@@ -127,7 +127,7 @@ class RecordHidden(Fault):
 
 
 Limit: TypeAlias = Literal["calls", "streams", "watches", "searches", "request_bytes", "drafts", "seat_drafts"]
-"""What the server limits: what callers hold, the bytes of requests of slow calls, and the rate of drafts."""
+"""A limit: on what callers hold, on the bytes of requests of slow calls, or on the rate of drafts."""
 
 
 class Overloaded(Fault):

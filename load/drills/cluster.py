@@ -148,7 +148,7 @@ QUICK_SCENES: Final = ("killed", "moved", "cut off")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a scene showed: how often its fault happened, and what players noticed."""
+    """The result of a scene: how often its fault happened, and the report of its players."""
 
     scene: Scene
     happened: int
@@ -180,7 +180,7 @@ class Result:
     def requirement(self, plan: Plan) -> dict[str, Any]:
         """Returns what the scene requires."""
         scene, faults = self.scene, self.faults(plan)
-        what = "each lost turn is told, and some are lost" if scene.must_lose else "no turn lost, no gap in a watch"
+        what = "turns lost, and refused to their players" if scene.must_lose else "no turn lost, no gap in a watch"
         calls = "" if scene.may_fail else ", no failed call"
         return requirement(
             f"{scene.name}: {what}, no turn doubled{calls}, no game waits longer than {scene.most_wait:g} s",

@@ -49,12 +49,12 @@ BASELINES: Final = {"beside": ("alone", "elsewhere"), "begin": ("alone", "begin 
 """The phases of a flood that are judged, each with the phases that it is compared with."""
 
 Phase = Mapping[str, Any]
-"""What honest clients report: "milliseconds" of all calls by kind, and "refusals" by reason."""
+"""A report of honest clients: "milliseconds" of all calls by kind, and "refusals" by reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a flood did, and what honest clients noticed.
+    """The result of a flood.
 
     Attributes:
         name: The name of the flood.

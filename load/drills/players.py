@@ -144,7 +144,7 @@ class _Record:
     first_revision: int
     acknowledged: set[Turn] = field(default_factory=set)
     bases: dict[Turn, Turn] = field(default_factory=dict)
-    """What the player of each acknowledged turn had seen."""
+    """By acknowledged turn: the last turn that its player had seen before."""
     branch: list[Turn] = field(default_factory=list)
     """The turns that were acknowledged since the game was read last: the next call is based on all of them."""
     refused: dict[Turn, str] = field(default_factory=dict)
@@ -444,7 +444,8 @@ def compare(
         explained: Revisions that need no acknowledgement: of the lobby, and of requests that got no answer.
 
     Returns:
-        The acknowledged turns that the history lacks, and how many changes are repeated or nobody asked for.
+        The acknowledged turns that the history lacks, and the number of changes that are repeated or that no request
+        explains.
     """
     known = set(acknowledged)
     repeated = len(stored) - len({revision for revision, _ in stored})

@@ -58,7 +58,7 @@ KINDS: Final[dict[str, Connect]] = {RETRYING: _retrying_client, PLAIN: plain_cli
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What the callers of each kind noticed of some restarts, and the exit codes of the stopped servers."""
+    """The result of some restarts: the report of each kind of callers, and the exit codes of the stopped servers."""
 
     lame_duck_seconds: float
     exits: Sequence[int]

@@ -134,7 +134,7 @@ QUICK: Final = (ROWS[1], ROWS[11])
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a row showed: whether its failover happened, and what players noticed."""
+    """The result of a row: whether its failover happened, and the report of its players."""
 
     row: Row
     happened: bool

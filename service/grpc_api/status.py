@@ -197,7 +197,7 @@ LIMITED: Final[Mapping[Limit, str]] = {
     "drafts": "drafts per second",
     "seat_drafts": f"{1000 // DRAFT_MS} drafts per second",
 }
-"""What each limit is on."""
+"""The text of each limit, which follows "its limit of"."""
 _LIMITED_HOLDERS: Final[Mapping[Limit, str]] = {"drafts": "your address", "seat_drafts": "your seat"}
 """Who has a limit, if it is not the server together with the caller's address."""
 
