@@ -28,7 +28,7 @@ from service.metrics.metrics import LIMITS, Metrics
 from service.runtime.admission import SERVER_METHODS, CallAdmission
 from service.runtime.cancellation import is_task_cancelled
 from service.runtime.origins import Origin, peer_address
-from service.runtime.refusal_pace import LATE_PER_SECOND, PER_SECOND, RefusalPace
+from service.runtime.refusal_pace import DRAFTS_PER_SECOND, LATE_PER_SECOND, PER_SECOND, RefusalPace
 from service.runtime.tracing import Tracing
 
 REQUEST_ID: Final = "x-request-id"
@@ -77,6 +77,7 @@ class CallInterceptor(ServerInterceptor):
         self._admission = admission
         self._tracing = tracing
         self._refusal_pace = RefusalPace(admission.calls.is_bounded, PER_SECOND)
+        self._draft_refusal_pace = RefusalPace(admission.calls.is_bounded, DRAFTS_PER_SECOND)
         self.arrival = RequestArrival(request_seconds, RefusalPace(admission.calls.is_bounded, LATE_PER_SECOND))
         self._handlers: dict[str, Handler] = {}
         self._idle = asyncio.Event()
@@ -146,9 +147,10 @@ class CallInterceptor(ServerInterceptor):
         if not (self._admission.calls.total or self._admission.refusals.total):
             self._idle.set()
 
-    async def wait_to_refuse(self, origin: Origin, context: Context) -> None:
+    async def wait_to_refuse(self, error: Exception, origin: Origin, context: Context) -> None:
         """Returns when a refusal may be sent that protects the server: later if it is one of many."""
-        delay = self._refusal_pace.delay(origin, asyncio.get_running_loop().time(), seconds_left(context))
+        pace = self._draft_refusal_pace if isinstance(error, TooManyDrafts) else self._refusal_pace
+        delay = pace.delay(origin, asyncio.get_running_loop().time(), seconds_left(context))
         waiting = self._admission.refusals
         if delay and waiting.try_enter(origin):
             self._idle.clear()
@@ -331,10 +333,10 @@ class _Call:
         if not isinstance(error, Fault):
             _log.exception("fault", method=self._method, request_id=self._request_id, exc_info=error)
         self._record(status.code.name, status.reason, status.limit)
-        if status.reason in PACED and not isinstance(error, TooManyDrafts):  # its clients save a newer one meanwhile
+        if status.reason in PACED:
             self._leave()
             origin = self._origin or Origin(peer_address(self._context.peer()))
-            await self._interceptor.wait_to_refuse(origin, self._context)
+            await self._interceptor.wait_to_refuse(error, origin, self._context)
         await self._abort_with(status.code, status.message, status.trailing_metadata)
 
     async def _abort_with(

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -333,12 +334,15 @@ async def test_a_refusal_and_the_metrics_name_the_limit(
         assert server.metrics.registry.get_sample_value("rummikub_refused_calls_total", labels) == 1
 
 
-async def test_drafts_over_the_limit_of_an_address_are_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_refused_drafts_have_a_pace_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interceptor, "PER_SECOND", 1 / 3_600)
+    monkeypatch.setattr(interceptor, "DRAFTS_PER_SECOND", 5)
     monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
     async with running_server(memory_store(), server_settings(drafts_per_second=1, peer_share=0.5)) as (_, client):
+        began = time.monotonic()
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
             await asyncio.wait_for(exceed_drafts(client), 30)
+        assert time.monotonic() - began > 1 / 5
         assert (
             refusal.value.details()
             == "your address has reached its limit of drafts per second; save the newest one again later"
