@@ -3,7 +3,7 @@
 Each flood gets its own server. The attacker has one address, the honest clients have others. The honest clients call
 alone, while another server is flooded, while theirs is flooded, and once more alone. The flood of another server shows
 what the attacker's use of this machine's processors costs, which has nothing to do with the server. The first seconds
-of each flood, in which the attacker connects and opens up to 10,000 calls at once, are measured apart.
+of each flood, in which the attacker connects and opens up to 5,000 calls at once, are measured apart.
 
 The report has the p99 of each kind of honest call, refusals, how the flood's calls ended, and the server's CPU and
 memory. The drill fails if a flood ended early or made too few calls, if an honest call was refused, or if the p99 of
