@@ -51,6 +51,7 @@ from service.runtime.admission import Admission, CallAdmission
 from service.runtime.connections import shut_down_connections
 from service.runtime.keys import RELOAD_SECONDS, Keys
 from service.runtime.origins import DRAFTS_PER_SECOND, GAMES_PER_MINUTE, JOIN_GUESSES_PER_MINUTE, STREAMS, WATCHES
+from service.runtime.proxies import TrustedProxies
 from service.runtime.rate_limit import SECOND, RateLimit
 from service.runtime.slow_calls import SlowCalls
 from service.runtime.tracing import Tracing
@@ -129,7 +130,7 @@ class Server:
         validation = Validator(self.complex_turns.judge)
         self.slow_calls = SlowCalls(settings.peer_share)
         self._keys = Keys(settings.keys_file) if settings.keys_file else None
-        self._origins = Origins(self._keys)
+        self._origins = Origins(self._keys, TrustedProxies(settings.trusted_proxies))
         self._validation = ValidationServicer(validation, self.slow_calls, self._stopping, self._bound_streams())
         self._validation_listener = self._build_validation_listener(validation)
         self._admin_listener = self._build_admin_listener(games, ArchiveEraser(sink) if sink else None)

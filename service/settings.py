@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from service.runtime.proxies import Network
 from service.storage.redis.url import parse_redis_url
 
 PREFIX: Final = "RUMMIKUB_"
@@ -108,6 +109,15 @@ def _readable(path: Path | None) -> Path | None:
     if path is not None and not path.is_file():
         raise ValueError(f"there is no file {path}")
     return path
+
+
+def _networks(given: object) -> object:
+    if not isinstance(given, str):
+        return given
+    try:
+        return tuple(ipaddress.ip_network(text.strip()) for text in given.split(",") if text.strip())
+    except ValueError:
+        raise ValueError("expected networks separated by commas, like 10.0.0.0/8,fd00::/8") from None
 
 
 def _number_of_workers(given: object) -> object:
@@ -240,7 +250,12 @@ class Settings(BaseSettings):
         gt=0,
         le=1,
         description="share of calls, watches, streams and searches that one client address may hold alone; several "
-        "share what is free; use 1 behind a proxy",
+        "share what is free",
+    )
+    trusted_proxies: Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_networks)] = Field(
+        (),
+        description="networks of proxies, separated by commas: a call through them counts for the client address in "
+        "its x-forwarded-for; unset: for the address of the connection",
     )
     request_seconds: float = Field(10.0, gt=0, le=_DAY, description="timeout for the arrival of a call's request")
     validation_streams: int = Field(

@@ -32,7 +32,7 @@ POLL_SECONDS: Final = 0.1
 DEFAULTS: Final = {
     "RUMMIKUB_LOG_LEVEL": "warning",
     "RUMMIKUB_VALIDATION_LISTEN": "127.0.0.1:50052",
-    # The service sees all clients at the address of the edge, which limits them instead.
+    # All browsers of a machine have one address, so its limits are off.
     "RUMMIKUB_PEER_SHARE": "1",
     "RUMMIKUB_GAMES_PER_MINUTE": "0",
     "RUMMIKUB_JOIN_GUESSES_PER_MINUTE": "0",

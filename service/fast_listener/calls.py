@@ -117,6 +117,9 @@ class AdmissionControl(Protocol):
     def enter(self, path: str, peer: str, metadata: Metadata, auth_context: AuthContext) -> Origin | CallResult:
         """Admits a call and returns its origin, or returns the result of a rejected one."""
 
+    def origin_without_key(self, peer: str, metadata: Metadata) -> Origin:
+        """Returns where a call comes from, whatever its key."""
+
     def leave(self, path: str, call: CallDetails) -> None:
         """Releases an admitted call."""
 

@@ -43,7 +43,7 @@ from service.fast_listener.calls import (
     UnaryMethod,
 )
 from service.runtime.admission import Admission
-from service.runtime.origins import Origin, peer_address
+from service.runtime.origins import Origin
 from service.runtime.refusal_pace import EARLY_SECONDS
 
 _NEXT_CALL: Final = "next call"
@@ -199,7 +199,8 @@ class CompletionQueueServer:
         metadata, peer = event.invocation_metadata, call.peer().decode()
         origin = self._admission.enter(path, peer, metadata, partial(_auth_context, call))
         if not isinstance(origin, Origin):
-            return more + self._refuse(call, origin, Origin(peer_address(peer)), event.call_details.deadline)
+            caller = self._admission.origin_without_key(peer, metadata)
+            return more + self._refuse(call, origin, caller, event.call_details.deadline)
         details = CallDetails(metadata, origin, _monotonic(event.call_details.deadline))
         admitted = _AdmittedCall(call, path, details, self._admission)
         if isinstance(method, UnaryMethod):

@@ -32,7 +32,7 @@ from service.grpc_api.interceptor import PACED, REQUEST_ID, log_call, sent_reque
 from service.grpc_api.status import status_of
 from service.metrics.metrics import Metrics
 from service.runtime.admission import Admission, CallAdmission
-from service.runtime.origins import Origin, peer_address
+from service.runtime.origins import Origin
 from service.runtime.refusal_pace import LATE_PER_SECOND, PER_SECOND, RefusalPace
 from service.runtime.slow_calls import Dropped, SlowCalls, Steps, in_one_step
 from service.runtime.tracing import Tracing
@@ -103,8 +103,12 @@ class FastInterceptor:
             origin = self._origins.origin_of(path, peer, metadata, auth_context)
             self._admission.enter(path, origin)
         except Fault as error:
-            return self._paced(self._failed(path, metadata, error), origin or Origin(peer_address(peer)))
+            return self._paced(self._failed(path, metadata, error), origin or self.origin_without_key(peer, metadata))
         return origin
+
+    def origin_without_key(self, peer: str, metadata: Metadata) -> Origin:
+        """See AdmissionControl."""
+        return Origin(self._origins.address_of(peer, metadata))
 
     def _paced(self, result: CallResult, origin: Origin) -> CallResult:
         """Returns a result that waits if it is one of many refusals of its caller."""

@@ -8,6 +8,7 @@ from service.grpc_api.call_origin import Origins
 from service.grpc_api.interceptor import CallInterceptor
 from service.metrics.metrics import Metrics
 from service.runtime.admission import CallAdmission
+from service.runtime.proxies import TrustedProxies
 from service.runtime.tracing import Tracing
 from service.settings import Settings
 
@@ -31,7 +32,9 @@ def admin_listener(  # noqa: PLR0913, PLR0917 - made in one place
         tracing: Makes spans; None if tracing is off.
     """
     admission = CallAdmission(settings.max_calls, 1.0)
-    interceptor = CallInterceptor(metrics, stopping, Origins(None), admission, settings.request_seconds, tracing)
+    interceptor = CallInterceptor(
+        metrics, stopping, Origins(None, TrustedProxies(())), admission, settings.request_seconds, tracing
+    )
     return AioListener(
         settings, "RUMMIKUB_ADMIN_LISTEN", settings.admin_listen, servicer.service(), interceptor, grpcio
     )

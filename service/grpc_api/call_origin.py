@@ -7,7 +7,8 @@ from typing import Final, TypeAlias
 from service.errors import ApiKeyNotAllowed
 from service.runtime.admission import SERVER_METHODS
 from service.runtime.keys import Keys, Metadata
-from service.runtime.origins import Origin, peer_address
+from service.runtime.origins import Origin
+from service.runtime.proxies import TrustedProxies
 
 AuthContext: TypeAlias = Callable[[], Mapping[str, Iterable[bytes]]]
 """Returns what the transport knows of a peer, by gRPC's names."""
@@ -43,10 +44,16 @@ class Origins:
 
     Args:
         keys: The keys that callers need; None if they need none.
+        proxies: Finds the addresses of clients.
     """
 
-    def __init__(self, keys: Keys | None) -> None:
+    def __init__(self, keys: Keys | None, proxies: TrustedProxies) -> None:
         self._keys = keys
+        self._proxies = proxies
+
+    def address_of(self, peer: str, metadata: Metadata | None) -> str:
+        """Returns the address of a call's client."""
+        return self._proxies.address_of(peer, metadata)
 
     def origin_of(self, path: str, peer: str, metadata: Metadata | None, auth_context: AuthContext) -> Origin:
         """Returns the origin of a call.
@@ -61,7 +68,7 @@ class Origins:
             ApiKeyInvalid: The call has no valid key.
             ApiKeyNotAllowed: The key is not for the service.
         """
-        address = peer_address(peer)
+        address = self.address_of(peer, metadata)
         if self._keys is None or path.startswith(SERVER_METHODS):
             return Origin(address)
         return Origin(address, self._keys.identify(path, metadata, lambda: _certificate_names(auth_context())))

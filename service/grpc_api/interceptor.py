@@ -27,7 +27,7 @@ from service.grpc_api.status import status_of
 from service.metrics.metrics import LIMITS, Metrics
 from service.runtime.admission import SERVER_METHODS, CallAdmission
 from service.runtime.cancellation import is_task_cancelled
-from service.runtime.origins import Origin, peer_address
+from service.runtime.origins import Origin
 from service.runtime.refusal_pace import DRAFTS_PER_SECOND, LATE_PER_SECOND, PER_SECOND, RefusalPace
 from service.runtime.tracing import Tracing
 
@@ -131,6 +131,10 @@ class CallInterceptor(ServerInterceptor):
         if self._stopping.is_set() and not method.startswith(SERVER_METHODS):
             raise ShuttingDown
         return self._origins.origin_of(method, context.peer(), context.invocation_metadata(), context.auth_context)
+
+    def origin_without_key(self, context: Context) -> Origin:
+        """Returns where a call without a valid key comes from."""
+        return Origin(self._origins.address_of(context.peer(), context.invocation_metadata()))
 
     def enter(self, method: str, origin: Origin) -> None:
         """Admits a call. Raises Overloaded."""
@@ -335,7 +339,7 @@ class _Call:
         self._record(status.code.name, status.reason, status.limit)
         if status.reason in PACED:
             self._leave()
-            origin = self._origin or Origin(peer_address(self._context.peer()))
+            origin = self._origin or self._interceptor.origin_without_key(self._context)
             await self._interceptor.wait_to_refuse(error, origin, self._context)
         await self._abort_with(status.code, status.message, status.trailing_metadata)
 

@@ -1,10 +1,10 @@
-"""Where a call comes from: the peer's address, and the key that it sends. Limits apply to both."""
+"""Where a call comes from: the client's address, and the key that it sends. Limits apply to both."""
 
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, NamedTuple
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 IPV6_PREFIX: Final = 64
@@ -17,6 +17,8 @@ SEARCHES: Final = "searches"
 GAMES_PER_MINUTE: Final = "games_per_minute"
 JOIN_GUESSES_PER_MINUTE: Final = "join_guesses_per_minute"
 DRAFTS_PER_SECOND: Final = "drafts_per_second"
+IPAddress: TypeAlias = IPv4Address | IPv6Address
+
 QUOTAS: Final = (CALLS, STREAMS, WATCHES, SEARCHES, GAMES_PER_MINUTE, JOIN_GUESSES_PER_MINUTE, DRAFTS_PER_SECOND)
 """The limits that a key may have."""
 
@@ -49,7 +51,7 @@ class Origin(NamedTuple):
     """Where a call comes from.
 
     Attributes:
-        address: The peer's address (peer_address).
+        address: The client's address: the peer's (peer_address), or that which a trusted proxy tells.
         key: The key that was sent, if the server has keys.
     """
 
@@ -69,13 +71,27 @@ def peer_address(peer: str) -> str:
 
 @lru_cache(maxsize=4_096)
 def _address(host: str) -> str:
+    address = ip_address_of(host)
+    return host if address is None else name_of(address)  # a path, for instance; the text still distinguishes hosts
+
+
+def ip_address_of(host: str) -> IPAddress | None:
+    """Returns the address in gRPC's name of a host (`ipv4:192.0.2.1`); None for others, such as Unix sockets."""
     scheme, _, text = host.partition(":")
-    if scheme != "ipv6":
-        return host
+    return parse_ip(unquote(text).strip("[]")) if scheme in {"ipv4", "ipv6"} else None
+
+
+def parse_ip(text: str) -> IPAddress | None:
+    """Returns an address from its text; None for other texts. An IPv4 address within IPv6 is the IPv4 address."""
     try:
-        address = ipaddress.IPv6Address(unquote(text).strip("[]"))
-    except ValueError:  # gRPC does not write other forms today; the text still distinguishes hosts
-        return host
-    if address.ipv4_mapped:
-        return f"ipv4:{address.ipv4_mapped}"
-    return f"ipv6:{ipaddress.IPv6Network((int(address) >> IPV6_PREFIX << IPV6_PREFIX, IPV6_PREFIX))}"
+        address = ip_address(text)
+    except ValueError:
+        return None
+    return (address.ipv4_mapped if isinstance(address, IPv6Address) else None) or address
+
+
+def name_of(address: IPAddress) -> str:
+    """Returns the name under which limits count an address: for IPv6 that of its network."""
+    if isinstance(address, IPv4Address):
+        return f"ipv4:{address}"
+    return f"ipv6:{IPv6Network((int(address) >> IPV6_PREFIX << IPV6_PREFIX, IPV6_PREFIX))}"

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import tomllib
+from ipaddress import ip_address
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -270,14 +271,17 @@ def test_the_gateway_routes_every_service(overlay: str) -> None:
 
 @each_scaled_overlay
 @both
-def test_limits_by_address_are_off_behind_the_gateway(overlay: str, name: str) -> None:
+def test_limits_by_address_apply_to_clients_behind_the_gateway(overlay: str, name: str) -> None:
     own = settings(overlay, name)
+    for pod in ("10.1.2.3", "172.17.0.2", "192.168.1.1", "100.64.0.1", "fd00::1"):
+        assert any(ip_address(pod) in network for network in own.trusted_proxies)
+    assert not any(ip_address("192.0.2.1") in network for network in own.trusted_proxies)
     limits = {
         field for field, info in Settings.model_fields.items() if "one client address" in (info.description or "")
     }
     assert {"peer_share", "games_per_minute", "join_guesses_per_minute"} <= limits
     assert {field: getattr(own, field) for field in limits} == {
-        field: 1 if field == "peer_share" else 0 for field in limits
+        field: Settings.model_fields[field].default for field in limits
     }
 
 

@@ -5,6 +5,7 @@ import gzip
 import json
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
@@ -18,6 +19,7 @@ from rummikub.v1.game_service_pb2_grpc import GameServiceStub
 from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
 from rummikub.v1.violation_pb2 import Refusal
 from support.edge import Web, decoded_details, framed, running_edge, running_web, unframed
+from tools.server_process import from_another_address
 from tools.servers import free_port
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -238,6 +240,15 @@ async def test_a_restart_of_the_service_is_survived(tmp_path: Path) -> None:
         await web.service.start_again()
         assert (await web.edge.call("/v1/games")).status == 200
         await web.edge.ready()
+
+
+async def test_the_service_limits_each_client_of_the_edge_by_itself(tmp_path: Path) -> None:
+    settings = {"RUMMIKUB_GAMES_PER_MINUTE": "1", "RUMMIKUB_TRUSTED_PROXIES": "127.0.0.1"}
+    async with running_web(tmp_path, settings=settings) as web, from_another_address(web.edge.port) as port:
+        other = replace(web.edge, port=port)
+        assert [(await web.edge.call("/v1/games", {})).status for _ in range(2)] == [200, 429]
+        assert [(await other.call("/v1/games", {})).status for _ in range(2)] == [200, 429]
+        assert (await other.call("/v1/games", {}, x_forwarded_for="192.0.2.1")).status == 429, "it cannot pretend"
 
 
 async def test_calls_of_one_address_are_limited(tmp_path: Path) -> None:

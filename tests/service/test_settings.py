@@ -53,6 +53,8 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         ("RUMMIKUB_LISTEN", "::1:50051", ADDRESS),
         ("RUMMIKUB_LISTEN", "[::1:50051", ADDRESS),
         ("RUMMIKUB_METRICS_LISTEN", "localhost", ADDRESS),
+        ("RUMMIKUB_TRUSTED_PROXIES", "10.0.0.0/8,edge", "expected networks separated by commas"),
+        ("RUMMIKUB_TRUSTED_PROXIES", "10.0.0.1/8", "expected networks separated by commas"),
         ("RUMMIKUB_TLS_CERT", "no/such/file.pem", "there is no file no/such/file.pem"),
         ("RUMMIKUB_TLS_KEY", "tests", "there is no file tests"),
         ("RUMMIKUB_GAME_TTL_SECONDS", "a week", "expected a whole number from 60 to 3155760000"),

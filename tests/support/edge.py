@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -180,9 +181,15 @@ class Web:
 
 
 @asynccontextmanager
-async def running_web(folder: Path, *, limited: bool = False, stream_idle_timeout: str = "60s") -> AsyncIterator[Web]:
+async def running_web(
+    folder: Path,
+    *,
+    limited: bool = False,
+    stream_idle_timeout: str = "60s",
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> AsyncIterator[Web]:
     """Runs a service, with a heartbeat every 0.5 s, and its edge."""
-    async with server_process(BEHIND_EDGE) as service:
+    async with server_process({**BEHIND_EDGE, **settings}) as service:
         ports = (free_port(), service.port, service.validation_port)
         with running_edge(folder, *ports, limited=limited, stream_idle_timeout=stream_idle_timeout) as edge:
             await edge.ready()

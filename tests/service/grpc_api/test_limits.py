@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -127,6 +128,30 @@ async def test_an_address_over_its_limit_does_not_affect_other_addresses() -> No
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
             game = await Client(channel).new_game()
             assert (await game.see()).revision == 4, "a running game continues"
+
+
+@pytest.mark.parametrize("listener", ["port", "validation_port"])
+async def test_clients_behind_a_trusted_proxy_have_limits_of_their_own(listener: str) -> None:
+    settings = server_settings(
+        trusted_proxies="127.0.0.0/8", peer_share=0.5, validation_streams=3, validation_listen="127.0.0.1:0"
+    )
+    async with (
+        running_server(memory_store(), settings) as (server, _),
+        grpc.aio.insecure_channel(f"127.0.0.1:{getattr(server, listener)}") as channel,
+    ):
+        stub = Client(channel).validation
+
+        async def open_stream(client: str) -> "grpc.aio.StreamStreamCall[Any, Any]":
+            stream = stub.StreamValidateTurns(metadata=(("x-forwarded-for", f"198.51.100.1, {client}"),))
+            await stream.write(vs.StreamValidateTurnsRequest(turn=vs.ValidateTurnRequest(has_melded=True)))
+            await stream.read()
+            return stream
+
+        streams = [await open_stream("192.0.2.1")]
+        assert await refused_with(open_stream("192.0.2.1")) == "OVERLOADED"
+        streams.append(await open_stream("192.0.2.2"))
+        for stream in streams:
+            stream.cancel()
 
 
 class ForgetfulStore(DelegatingStore):

@@ -28,6 +28,7 @@ from service.grpc_api.call_origin import Origins
 from service.metrics.metrics import Metrics
 from service.runtime.admission import Admission, CallAdmission
 from service.runtime.opentelemetry_tracing import OpenTelemetryTracing
+from service.runtime.proxies import TrustedProxies
 from service.runtime.slow_calls import SlowCalls
 from service.runtime.tracing import CallTrace, TracingError, check, is_requested, tracing_by
 from service.server import Server
@@ -470,7 +471,11 @@ async def test_nothing_is_wrapped_if_tracing_is_off() -> None:
     with tracing_by({}, None, "redis") as tracing:
         assert tracing is None
     plain = FastInterceptor(
-        Metrics(), SlowCalls(1.0), Origins(None), CallAdmission(1, 1.0), Admission(1, 1.0, "streams")
+        Metrics(),
+        SlowCalls(1.0),
+        Origins(None, TrustedProxies(())),
+        CallAdmission(1, 1.0),
+        Admission(1, 1.0, "streams"),
     )
     assert "traced" not in plain.unary("/a", bytes).at_once.__qualname__
     store = memory_store()
