@@ -27,8 +27,7 @@ RESULTS: Final = Path("build") / "capacity.json"
 QUICK_RESULTS: Final = Path("build") / "capacity-quick.json"
 PAGE: Final = "capacity.md"
 COMMAND: Final = "make capacity"
-MOST_GAMES: Final = 100_000
-FULL_GAMES: Final = 1_000_000
+MOST_GAMES: Final = 1_000_000
 GAME_BYTES: Final = 6_000
 """Memory of a listed game in the measurement of lists, with a margin."""
 PARTS: Final[dict[str, Callable[..., Awaitable[dict[str, Any]]]]] = {
@@ -46,13 +45,12 @@ def main() -> int:
     unknown = sorted(set(chosen.parts) - set(PARTS))
     if unknown:
         sys.exit(f"no such part: {', '.join(unknown)}; the parts are {', '.join(PARTS)}")
-    most_games = chosen.games or (FULL_GAMES if chosen.full else MOST_GAMES)
     end_in_order()
     results = QUICK_RESULTS if chosen.quick else RESULTS
     results.parent.mkdir(exist_ok=True)
     report: dict[str, Any] = {}
     for name in chosen.parts or PARTS:
-        report = run(name, results, quick=chosen.quick, most_games=most_games, watchers=chosen.watchers)
+        report = run(name, results, quick=chosen.quick, most_games=chosen.games, watchers=chosen.watchers)
         results.write_text(json.dumps(report, indent=2) + "\n")
     tables = tables_of(report["parts"], Assumptions())
     print_report(report, tables, told_of(report), printer())
@@ -66,8 +64,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="part", help=f"all, or some of {', '.join(PARTS)}")
     parser.add_argument("--quick", action="store_true", help="few games, turns and watchers: tries the command")
-    parser.add_argument("--full", action="store_true", help=f"lists with {FULL_GAMES:,} games, not {MOST_GAMES:,}")
-    parser.add_argument("--games", type=int, metavar="N", help="lists with up to N games")
+    parser.add_argument(
+        "--games", type=int, metavar="N", default=MOST_GAMES, help=f"lists with up to N games ({MOST_GAMES:,})"
+    )
     parser.add_argument("--watchers", type=int, metavar="N", default=WATCHERS, help="watchers of a restart")
     return parser
 

@@ -8,6 +8,7 @@ The scenes:
 
     killed        kill -9 of a primary; a replica takes over; the node comes back as a replica
     killed, 1     the same with RUMMIKUB_REDIS_REPLICAS=1 and two replicas for each primary
+    ordered       CLUSTER FAILOVER of a replica, as before an update of its primary
     moved         slots with games move to other primaries, one key at a time; no call may fail
     cut off       a primary loses its replicas, acknowledges turns, and is killed: without WAIT turns must be lost, and
                   the next call of each player who lost some is refused
@@ -63,6 +64,20 @@ async def killed(cluster: RedisCluster, players: Players, plan: Plan) -> int:
         await asyncio.to_thread(cluster.wait_until_whole)
         await players.has_taken(plan.turns)
     return plan.repetitions
+
+
+async def ordered(cluster: RedisCluster, players: Players, plan: Plan) -> int:
+    """Orders a replica of one primary after the other to take over."""
+    count = 0
+    for number in range(plan.repetitions):
+        primary = cluster.primaries[number % cluster.size]
+        replicas = cluster.replicas_of(primary)
+        replicas[0].execute("CLUSTER", "FAILOVER")
+        await _taken_over(replicas)
+        await asyncio.to_thread(cluster.wait_until_whole)
+        count += not primary.is_primary
+        await players.has_taken(plan.turns)
+    return count
 
 
 async def moved(cluster: RedisCluster, players: Players, plan: Plan) -> int:
@@ -139,6 +154,7 @@ class Scene:
 SCENES: Final = (
     Scene("killed", killed, "{} primaries killed, one after the other"),
     Scene("killed, 1", killed, "the same", replicas=2, confirmed=1),
+    Scene("ordered", ordered, "{} replicas ordered to take over", least_wait=0.0, most_wait=5.0),
     Scene("moved", moved, "{} slots moved under load", "slots", least_wait=0.0, most_wait=5.0, may_fail=False),
     Scene("cut off", cut_off, "{} primaries cut off from their replicas for 3 s, then killed", must_lose=True),
     Scene("cut off, 1", cut_off, "the same", confirmed=1, most_wait=30.0),
