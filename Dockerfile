@@ -5,9 +5,9 @@ ENV UV_PYTHON_DOWNLOADS=never UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy UV_NO_CACH
 WORKDIR /src
 
 # What changes seldom comes first: the pinned requirements, each checked against its hash.
-# `--build-arg REQUIREMENTS=otel` adds OpenTelemetry, for traces.
+# `--build-arg REQUIREMENTS=all` adds those of traces and of archives in S3 and PostgreSQL.
 ARG REQUIREMENTS=run
-COPY requirements/uv.txt requirements/run.txt requirements/otel.txt requirements/dev.txt requirements/
+COPY requirements/uv.txt requirements/run.txt requirements/all.txt requirements/dev.txt requirements/
 RUN python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements/uv.txt \
  && uv venv --no-project --python /usr/local/bin/python /opt/rummikub \
  && uv pip sync --python /opt/rummikub --require-hashes "requirements/$REQUIREMENTS.txt"

@@ -203,8 +203,9 @@ wire: $(STAMP) ## Generate tests/conformance/wire.json from the conformance case
 
 lock: $(STAMP) ## Pin all requirements again, with hashes
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml -o requirements/run.txt
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --extra otel pyproject.toml -o requirements/otel.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --extra dev pyproject.toml -o requirements/dev.txt
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --extra otel --extra postgresql --extra s3 \
+	  -c requirements/dev.txt pyproject.toml -o requirements/all.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --group docs -o requirements/docs.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --resolution lowest-direct \
 	  clients/python/pyproject.toml requirements/oldest.in -o requirements/oldest.txt
