@@ -6,6 +6,7 @@ import re
 import ssl
 import sys
 from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Final, Literal, get_args
 from urllib.parse import urlsplit
@@ -14,7 +15,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, mo
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from service.runtime.proxies import Network
 from service.storage.redis.url import parse_redis_url
 
 PREFIX: Final = "RUMMIKUB_"
@@ -252,7 +252,7 @@ class Settings(BaseSettings):
         description="share of calls, watches, streams and searches that one client address may hold alone; several "
         "share what is free",
     )
-    trusted_proxies: Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_networks)] = Field(
+    trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(_networks)] = Field(
         (),
         description="networks of proxies, separated by commas: a call through them counts for the client address in "
         "its x-forwarded-for; unset: for the address of the connection",

@@ -35,6 +35,7 @@ from service.metrics.metrics import Metrics
 from service.runtime.admission import Admission, CallAdmission
 from service.runtime.gc_tuning import tune_gc
 from service.runtime.origins import Origin
+from service.runtime.proxies import TrustedProxies
 from service.runtime.slow_calls import SlowCalls, Steps, in_one_step
 from service.settings import Settings
 
@@ -127,6 +128,9 @@ class _NoAdmissionControl:
     def enter(self, _path: str, _peer: str, _metadata: object, _auth_context: object) -> Origin:
         return ANYONE
 
+    def origin_without_key(self, _peer: str, _metadata: object) -> Origin:
+        return ANYONE
+
     def leave(self, path: str, call: CallDetails) -> None:
         pass
 
@@ -164,7 +168,8 @@ def _serve_with_interceptor() -> None:
     settings = Settings()
     admission = CallAdmission(settings.max_calls, settings.peer_share)
     streams = Admission(settings.validation_streams, settings.peer_share, "streams")
-    interceptor = FastInterceptor(Metrics(), SlowCalls(settings.peer_share), Origins(None), admission, streams)
+    origins = Origins(None, TrustedProxies(()))
+    interceptor = FastInterceptor(Metrics(), SlowCalls(settings.peer_share), origins, admission, streams)
     unaries = {name: interceptor.unary(f"/{NAME}/{name}", _empty, _empty) for name in UNARIES}
     _serve_fast({**unaries, STREAM: interceptor.stream(f"/{NAME}/{STREAM}", _EmptyAnswerer)}, interceptor)
 

@@ -141,16 +141,18 @@ async def test_clients_behind_a_trusted_proxy_have_limits_of_their_own(listener:
     ):
         stub = Client(channel).validation
 
-        async def open_stream(client: str) -> "grpc.aio.StreamStreamCall[Any, Any]":
-            stream = stub.StreamValidateTurns(metadata=(("x-forwarded-for", f"198.51.100.1, {client}"),))
+        def stream_from(client: str) -> "grpc.aio.StreamStreamCall[Any, Any]":
+            return stub.StreamValidateTurns(metadata=(("x-forwarded-for", f"198.51.100.1, {client}"),))
+
+        async def is_answered(stream: "grpc.aio.StreamStreamCall[Any, Any]") -> None:
             await stream.write(vs.StreamValidateTurnsRequest(turn=vs.ValidateTurnRequest(has_melded=True)))
             await stream.read()
-            return stream
 
-        streams = [await open_stream("192.0.2.1")]
-        assert await refused_with(open_stream("192.0.2.1")) == "OVERLOADED"
-        streams.append(await open_stream("192.0.2.2"))
-        for stream in streams:
+        first, second = stream_from("192.0.2.1"), stream_from("192.0.2.2")
+        await is_answered(first)
+        assert await refused_with(stream_from("192.0.2.1").read()) == "OVERLOADED"
+        await is_answered(second)
+        for stream in (first, second):
             stream.cancel()
 
 
