@@ -90,7 +90,7 @@ async def test_a_game_is_archived_whose_server_is_killed(
     assert outbox.xlen(OUTBOX) == 1
     assert len(games()) == (moment == "acknowledge")
     async with (
-        server_process(environment) as survivor,
+        mortal_server(environment, "never") as survivor,
         grpc.aio.insecure_channel(survivor.target) as channel,
     ):
         client = Client(channel)
