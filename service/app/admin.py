@@ -36,16 +36,18 @@ class OperatorFilter:
         labels: Labels of the game.
         operator_labels: Labels that only the operator sees.
         player_ref: The reference of a person in the game.
+        key_name: The name of the key with which the game was created.
     """
 
     labels: Labels = ()
     operator_labels: Labels = ()
     player_ref: str = ""
+    key_name: str = ""
 
     @property
     def selects(self) -> bool:
         """Whether it excludes any game."""
-        return bool(self.labels or self.operator_labels or self.player_ref)
+        return self != OperatorFilter()
 
     def matches(self, record: Record, *, with_departed: bool = False) -> bool:
         """Returns whether a game has the properties; `with_departed`: also if the person has left it."""
@@ -54,6 +56,7 @@ class OperatorFilter:
             set(record.listing.labels).issuperset(self.labels)
             and set(record.operator.labels).issuperset(self.operator_labels)
             and (not self.player_ref or self.player_ref in refs)
+            and self.key_name in {"", record.listing.key}
         )
 
 

@@ -42,6 +42,7 @@ def operator_filter(message: pb.GameFilter) -> OperatorFilter:
         fields.labels(message.labels, "filter.labels"),
         fields.operator_labels(message.operator_labels, "filter.operator_labels"),
         fields.player_ref(message.player_ref, "filter.player_ref"),
+        fields.key_name(message.key_name, "filter.key_name"),
     )
 
 
@@ -94,6 +95,7 @@ def encode_update(update: Update) -> pb.WatchGamesResponse:
                 changed.players.extend(_players(record))
                 changed.labels.update(record.listing.labels)
                 changed.operator_labels.update(record.operator.labels)
+                changed.key_name = record.listing.key
     return response
 
 
@@ -118,6 +120,7 @@ def encode_full(view: FullView) -> pb.FullGame:
         operator_labels=dict(record.operator.labels),
         draft=None if view.draft is None else encode_draft(view.draft),
         declined_seats=round_.declined if round_ else (),
+        key_name=record.listing.key,
     )
 
 
@@ -143,6 +146,7 @@ def encode_listed(record: Record) -> pb.ListedGame:
         visibility=_VISIBILITIES[record.listing.visibility],
         operator_labels=dict(record.operator.labels),
         update_time=_time(record.updated_ms),
+        key_name=record.listing.key,
     )
 
 

@@ -58,6 +58,7 @@ def add_filter(parser: argparse.ArgumentParser) -> None:
         "--operator-label", action="append", default=[], metavar="KEY=VALUE", help="games with this operator label"
     )
     parser.add_argument("--player-ref", default="", help="games with this player")
+    parser.add_argument("--key-name", default="", help="games created with the key of this name")
 
 
 def game_filter(arguments: argparse.Namespace) -> pb.GameFilter:
@@ -66,6 +67,7 @@ def game_filter(arguments: argparse.Namespace) -> pb.GameFilter:
         labels=_pairs("--label", arguments.label),
         operator_labels=_pairs("--operator-label", arguments.operator_label),
         player_ref=arguments.player_ref,
+        key_name=arguments.key_name,
     )
 
 

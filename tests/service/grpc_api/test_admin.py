@@ -35,6 +35,7 @@ from support.harness import (
     bearer,
     error_info,
     field_violations,
+    keys_file,
     memory_store,
     new_id,
     put_game,
@@ -164,6 +165,26 @@ async def test_games_are_listed_by_labels_and_players(house: Operated) -> None:
     )
 
 
+async def test_the_operator_sees_and_chooses_the_key_of_a_game(tmp_path: Path) -> None:
+    keys = keys_file(tmp_path, web="", app="")
+    async with operated(memory_store(log_ms=LOG_MS), keys_file=keys) as house:
+        games = {
+            name: (
+                await house.client.games.CreateGame(
+                    gs.CreateGameRequest(request_id=new_id()), metadata=(("x-api-key", name),)
+                )
+            ).game.game_id
+            for name in ("web", "app")
+        }
+        for name, game_id in games.items():
+            wanted = pb.GameFilter(key_name=name)
+            [listed] = (await house.admin.ListGames(pb.ListGamesRequest(filter=wanted))).games
+            full = (await house.admin.GetGame(pb.GetGameRequest(game_id=game_id))).game
+            [change] = await changes(house.admin, pb.WatchGamesRequest(from_oldest=True, filter=wanted), 1)
+            assert (listed.game.game_id, change.changed.game_id) == (game_id, game_id)
+            assert {listed.key_name, full.key_name, change.changed.key_name} == {name}
+
+
 @pytest.mark.parametrize("size", [1, 2, 3])
 async def test_lists_have_pages(house: Operated, size: int) -> None:
     games = [await labeled_game(house, start=place % 2 == 0, table=str(place % 3)) for place in range(6)]
@@ -268,6 +289,7 @@ async def test_statistics_count_games_and_changes(house: Operated) -> None:
         ("ListGames", pb.ListGamesRequest(state=as_tiles([99])[0]), "state"),  # type: ignore[arg-type]
         ("ListGames", pb.ListGamesRequest(filter=pb.GameFilter(labels={"A": ""})), "filter.labels"),
         ("ListGames", pb.ListGamesRequest(filter=pb.GameFilter(player_ref="x" * 65)), "filter.player_ref"),
+        ("ListGames", pb.ListGamesRequest(filter=pb.GameFilter(key_name="Web")), "filter.key_name"),
         ("WatchGames", pb.WatchGamesRequest(cursor="?"), "cursor"),
         ("WatchGames", pb.WatchGamesRequest(cursor=cursor_of(("0-0", f"1-{2**64}"))), "cursor"),
         ("WatchGames", pb.WatchGamesRequest(filter=pb.GameFilter(operator_labels={"": ""})), "filter.operator_labels"),

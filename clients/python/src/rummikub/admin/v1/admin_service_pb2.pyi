@@ -71,8 +71,11 @@ class GameFilter(_message.Message):
     LABELS_FIELD_NUMBER: _builtins.int
     OPERATOR_LABELS_FIELD_NUMBER: _builtins.int
     PLAYER_REF_FIELD_NUMBER: _builtins.int
+    KEY_NAME_FIELD_NUMBER: _builtins.int
     player_ref: _builtins.str
     """The reference of a player who is in the game, as JoinGame received it; in WatchGames also of one who has left it."""
+    key_name: _builtins.str
+    """The name of the key with which the game was created (RUMMIKUB_KEYS_FILE)."""
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Labels of the game (Game.labels)."""
@@ -87,10 +90,11 @@ class GameFilter(_message.Message):
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         operator_labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         player_ref: _builtins.str = ...,
+        key_name: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "operator_labels", b"operator_labels", "player_ref", b"player_ref"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key_name", b"key_name", "labels", b"labels", "operator_labels", b"operator_labels", "player_ref", b"player_ref"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -274,10 +278,13 @@ class GameChanged(_message.Message):
     PLAYERS_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
     OPERATOR_LABELS_FIELD_NUMBER: _builtins.int
+    KEY_NAME_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The game."""
     state: _game_pb2.GameState.ValueType
     """The state of the game when this update was made; it may have changed again since the change."""
+    key_name: _builtins.str
+    """The name of the key with which the game was created. Empty if there was none."""
     @_builtins.property
     def change(self) -> _game_pb2.GameChange:
         """The change as spectators see it, without hidden tiles. Without events if this server cannot read it."""
@@ -303,10 +310,11 @@ class GameChanged(_message.Message):
         players: _abc.Iterable[Global___GamePlayer] | None = ...,
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         operator_labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        key_name: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "game_id", b"game_id", "labels", b"labels", "operator_labels", b"operator_labels", "players", b"players", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "game_id", b"game_id", "key_name", b"key_name", "labels", b"labels", "operator_labels", b"operator_labels", "players", b"players", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -504,6 +512,9 @@ class FullGame(_message.Message):
     OPERATOR_LABELS_FIELD_NUMBER: _builtins.int
     DRAFT_FIELD_NUMBER: _builtins.int
     DECLINED_SEATS_FIELD_NUMBER: _builtins.int
+    KEY_NAME_FIELD_NUMBER: _builtins.int
+    key_name: _builtins.str
+    """The name of the key with which the game was created. Empty if there was none."""
     @_builtins.property
     def game(self) -> _game_pb2.Game:
         """The game as a spectator sees it, but with its join code, and with racks and pools of all finished rounds (not with
@@ -541,10 +552,11 @@ class FullGame(_message.Message):
         operator_labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         draft: _game_pb2.SavedDraft | None = ...,
         declined_seats: _abc.Iterable[_builtins.int] | None = ...,
+        key_name: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["draft", b"draft", "game", b"game"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["declined_seats", b"declined_seats", "draft", b"draft", "game", b"game", "operator_labels", b"operator_labels", "pool", b"pool", "seats", b"seats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["declined_seats", b"declined_seats", "draft", b"draft", "game", b"game", "key_name", b"key_name", "operator_labels", b"operator_labels", "pool", b"pool", "seats", b"seats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -683,8 +695,11 @@ class ListedGame(_message.Message):
     VISIBILITY_FIELD_NUMBER: _builtins.int
     OPERATOR_LABELS_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
+    KEY_NAME_FIELD_NUMBER: _builtins.int
     visibility: _game_pb2.Visibility.ValueType
     """Whether strangers find the game."""
+    key_name: _builtins.str
+    """The name of the key with which the game was created. Empty if there was none."""
     @_builtins.property
     def game(self) -> _game_pb2.GameSummary:
         """The game as ListGames of GameService shows it."""
@@ -709,10 +724,11 @@ class ListedGame(_message.Message):
         visibility: _game_pb2.Visibility.ValueType = ...,
         operator_labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
+        key_name: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "operator_labels", b"operator_labels", "players", b"players", "update_time", b"update_time", "visibility", b"visibility"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "key_name", b"key_name", "operator_labels", b"operator_labels", "players", b"players", "update_time", b"update_time", "visibility", b"visibility"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
