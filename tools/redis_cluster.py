@@ -74,6 +74,10 @@ class RedisCluster:
         """The running nodes that see themselves as primaries."""
         return [node for node in self.nodes if node.is_running and node.is_primary]
 
+    def primary_of(self, shard: int) -> ClusterNode:
+        """Returns the primary of a shard, by number. Its replicas are those that `form` gave it."""
+        return next(node for node in self.nodes[shard :: self.size] if node.is_running and node.is_primary)
+
     def form(self) -> None:
         """Makes a cluster of nodes that have just been started."""
         for place, node in enumerate(self.nodes):

@@ -55,7 +55,7 @@ Fault: TypeAlias = Callable[[RedisCluster, Players, Plan], Awaitable[int]]
 async def killed(cluster: RedisCluster, players: Players, plan: Plan) -> int:
     """Kills primaries, one after the other, and starts each again when a replica has taken over."""
     for number in range(plan.repetitions):
-        primary = cluster.primaries[number % cluster.size]
+        primary = cluster.primary_of(number % cluster.size)
         replicas = cluster.replicas_of(primary)
         primary.kill()
         await _taken_over(replicas)
@@ -70,7 +70,7 @@ async def ordered(cluster: RedisCluster, players: Players, plan: Plan) -> int:
     """Orders a replica of one primary after the other to take over."""
     count = 0
     for number in range(plan.repetitions):
-        primary = cluster.primaries[number % cluster.size]
+        primary = cluster.primary_of(number % cluster.size)
         replicas = cluster.replicas_of(primary)
         replicas[0].execute("CLUSTER", "FAILOVER")
         await _taken_over(replicas)
@@ -103,7 +103,7 @@ async def cut_off(cluster: RedisCluster, players: Players, plan: Plan) -> int:
     """Takes its replicas from a primary, lets it acknowledge turns, kills it, and starts it again."""
     count = 0
     for number in range(plan.repetitions):
-        primary = cluster.primaries[number % cluster.size]
+        primary = cluster.primary_of(number % cluster.size)
         replicas = cluster.replicas_of(primary)
         primary.execute("ACL", "SETUSER", "default", "-psync", "-sync")
         primary.execute("CLIENT", "KILL", "TYPE", "replica")
