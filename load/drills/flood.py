@@ -8,7 +8,8 @@ of each flood, in which the attacker connects and opens up to 5,000 calls at onc
 The report has the p99 of each kind of honest call, refusals, how the flood's calls ended, and the server's CPU and
 memory. The drill fails if a flood ended early or made too few calls, if an honest call was refused, or if the p99 of
 all honest calls at a listener is more than twice that without the flood: alone or while another server is flooded,
-whichever is longer. While the flood begins, none may take longer than a second.
+whichever is longer. While the flood begins, none may take longer than a second. A quick run compares medians, in both
+phases.
 """
 
 import argparse
@@ -48,7 +49,7 @@ BEGIN_SECONDS: Final = 2.0
 QUICK_SECONDS: Final = 2.0
 LISTENERS: Final = ("main", "own")
 BASELINES: Final = {"beside": ("alone", "elsewhere"), "begin": ("alone", "begin elsewhere")}
-"""The phases of a flood that are judged, each with the phases that it is compared with."""
+"""The phases of a flood that have ratios, each with the phases that it is compared with."""
 WHEN: Final = {"beside": "beside a flood", "begin": "while a flood begins"}
 
 Phase = Mapping[str, Any]
