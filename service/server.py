@@ -130,7 +130,7 @@ class Server:
         validation = Validator(self.complex_turns.judge)
         self.slow_calls = SlowCalls(settings.peer_share)
         self._keys = Keys(settings.keys_file) if settings.keys_file else None
-        self._origins = Origins(self._keys, TrustedProxies(settings.trusted_proxies))
+        self._origins = Origins(self._keys, TrustedProxies(settings.trusted_proxies, settings.proxy_hops))
         self._validation = ValidationServicer(validation, self.slow_calls, self._stopping, self._bound_streams())
         self._validation_listener = self._build_validation_listener(validation)
         self._admin_listener = self._build_admin_listener(games, ArchiveEraser(sink) if sink else None)

@@ -115,9 +115,16 @@ def _networks(given: object) -> object:
     if not isinstance(given, str):
         return given
     try:
-        return tuple(ipaddress.ip_network(text.strip()) for text in given.split(",") if text.strip())
-    except ValueError:
-        raise ValueError("expected networks separated by commas, like 10.0.0.0/8,fd00::/8") from None
+        return tuple(_network(text.strip()) for text in given.split(",") if text.strip())
+    except ValueError as error:
+        raise ValueError(f"expected networks separated by commas, like 10.0.0.0/8,fd00::/8; {error}") from None
+
+
+def _network(text: str) -> IPv4Network | IPv6Network:
+    """Returns a network; for one of IPv4 within IPv6 that of IPv4, as callers' addresses are compared so."""
+    network = ipaddress.ip_network(text)
+    mapped = network.network_address.ipv4_mapped if isinstance(network, IPv6Network) else None
+    return IPv4Network((mapped, network.prefixlen - 96)) if mapped and network.prefixlen >= 96 else network
 
 
 def _number_of_workers(given: object) -> object:
@@ -254,8 +261,11 @@ class Settings(BaseSettings):
     )
     trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(_networks)] = Field(
         (),
-        description="networks of proxies, separated by commas: a call through them counts for the client address in "
-        "its x-forwarded-for; unset: for the address of the connection",
+        description="networks of proxies, separated by commas: a call from them counts for the client address in its "
+        "x-forwarded-for; unset: for the address of the connection",
+    )
+    proxy_hops: int = Field(
+        1, ge=1, le=16, description="how many proxies append to x-forwarded-for before a call reaches the server"
     )
     request_seconds: float = Field(10.0, gt=0, le=_DAY, description="timeout for the arrival of a call's request")
     validation_streams: int = Field(
@@ -403,6 +413,6 @@ def explain() -> str:
     """Returns the list of all variables with meaning and default, for --help."""
     lines = []
     for name, field in Settings.model_fields.items():
-        default = "unset" if field.default in {None, ""} else field.default
+        default = "unset" if field.default in {None, "", ()} else field.default
         lines.append(f"  {PREFIX}{name.upper()}\n      {field.description} (default {default})")
     return "\n".join(lines)

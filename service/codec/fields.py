@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError, Message
 from service.app.identity import CODE_ALPHABET, CODE_LENGTH
 from service.app.names import JOINERS, is_visible
 from service.errors import FieldFault, InvalidRequest, MalformedRequest
-from service.runtime.keys import NAME_FORM
+from service.runtime.keys import NAME_FORM, NAME_RULE
 
 NAME_MAX: Final = 40
 """Most characters of a player's name."""
@@ -126,7 +126,7 @@ def player_ref(text: str, field: str = "player_ref") -> str:
 def key_name(text: str, field: str) -> str:
     """Returns the name of a key; "" for none."""
     if text and not NAME_FORM.fullmatch(text):
-        raise invalid(field, "expected the name of a key: 1 to 32 of a-z, 0-9, - and _")
+        raise invalid(field, NAME_RULE)
     return text
 
 

@@ -28,7 +28,7 @@ from service.metrics.metrics import LIMITS, Metrics
 from service.runtime.admission import SERVER_METHODS, CallAdmission
 from service.runtime.cancellation import is_task_cancelled
 from service.runtime.origins import Origin
-from service.runtime.refusal_pace import DRAFTS_PER_SECOND, LATE_PER_SECOND, PER_SECOND, RefusalPace
+from service.runtime.refusal_pace import DRAFT_REFUSALS_PER_SECOND, LATE_PER_SECOND, PER_SECOND, RefusalPace
 from service.runtime.tracing import Tracing
 
 REQUEST_ID: Final = "x-request-id"
@@ -77,7 +77,7 @@ class CallInterceptor(ServerInterceptor):
         self._admission = admission
         self._tracing = tracing
         self._refusal_pace = RefusalPace(admission.calls.is_bounded, PER_SECOND)
-        self._draft_refusal_pace = RefusalPace(admission.calls.is_bounded, DRAFTS_PER_SECOND)
+        self._draft_refusal_pace = RefusalPace(admission.calls.is_bounded, DRAFT_REFUSALS_PER_SECOND)
         self.arrival = RequestArrival(request_seconds, RefusalPace(admission.calls.is_bounded, LATE_PER_SECOND))
         self._handlers: dict[str, Handler] = {}
         self._idle = asyncio.Event()

@@ -7,6 +7,8 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
+IPAddress: TypeAlias = IPv4Address | IPv6Address
+
 IPV6_PREFIX: Final = 64
 """Bits of an IPv6 address that identify a peer: one host usually has the whole /64 network."""
 
@@ -17,8 +19,6 @@ SEARCHES: Final = "searches"
 GAMES_PER_MINUTE: Final = "games_per_minute"
 JOIN_GUESSES_PER_MINUTE: Final = "join_guesses_per_minute"
 DRAFTS_PER_SECOND: Final = "drafts_per_second"
-IPAddress: TypeAlias = IPv4Address | IPv6Address
-
 QUOTAS: Final = (CALLS, STREAMS, WATCHES, SEARCHES, GAMES_PER_MINUTE, JOIN_GUESSES_PER_MINUTE, DRAFTS_PER_SECOND)
 """The limits that a key may have."""
 
@@ -51,7 +51,7 @@ class Origin(NamedTuple):
     """Where a call comes from.
 
     Attributes:
-        address: The client's address: the peer's (peer_address), or that which a trusted proxy tells.
+        address: The client's address: the peer's (peer_address), or the one that a trusted proxy appends.
         key: The key that was sent, if the server has keys.
     """
 
@@ -72,7 +72,7 @@ def peer_address(peer: str) -> str:
 @lru_cache(maxsize=4_096)
 def _address(host: str) -> str:
     address = ip_address_of(host)
-    return host if address is None else name_of(address)  # a path, for instance; the text still distinguishes hosts
+    return host if address is None else name_of(address)  # all Unix sockets share a name
 
 
 def ip_address_of(host: str) -> IPAddress | None:

@@ -15,8 +15,8 @@ from service.runtime.origins import Origin
 
 PER_SECOND: Final = 20
 """Refusals of an address in a second."""
-DRAFTS_PER_SECOND: Final = 100
-"""Refused drafts of an address in a second. A client that saves one at each frame of a drag does not wait."""
+DRAFT_REFUSALS_PER_SECOND: Final = 100
+"""Refused drafts of an address in a second: more than those of a client that saves one at each of 60 frames."""
 AT_ONCE: Final = 100
 """Refusals that may be sent at once after a pause."""
 WAIT_MAX_SECONDS: Final = 60.0

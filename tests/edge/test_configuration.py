@@ -110,8 +110,10 @@ def test_the_service_behind_the_edge_does_not_limit_the_address_of_the_edge() ->
     compose = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["service"]["environment"]
     trusted = Settings(trusted_proxies=compose["RUMMIKUB_TRUSTED_PROXIES"]).trusted_proxies
     assert any(ip_address("172.18.0.2") in network for network in trusted), "an address of Docker's networks"
-    for page in ("web-edge.md", "operation.md"):
-        assert "`RUMMIKUB_TRUSTED_PROXIES`" in (ROOT / "docs" / page).read_text()
+    page = (ROOT / "docs" / "web-edge.md").read_text().partition("**Settings of the service**")[2].partition("\n*")[0]
+    assert re.findall(rf"`({PREFIX}\w+)`", page) == ["RUMMIKUB_TRUSTED_PROXIES"]
+    limits = (ROOT / "docs" / "operation.md").read_text().partition("A proxy that appends none")[2].partition(". ")[0]
+    assert set(re.findall(rf"`({PREFIX}\w+)`", limits)) == set(off)
 
 
 def test_a_lame_duck_lasts_until_the_edge_has_noticed_it() -> None:

@@ -54,7 +54,8 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         ("RUMMIKUB_LISTEN", "[::1:50051", ADDRESS),
         ("RUMMIKUB_METRICS_LISTEN", "localhost", ADDRESS),
         ("RUMMIKUB_TRUSTED_PROXIES", "10.0.0.0/8,edge", "expected networks separated by commas"),
-        ("RUMMIKUB_TRUSTED_PROXIES", "10.0.0.1/8", "expected networks separated by commas"),
+        ("RUMMIKUB_TRUSTED_PROXIES", "fd00::/8,10.0.0.1/8", "10.0.0.1/8 has host bits set"),
+        ("RUMMIKUB_PROXY_HOPS", "0", "expected a whole number from 1 to 16"),
         ("RUMMIKUB_TLS_CERT", "no/such/file.pem", "there is no file no/such/file.pem"),
         ("RUMMIKUB_TLS_KEY", "tests", "there is no file tests"),
         ("RUMMIKUB_GAME_TTL_SECONDS", "a week", "expected a whole number from 60 to 3155760000"),
@@ -384,7 +385,7 @@ def test_help_lists_every_setting_with_its_default(
     assert end.value.code == 0
     listed = dict(re.findall(r"^  (RUMMIKUB_\w+)\n .*\(default (.+)\)$", capsys.readouterr().out, re.MULTILINE))
     defaults = {name: str(value) for name, value in Settings().model_dump().items()}
-    unset = {"None": "unset", "": "unset"}
+    unset = {"None": "unset", "": "unset", "()": "unset"}
     assert listed == {f"RUMMIKUB_{name.upper()}": unset.get(value, value) for name, value in defaults.items()}
 
 

@@ -221,6 +221,35 @@ async def test_a_refusal_that_waits_is_sent_before_the_deadline(
         assert await refused_with(call) == "API_KEY_INVALID"
 
 
+@pytest.mark.parametrize("listener", ["port", "validation_port"])
+async def test_refusals_of_a_client_behind_a_proxy_delay_no_other_client(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, listener: str
+) -> None:
+    for module in (interceptor, fast_interceptor):
+        monkeypatch.setattr(module, "PER_SECOND", 1 / 3_600)
+    monkeypatch.setattr(refusal_pace, "AT_ONCE", 1)
+    settings = server_settings(
+        keys_file=keys_file(tmp_path, web=""),
+        validation_listen="127.0.0.1:0",
+        peer_share=0.5,
+        trusted_proxies="127.0.0.0/8",
+    )
+    async with (
+        running_server(memory_store(), settings) as (server, _),
+        grpc.aio.insecure_channel(f"127.0.0.1:{getattr(server, listener)}") as channel,
+    ):
+
+        def call_from(client: str) -> "grpc.aio.UnaryUnaryCall[vs.ListRulesetsRequest, vs.ListRulesetsResponse]":
+            metadata = (("x-forwarded-for", client),)
+            return Client(channel).validation.ListRulesets(vs.ListRulesetsRequest(), metadata=metadata)
+
+        assert await refused_with(call_from("192.0.2.1")) == "API_KEY_INVALID"
+        waiting = call_from("192.0.2.1")
+        assert await refused_with(call_from("192.0.2.2")) == "API_KEY_INVALID"
+        assert not waiting.done()
+        waiting.cancel()
+
+
 def test_a_second_s_refusals_are_sent_at_once_and_then_at_a_steady_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refusal_pace, "AT_ONCE", 2)
     pace = refusal_pace.RefusalPace(lambda origin: origin.address != "proxy", 2)
@@ -363,7 +392,7 @@ async def test_a_refusal_and_the_metrics_name_the_limit(
 
 async def test_refused_drafts_have_a_pace_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interceptor, "PER_SECOND", 1 / 3_600)
-    monkeypatch.setattr(interceptor, "DRAFTS_PER_SECOND", 5)
+    monkeypatch.setattr(interceptor, "DRAFT_REFUSALS_PER_SECOND", 5)
     monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
     async with running_server(memory_store(), server_settings(drafts_per_second=1, peer_share=0.5)) as (_, client):
         began = time.monotonic()
