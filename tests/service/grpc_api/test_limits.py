@@ -4,7 +4,8 @@ import asyncio
 import socket
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -204,20 +205,31 @@ async def test_an_address_that_is_refused_again_and_again_waits_for_its_refusals
         await stopping
 
 
+@asynccontextmanager
+async def listener_with_keys(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, listener: str, at_once: int, **settings: object
+) -> AsyncIterator[Client]:
+    """Yields a client of a server that requires keys. Refusals after the first ones wait for an hour."""
+    for module in (interceptor, fast_interceptor):
+        monkeypatch.setattr(module, "PER_SECOND", 1 / 3_600)
+    monkeypatch.setattr(refusal_pace, "AT_ONCE", at_once)
+    requires_keys = server_settings(
+        keys_file=keys_file(folder, web=""), validation_listen="127.0.0.1:0", peer_share=0.5, **settings
+    )
+    async with (
+        running_server(memory_store(), requires_keys) as (server, _),
+        grpc.aio.insecure_channel(f"127.0.0.1:{getattr(server, listener)}") as channel,
+    ):
+        yield Client(channel)
+
+
 @pytest.mark.parametrize("listener", ["port", "validation_port"])
 async def test_a_refusal_that_waits_is_sent_before_the_deadline(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, listener: str
 ) -> None:
-    for module in (interceptor, fast_interceptor):
-        monkeypatch.setattr(module, "PER_SECOND", 1 / 3_600)
-    monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
     monkeypatch.setattr(refusal_pace, "EARLY_SECONDS", 9.5)
-    settings = server_settings(keys_file=keys_file(tmp_path, web=""), validation_listen="127.0.0.1:0", peer_share=0.5)
-    async with (
-        running_server(memory_store(), settings) as (server, _),
-        grpc.aio.insecure_channel(f"127.0.0.1:{getattr(server, listener)}") as channel,
-    ):
-        call = Client(channel).validation.ListRulesets(vs.ListRulesetsRequest(), timeout=10)
+    async with listener_with_keys(monkeypatch, tmp_path, listener, at_once=0) as client:
+        call = client.validation.ListRulesets(vs.ListRulesetsRequest(), timeout=10)
         assert await refused_with(call) == "API_KEY_INVALID"
 
 
@@ -225,23 +237,11 @@ async def test_a_refusal_that_waits_is_sent_before_the_deadline(
 async def test_refusals_of_a_client_behind_a_proxy_delay_no_other_client(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, listener: str
 ) -> None:
-    for module in (interceptor, fast_interceptor):
-        monkeypatch.setattr(module, "PER_SECOND", 1 / 3_600)
-    monkeypatch.setattr(refusal_pace, "AT_ONCE", 1)
-    settings = server_settings(
-        keys_file=keys_file(tmp_path, web=""),
-        validation_listen="127.0.0.1:0",
-        peer_share=0.5,
-        trusted_proxies="127.0.0.0/8",
-    )
-    async with (
-        running_server(memory_store(), settings) as (server, _),
-        grpc.aio.insecure_channel(f"127.0.0.1:{getattr(server, listener)}") as channel,
-    ):
+    trusted = "127.0.0.0/8"
+    async with listener_with_keys(monkeypatch, tmp_path, listener, at_once=1, trusted_proxies=trusted) as client:
 
-        def call_from(client: str) -> "grpc.aio.UnaryUnaryCall[vs.ListRulesetsRequest, vs.ListRulesetsResponse]":
-            metadata = (("x-forwarded-for", client),)
-            return Client(channel).validation.ListRulesets(vs.ListRulesetsRequest(), metadata=metadata)
+        def call_from(address: str) -> "grpc.aio.UnaryUnaryCall[vs.ListRulesetsRequest, vs.ListRulesetsResponse]":
+            return client.validation.ListRulesets(vs.ListRulesetsRequest(), metadata=(("x-forwarded-for", address),))
 
         assert await refused_with(call_from("192.0.2.1")) == "API_KEY_INVALID"
         waiting = call_from("192.0.2.1")
@@ -392,13 +392,13 @@ async def test_a_refusal_and_the_metrics_name_the_limit(
 
 async def test_refused_drafts_have_a_pace_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interceptor, "PER_SECOND", 1 / 3_600)
-    monkeypatch.setattr(interceptor, "DRAFT_REFUSALS_PER_SECOND", 5)
+    monkeypatch.setattr(interceptor, "DRAFT_REFUSALS_PER_SECOND", 1)
     monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
     async with running_server(memory_store(), server_settings(drafts_per_second=1, peer_share=0.5)) as (_, client):
         began = time.monotonic()
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
             await asyncio.wait_for(exceed_drafts(client), 30)
-        assert time.monotonic() - began > 1 / 5
+        assert time.monotonic() - began > 1
         assert (
             refusal.value.details()
             == "your address has reached its limit of drafts per second; save the newest one again later"

@@ -26,7 +26,7 @@ EDGE = "ipv4:10.0.0.1:50000"
         # a client can write anything before the address that the proxy appends
         (EDGE, ["198.51.100.7, 192.0.2.1"], "ipv4:192.0.2.1"),
         (EDGE, ["198.51.100.7", "192.0.2.1"], "ipv4:192.0.2.1"),
-        (EDGE, ["nobody, 192.0.2.1"], "ipv4:192.0.2.1"),
+        (EDGE, ["unknown, 192.0.2.1"], "ipv4:192.0.2.1"),
         # also if the proxy was called from its own network
         (EDGE, ["198.51.100.7, 10.0.0.7"], "ipv4:10.0.0.7"),
         # no proxy, or one that appends no address
@@ -34,7 +34,7 @@ EDGE = "ipv4:10.0.0.1:50000"
         ("unix:/run/socket", ["192.0.2.1"], "unix"),
         (EDGE, [], "ipv4:10.0.0.1"),
         (EDGE, [""], "ipv4:10.0.0.1"),
-        (EDGE, ["nobody"], "ipv4:10.0.0.1"),
+        (EDGE, ["unknown"], "ipv4:10.0.0.1"),
         (EDGE, ["1" * 10_000], "ipv4:10.0.0.1"),
     ],
 )
