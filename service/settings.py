@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Final, Literal, TypeAlias, get_args
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
@@ -49,6 +49,9 @@ UNIX: Final = "unix:"
 
 ADMIN_TOKEN_LEAST: Final = 22
 """Minimum length of the operator's token: 128 bits in base64."""
+
+
+Network: TypeAlias = IPv4Network | IPv6Network
 
 
 class SettingsError(Exception):
@@ -120,7 +123,7 @@ def _networks(given: object) -> object:
         raise ValueError(f"expected networks separated by commas, like 10.0.0.0/8,fd00::/8; {error}") from None
 
 
-def _network(text: str) -> IPv4Network | IPv6Network:
+def _network(text: str) -> Network:
     """Returns a network; for one of IPv4 within IPv6 that of IPv4, as callers' addresses are compared so."""
     network = ipaddress.ip_network(text)
     mapped = network.network_address.ipv4_mapped if isinstance(network, IPv6Network) else None
@@ -259,7 +262,7 @@ class Settings(BaseSettings):
         description="share of calls, watches, streams and searches that one client address may hold alone; several "
         "share what is free",
     )
-    trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(_networks)] = Field(
+    trusted_proxies: Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_networks)] = Field(
         (),
         description="networks of proxies, separated by commas: a call from them counts for the client address in its "
         "x-forwarded-for; unset: for the address of the connection",
