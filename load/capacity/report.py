@@ -37,7 +37,7 @@ def requirements_of(parts: Parts) -> list[dict[str, Any]]:
         seconds = crowds[str(most)]["told_ms"]["max"] / 1e3
         found.append(
             requirement(
-                f"the last of {most:,} watchers of a game is told within {MOST_TOLD_SECONDS:.0f} s",
+                f"the last of {most:,} watchers of a game is notified within {MOST_TOLD_SECONDS:.0f} s",
                 met=seconds <= MOST_TOLD_SECONDS,
                 measured=f"{seconds:.2f} s",
             )
@@ -199,8 +199,8 @@ def _restart(found: Parts) -> Tables:
     seconds = found["called_by_second"]
     rows = [
         ["watchers", f"{found['watchers']:,}"],
-        ["seconds until the last was told", f"{found['told_seconds']['max']:.1f}"],
-        ["delay that they were told, median and longest, s", _two(found["delay_seconds"])],
+        ["seconds until the last was notified", f"{found['told_seconds']['max']:.1f}"],
+        ["retry delay that they received, median and longest, s", _two(found["delay_seconds"])],
         ["seconds until the last was back", f"{found['all_back_seconds']:.1f}"],
         ["attempts that failed", f"{found['retries']:,}"],
         ["most that called in a second", f"{max(seconds):,}"],
