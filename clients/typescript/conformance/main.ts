@@ -275,8 +275,14 @@ async function takeTurn(person: Rummikub, gameId: string): Promise<void> {
   await person.turns.playTurn({ gameId, expectedRevision: game.revision, etag: game.etag, action });
 }
 
-/** Plays a round against three bots; the watch goes through a proxy that is cut twice. */
+/** Plays rounds until one is long enough to be cut twice: about one in 600 is not. */
 async function game(): Promise<void> {
+  for (let attempt = 0; attempt < 3; attempt++) if (await wasCutTwice()) return;
+  assert.fail("three rounds ended before the person's second turn");
+}
+
+/** Plays a round against three bots; the watch goes through a proxy that is cut in the person's first two turns. */
+async function wasCutTwice(): Promise<boolean> {
   const created = await lobby.games.createGame({});
   const gameId = created.game?.gameId ?? "";
   const host = lobby.seated(created.hostToken);
@@ -317,8 +323,6 @@ async function game(): Promise<void> {
   }
   const seen = (await person.games.getGame({ gameId })).game;
   assert(seen !== undefined && last !== undefined);
-  assert.equal(cuts, 2, `the round had only ${revisions.length} changes`);
-  assert(proxy.connections() >= 3, `the watch used ${proxy.connections()} connections`);
   const gap = revisions.findIndex((revision, index) => index > 0 && revision !== revisions[index - 1]! + 1);
   assert(gap < 0, `the revisions ${revisions[gap - 1]} and ${revisions[gap]} follow one another`);
   assert.equal(revisions.at(-1), seen.revision);
@@ -326,6 +330,9 @@ async function game(): Promise<void> {
   assert.deepEqual([last.revision, last.etag, last.winnerSeats], [seen.revision, seen.etag, seen.winnerSeats]);
   assert.deepEqual([tilesText(last.rack), tableText(last.table)], [tilesText(seen.rack), tableText(seen.table)]);
   assert.deepEqual(last.rounds, seen.rounds);
+  if (cuts < 2) return false;
+  assert(proxy.connections() >= 3, `the watch used ${proxy.connections()} connections`);
+  return true;
 }
 
 async function names(): Promise<void> {

@@ -221,6 +221,16 @@ impl Service {
     }
 
     async fn game(&self) -> Outcome {
+        for _ in 0..3 {
+            if self.was_cut_twice().await? {
+                return Ok(());
+            }
+        }
+        Err("three rounds ended before the person's second turn".into())
+    }
+
+    /// Plays a round whose watch is cut in the person's first two turns; about one round in 600 has fewer.
+    async fn was_cut_twice(&self) -> Result<bool, Box<dyn Error>> {
         let (game_id, ann) = self.game_of("Ann").await?;
         let person = self.games.seated(&ann.seat_token);
         for level in [BotLevel::Easy, BotLevel::Medium, BotLevel::Hard] {
@@ -232,7 +242,7 @@ impl Service {
         let request = WatchGameRequest { game_id: game_id.clone(), content, ..Default::default() };
         let mut watch = Rummikub::connect(&relay.address)?.seated(&ann.seat_token).watch(request);
         person.start_game(StartGameRequest { game_id: game_id.clone(), ..Default::default() }).await?;
-        let (mut view, mut revision, mut changes) = (Game::default(), 0, 0);
+        let (mut view, mut revision) = (Game::default(), 0);
         let mut cuts = 0;
         while let Some(update) = watch.next().await {
             let change = match update? {
@@ -252,7 +262,7 @@ impl Service {
                 _ => continue,
             };
             expect!(change.revision, revision + 1, "the next revision");
-            (revision, changes) = (change.revision, changes + 1);
+            revision = change.revision;
             let events = change.events.into_iter().filter_map(|event| event.event);
             let mut turns = events.filter_map(|event| match event {
                 Event::TurnStarted(started) => started.turn,
@@ -266,12 +276,15 @@ impl Service {
                 take_turn(&person, &game_id).await?;
             }
         }
-        expect!((cuts, relay.connections()), (2, 3), format!("cuts and connections in {changes} changes"));
         let game = person.get_game(GetGameRequest { game_id, ..Default::default() }).await?.game;
         let game = game.ok_or("no game")?;
         expect!(game.state(), GameState::Finished, "state");
         expect!(without_clock(view), without_clock(game), "the last view");
-        Ok(())
+        if cuts < 2 {
+            return Ok(false);
+        }
+        expect!(relay.connections(), 3, "connections");
+        Ok(true)
     }
 
     async fn names(&self) -> Outcome {
