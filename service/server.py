@@ -177,15 +177,10 @@ class Server:
         self.metrics_port = 0
 
     def _build_archive(self, sink: Sink | None) -> ArchiveWorker | None:
-        """Returns the worker that archives games; None without an archive.
-
-        A game is not read from an archive of files, so the store keeps it as long as without an archive.
-        """
+        """Returns the worker that archives games; None without an archive."""
         if sink is None:
             return None
-        settings = self._settings
-        kept_seconds = settings.archived_ttl_seconds if sink.is_readable else settings.finished_ttl_seconds
-        return ArchiveWorker(self._store, sink, kept_seconds, self.metrics, self._stopping)
+        return ArchiveWorker(self._store, sink, self._settings.archived_ttl_seconds, self.metrics, self._stopping)
 
     def _build(self) -> grpc.aio.Server:
         server = aio_server((self._interceptor,), server_options(self._settings), self.grpcio)

@@ -205,7 +205,7 @@ class Settings(BaseSettings):
         3_600,
         ge=60,
         le=_CENTURY,
-        description="lifetime of a finished game in the store after it was archived, if the archive can be read",
+        description="lifetime of a finished game in the store after it was archived",
     )
     games_per_minute: int = Field(
         300,

@@ -64,8 +64,6 @@ class PostgresqlSink:
         url: A connection URI of libpq.
     """
 
-    is_readable = True
-
     def __init__(self, url: str) -> None:
         try:
             conninfo_to_dict(url)

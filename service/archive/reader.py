@@ -39,8 +39,6 @@ class ArchiveReader:
 
         Raises StoreUnavailable if the archive does not answer, StoredFormatUnknown.
         """
-        if not self._sink.is_readable:
-            return None
         async with self._calls.timed(READ_SECONDS), self._reads:
             return await self._sink.read(game_id)
 

@@ -17,8 +17,8 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import S3Store
 
-from service.archive.archived_game import ArchivedGame, LineHead, deletion_line, from_line, head_of_line, to_line
-from service.archive.sink import SinkUnavailable, WriteResult, reason_of
+from service.archive.archived_game import ArchivedGame, deletion_line, from_line, head_of_line, to_line
+from service.archive.sink import SinkUnavailable, WriteResult, reason_of, write_result
 from service.errors import StoredFormatUnknown
 
 if TYPE_CHECKING:
@@ -39,8 +39,6 @@ class S3Sink:
     Args:
         url: `s3://bucket/prefix?endpoint=URL&region=NAME`. Without an endpoint it is Amazon's.
     """
-
-    is_readable = True
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -77,7 +75,7 @@ class S3Sink:
                 return WriteResult.WRITTEN
             head = head_of_line(before) if before else None
             listed = head.players if head else frozenset()
-            result = _result(head, game) if before else WriteResult.WRITTEN
+            result = write_result(head, game) if before else WriteResult.WRITTEN
             if result is not WriteResult.WRITTEN:
                 await self._unlist(players - listed, game_id)  # an earlier attempt listed it
                 return result
@@ -160,17 +158,6 @@ def _answering() -> Iterator[None]:
         yield
     except (BaseError, OSError) as error:
         raise SinkUnavailable(reason_of(error)) from error
-
-
-def _result(before: LineHead | None, game: ArchivedGame) -> WriteResult:
-    """Returns WRITTEN if a game may replace an object, else why not. None: the object is the mark of a deletion."""
-    if before is None:
-        return WriteResult.DELETED
-    if before.created_ms != game.record.created_ms:
-        return WriteResult.ANOTHER
-    if before.revision > game.record.game.revision:
-        return WriteResult.LATER
-    return WriteResult.WRITTEN if before.players.issuperset(game.players) else WriteResult.FORGOTTEN
 
 
 def _listed_name(player: str, game_id: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Protocol
 
-from service.archive.archived_game import ArchivedGame
+from service.archive.archived_game import ArchivedGame, LineHead
 
 
 class SinkUnavailable(Exception):  # noqa: N818 - not a defect of the service
@@ -26,36 +26,35 @@ class WriteResult(Enum):
     """Another game, which stays for good. A CreateGame that is repeated after its game expired makes such a game."""
 
 
+def write_result(before: LineHead | None, game: ArchivedGame) -> WriteResult:
+    """Returns WRITTEN if a game may replace an entry, else why not. None: the entry is the mark of a deletion."""
+    if before is None:
+        return WriteResult.DELETED
+    if before.created_ms != game.record.created_ms:
+        return WriteResult.ANOTHER
+    if before.revision > game.record.game.revision:
+        return WriteResult.LATER
+    return WriteResult.WRITTEN if before.players.issuperset(game.players) else WriteResult.FORGOTTEN
+
+
 class Sink(Protocol):
     """A place for archived games. Its methods raise SinkUnavailable.
 
     A removal is final, whatever servers write later what they read before it: a deleted game stays deleted, and a
-    game never gets back a player who was forgotten in it. A sink that is not readable cannot refuse such a write;
-    there the mark of a deletion counts.
-
-    Attributes:
-        is_readable: Whether the games that were written are found.
+    game never gets back a player who was forgotten in it.
     """
 
-    is_readable: bool
-
     async def write(self, game: ArchivedGame) -> WriteResult:
-        """Writes a game, in place of an earlier revision. Returns once the game is durable, or what it did not replace.
-
-        A sink that is not readable writes every game.
-        """
+        """Writes a game, in place of an earlier revision. Returns once it is durable, or what it did not replace."""
 
     async def read(self, game_id: str) -> ArchivedGame | None:
-        """Returns a game; None if there is none, or the sink is not readable. Raises StoredFormatUnknown too."""
+        """Returns a game; None if there is none. Raises StoredFormatUnknown too."""
 
     async def delete(self, game_id: str) -> bool:
-        """Deletes a game for good, if it was written or not. Returns once that is durable.
-
-        Returns whether there was a game; True if the sink is not readable.
-        """
+        """Deletes a game for good, if it was written or not. Returns, once that is durable, whether it was."""
 
     async def games_of(self, player: str) -> Sequence[str]:
-        """Returns the ids of the games of a player (player_digest); none if the sink is not readable.
+        """Returns the ids of the games of a player (player_digest).
 
         It may name a game that was deleted, or in which the player was forgotten.
         """

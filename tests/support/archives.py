@@ -83,8 +83,6 @@ async def store_game(
 class MemorySink:
     """A sink in memory that fails while it is told to. `written` has all versions of games that are not deleted."""
 
-    is_readable = True
-
     def __init__(self) -> None:
         self.written: list[ArchivedGame] = []
         self.deleted: set[str] = set()

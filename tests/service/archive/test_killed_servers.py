@@ -17,6 +17,7 @@ from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.archive.archived_game import ArchivedGame, from_history, from_line
+from service.archive.file_sink import FileSink
 from service.storage.redis.keys import ONE_PART, outbox_key
 from service.storage.redis.outbox import GROUP
 from support.archives import Database, ObjectStorage
@@ -32,7 +33,8 @@ PATIENCE_SECONDS = 60.0
 def in_files(folder: Path) -> list[ArchivedGame]:
     """Returns the games of all whole lines in a folder."""
     files = [path.read_bytes() for path in sorted(folder.glob("*.jsonl"))]
-    return [from_line(line) for file in files for line in file.splitlines(keepends=True) if line.endswith(b"\n")]
+    lines = [line for file in files for line in file.splitlines(keepends=True)]
+    return [from_line(line) for line in lines if line.endswith(b"\n") and not line.isspace()]
 
 
 def in_table(database: Database) -> list[ArchivedGame]:
@@ -132,13 +134,15 @@ async def test_every_game_of_servers_that_are_killed_at_random_is_archived(
         client = redis.Redis.from_url(empty_redis_url)
         await eventually(lambda: not client.xlen(OUTBOX))
         client.close()
-    archived = {game.record.game_id: game for game in in_files(tmp_path)}
+    archived, sink = {game.record.game_id: game for game in in_files(tmp_path)}, FileSink(tmp_path)
     for one in played:
         game = archived[one.game.game_id]
+        assert await sink.read(one.game.game_id) == game
         assert (game.record.etag, game.record.game.revision) == (one.final.etag, one.final.revision)
         revisions = {game.first_revision + index: etag for index, etag in enumerate(game.etags)}
         assert all(revisions[revision] == etag for revision, etag in one.etags.items())
         assert parse_record(game.text).moves[-1].revision == one.final.revision
+    await sink.close()
 
 
 async def seen_by_all(games: Sequence[GameAtHand]) -> list[game_pb2.Game]:

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import grpc.aio
 import pytest
@@ -17,12 +16,11 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.archive import reader
 from service.archive.archived_game import ArchivedGame, collect
-from service.archive.file_sink import FileSink
-from service.archive.postgresql_sink import PostgresqlSink
+from service.archive.open_sink import open_sink
 from service.archive.sink import Sink, SinkUnavailable
 from service.errors import StoredFormatUnknown
 from service.storage.base import Entry, GameStore, Loaded, OutboxEntry
-from support.archives import TWO_ROUNDS, Database, MemorySink, StoredGame, store_game
+from support.archives import TWO_ROUNDS, MemorySink, StoredGame, store_game
 from support.delegating_store import DelegatingStore
 from support.grpc_play import history
 from support.harness import (
@@ -180,14 +178,6 @@ async def test_a_game_that_was_never_archived_is_not_found() -> None:
             assert await refusal(call) == ("NOT_FOUND", "GAME_NOT_FOUND")
 
 
-async def test_files_are_not_read(tmp_path: Path) -> None:
-    async with served(FileSink(tmp_path)) as (store, client):
-        game = await store_game(store)
-        store.has_expired = True
-        call = client.games.GetGame(gs.GetGameRequest(game_id=game.game_id))
-        assert await refusal(call) == ("NOT_FOUND", "GAME_NOT_FOUND")
-
-
 async def test_an_archive_that_is_down_is_told_apart_from_a_missing_game(monkeypatch: pytest.MonkeyPatch) -> None:
     class Bad(MemorySink):
         error: Exception | None = None
@@ -251,25 +241,25 @@ async def test_few_reads_are_made_at_once() -> None:
     assert sink.most == reader.READS
 
 
-async def test_a_game_is_read_from_a_real_archive_after_redis_lost_it(empty_redis_url: str, database: Database) -> None:
-    """The whole way: two players, one server, PostgreSQL."""
-    database.execute("DROP TABLE IF EXISTS rummikub_games")
-    store, sink = redis_store(empty_redis_url), PostgresqlSink(database.url)
+async def test_a_game_is_read_from_a_real_archive_after_redis_lost_it(empty_redis_url: str, archive_url: str) -> None:
+    """The whole way: two players, one server, and each kind of archive."""
+    store, sink = redis_store(empty_redis_url), open_sink(archive_url)
     keys: redis.Redis = redis.Redis.from_url(empty_redis_url)
     async with running_server(store, SETTINGS, sink=sink) as (_, client):
         game = await client.new_game()
         await game.draw()
         resign = gs.ResignGameRequest(game_id=game.game_id, request_id=new_id())
         await client.games.ResignGame(resign, metadata=game.as_seat(1))
-        before = [await seen(game, seat) for seat in (0, 1, 2)]
+        before = await all_answers(game)
+        state = (await game.see()).state
         async with asyncio.timeout(30):
             while await store.outbox_size():  # noqa: ASYNC110 - an outbox sends no notification
                 await asyncio.sleep(0.05)
         for key in keys.scan_iter(f"*{game.game_id}*"):
             assert keys.pttl(key) <= 3_600_000
             keys.delete(key)
-        assert [await seen(game, seat) for seat in (0, 1, 2)] == before
-        assert before[1].state == game_pb2.GAME_STATE_FINISHED
+        assert await all_answers(game) == before
+        assert state == game_pb2.GAME_STATE_FINISHED
     await store.close()
     await sink.close()
     keys.close()

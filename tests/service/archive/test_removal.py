@@ -2,14 +2,8 @@
 
 import asyncio
 import contextlib
-import json
-import os
-import re
-import shutil
-import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import grpc.aio
 import pytest
@@ -19,8 +13,7 @@ from structlog.testing import capture_logs
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
-from service.archive.archived_game import ArchivedGame, collect, head_of_line, player_digest, to_line
-from service.archive.file_sink import FileSink
+from service.archive.archived_game import ArchivedGame, player_digest, to_line
 from service.archive.open_sink import open_sink
 from service.archive.sink import Sink, WriteResult
 from service.archive.worker import ArchiveWorker, Result
@@ -35,11 +28,9 @@ from service.storage.base import (
     Record,
     StoredChange,
 )
-from service.storage.snapshot import decode_record
-from support.archives import Database, MemorySink, ObjectStorage
+from support.archives import MemorySink
 from support.delegating_store import DelegatingStore
 from support.harness import (
-    ROOT,
     FakeClock,
     GameAtHand,
     error_info,
@@ -286,61 +277,6 @@ async def test_an_archived_game_of_another_version_is_deleted(house: House) -> N
     assert sink.written == []
 
 
-def lines_in(folder: Path) -> list[bytes]:
-    """Returns the lines of all files."""
-    return [line for path in sorted(folder.iterdir()) for line in path.read_bytes().splitlines()]
-
-
-async def test_files_get_the_deletion_of_any_game(tmp_path: Path) -> None:
-    store = memory_store()
-    async with operated(Unclaimed(store), sink=FileSink(tmp_path)) as house:
-        game = await finished_game(house)
-        for game_id in (game.game_id, "0" * 32):
-            await delete(house, game_id)
-        await assert_gone(game)
-    assert [head_of_line(line) for line in lines_in(tmp_path)] == [None, None]
-
-
-def rewrite_as_documented(folder: Path) -> None:
-    """Runs the commands in docs/archive.md that remove deleted games, and Annabella's."""
-    page = (ROOT / "docs" / "archive.md").read_text()
-    [commands] = re.findall(r"```bash\n(.*?)```", page, re.DOTALL)
-    environment = {**os.environ, "PLAYER_REF": REF}
-    subprocess.run(["bash", "-ec", commands], cwd=folder, env=environment, check=True)  # noqa: S607 - on the path
-    (folder / "deleted").unlink()
-
-
-def cut_a_line(folder: Path) -> None:
-    """Adds a part of a line to a file, as of a process that was killed."""
-    path = min(folder.iterdir())
-    path.write_bytes(path.read_bytes() + path.read_bytes()[:100])
-
-
-@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
-async def test_files_are_rewritten_as_documented(tmp_path: Path) -> None:
-    """Deleted games and those of the player are removed, also from files without the deletion; other lines stay."""
-    store = memory_store()
-    sinks = [FileSink(tmp_path) for _ in "ab"]
-    async with operated(Unclaimed(store), sink=sinks[0]) as house:
-        games = [await finished_game(house, player_ref=ref) for ref in ("someone", REF, "someone", "")]
-        stored = [decode_record(store._games[game.game_id].snapshot) for game in games]  # noqa: SLF001 - typed
-        archived = [await collect(store, record) for record in stored]
-        for sink in sinks:
-            for one in archived:
-                await sink.write(one)
-        await delete(house, games[0].game_id)
-        await sinks[0].write(archived[3])
-    for sink in sinks:
-        await sink.close()
-    before = lines_in(tmp_path)
-    cut_a_line(tmp_path)
-    rewrite_as_documented(tmp_path)
-    kept = {games[2].game_id, games[3].game_id}
-    left = [line for line in before if json.loads(line)["game_id"] in kept or b"deleted" in line]
-    assert lines_in(tmp_path) == left
-    assert len(left) == 6
-
-
 # ForgetPlayer
 
 
@@ -467,23 +403,9 @@ async def test_a_game_without_its_first_changes_can_be_archived_after_a_player_w
 # On real archives
 
 
-@pytest.fixture(params=["s3", "postgresql"])
-def url(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The URL of an archive, which is empty."""
-    if request.param == "s3":
-        storage: ObjectStorage = request.getfixturevalue("object_storage")
-        for name, value in storage.environment.items():
-            monkeypatch.setenv(name, value)
-        storage.clear()
-        return storage.url
-    database: Database = request.getfixturevalue("database")
-    database.execute("DROP TABLE IF EXISTS rummikub_games")
-    return database.url
-
-
-async def test_players_and_games_leave_a_real_archive(empty_redis_url: str, url: str) -> None:
-    """Two servers, each with a connection to the archive; Redis has lost the games."""
-    sinks = [open_sink(url) for _ in "ab"]
+async def test_players_and_games_leave_a_real_archive(empty_redis_url: str, archive_url: str) -> None:
+    """Two servers, each with a sink of its own; Redis has lost the games."""
+    sinks = [open_sink(archive_url) for _ in "ab"]
     stores = [redis_store(empty_redis_url) for _ in "ab"]
     async with contextlib.AsyncExitStack() as stack:
         for close in (*(sink.close for sink in sinks), *(store.close for store in stores)):

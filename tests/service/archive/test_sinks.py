@@ -6,10 +6,11 @@ import contextlib
 import gzip
 import json
 import os
+import sqlite3
 import stat
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import obstore
 import pytest
 
 from engine.record_text import parse_record
-from service.archive import postgresql_sink
+from service.archive import file_index, postgresql_sink
 from service.archive.archived_game import (
     ArchivedGame,
     LineHead,
@@ -58,59 +59,30 @@ def with_players(game: ArchivedGame, *refs: str) -> ArchivedGame:
 ANN, BOB = player_digest("ann"), player_digest("Bøb / %")
 
 
-@dataclass(frozen=True)
-class Place:
-    """A server of an archive: its URL, and how it is stopped and started again."""
-
-    url: str
-    stop: Callable[[], None]
-    start: Callable[[], None]
-
-
 @pytest.fixture
-def storage(object_storage: ObjectStorage, monkeypatch: pytest.MonkeyPatch) -> ObjectStorage:
-    """An empty bucket, whose credentials are in the environment."""
-    for name, value in object_storage.environment.items():
-        monkeypatch.setenv(name, value)
-    object_storage.clear()
-    return object_storage
-
-
-@pytest.fixture(params=["s3", "postgresql"])
-def place(request: pytest.FixtureRequest) -> Place:
-    if request.param == "s3":
-        storage: ObjectStorage = request.getfixturevalue("storage")
-        return Place(storage.url, storage.stop, storage.start)
-    database: Database = request.getfixturevalue("database")
-    database.execute("DROP TABLE IF EXISTS rummikub_games")
-    return Place(database.url, database.stop, database.start)
-
-
-@pytest.fixture
-async def sink(place: Place) -> AsyncIterator[Sink]:
-    opened = open_sink(place.url)
+async def sink(archive_url: str) -> AsyncIterator[Sink]:
+    opened = open_sink(archive_url)
     yield opened
     await opened.close()
 
 
-# Sinks that are read
+# All sinks
 
 
 async def test_a_game_is_read_as_it_was_written(sink: Sink) -> None:
     game, other = await archived(), await archived(until=30)
-    assert sink.is_readable
     assert await sink.read("0" * 32) is None
     await asyncio.gather(sink.write(game), sink.write(other))
     assert await sink.read(game.record.game_id) == game
     assert await sink.read(other.record.game_id) == other
 
 
-async def test_a_game_that_is_written_again_replaces_the_first(place: Place, sink: Sink) -> None:
+async def test_a_game_that_is_written_again_replaces_the_first(archive_url: str, sink: Sink) -> None:
     store = MemoryStore(HISTORY, FakeClock())
     stored = await store_game(store)
     whole = await collect(store, stored.record)
     before = ArchivedGame(stored.records[-2], whole.changes[:-1], whole.etags[:-1], whole.text)
-    another = open_sink(place.url)  # of another server
+    another = open_sink(archive_url)  # of another server
     for game in (before, before, whole, whole):
         assert await another.write(game) is WriteResult.WRITTEN
         assert await sink.read(stored.game_id) == game
@@ -130,10 +102,11 @@ async def test_another_game_of_the_same_id_does_not_replace_the_first(sink: Sink
     assert (await sink.games_of(ANN), await sink.games_of(BOB)) == ([first.record.game_id], [])
 
 
-async def test_a_sink_that_is_down_is_unavailable_and_comes_back(place: Place, sink: Sink) -> None:
+async def test_a_sink_that_is_down_is_unavailable_and_comes_back(archive_server: ObjectStorage | Database) -> None:
     game, other = await archived(), await archived(until=20)
+    sink = open_sink(archive_server.url)
     await sink.write(game)
-    place.stop()
+    archive_server.stop()
     for _ in range(2):
         for call in (
             sink.write(other),
@@ -143,10 +116,11 @@ async def test_a_sink_that_is_down_is_unavailable_and_comes_back(place: Place, s
         ):
             with pytest.raises(SinkUnavailable):
                 await call
-    place.start()
+    archive_server.start()
     assert await sink.read(game.record.game_id) == game
     await sink.write(other)
     assert await sink.read(other.record.game_id) == other
+    await sink.close()
 
 
 async def test_a_cancelled_call_leaves_the_sink_usable(sink: Sink) -> None:
@@ -164,13 +138,13 @@ async def test_a_cancelled_call_leaves_the_sink_usable(sink: Sink) -> None:
 # Removals
 
 
-async def test_a_deleted_game_is_gone_for_good(place: Place, sink: Sink) -> None:
+async def test_a_deleted_game_is_gone_for_good(archive_url: str, sink: Sink) -> None:
     game, other = with_players(await archived(), "ann"), with_players(await archived(until=20), "ann")
     game_id = game.record.game_id
     assert await sink.write(game) is WriteResult.WRITTEN
     assert await sink.write(other) is WriteResult.WRITTEN
     assert await sink.delete(game_id)
-    late = open_sink(place.url)  # of a server that read the game before
+    late = open_sink(archive_url)  # of a server that read the game before
     for _ in range(2):
         assert await late.write(game) is WriteResult.DELETED
         assert await sink.read(game_id) is None
@@ -198,13 +172,13 @@ async def test_games_are_found_by_their_players(sink: Sink) -> None:
     assert await sink.games_of(player_digest("an")) == []
 
 
-async def test_a_player_who_was_forgotten_in_a_game_does_not_come_back(place: Place, sink: Sink) -> None:
+async def test_a_player_who_was_forgotten_in_a_game_does_not_come_back(archive_url: str, sink: Sink) -> None:
     whole = await archived()
     game_id, both, ann, bob = (
         whole.record.game_id,
         *(with_players(whole, *r) for r in (("ann", "Bøb / %"), ("ann",), ("Bøb / %",))),
     )
-    late = open_sink(place.url)
+    late = open_sink(archive_url)
     assert await sink.write(both) is WriteResult.WRITTEN
     assert await sink.write(bob) is WriteResult.WRITTEN
     for _ in range(2):
@@ -225,8 +199,8 @@ async def until_done(call: Callable[[], Awaitable[object]]) -> object:
             return await call()
 
 
-async def test_a_deletion_prevails_over_writes_at_the_same_time(place: Place) -> None:
-    sinks = [open_sink(place.url) for _ in range(4)]
+async def test_a_deletion_prevails_over_writes_at_the_same_time(archive_url: str) -> None:
+    sinks = [open_sink(archive_url) for _ in range(4)]
     await asyncio.gather(*(sink.read("0" * 32) for sink in sinks), return_exceptions=True)  # creates the table
     for length in range(5, 15):
         game = with_players(await archived(until=length), "ann")
@@ -416,7 +390,23 @@ async def test_wrong_credentials_are_reported_without_them(
 
 def lines_in(folder: Path) -> dict[str, list[bytes]]:
     """Returns the lines of all files, by name in order."""
-    return {path.name: path.read_bytes().splitlines(keepends=True) for path in sorted(folder.iterdir())}
+    return {path.name: path.read_bytes().splitlines(keepends=True) for path in sorted(folder.glob("*.jsonl"))}
+
+
+def reverse_lines(folder: Path) -> None:
+    """Turns round the order of the lines of the only file."""
+    [file] = folder.glob("*.jsonl")
+    file.write_bytes(b"".join(reversed(file.read_bytes().splitlines(keepends=True))))
+
+
+def all_bytes(folder: Path) -> bytes:
+    """Returns the contents of all files, also of the index."""
+    return b"".join(path.read_bytes() for path in folder.iterdir())
+
+
+def blank(line: bytes) -> bytes:
+    """Returns what a line is after it was replaced."""
+    return b" " * (len(line) - 1) + b"\n"
 
 
 async def test_a_file_has_a_line_for_each_game(tmp_path: Path) -> None:
@@ -445,31 +435,120 @@ async def test_a_file_has_a_line_for_each_game(tmp_path: Path) -> None:
     }
     assert gzip.decompress(base64.b64decode(values["record"])).decode() == games[0].text
     assert parse_record(games[0].text).winners
-    assert not sink.is_readable
-    assert await sink.read(games[0].record.game_id) is None
 
 
-async def test_a_deletion_is_a_line(tmp_path: Path) -> None:
-    game, sink = with_players(await archived(until=30), "ann"), FileSink(tmp_path)
+async def test_a_line_that_is_replaced_or_deleted_is_blank(tmp_path: Path) -> None:
+    """Also if another process wrote it; what is not a game's stays as it is."""
+    whole = with_players(await archived(until=30), "ann")
+    without, game_id = with_players(whole), whole.record.game_id
+    first, second = FileSink(tmp_path), FileSink(tmp_path)
+    await first.write(whole)
+    other = await archived(until=20)
+    await first.write(other)
+    await second.write(without)
+    blanked, *rest = (line for lines in lines_in(tmp_path).values() for line in lines if line != to_line(without))
+    assert (blanked, rest) == (blank(to_line(whole)), [to_line(other)])
+    assert await first.delete(game_id)
+    lines = [line for lines in lines_in(tmp_path).values() for line in lines]
+    assert sorted(lines) == sorted(
+        [blank(to_line(whole)), blank(to_line(without)), to_line(other), deletion_line(game_id)]
+    )
+    assert ANN.encode() not in all_bytes(tmp_path)
+    await first.close()
+    await second.close()
+
+
+async def test_a_line_that_a_killed_process_has_not_blanked_is_blanked_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    game, other = await archived(until=30), await archived(until=20)
+    sink = FileSink(tmp_path)
     await sink.write(game)
-    assert await sink.delete(game.record.game_id)
+    with monkeypatch.context() as killed:
+        killed.setattr(FileSink, "_blank_replaced", lambda _: None)
+        await sink.write(game)
+    assert [*lines_in(tmp_path).values()] == [[to_line(game)] * 2]
     await sink.close()
-    [[line, deletion]] = lines_in(tmp_path).values()
-    assert head_of_line(line) == LineHead(game.record.created_ms, game.record.game.revision, frozenset({ANN}))
-    assert json.loads(deletion) == {"format": 1, "game_id": game.record.game_id, "deleted": True}
-    assert head_of_line(deletion) is None
+    sink = FileSink(tmp_path)
+    await sink.write(other)
+    assert [*lines_in(tmp_path).values()] in (
+        [[blank(to_line(game)), to_line(game)], [to_line(other)]],
+        [[to_line(other)], [blank(to_line(game)), to_line(game)]],
+    )
+    assert await sink.read(game.record.game_id) == game
+    await sink.close()
+
+
+def test_a_deletion_is_a_line() -> None:
+    game = "0" * 32
+    assert json.loads(deletion_line(game)) == {"format": 1, "game_id": game, "deleted": True}
+    assert head_of_line(deletion_line(game)) is None
     with pytest.raises(StoredFormatUnknown):
-        from_line(deletion)
-    assert await sink.games_of(ANN) == ()
+        from_line(deletion_line(game))
+
+
+async def test_the_head_of_a_line_has_its_players() -> None:
+    game = with_players(await archived(until=30), "ann")
+    head = LineHead(game.record.created_ms, game.record.game.revision, frozenset({ANN}))
+    assert head_of_line(to_line(game)) == head
 
 
 async def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
     sink = FileSink(tmp_path / "games")
     await sink.write(await archived(until=5))
     await sink.close()
-    [file] = (tmp_path / "games").iterdir()
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    files = sorted((tmp_path / "games").iterdir())
+    assert [(file.suffix, stat.S_IMODE(file.stat().st_mode)) for file in files] == [
+        (".jsonl", 0o600),
+        (".sqlite3", 0o600),
+    ]
+    assert stat.S_IMODE((tmp_path / "games").stat().st_mode) == 0o700
+
+
+async def test_a_game_whose_file_was_moved_is_not_found(tmp_path: Path) -> None:
+    """It is written again if a server asks for it, and the other games stay."""
+    game, other = await archived(), await archived(until=20)
+    sink = FileSink(tmp_path / "games")
+    await sink.write(game)
+    [file] = (tmp_path / "games").glob("*.jsonl")
+    file.rename(tmp_path / file.name)
+    await sink.close()
+    sink = FileSink(tmp_path / "games")
+    assert await sink.read(game.record.game_id) is None
+    for one in (other, game):
+        assert await sink.write(one) is WriteResult.WRITTEN
+    assert (await sink.read(game.record.game_id), await sink.read(other.record.game_id)) == (game, other)
+    await sink.close()
+
+
+async def test_a_file_that_was_edited_gives_away_no_other_game(tmp_path: Path) -> None:
+    games = [await archived(until=30, seed=seed) for seed in (40, 41)]
+    sink = FileSink(tmp_path)
+    for game in games:
+        await sink.write(game)
+    reverse_lines(tmp_path)
+    for game in games:
+        with pytest.raises(StoredFormatUnknown):
+            await sink.read(game.record.game_id)
+    await sink.close()
+
+
+async def test_a_folder_whose_index_is_in_use_or_damaged_is_unavailable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_index, "BUSY_SECONDS", 0.1)
+    game, sink = await archived(), FileSink(tmp_path)
+    await sink.write(game)
+    with contextlib.closing(sqlite3.connect(tmp_path / file_index.NAME, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        for call in (sink.write(game), sink.read(game.record.game_id), sink.games_of(ANN)):
+            with pytest.raises(SinkUnavailable, match="database is locked"):
+                await call
+    assert await sink.read(game.record.game_id) == game
+    await sink.close()
+    (tmp_path / file_index.NAME).write_bytes(b"no database" * 1000)
+    with pytest.raises(SettingsError, match=r"ARCHIVE_URL: the folder's index cannot be used .*file is not a database"):
+        open_sink(f"file://{tmp_path}")
 
 
 async def test_a_new_file_begins_with_the_day_and_when_the_old_one_is_full(tmp_path: Path) -> None:
@@ -482,15 +561,18 @@ async def test_a_new_file_begins_with_the_day_and_when_the_old_one_is_full(tmp_p
     await sink.close()
     files = lines_in(tmp_path)
     assert [len(lines) for lines in files.values()] == [2, 2, 1, 2]
+    assert [line for lines in files.values() for line in lines] == [blank(to_line(game))] * 6 + [to_line(game)]
     assert [name[:16] for name in files] == ["games-2027-01-15"] * 3 + ["games-2027-01-16"]
 
 
 async def test_processes_on_one_machine_write_files_of_their_own(tmp_path: Path) -> None:
-    game = await archived()
-    sinks = [FileSink(tmp_path) for _ in range(3)]
-    await asyncio.gather(*(sink.write(game) for sink in sinks for _ in range(10)))
+    games = [[await archived(until=10 * number + length) for length in range(1, 11)] for number in range(3)]
+    sinks = [FileSink(tmp_path) for _ in games]
+    await asyncio.gather(*(sink.write(game) for sink, part in zip(sinks, games, strict=True) for game in part))
+    assert sorted(map(sorted, lines_in(tmp_path).values())) == sorted(sorted(map(to_line, part)) for part in games)
+    for part in games:
+        assert [await sinks[0].read(game.record.game_id) for game in part] == part
     await asyncio.gather(*(sink.close() for sink in sinks))
-    assert list(lines_in(tmp_path).values()) == [[to_line(game)] * 10] * 3
 
 
 async def test_a_line_is_on_disk_before_the_write_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -504,12 +586,12 @@ async def test_a_line_is_on_disk_before_the_write_returns(tmp_path: Path, monkey
     game, sink = await archived(), FileSink(tmp_path)
     await sink.write(game)
     assert lengths[-1] == len(to_line(game))
-    assert len(lengths) == 2, "the folder has a new name"
+    assert len(lengths) == 2, "the folder has a new name; SQLite has its own calls"
     await sink.close()
 
 
 async def test_after_a_failed_write_no_part_of_a_line_remains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    game, sink = await archived(), FileSink(tmp_path)
+    game, other, sink = await archived(), await archived(until=20), FileSink(tmp_path)
     await sink.write(game)
     write, is_full = os.write, True
 
@@ -520,11 +602,12 @@ async def test_after_a_failed_write_no_part_of_a_line_remains(tmp_path: Path, mo
 
     monkeypatch.setattr(os, "write", writes_a_part)
     with pytest.raises(SinkUnavailable, match="No space left on device"):
-        await sink.write(game)
+        await sink.write(other)
+    assert (await sink.read(game.record.game_id), await sink.read(other.record.game_id)) == (game, None)
     is_full = False
-    await sink.write(game)
+    await sink.write(other)
     await sink.close()
-    assert list(lines_in(tmp_path).values()) == [[to_line(game)]] * 2
+    assert list(lines_in(tmp_path).values()) == [[to_line(game)], [to_line(other)]]
 
 
 # URLs
