@@ -116,8 +116,8 @@ class FileSink:
 
     async def close(self) -> None:
         """See Sink."""
+        self._index.close()  # waits for a call under way
         self._lines.close()
-        self._index.close()
 
 
 class _LineFiles:
