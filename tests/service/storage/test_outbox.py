@@ -1,7 +1,8 @@
 """The outbox of every store: games that may have ended, until each is acknowledged; and what an archived game keeps."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import itertools
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -12,16 +13,25 @@ from engine.ruleset import Ruleset
 from engine.turns import create
 from service.app.identity import new_game_id
 from service.storage.base import NO_ETAG, Commit, Committed, GameStore, OutboxEntry, Record, lineage
-from service.storage.redis.keys import ONE_PART, keys_of, outbox_key
+from service.storage.redis.keys import CLUSTER_PARTS, ONE_PART, keys_of, outbox_key, part_of
 from service.storage.redis.outbox import GROUP
 from service.storage.redis.store import RedisStore
 from service.storage.stored_events import encode_change
 from support.harness import START_MS, FakeClock, SeededChance, redis_store
+from support.stores import ALL_STORES, running_store
 
 OUTBOX = outbox_key(ONE_PART[0])
 
 CHANCE = SeededChance(36)
 FOREVER_MS = 3_600_000
+SHORT_MS = 300
+
+
+@pytest.fixture(params=ALL_STORES)
+async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[GameStore]:
+    """Yields each kind of store, empty, on the clock."""
+    async with running_store(request, clock) as store:
+        yield store
 
 
 @pytest.fixture
@@ -62,49 +72,71 @@ async def append(store: GameStore, *games: str) -> None:
         await store.append_to_outbox(game_id)
 
 
-def games_of(entries: "tuple[OutboxEntry, ...] | list[OutboxEntry]") -> list[str]:
+def games_of(entries: Sequence[OutboxEntry]) -> list[str]:
     return [entry.game_id for entry in entries]
 
 
+def one_part(games: int) -> list[str]:
+    """Returns ids of games whose entries are in one part, so that their order is kept on a cluster too."""
+    ids = map("{:032x}".format, itertools.count())
+    return list(itertools.islice((one for one in ids if part_of(CLUSTER_PARTS, one) == CLUSTER_PARTS[5]), games))
+
+
+async def until_claims_end(clock: FakeClock) -> None:
+    """Waits until claims of SHORT_MS have ended, by the clock of the store and by that of Redis."""
+    clock.advance(SHORT_MS / 1000)
+    await asyncio.sleep(SHORT_MS / 1000)
+
+
 async def test_entries_are_claimed_in_order_with_their_times(store: GameStore, clock: FakeClock) -> None:
+    first, second = one_part(2)
     assert list(await store.claim_from_outbox(10, FOREVER_MS)) == []
-    assert await store.append_to_outbox("a") == START_MS
+    assert await store.append_to_outbox(first) == START_MS
     clock.advance(2.0)
-    assert await store.append_to_outbox("b") == START_MS + 2_000
+    assert await store.append_to_outbox(second) == START_MS + 2_000
     entries = await store.claim_from_outbox(10, FOREVER_MS)
-    assert [(entry.game_id, entry.at_ms) for entry in entries] == [("a", START_MS), ("b", START_MS + 2_000)]
+    assert [(entry.game_id, entry.at_ms) for entry in entries] == [(first, START_MS), (second, START_MS + 2_000)]
     assert await store.outbox_size() == 2
 
 
-async def test_a_claimed_entry_is_claimed_again_only_after_its_claim(store: GameStore) -> None:
-    await append(store, "a", "b", "c")
-    assert games_of(list(await store.claim_from_outbox(2, FOREVER_MS))) == ["a", "b"]
-    assert games_of(list(await store.claim_from_outbox(2, FOREVER_MS))) == ["c"]
+async def test_a_claimed_entry_is_claimed_again_only_after_its_claim(store: GameStore, clock: FakeClock) -> None:
+    games = one_part(3)
+    await append(store, *games)
+    assert games_of(await store.claim_from_outbox(2, FOREVER_MS)) == games[:2]
+    assert games_of(await store.claim_from_outbox(2, FOREVER_MS)) == games[2:]
     assert list(await store.claim_from_outbox(2, FOREVER_MS)) == []
-    assert games_of(list(await store.claim_from_outbox(10, 0))) == ["a", "b", "c"]
+    await until_claims_end(clock)
+    assert games_of(await store.claim_from_outbox(10, SHORT_MS)) == games
 
 
-async def test_an_acknowledged_entry_is_gone(store: GameStore) -> None:
+async def test_an_acknowledged_entry_is_gone(store: GameStore, clock: FakeClock) -> None:
     await append(store, "a", "b")
     first, second = await store.claim_from_outbox(10, FOREVER_MS)
     await store.acknowledge(first)
     await store.acknowledge(first)
     assert await store.outbox_size() == 1
-    assert list(await store.claim_from_outbox(10, 0)) == [second]
+    await until_claims_end(clock)
+    assert list(await store.claim_from_outbox(10, SHORT_MS)) == [second]
     await store.acknowledge(second)
     assert await store.outbox_size() == 0
-    assert list(await store.claim_from_outbox(10, 0)) == []
+    await until_claims_end(clock)
+    assert list(await store.claim_from_outbox(10, SHORT_MS)) == []
 
 
-async def test_a_game_may_be_named_twice(store: GameStore) -> None:
+async def test_a_game_may_be_named_twice(store: GameStore, clock: FakeClock) -> None:
     await append(store, "a", "a")
     first, second = await store.claim_from_outbox(10, FOREVER_MS)
     await store.acknowledge(first)
-    assert list(await store.claim_from_outbox(10, 0)) == [second]
+    await until_claims_end(clock)
+    assert list(await store.claim_from_outbox(10, SHORT_MS)) == [second]
 
 
-async def test_concurrent_servers_share_the_entries(limited_redis_url: str, clock: FakeClock) -> None:
-    one, other = redis_store(limited_redis_url, clock), redis_store(limited_redis_url, clock)
+@pytest.mark.parametrize("server", ["limited_redis_url", "limited_cluster_url"])
+async def test_concurrent_servers_share_the_entries(
+    request: pytest.FixtureRequest, clock: FakeClock, server: str
+) -> None:
+    url: str = request.getfixturevalue(server)
+    one, other = redis_store(url, clock), redis_store(url, clock)
     names = [f"{number:032x}" for number in range(100)]
     await append(one, *names)
     claims = await asyncio.gather(
@@ -117,12 +149,12 @@ async def test_concurrent_servers_share_the_entries(limited_redis_url: str, cloc
 
 
 async def test_new_entries_are_claimed_before_those_whose_claim_has_ended(store: GameStore, clock: FakeClock) -> None:
-    names = [f"{number:032x}" for number in range(100)]
-    await append(store, *names)
+    games = one_part(100)
+    await append(store, *games)
     await store.claim_from_outbox(60, FOREVER_MS)
-    clock.advance(1.0)
-    assert games_of(list(await store.claim_from_outbox(70, 0))) == names[60:] + names[:30]
-    assert games_of(list(await store.claim_from_outbox(70, FOREVER_MS))) == []
+    await until_claims_end(clock)
+    assert games_of(await store.claim_from_outbox(70, SHORT_MS)) == games[60:] + games[:30]
+    assert games_of(await store.claim_from_outbox(70, FOREVER_MS)) == []
 
 
 async def test_entries_survive_the_loss_of_the_consumer_group(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
@@ -130,7 +162,7 @@ async def test_entries_survive_the_loss_of_the_consumer_group(redis_backed: Redi
     first, _ = await redis_backed.claim_from_outbox(10, FOREVER_MS)
     await redis_backed.acknowledge(first)
     await raw.xgroup_destroy(OUTBOX, GROUP)
-    assert games_of(list(await redis_backed.claim_from_outbox(10, FOREVER_MS))) == ["b"]
+    assert games_of(await redis_backed.claim_from_outbox(10, FOREVER_MS)) == ["b"]
 
 
 async def test_an_entry_that_was_deleted_and_not_acknowledged_is_forgotten(
@@ -139,7 +171,7 @@ async def test_an_entry_that_was_deleted_and_not_acknowledged_is_forgotten(
     await append(redis_backed, "a", "b")
     first, _ = await redis_backed.claim_from_outbox(10, FOREVER_MS)
     await raw.xdel(OUTBOX, first.entry_id)  # the server died here, before XACK
-    assert games_of(list(await redis_backed.claim_from_outbox(10, 0))) == ["b"]
+    assert games_of(await redis_backed.claim_from_outbox(10, 0)) == ["b"]
     pending = await raw.xpending(OUTBOX, GROUP)
     assert pending["pending"] == 1
 
