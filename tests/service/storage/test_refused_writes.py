@@ -1,7 +1,7 @@
 """A store that replies but refuses writes: it is full, has become a replica, or lacks its replicas."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import grpc.aio
@@ -10,6 +10,7 @@ import pytest
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
+from service.storage.redis.keys import CLUSTER_PARTS, ONE_PART, list_key, part_of, slot_of
 from support.harness import (
     FakeClock,
     GameAtHand,
@@ -20,6 +21,7 @@ from support.harness import (
     running_server,
     server_settings,
 )
+from tools.redis_cluster import RedisCluster
 from tools.redis_servers import RedisServer
 
 LIMIT = 30
@@ -35,6 +37,52 @@ TAKEN: dict[str, Callable[[RedisServer], object]] = {
     "without replicas": lambda server: server.execute("CONFIG", "SET", "min-replicas-to-write", 0),
 }
 """Ways to make a Redis accept writes again."""
+KINDS = [("redis", how) for how in REFUSED] + [("cluster", how) for how in REFUSED if how != "a replica"]
+"""Kinds of stores, and how all of their servers refuse writes. A replica in a cluster redirects them to its primary."""
+
+
+@dataclass(frozen=True)
+class Servers:
+    """The servers of a store, and how they refuse writes.
+
+    Attributes:
+        url: The URL of the store.
+        primaries: All of them accept writes, or none.
+        how: A key of REFUSED.
+        parts: The parts of the store's lists.
+        owner: Returns the server that has a key.
+    """
+
+    url: str
+    primaries: Sequence[RedisServer]
+    how: str
+    parts: Sequence[str]
+    owner: Callable[[str], RedisServer]
+
+    def refuse(self) -> None:
+        """Makes the servers refuse writes."""
+        for server in self.primaries:
+            REFUSED[self.how](server)
+
+    def take(self) -> None:
+        """Makes the servers accept writes again."""
+        for server in self.primaries:
+            TAKEN[self.how](server)
+
+
+@pytest.fixture(params=KINDS, ids=" ".join)
+def servers(request: pytest.FixtureRequest) -> Iterator[Servers]:
+    """Yields the empty servers of each kind of store, for each way to refuse writes."""
+    kind, how = request.param
+    if kind == "redis":
+        with running_redis() as server:
+            yield Servers(server.url, [server], how, ONE_PART, lambda _: server)
+        return
+    url: str = request.getfixturevalue("limited_cluster_url")
+    cluster: RedisCluster = request.getfixturevalue("cluster")
+    servers = Servers(url, cluster.primaries, how, CLUSTER_PARTS, lambda key: cluster.owner(slot_of(key)))
+    yield servers
+    servers.take()
 
 
 @dataclass(frozen=True)
@@ -49,21 +97,20 @@ class Overdue:
 
     game: GameAtHand
     seen: game_pb2.Game
-    take_writes: Callable[[], object]
+    take_writes: Callable[[], None]
 
 
-@pytest.fixture(params=REFUSED)
-async def overdue(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[Overdue]:
-    with running_redis() as server:
-        store = redis_store(server.url, clock)
-        async with running_server(store, server_settings(sweep_seconds=3600)) as (_, client):
-            game = await client.new_game(ruleset=ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT))
-            await game.draw()
-            seen = await game.see()
-            clock.advance(LIMIT + 1)
-            REFUSED[request.param](server)
-            yield Overdue(game, seen, lambda: TAKEN[request.param](server))
-        await store.close()
+@pytest.fixture
+async def overdue(servers: Servers, clock: FakeClock) -> AsyncIterator[Overdue]:
+    store = redis_store(servers.url, clock)
+    async with running_server(store, server_settings(sweep_seconds=3600)) as (_, client):
+        game = await client.new_game(ruleset=ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT))
+        await game.draw()
+        seen = await game.see()
+        clock.advance(LIMIT + 1)
+        servers.refuse()
+        yield Overdue(game, seen, servers.take)
+    await store.close()
 
 
 async def changes(game: GameAtHand) -> list[int]:
@@ -134,17 +181,16 @@ async def test_mutations_of_an_overdue_game_are_refused_until_its_time_out_is_st
     assert error_info(refusal.value).reason == "TURN_TIMED_OUT"
 
 
-@pytest.mark.parametrize("how", REFUSED)
-async def test_lists_are_readable_when_they_cannot_be_repaired(how: str) -> None:
-    lobby, playing = "rummikub:games:lobby", "rummikub:games:playing"
-    with running_redis() as server:
-        store = redis_store(server.url)
-        async with running_server(store, server_settings(sweep_seconds=3600)) as (_, client):
-            game = await client.new_game()
-            [member] = server.execute("ZRANGE", playing, 0, -1)
-            server.execute("ZADD", lobby, 0, member.decode(), 0, "of no server")
-            REFUSED[how](server)
-            for state, expected in ((game_pb2.GAME_STATE_LOBBY, []), (game_pb2.GAME_STATE_PLAYING, [game.game_id])):
-                listed = await client.games.ListGames(gs.ListGamesRequest(state=state))
-                assert [summary.game_id for summary in listed.games] == expected
-        await store.close()
+async def test_lists_are_readable_when_they_cannot_be_repaired(servers: Servers) -> None:
+    store = redis_store(servers.url)
+    async with running_server(store, server_settings(sweep_seconds=3600)) as (_, client):
+        game = await client.new_game()
+        part = part_of(servers.parts, game.game_id)
+        lobby, playing = list_key(part, "games:lobby"), list_key(part, "games:playing")
+        [member] = servers.owner(playing).execute("ZRANGE", playing, 0, -1)
+        servers.owner(lobby).execute("ZADD", lobby, 0, member.decode(), 0, "of no server")
+        servers.refuse()
+        for state, expected in ((game_pb2.GAME_STATE_LOBBY, []), (game_pb2.GAME_STATE_PLAYING, [game.game_id])):
+            listed = await client.games.ListGames(gs.ListGamesRequest(state=state))
+            assert [summary.game_id for summary in listed.games] == expected
+    await store.close()
