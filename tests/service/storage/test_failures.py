@@ -55,16 +55,22 @@ async def play_all(fleet: Fleet, games: Sequence[GameAtHand]) -> list[Played]:
     return await asyncio.gather(*(play_game(fleet, game, rng) for game, rng in zip(games, rngs, strict=True)))
 
 
+@pytest.fixture(params=["limited_redis_url", "limited_cluster_url"])
+def shared_url(request: pytest.FixtureRequest) -> str:
+    """Returns the URL of an empty Redis, and of an empty Redis Cluster."""
+    url: str = request.getfixturevalue(request.param)
+    return url
+
+
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("kept", ["embedded", "redis"])
-async def test_a_killed_server_loses_no_acknowledged_turn_and_applies_none_twice(kept: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", ["embedded", "limited_redis_url", "limited_cluster_url"])
+async def test_a_killed_server_loses_no_acknowledged_turn_and_applies_none_twice(
+    request: pytest.FixtureRequest, kept: str, tmp_path: Path
+) -> None:
     async with AsyncExitStack() as stack:
         environment = {"RUMMIKUB_DATA_DIR": str(tmp_path)}
-        if kept == "redis":
-            redis = RedisServer()
-            stack.callback(redis.close)
-            redis.start()
-            environment = {"RUMMIKUB_REDIS_URL": redis.url}
+        if kept != "embedded":
+            environment = {"RUMMIKUB_REDIS_URL": request.getfixturevalue(kept)}
         process = await stack.enter_async_context(server_process(environment))
         client = await stack.enter_async_context(client_of(process))
         games = [await client.new_game(players=2 + number % 3) for number in range(GAMES)]
@@ -80,11 +86,11 @@ async def test_a_killed_server_loses_no_acknowledged_turn_and_applies_none_twice
         assert fleet.resent > 0
 
 
-async def test_two_servers_on_one_store_lose_and_double_no_turn(redis_url: str) -> None:
+async def test_two_servers_on_one_store_lose_and_double_no_turn(shared_url: str) -> None:
     async with AsyncExitStack() as stack:
         clients = []
         for _ in range(2):
-            process = await stack.enter_async_context(server_process({"RUMMIKUB_REDIS_URL": redis_url}))
+            process = await stack.enter_async_context(server_process({"RUMMIKUB_REDIS_URL": shared_url}))
             clients.append(await stack.enter_async_context(client_of(process)))
         games = [await clients[number % 2].new_game(players=2 + number % 3) for number in range(GAMES)]
         for played in await play_all(Fleet(clients, random.Random(2)), games):
@@ -92,11 +98,11 @@ async def test_two_servers_on_one_store_lose_and_double_no_turn(redis_url: str) 
             assert not lost_or_doubled(played, await history(clients[0], played.game))
 
 
-async def test_a_turn_sent_to_two_servers_at_once_is_applied_once(redis_url: str) -> None:
+async def test_a_turn_sent_to_two_servers_at_once_is_applied_once(shared_url: str) -> None:
     async with AsyncExitStack() as stack:
         clients = []
         for _ in range(2):
-            process = await stack.enter_async_context(server_process({"RUMMIKUB_REDIS_URL": redis_url}))
+            process = await stack.enter_async_context(server_process({"RUMMIKUB_REDIS_URL": shared_url}))
             clients.append(await stack.enter_async_context(client_of(process)))
         game = await clients[0].new_game(players=3)
         rng = random.Random(3)
