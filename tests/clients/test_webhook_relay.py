@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from support.certificates import self_signed
 from support.harness import ROOT, memory_store
 from support.operator import operated
 
@@ -67,11 +68,13 @@ class Receiver:
 
 
 @asynccontextmanager
-async def running_relay(port: int, url: str, cursor_file: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Runs the example; kills it in the end."""
+async def running_relay(
+    port: int, url: str, cursor_file: Path, **variables: str
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Runs the example with more environment variables; kills it in the end."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, str(RELAY), f"127.0.0.1:{port}", url, str(cursor_file)),
-        env={**os.environ, "WEBHOOK_SECRET": SECRET, "no_proxy": "127.0.0.1"},
+        env={**os.environ, "WEBHOOK_SECRET": SECRET, "no_proxy": "127.0.0.1", **variables},
         stderr=asyncio.subprocess.PIPE,
     )
     try:
@@ -99,6 +102,31 @@ async def test_every_change_is_delivered_although_receiver_and_relay_fail(tmp_pa
             await receiver.until(revision + 2)
     assert receiver.revisions == list(range(1, revision + 3))
     assert cursor_file.read_text()
+
+
+async def test_changes_are_relayed_from_a_server_with_tls_and_a_token(tmp_path: Path) -> None:
+    self_signed(tmp_path, "IP:127.0.0.1")
+    safety = {
+        "tls_cert": tmp_path / "cert.pem",
+        "tls_key": tmp_path / "key.pem",
+        "admin_token_file": tmp_path / "token",
+    }
+    token = write_token(tmp_path)
+    receiver, store = Receiver(), memory_store(log_ms=600_000)
+    web = await asyncio.start_server(receiver.answer, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{web.sockets[0].getsockname()[1]}/games"
+    async with web, operated(store) as plain, operated(store, None, **safety) as safe:
+        await plain.client.new_game(players=0, start=False)
+        ca = str(tmp_path / "cert.pem")
+        async with running_relay(safe.server.admin_port, url, tmp_path / "cursor", ADMIN_CA_FILE=ca, ADMIN_TOKEN=token):
+            await receiver.until(1)
+
+
+def write_token(folder: Path) -> str:
+    """Writes and returns an operator's token."""
+    token = "a token of 22 characters, at least".replace(" ", "-")
+    (folder / "token").write_text(token)
+    return token
 
 
 async def test_a_relay_that_cannot_go_on_says_why_and_ends(tmp_path: Path) -> None:

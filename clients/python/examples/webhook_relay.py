@@ -2,9 +2,10 @@
 
 Usage: webhook_relay.py host:port url cursor-file
 
-host:port is RUMMIKUB_ADMIN_LISTEN of a server. WEBHOOK_SECRET signs the requests; ADMIN_TOKEN is the operator's token,
-if the server requires one. The receiver computes HMAC-SHA256 of X-Rummikub-Time, a dot and the body, refuses another
-signature and a time that is too long ago, and ignores a revision of a game that it has had.
+host:port is RUMMIKUB_ADMIN_LISTEN of a server. ADMIN_TOKEN is the operator's token, if the server requires one;
+ADMIN_CA_FILE has the CA of its certificate, if it uses TLS. WEBHOOK_SECRET signs the requests: the receiver computes
+HMAC-SHA256 of X-Rummikub-Time, a dot and the body, refuses another signature and a time that is too long ago, and
+ignores a revision of a game that it has had.
 """
 
 import hashlib
@@ -26,6 +27,7 @@ from rummikub.admin.v1.admin_service_pb2_grpc import AdminServiceStub
 ADDRESS, URL, CURSOR_FILE = sys.argv[1], sys.argv[2], Path(sys.argv[3])
 SECRET = os.environ["WEBHOOK_SECRET"].encode()
 METADATA = (("authorization", f"Bearer {token}"),) if (token := os.environ.get("ADMIN_TOKEN")) else ()
+CA = Path(path).read_bytes() if (path := os.environ.get("ADMIN_CA_FILE")) else None
 FIRST_PAUSE, LONGEST_PAUSE, TIMEOUT, RECONNECT_PAUSE = 0.2, 60.0, 10.0, 1.0  # seconds
 
 
@@ -76,7 +78,8 @@ def relay(admin: AdminServiceStub) -> float:
 
 
 while True:
-    with grpc.insecure_channel(ADDRESS) as channel:
+    opened = grpc.secure_channel(ADDRESS, grpc.ssl_channel_credentials(CA)) if CA else grpc.insecure_channel(ADDRESS)
+    with opened as channel:
         try:
             pause = relay(AdminServiceStub(channel))
         except grpc.RpcError as lost:
