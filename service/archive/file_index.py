@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS games (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS players (game_id TEXT, player TEXT, PRIMARY KEY (game_id, player)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS games_of ON players (player, game_id);
-CREATE TABLE IF NOT EXISTS replaced (file TEXT, start INTEGER, length INTEGER);
+CREATE TABLE IF NOT EXISTS replaced (game_id TEXT, file TEXT, start INTEGER, length INTEGER);
 """
 """A deleted game has NULL in all columns but game_id. `replaced` has the lines that are to be blanked."""
 
@@ -90,10 +90,8 @@ class FileIndex:
 
     def delete(self, game_id: str) -> None:
         """Marks a game as deleted, within `changing`. The line that it had is to be blanked."""
-        self._database.execute(
-            "INSERT INTO replaced SELECT file, start, length FROM games WHERE game_id = ? AND file IS NOT NULL",
-            (game_id,),
-        )
+        place = "SELECT game_id, file, start, length FROM games WHERE game_id = ? AND file IS NOT NULL"
+        self._database.execute(f"INSERT INTO replaced {place}", (game_id,))
         self._database.execute("DELETE FROM players WHERE game_id = ?", (game_id,))
         self._database.execute("REPLACE INTO games (game_id) VALUES (?)", (game_id,))
 
@@ -110,10 +108,11 @@ class FileIndex:
             rows = self._database.execute("SELECT game_id FROM players WHERE player = ?", (player,)).fetchall()
         return [game_id for (game_id,) in rows]
 
-    def replaced(self) -> Sequence[Place]:
-        """Returns the places of the lines that are to be blanked."""
+    def replaced(self) -> Sequence[tuple[str, Place]]:
+        """Returns the games and the places of the lines that are to be blanked."""
         with self._lock:
-            return [Place(*row) for row in self._database.execute("SELECT file, start, length FROM replaced")]
+            rows = self._database.execute("SELECT game_id, file, start, length FROM replaced").fetchall()
+        return [(game_id, Place(*place)) for game_id, *place in rows]
 
     def blanked(self, place: Place) -> None:
         """Notes that a line has been blanked."""

@@ -60,7 +60,7 @@ class FileSink:
             result = write_result(before.head, game) if before else WriteResult.WRITTEN
             if result is WriteResult.WRITTEN:
                 self._index.put(record.game_id, head, self._lines.append(line))
-        self._blank_replaced()
+        self._blank_replaced(record.game_id)
         return result
 
     async def read(self, game_id: str) -> ArchivedGame | None:
@@ -90,8 +90,7 @@ class FileSink:
             if before is None or before.head:
                 self._lines.append(deletion_line(game_id))
                 self._index.delete(game_id)
-        self._blank_replaced()
-        return before is not None and before.head is not None
+        return self._blank_replaced(game_id)
 
     async def games_of(self, player: str) -> Sequence[str]:
         """See Sink."""
@@ -100,11 +99,21 @@ class FileSink:
     async def unlist(self, _player: str, _game_id: str) -> None:
         """See Sink. The index has the players of a game, so writing the game is enough."""
 
-    def _blank_replaced(self) -> None:
-        """Blanks replaced lines, also those of a process that was killed before it did so."""
-        for place in self._index.replaced():
-            self._lines.blank(place)
-            self._index.blanked(place)
+    def _blank_replaced(self, game_id: str) -> bool:
+        """Blanks the replaced lines of a game, and those of other games that an error or a kill has left.
+
+        Returns whether the game had one.
+        """
+        replaced = self._index.replaced()
+        for other_id, place in replaced:
+            try:
+                self._lines.blank(place)
+            except OSError:
+                if other_id == game_id:
+                    raise
+            else:
+                self._index.blanked(place)
+        return any(other_id == game_id for other_id, _ in replaced)
 
     async def _in_thread(self, call: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         try:

@@ -465,7 +465,7 @@ async def test_a_line_that_a_killed_process_has_not_blanked_is_blanked_later(
     sink = FileSink(tmp_path)
     await sink.write(game)
     with monkeypatch.context() as killed:
-        killed.setattr(FileSink, "_blank_replaced", lambda _: None)
+        killed.setattr(FileSink, "_blank_replaced", lambda *_: None)
         await sink.write(game)
     assert [*lines_in(tmp_path).values()] == [[to_line(game)] * 2]
     await sink.close()
@@ -477,6 +477,34 @@ async def test_a_line_that_a_killed_process_has_not_blanked_is_blanked_later(
     )
     assert await sink.read(game.record.game_id) == game
     await sink.close()
+
+
+async def test_a_line_that_cannot_be_blanked_holds_up_only_its_game(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is blanked as soon as that is possible."""
+    game, other = await archived(until=30), await archived(until=20)
+    sink = FileSink(tmp_path)
+    await sink.write(game)
+    with monkeypatch.context() as read_only:
+        read_only.setattr(Path, "open", raises(PermissionError(13, "Permission denied")))
+        with pytest.raises(SinkUnavailable, match="Permission denied"):
+            await sink.delete(game.record.game_id)
+        assert await sink.write(other) is WriteResult.WRITTEN
+    assert to_line(game) in all_bytes(tmp_path)
+    assert await sink.delete(game.record.game_id)
+    assert to_line(game) not in all_bytes(tmp_path)
+    assert await sink.read(other.record.game_id) == other
+    await sink.close()
+
+
+def raises(error: Exception) -> Callable[..., object]:
+    """Returns a function that raises an error."""
+
+    def raising(*_: object, **__: object) -> object:
+        raise error
+
+    return raising
 
 
 def test_a_deletion_is_a_line() -> None:
