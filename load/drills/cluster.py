@@ -27,7 +27,7 @@ from load.drills.players import Players, Report, game_servers
 from load.drills.reports import finish
 from service.storage.redis.keys import slot_of
 from tools.redis_cluster import NODE_TIMEOUT_MS, ClusterNode, RedisCluster, redis_cluster
-from tools.redis_servers import wait_until
+from tools.redis_servers import redis_program, redis_version, wait_until
 
 SERVERS: Final = 2
 PAUSE_SECONDS: Final = 0.05
@@ -205,11 +205,12 @@ class Result:
         )
 
 
-async def play(scene: Scene, plan: Plan) -> Result:
-    """Runs a scene under load."""
+async def play(scene: Scene, plan: Plan, program: str = "") -> Result:
+    """Runs a scene under load, on a Redis server's program or the default one."""
     print(f"{scene.name} ...", flush=True)
     settings = {"RUMMIKUB_REDIS_REPLICAS": str(scene.confirmed)}
-    with redis_cluster("--cluster-require-full-coverage", "no", replicas=scene.replicas) as cluster:
+    options = ("--cluster-require-full-coverage", "no")
+    with redis_cluster(*options, replicas=scene.replicas, program=program) as cluster:
         async with (
             game_servers(cluster.url, SERVERS, **settings) as servers,
             Players([server.target for server in servers], plan.games, PAUSE_SECONDS) as players,
@@ -254,16 +255,18 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--quick", action="store_true", help=f"{', '.join(QUICK_SCENES)}: a minute, for CI")
     parser.add_argument("--scene", action="append", choices=names, help="only this scene; may be repeated")
     parser.add_argument("--replicas", type=int, metavar="N", help="replicas of each primary, in place of the scene's")
+    parser.add_argument("--program", default=redis_program(), help="the Redis server to use")
     chosen = parser.parse_args(arguments)
     plan = QUICK if chosen.quick else WHOLE
     wanted = chosen.scene or (QUICK_SCENES if chosen.quick else names)
     began = time.monotonic()
     scenes = [replace(scene, replicas=chosen.replicas or scene.replicas) for scene in SCENES if scene.name in wanted]
-    results = [asyncio.run(play(scene, plan)) for scene in scenes]
+    results = [asyncio.run(play(scene, plan, chosen.program)) for scene in scenes]
     report = {
         "seconds": time.monotonic() - began,
+        "store": redis_version(chosen.program),
         "scenes": [result.as_json() for result in results],
         "requirements": [result.requirement(plan) for result in results],
     }
-    is_complete = not (chosen.quick or chosen.scene or chosen.replicas)
+    is_complete = not (chosen.quick or chosen.scene or chosen.replicas) and chosen.program == redis_program()
     return finish("cluster", report, tables_of(results), notes_of(results), is_complete=is_complete)

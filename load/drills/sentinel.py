@@ -234,7 +234,8 @@ def main(arguments: Sequence[str]) -> int:
         "rows": [result.as_json() for result in results],
         "requirements": requirements_of(results),
     }
-    return finish("sentinel", report, tables_of(results), is_complete=not chosen.quick)
+    is_complete = not chosen.quick and chosen.program == redis_program()
+    return finish("sentinel", report, tables_of(results), is_complete=is_complete)
 
 
 async def _play_all(rows: Sequence[Row], at_once: int, program: str) -> list[Result]:
