@@ -61,7 +61,7 @@ class RefusalPace:
         if not self._is_bounded(origin):
             return 0.0
         address = origin.address
-        sent = max(now - AT_ONCE / self._per_second, self._last.get(address, 0.0)) + 1 / self._per_second
+        sent = max(now - AT_ONCE / self._per_second, self._last.get(address, -math.inf)) + 1 / self._per_second
         if sent - now > WAIT_MAX_SECONDS:
             return random.uniform(WAIT_MAX_SECONDS / 2, WAIT_MAX_SECONDS)  # noqa: S311 - it is no secret
         self._last[address] = sent

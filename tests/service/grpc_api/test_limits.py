@@ -258,6 +258,7 @@ def test_a_second_s_refusals_are_sent_at_once_and_then_at_a_steady_rate(monkeypa
     assert [pace.delay(other, 1_000.0) for _ in range(3)] == [0, 0, 0.5]
     assert [pace.delay(proxy, 1_000.0) for _ in range(5)] == [0] * 5
     assert [pace.delay(attacker, 1_002.5) for _ in range(3)] == [0, 0, 0.5]
+    assert [pace.delay(Origin("new"), 0.1) for _ in range(3)] == [0, 0, 0.5], "a machine that has just started"
 
 
 def test_no_refusal_waits_longer_than_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
