@@ -14,7 +14,7 @@ from service.storage.stored_events import encode_change
 from support.grpc_play import Fleet, history, lost_or_doubled, play_game
 from support.harness import FakeClock, GameAtHand, redis_store, running_server
 
-GAMES = 200
+GAMES = 120
 CHUNKS = 20
 VARIANTS = {
     "River": ruleset_pb2.Ruleset(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER),
