@@ -78,8 +78,10 @@ def relay(admin: AdminServiceStub) -> float:
 
 
 while True:
-    opened = grpc.secure_channel(ADDRESS, grpc.ssl_channel_credentials(CA)) if CA else grpc.insecure_channel(ADDRESS)
-    with opened as channel:
+    new_channel = (
+        grpc.secure_channel(ADDRESS, grpc.ssl_channel_credentials(CA)) if CA else grpc.insecure_channel(ADDRESS)
+    )
+    with new_channel as channel:
         try:
             pause = relay(AdminServiceStub(channel))
         except grpc.RpcError as lost:
