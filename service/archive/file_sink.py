@@ -1,23 +1,27 @@
 """The archive as files: JSON lines, one for each game and one for each deletion, and an index by which games are read.
 
 Each process writes files of its own, so lines never mix. A new file begins with each day (UTC), at FILE_BYTES_MAX, and
-after a failed write. A line is on disk before the index has it, and then the line that it replaces is overwritten with
-spaces. A process that is killed may leave a line, or a part of one, that the index does not have; the game is then
-written again.
+after a failed write. One process at a time changes the folder. It first reserves the place of a line in the index, then
+writes the line, then makes it the line of its game, and last overwrites the line that it replaces with spaces. If it
+fails or is killed in between, the next change of any process overwrites what is not used. Every step is on disk before
+the next one.
 """
 
 import asyncio
 import contextlib
+import errno
+import fcntl
 import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, ParamSpec, TypeVar
+from typing import Final, TypeVar
 
 from service.archive.archived_game import ArchivedGame, LineHead, deletion_line, from_line, to_line
-from service.archive.file_index import FileIndex, Place
+from service.archive.file_index import BUSY_SECONDS, FileIndex, Place
 from service.archive.sink import SinkUnavailable, WriteResult, reason_of, write_result
 from service.errors import StoredFormatUnknown
 
@@ -25,13 +29,16 @@ FILE_BYTES_MAX: Final = 67_108_864
 """A file that would become longer is followed by a new one."""
 READS: Final = 3
 """How often a line is read that is replaced at the same time."""
+LOCK_POLL_SECONDS: Final = 0.005
+"""flock has no timeout."""
 
 _T = TypeVar("_T")
-_P = ParamSpec("_P")
 
 
 class FileSink:
     """Archived games in a folder of this machine. The constructor raises OSError, ValueError.
+
+    One thread makes all changes and another one all reads: anyone may cause reads, and they hold up no write.
 
     Args:
         folder: The folder; it is created if it does not exist.
@@ -42,38 +49,42 @@ class FileSink:
     def __init__(self, folder: Path, bytes_max: int = FILE_BYTES_MAX, clock: Callable[[], float] = time.time) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds hidden tiles and names
         self._folder = folder
+        self._lock = _FolderLock(folder)
         self._lines = _LineFiles(folder, bytes_max, clock)
         try:
-            self._index = FileIndex(folder)
+            self._index, self._index_for_reads = FileIndex(folder), FileIndex(folder)
         except sqlite3.Error as error:
             raise ValueError(f"the folder's index cannot be used ({reason_of(error)})") from error
+        self._changes, self._reads = (ThreadPoolExecutor(1, f"archive-{name}") for name in ("changes", "reads"))
 
     async def write(self, game: ArchivedGame) -> WriteResult:
         """See Sink."""
-        return await self._in_thread(self._write, game)
+        return await self._run(self._changes, lambda: self._write(game))
 
     def _write(self, game: ArchivedGame) -> WriteResult:
-        record, line = game.record, to_line(game)
-        head = LineHead(record.created_ms, record.game.revision, frozenset(game.players))
-        with self._index.changing():
-            before = self._index.find(record.game_id)
+        game_id, line = game.record.game_id, to_line(game)
+        head = LineHead(game.record.created_ms, game.record.game.revision, frozenset(game.players))
+        with self._lock.held():
+            before = self._index.find(game_id)
             result = write_result(before.head, game) if before else WriteResult.WRITTEN
-            if result is WriteResult.WRITTEN:
-                self._index.put(record.game_id, head, self._lines.append(line))
-        self._blank_replaced(record.game_id)
+            place = before.place if before else None
+            if result is WriteResult.WRITTEN and not (place and self._lines.read(place) == line):
+                self._index.put(game_id, head, self._append(game_id, line))
+            forgets = bool(before and before.head and before.head.players - head.players)
+            self._blank_unused(game_id if forgets else "")
         return result
 
     async def read(self, game_id: str) -> ArchivedGame | None:
         """See Sink. A game whose file was moved is not found."""
-        return await self._in_thread(self._read, game_id)
+        return await self._run(self._reads, lambda: self._read(game_id))
 
     def _read(self, game_id: str) -> ArchivedGame | None:
         for _ in range(READS):
-            place = self._index.place_of(game_id)
+            place = self._index_for_reads.place_of(game_id)
             line = self._lines.read(place) if place else b""
             if not line:
                 return None
-            if not line.isspace():
+            if self._index_for_reads.place_of(game_id) == place:  # else the line may be blank, wholly or in part
                 game = from_line(line)
                 if game.record.game_id != game_id:  # somebody has changed the file
                     raise StoredFormatUnknown
@@ -82,42 +93,52 @@ class FileSink:
 
     async def delete(self, game_id: str) -> bool:
         """See Sink."""
-        return await self._in_thread(self._delete, game_id)
+        return await self._run(self._changes, lambda: self._delete(game_id))
 
     def _delete(self, game_id: str) -> bool:
-        with self._index.changing():
+        with self._lock.held():
             before = self._index.find(game_id)
             if before is None or before.head:
-                self._lines.append(deletion_line(game_id))
-                self._index.delete(game_id)
-        return self._blank_replaced(game_id)
+                self._index.delete(game_id, self._append(game_id, deletion_line(game_id)))
+            had_line = self._blank_unused(game_id)
+        return had_line or (before is not None and before.head is not None)
 
     async def games_of(self, player: str) -> Sequence[str]:
         """See Sink."""
-        return await self._in_thread(self._index.games_of, player)
+        return await self._run(self._reads, lambda: self._index_for_reads.games_of(player))
 
-    async def unlist(self, _player: str, _game_id: str) -> None:
-        """See Sink. The index has the players of a game, so writing the game is enough."""
+    async def unlist(self, player: str, game_id: str) -> None:
+        """See Sink. The line stays, for example one whose file was moved."""
+        await self._run(self._changes, lambda: self._index.unlist(player, game_id))
 
-    def _blank_replaced(self, game_id: str) -> bool:
-        """Blanks the replaced lines of a game, and those of other games that an error or a kill has left.
+    def _append(self, game_id: str, line: bytes) -> Place:
+        """Appends a line, which is unused until the index has it."""
+        place = self._lines.next_place(len(line))
+        self._index.reserve(game_id, place)
+        self._lines.append(line)
+        return place
 
-        Returns whether the game had one.
+    def _blank_unused(self, removed: str) -> bool:
+        """Blanks unused lines; returns whether there was one of a game from which something was removed.
+
+        Raises OSError if one of that game cannot be blanked. Others are left for later.
         """
-        replaced = self._index.replaced()
-        for other_id, place in replaced:
+        unused = self._index.unused()
+        failure: OSError | None = None
+        for game_id, place in unused:
             try:
                 self._lines.blank(place)
-            except OSError:
-                if other_id == game_id:
-                    raise
+            except OSError as error:
+                failure = error if game_id == removed else failure
             else:
                 self._index.blanked(place)
-        return any(other_id == game_id for other_id, _ in replaced)
+        if failure:
+            raise failure
+        return any(game_id == removed for game_id, _ in unused)
 
-    async def _in_thread(self, call: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    async def _run(self, executor: Executor, call: Callable[[], _T]) -> _T:
         try:
-            return await asyncio.to_thread(call, *args, **kwargs)
+            return await asyncio.get_running_loop().run_in_executor(executor, call)
         except OSError as error:
             raise SinkUnavailable(f"{self._folder}: {error.strerror}") from error
         except sqlite3.Error as error:
@@ -125,12 +146,42 @@ class FileSink:
 
     async def close(self) -> None:
         """See Sink."""
-        self._index.close()  # waits for a call under way
-        self._lines.close()
+        for executor in (self._changes, self._reads):
+            await asyncio.to_thread(executor.shutdown)
+        for part in (self._index, self._index_for_reads, self._lines, self._lock):
+            part.close()
+
+
+class _FolderLock:
+    """The right to change a folder, which one process has at a time. All methods raise OSError."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Holds the lock within the context."""
+        deadline = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise OSError(errno.EAGAIN, "another process has locked it") from None
+                time.sleep(LOCK_POLL_SECONDS)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Closes the lock's file."""
+        os.close(self._file)
 
 
 class _LineFiles:
-    """The files of lines. Lines are appended by one thread at a time; all methods raise OSError."""
+    """The files of lines. One thread appends lines; all methods raise OSError."""
 
     def __init__(self, folder: Path, bytes_max: int, clock: Callable[[], float]) -> None:
         self._folder = folder
@@ -143,9 +194,16 @@ class _LineFiles:
         self._length = 0
         self._file: int | None = None
 
-    def append(self, line: bytes) -> Place:
-        """Appends a line, and returns where it is once it is on disk."""
-        file = self._file_for(len(line))
+    def next_place(self, length: int) -> Place:
+        """Returns where `append` will write a line of a length."""
+        self._open_for(length)
+        return Place(self._name, self._length, length)
+
+    def append(self, line: bytes) -> None:
+        """Writes a line at the place that `next_place` has returned."""
+        file = self._file
+        if file is None:
+            raise RuntimeError("next_place opens the file")
         try:
             _write_all(file, line)
             os.fsync(file)
@@ -155,9 +213,8 @@ class _LineFiles:
             self.close()
             raise
         self._length += len(line)
-        return Place(self._name, self._length - len(line), len(line))
 
-    def _file_for(self, length: int) -> int:
+    def _open_for(self, length: int) -> int:
         """Returns the file for a line of a length: the open one, or a new one."""
         day = time.strftime("%Y-%m-%d", time.gmtime(self._clock()))
         if self._file is not None and (day != self._day or self._length + length > self._bytes_max):
@@ -180,10 +237,11 @@ class _LineFiles:
             return b""
 
     def blank(self, place: Place) -> None:
-        """Overwrites a line with spaces, on disk, unless its file is gone."""
+        """Overwrites a line, or the part of it that was written, with spaces. Does nothing if its file is gone."""
         with contextlib.suppress(FileNotFoundError), (self._folder / place.file).open("r+b", buffering=0) as file:
+            written = min(place.length, file.seek(0, os.SEEK_END) - place.start)
             file.seek(place.start)
-            _write_all(file.fileno(), b" " * (place.length - 1))
+            _write_all(file.fileno(), (b" " * (place.length - 1) + b"\n")[: max(0, written)])
             os.fsync(file)
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from service.settings import PREFIX, SettingsError
 
 
 def open_sink(url: str) -> Sink:
-    """Returns the sink of a URL, which need not answer yet. Raises SettingsError."""
+    """Returns the sink of a URL. A server that it names need not answer yet. Raises SettingsError."""
     scheme = url.partition(":")[0]
     try:
         if scheme == "file":

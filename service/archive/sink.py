@@ -51,7 +51,7 @@ class Sink(Protocol):
         """Returns a game; None if there is none. Raises StoredFormatUnknown too."""
 
     async def delete(self, game_id: str) -> bool:
-        """Deletes a game for good, if it was written or not. Returns, once that is durable, whether it was."""
+        """Deletes a game for good, whether it was written or not. Returns, once that is durable, whether it was."""
 
     async def games_of(self, player: str) -> Sequence[str]:
         """Returns the ids of the games of a player (player_digest).

@@ -65,8 +65,13 @@ async def mortal_server(environment: Mapping[str, str], moment: str) -> AsyncIte
             await process.kill()
 
 
-@pytest.mark.parametrize("moment", ["commit", "archive", "acknowledge"])
-@pytest.mark.parametrize("kind", ["file", "postgresql"])
+@pytest.mark.parametrize(
+    ("kind", "moment"),
+    [
+        *((kind, moment) for kind in ("file", "postgresql") for moment in ("commit", "archive", "acknowledge")),
+        ("file", "index"),
+    ],
+)
 async def test_a_game_is_archived_whose_server_is_killed(
     request: pytest.FixtureRequest, tmp_path: Path, empty_redis_url: str, kind: str, moment: str
 ) -> None:
@@ -90,7 +95,7 @@ async def test_a_game_is_archived_whose_server_is_killed(
             await game.client.games.ResignGame(resign, metadata=game.as_seat(1))
         assert await dying.ended() == -9
     assert outbox.xlen(OUTBOX) == 1
-    assert len(games()) == (moment == "acknowledge")
+    assert len(games()) == (moment in {"index", "acknowledge"})
     async with (
         mortal_server(environment, "never") as survivor,
         grpc.aio.insecure_channel(survivor.target) as channel,
@@ -100,7 +105,7 @@ async def test_a_game_is_archived_whose_server_is_killed(
         assert final.state == game_pb2.GAME_STATE_FINISHED
         await eventually(lambda: not outbox.xlen(OUTBOX))
         found = games()
-        assert {found_game.record.game_id for found_game in found} == {game.game_id}
+        assert [found_game.record.game_id for found_game in found] == [game.game_id], "no part of an attempt is left"
         assert {found_game.record.etag for found_game in found} == {final.etag}
         export = gs.ExportGameRequest(game_id=game.game_id, form=gs.RECORD_FORM_TEXT)
         assert {found_game.text for found_game in found} == {(await client.games.ExportGame(export)).text}

@@ -3,13 +3,14 @@
 import asyncio
 import base64
 import contextlib
+import fcntl
 import gzip
 import json
 import os
 import sqlite3
 import stat
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ import obstore
 import pytest
 
 from engine.record_text import parse_record
-from service.archive import file_index, postgresql_sink
+from service.archive import file_index, file_sink, postgresql_sink
 from service.archive.archived_game import (
     ArchivedGame,
     LineHead,
@@ -399,6 +400,18 @@ def reverse_lines(folder: Path) -> None:
     file.write_bytes(b"".join(reversed(file.read_bytes().splitlines(keepends=True))))
 
 
+def remove_lines(folder: Path) -> None:
+    """Removes the only file of lines."""
+    [file] = folder.glob("*.jsonl")
+    file.unlink()
+
+
+def blank_lines(folder: Path) -> None:
+    """Overwrites the only file with spaces, as if a backup had an older index than the files."""
+    [file] = folder.glob("*.jsonl")
+    file.write_bytes(b" " * len(file.read_bytes()))
+
+
 def all_bytes(folder: Path) -> bytes:
     """Returns the contents of all files, also of the index."""
     return b"".join(path.read_bytes() for path in folder.iterdir())
@@ -461,41 +474,95 @@ async def test_a_line_that_is_replaced_or_deleted_is_blank(tmp_path: Path) -> No
 async def test_a_line_that_a_killed_process_has_not_blanked_is_blanked_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    game, other = await archived(until=30), await archived(until=20)
-    sink = FileSink(tmp_path)
-    await sink.write(game)
+    game, other = with_players(await archived(until=30), "ann"), await archived(until=20)
+    dying, sink = FileSink(tmp_path), FileSink(tmp_path)
+    await dying.write(game)
     with monkeypatch.context() as killed:
-        killed.setattr(FileSink, "_blank_replaced", lambda *_: None)
-        await sink.write(game)
-    assert [*lines_in(tmp_path).values()] == [[to_line(game)] * 2]
-    await sink.close()
-    sink = FileSink(tmp_path)
+        killed.setattr(FileSink, "_blank_unused", lambda *_: False)
+        await dying.write(with_players(game))
+    assert ANN.encode() in all_bytes(tmp_path)
     await sink.write(other)
-    assert [*lines_in(tmp_path).values()] in (
-        [[blank(to_line(game)), to_line(game)], [to_line(other)]],
-        [[to_line(other)], [blank(to_line(game)), to_line(game)]],
-    )
-    assert await sink.read(game.record.game_id) == game
+    assert ANN.encode() not in all_bytes(tmp_path)
+    assert await sink.read(game.record.game_id) == with_players(game)
+    await dying.close()
     await sink.close()
 
 
-async def test_a_line_that_cannot_be_blanked_holds_up_only_its_game(
+FAILURE = OSError(5, "Input/output error")
+
+
+def writes_half(file: int, data: bytes) -> None:
+    """Fails as a full disk does, or a process that is killed."""
+    os.write(file, data[: len(data) // 2])
+    raise FAILURE
+
+
+@pytest.mark.parametrize("step", ["the reservation", "half of the line", "the index", "the blanking"])
+async def test_a_write_that_fails_halfway_leaves_nothing_that_a_removal_misses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """The process that fails does nothing more; another one writes the game and removes the player."""
+    game = with_players(await archived(until=30), "ann")
+    dying, sink = FileSink(tmp_path), FileSink(tmp_path)
+    with monkeypatch.context() as failing:
+        match step:
+            case "the reservation":
+                failing.setattr(file_index.FileIndex, "reserve", raises(FAILURE))
+            case "half of the line":
+                failing.setattr(file_sink, "_write_all", writes_half)
+                failing.setattr(os, "ftruncate", raises(FAILURE))
+            case "the index":
+                failing.setattr(file_index.FileIndex, "put", raises(FAILURE))
+            case _:
+                failing.setattr(FileSink, "_blank_unused", raises(FAILURE))
+        with pytest.raises(SinkUnavailable, match="Input/output error"):
+            await dying.write(game)
+    assert await sink.write(game) is WriteResult.WRITTEN
+    assert await sink.read(game.record.game_id) == game
+    assert await sink.write(with_players(game)) is WriteResult.WRITTEN
+    assert ANN.encode() not in all_bytes(tmp_path)
+    written = [line for lines in lines_in(tmp_path).values() for line in lines if not line.isspace()]
+    assert written == [to_line(with_players(game))]
+    await dying.close()
+    await sink.close()
+
+
+async def test_a_line_that_cannot_be_blanked_fails_only_the_removal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is blanked as soon as that is possible."""
-    game, other = await archived(until=30), await archived(until=20)
+    whole, other = await archived(until=30), await archived(until=20)
+    game, game_id = with_players(whole, "ann"), whole.record.game_id
     sink = FileSink(tmp_path)
     await sink.write(game)
     with monkeypatch.context() as read_only:
-        read_only.setattr(Path, "open", raises(PermissionError(13, "Permission denied")))
-        with pytest.raises(SinkUnavailable, match="Permission denied"):
-            await sink.delete(game.record.game_id)
+        read_only.setattr(file_sink._LineFiles, "blank", raises(PermissionError(13, "Permission denied")))  # noqa: SLF001 - the disk is no server
+        for removal in (sink.write(whole), sink.delete(game_id)):
+            with pytest.raises(SinkUnavailable, match="Permission denied"):
+                await removal
         assert await sink.write(other) is WriteResult.WRITTEN
     assert to_line(game) in all_bytes(tmp_path)
-    assert await sink.delete(game.record.game_id)
+    assert await sink.delete(game_id)
+    assert not await sink.delete(game_id)
     assert to_line(game) not in all_bytes(tmp_path)
     assert await sink.read(other.record.game_id) == other
     await sink.close()
+
+
+async def test_a_game_that_is_archived_again_unchanged_is_not_written_again(tmp_path: Path) -> None:
+    game, sink = await archived(), FileSink(tmp_path)
+    for _ in range(3):
+        assert await sink.write(game) is WriteResult.WRITTEN
+    assert [*lines_in(tmp_path).values()] == [[to_line(game)]]
+    await sink.close()
+
+
+@contextlib.contextmanager
+def lock_of(folder: Path) -> Iterator[None]:
+    """Locks a folder as another process does."""
+    with (folder / "lock").open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def raises(error: Exception) -> Callable[..., object]:
@@ -526,10 +593,8 @@ async def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
     await sink.write(await archived(until=5))
     await sink.close()
     files = sorted((tmp_path / "games").iterdir())
-    assert [(file.suffix, stat.S_IMODE(file.stat().st_mode)) for file in files] == [
-        (".jsonl", 0o600),
-        (".sqlite3", 0o600),
-    ]
+    assert [file.name for file in files[1:]] == ["index.sqlite3", "lock"]
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
     assert stat.S_IMODE((tmp_path / "games").stat().st_mode) == 0o700
 
 
@@ -549,22 +614,37 @@ async def test_a_game_whose_file_was_moved_is_not_found(tmp_path: Path) -> None:
     await sink.close()
 
 
+async def test_a_player_is_forgotten_in_a_game_whose_file_was_moved(tmp_path: Path) -> None:
+    game = with_players(await archived(), "ann")
+    sink = FileSink(tmp_path)
+    await sink.write(game)
+    remove_lines(tmp_path)
+    assert await sink.games_of(ANN) == [game.record.game_id]
+    await sink.unlist(ANN, game.record.game_id)
+    assert await sink.games_of(ANN) == []
+    assert await sink.write(game) is WriteResult.FORGOTTEN
+    assert ANN.encode() not in all_bytes(tmp_path)
+    await sink.close()
+
+
 async def test_a_file_that_was_edited_gives_away_no_other_game(tmp_path: Path) -> None:
     games = [await archived(until=30, seed=seed) for seed in (40, 41)]
     sink = FileSink(tmp_path)
     for game in games:
         await sink.write(game)
-    reverse_lines(tmp_path)
-    for game in games:
-        with pytest.raises(StoredFormatUnknown):
-            await sink.read(game.record.game_id)
+    for spoil in (reverse_lines, blank_lines):
+        spoil(tmp_path)
+        for game in games:
+            with pytest.raises(StoredFormatUnknown):
+                await sink.read(game.record.game_id)
     await sink.close()
 
 
 async def test_a_folder_whose_index_is_in_use_or_damaged_is_unavailable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_index, "BUSY_SECONDS", 0.1)
+    for module in (file_index, file_sink):
+        monkeypatch.setattr(module, "BUSY_SECONDS", 0.1)
     game, sink = await archived(), FileSink(tmp_path)
     await sink.write(game)
     with contextlib.closing(sqlite3.connect(tmp_path / file_index.NAME, isolation_level=None)) as other:
@@ -572,6 +652,8 @@ async def test_a_folder_whose_index_is_in_use_or_damaged_is_unavailable(
         for call in (sink.write(game), sink.read(game.record.game_id), sink.games_of(ANN)):
             with pytest.raises(SinkUnavailable, match="database is locked"):
                 await call
+    with lock_of(tmp_path), pytest.raises(SinkUnavailable, match="another process has locked it"):
+        await sink.write(game)
     assert await sink.read(game.record.game_id) == game
     await sink.close()
     (tmp_path / file_index.NAME).write_bytes(b"no database" * 1000)
@@ -580,16 +662,16 @@ async def test_a_folder_whose_index_is_in_use_or_damaged_is_unavailable(
 
 
 async def test_a_new_file_begins_with_the_day_and_when_the_old_one_is_full(tmp_path: Path) -> None:
-    game = await archived()
+    games = [await archived(seed=seed, until=30) for seed in range(7)]
     now = START_MS / 1000
-    sink = FileSink(tmp_path, bytes_max=2 * len(to_line(game)), clock=lambda: now)
-    for seconds in (0, 1, 2, 3, 4, DAY, DAY + 1):
+    sink = FileSink(tmp_path, bytes_max=int(2.5 * max(len(to_line(game)) for game in games)), clock=lambda: now)
+    for game, seconds in zip(games, (0, 1, 2, 3, 4, DAY, DAY + 1), strict=True):
         now = START_MS / 1000 + seconds
         await sink.write(game)
     await sink.close()
     files = lines_in(tmp_path)
     assert [len(lines) for lines in files.values()] == [2, 2, 1, 2]
-    assert [line for lines in files.values() for line in lines] == [blank(to_line(game))] * 6 + [to_line(game)]
+    assert [line for lines in files.values() for line in lines] == list(map(to_line, games))
     assert [name[:16] for name in files] == ["games-2027-01-15"] * 3 + ["games-2027-01-16"]
 
 
@@ -603,18 +685,21 @@ async def test_processes_on_one_machine_write_files_of_their_own(tmp_path: Path)
     await asyncio.gather(*(sink.close() for sink in sinks))
 
 
-async def test_a_line_is_on_disk_before_the_write_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lengths, fsync = list[int](), os.fsync
+async def test_a_line_is_on_disk_before_the_index_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths, indexed, fsync = list[int](), list[bool](), os.fsync
 
     def observed(file: int) -> None:
         lengths.append(os.fstat(file).st_size)
+        indexed.append(index.place_of(game.record.game_id) is not None)
         fsync(file)
 
+    game, sink, index = await archived(), FileSink(tmp_path), file_index.FileIndex(tmp_path)
     monkeypatch.setattr(os, "fsync", observed)
-    game, sink = await archived(), FileSink(tmp_path)
     await sink.write(game)
     assert lengths[-1] == len(to_line(game))
-    assert len(lengths) == 2, "the folder has a new name; SQLite has its own calls"
+    assert indexed == [False, False], "the folder has a new name, the file a line; SQLite has its own calls"
+    assert index.place_of(game.record.game_id)
+    index.close()
     await sink.close()
 
 
