@@ -160,9 +160,8 @@ class AdminServiceServicer(object):
         (`Player 2`, for example), in the game and in its history. The game's etags change from the player's arrival on:
         open watches of the game end with ETAG_MISMATCH, and clients read it again. The answers to repeated requests of the
         game are forgotten. All stored games are read, so it may take minutes; the stream reports progress, and the last
-        response is_done. If it fails, call it again. It does not reach an archive of files, games that were exported
-        before, nor messages and logs of other programs. A game created while it runs may be missed: stop sending the
-        player_ref first.
+        response is_done. If it fails, call it again. It does not reach games that were exported before, nor messages and
+        logs of other programs. A game created while it runs may be missed: stop sending the player_ref first.
         Errors, at the end, after failed_game_ids have named the games and all others are done: UNAVAILABLE
         (STORED_FORMAT_UNKNOWN: this version cannot read a game, which may be the player's, or its history is damaged; call
         it at a server of the other version, or delete the game), ABORTED (STALE_STATE: other calls always changed a game
