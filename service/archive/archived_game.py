@@ -32,6 +32,15 @@ class LineageBroken(Exception):  # noqa: N818 - a defect of the stored data
 
 
 @dataclass(frozen=True, slots=True)
+class LineHead:
+    """The values of a game's line that decide whether another line may replace it. See ArchivedGame."""
+
+    created_ms: int
+    revision: int
+    players: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class ArchivedGame:
     """A finished game.
 
@@ -51,6 +60,11 @@ class ArchivedGame:
     def players(self) -> tuple[str, ...]:
         """The digests of the references to its people (player_digest), in ascending order."""
         return tuple(sorted({player_digest(ref.text) for ref in self.record.operator.player_refs}))
+
+    @property
+    def head(self) -> LineHead:
+        """The head of its line."""
+        return LineHead(self.record.created_ms, self.record.game.revision, frozenset(self.players))
 
     @property
     def first_revision(self) -> int:
@@ -163,15 +177,6 @@ def to_line(game: ArchivedGame) -> bytes:
 def deletion_line(game_id: str) -> bytes:
     """Returns the line of a deleted game, with a line break. It counts wherever the game has other lines."""
     return dump({"format": LINE_FORMAT, "game_id": game_id, "deleted": True}) + b"\n"
-
-
-@dataclass(frozen=True, slots=True)
-class LineHead:
-    """The values of a game's line that decide whether another line may replace it. See ArchivedGame."""
-
-    created_ms: int
-    revision: int
-    players: frozenset[str]
 
 
 @reading()

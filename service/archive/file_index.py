@@ -3,7 +3,7 @@
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -36,11 +36,11 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Indexed:
-    """A game that the index has: the head of its line and its place. Both are None if it is deleted."""
+class IndexedLine:
+    """The line of a game: its head, and where it is."""
 
-    head: LineHead | None
-    place: Place | None
+    head: LineHead
+    place: Place
 
 
 class FileIndex:
@@ -60,17 +60,26 @@ class FileIndex:
             self._database.close()
             raise
 
-    def find(self, game_id: str) -> Indexed | None:
-        """Returns a game; None if it was neither written nor deleted."""
-        query = "SELECT created_ms, revision, file, start, length FROM games WHERE game_id = ?"
+    def is_deleted(self, game_id: str) -> bool:
+        """Returns whether a game was deleted."""
+        query = "SELECT game_id FROM games WHERE game_id = ? AND file IS NULL"
+        return self._database.execute(query, (game_id,)).fetchone() is not None
+
+    def find(self, game_id: str) -> IndexedLine | None:
+        """Returns the line of a game; None if it was not written, or was deleted."""
+        query = "SELECT created_ms, revision, file, start, length FROM games WHERE game_id = ? AND file IS NOT NULL"
         row = self._database.execute(query, (game_id,)).fetchone()
         if row is None:
             return None
         created_ms, revision, *place = row
-        if revision is None:
-            return Indexed(None, None)
         players = self._database.execute("SELECT player FROM players WHERE game_id = ?", (game_id,))
-        return Indexed(LineHead(created_ms, revision, frozenset(player for (player,) in players)), Place(*place))
+        return IndexedLine(LineHead(created_ms, revision, frozenset(player for (player,) in players)), Place(*place))
+
+    def has_line(self, game_id: str) -> bool:
+        """Returns whether files have a line of a game: the one of `find`, or one that is to be blanked."""
+        query = "SELECT game_id FROM unused WHERE game_id = ?"
+        is_unused = self._database.execute(query, (game_id,)).fetchone() is not None
+        return is_unused or self.place_of(game_id) is not None
 
     def place_of(self, game_id: str) -> Place | None:
         """Returns where the line of a game is; None if it was not written, or was deleted."""
@@ -84,14 +93,14 @@ class FileIndex:
         return [game_id for (game_id,) in rows]
 
     def reserve(self, game_id: str, place: Place) -> None:
-        """Notes that a line is about to be written. It counts as unused until `put` or `delete` names it."""
+        """Notes where a line is about to be written. It counts as unused until `put` or `delete` names it."""
         values = (game_id, place.file, place.start, place.length)
         self._database.execute("INSERT INTO unused VALUES (?, ?, ?, ?)", values)
 
     def put(self, game_id: str, head: LineHead, place: Place) -> None:
         """Sets the line of a game. The one before is unused from now on."""
         values = (game_id, head.created_ms, head.revision, place.file, place.start, place.length)
-        with self._changing():
+        with self._database:  # commits, or undoes what raises
             self._replace_line(game_id, place)
             self._database.execute("REPLACE INTO games VALUES (?, ?, ?, ?, ?, ?)", values)
             rows = [(game_id, player) for player in head.players]
@@ -99,12 +108,14 @@ class FileIndex:
 
     def delete(self, game_id: str, place: Place) -> None:
         """Marks a game as deleted, which a line says. The line of the game is unused from now on."""
-        with self._changing():
+        with self._database:
             self._replace_line(game_id, place)
             self._database.execute("REPLACE INTO games (game_id) VALUES (?)", (game_id,))
 
     def _replace_line(self, game_id: str, place: Place) -> None:
-        self.blanked(place)  # it is used now
+        """Begins a transaction, in which the line at a place is used, and the one before unused."""
+        self._database.execute("BEGIN IMMEDIATE")
+        self.forget_unused(place)
         line = "SELECT game_id, file, start, length FROM games WHERE game_id = ? AND file IS NOT NULL"
         self._database.execute(f"INSERT INTO unused {line}", (game_id,))
         self._database.execute("DELETE FROM players WHERE game_id = ?", (game_id,))
@@ -118,21 +129,9 @@ class FileIndex:
         rows = self._database.execute("SELECT game_id, file, start, length FROM unused")
         return [(game_id, Place(*place)) for game_id, *place in rows]
 
-    def blanked(self, place: Place) -> None:
+    def forget_unused(self, place: Place) -> None:
         """Notes that a line need not be blanked any more."""
         self._database.execute("DELETE FROM unused WHERE (file, start) = (?, ?)", (place.file, place.start))
-
-    @contextlib.contextmanager
-    def _changing(self) -> Iterator[None]:
-        """Makes the calls of its block one transaction; undoes it if the block raises."""
-        self._database.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._database.execute("COMMIT")
-        except BaseException:
-            if self._database.in_transaction:
-                self._database.execute("ROLLBACK")
-            raise
 
     def close(self) -> None:
         """Closes the database."""

@@ -20,7 +20,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, TypeVar
 
-from service.archive.archived_game import ArchivedGame, LineHead, deletion_line, from_line, to_line
+from service.archive.archived_game import ArchivedGame, deletion_line, from_line, to_line
 from service.archive.file_index import BUSY_SECONDS, FileIndex, Place
 from service.archive.sink import SinkUnavailable, WriteResult, reason_of, write_result
 from service.errors import StoredFormatUnknown
@@ -63,15 +63,16 @@ class FileSink:
 
     def _write(self, game: ArchivedGame) -> WriteResult:
         game_id, line = game.record.game_id, to_line(game)
-        head = LineHead(game.record.created_ms, game.record.game.revision, frozenset(game.players))
         with self._lock.held():
+            if self._index.is_deleted(game_id):
+                return WriteResult.DELETED
             before = self._index.find(game_id)
             result = write_result(before.head, game) if before else WriteResult.WRITTEN
-            place = before.place if before else None
-            if result is WriteResult.WRITTEN and not (place and self._lines.read(place) == line):
-                self._index.put(game_id, head, self._append(game_id, line))
-            forgets = bool(before and before.head and before.head.players - head.players)
-            self._blank_unused(game_id if forgets else "")
+            if result is WriteResult.WRITTEN and not (before and self._lines.read(before.place) == line):
+                self._index.put(game_id, game.head, self._append(game_id, line))
+            unblanked = self._blank_unused()
+            if game_id in unblanked and before and before.head.players > game.head.players:
+                raise unblanked[game_id]
         return result
 
     async def read(self, game_id: str) -> ArchivedGame | None:
@@ -97,11 +98,13 @@ class FileSink:
 
     def _delete(self, game_id: str) -> bool:
         with self._lock.held():
-            before = self._index.find(game_id)
-            if before is None or before.head:
+            was_written = self._index.has_line(game_id)
+            if not self._index.is_deleted(game_id):
                 self._index.delete(game_id, self._append(game_id, deletion_line(game_id)))
-            had_line = self._blank_unused(game_id)
-        return had_line or (before is not None and before.head is not None)
+            unblanked = self._blank_unused()
+            if game_id in unblanked:
+                raise unblanked[game_id]
+        return was_written
 
     async def games_of(self, player: str) -> Sequence[str]:
         """See Sink."""
@@ -113,28 +116,19 @@ class FileSink:
 
     def _append(self, game_id: str, line: bytes) -> Place:
         """Appends a line, which is unused until the index has it."""
-        place = self._lines.next_place(len(line))
-        self._index.reserve(game_id, place)
-        self._lines.append(line)
-        return place
+        return self._lines.append(line, lambda place: self._index.reserve(game_id, place))
 
-    def _blank_unused(self, removed: str) -> bool:
-        """Blanks unused lines; returns whether there was one of a game from which something was removed.
-
-        Raises OSError if one of that game cannot be blanked. Others are left for later.
-        """
-        unused = self._index.unused()
-        failure: OSError | None = None
-        for game_id, place in unused:
+    def _blank_unused(self) -> dict[str, OSError]:
+        """Blanks unused lines. Returns an error for each game that has one which cannot be blanked now."""
+        failed: dict[str, OSError] = {}
+        for game_id, place in self._index.unused():
             try:
                 self._lines.blank(place)
             except OSError as error:
-                failure = error if game_id == removed else failure
+                failed[game_id] = error
             else:
-                self._index.blanked(place)
-        if failure:
-            raise failure
-        return any(game_id == removed for game_id, _ in unused)
+                self._index.forget_unused(place)
+        return failed
 
     async def _run(self, executor: Executor, call: Callable[[], _T]) -> _T:
         try:
@@ -194,16 +188,11 @@ class _LineFiles:
         self._length = 0
         self._file: int | None = None
 
-    def next_place(self, length: int) -> Place:
-        """Returns where `append` will write a line of a length."""
-        self._open_for(length)
-        return Place(self._name, self._length, length)
-
-    def append(self, line: bytes) -> None:
-        """Writes a line at the place that `next_place` has returned."""
-        file = self._file
-        if file is None:
-            raise RuntimeError("next_place opens the file")
+    def append(self, line: bytes, reserve: Callable[[Place], None]) -> Place:
+        """Appends a line, and returns where it is once it is on disk. First calls a function with that place."""
+        file = self._open_for(len(line))
+        place = Place(self._name, self._length, len(line))
+        reserve(place)
         try:
             _write_all(file, line)
             os.fsync(file)
@@ -213,6 +202,7 @@ class _LineFiles:
             self.close()
             raise
         self._length += len(line)
+        return place
 
     def _open_for(self, length: int) -> int:
         """Returns the file for a line of a length: the open one, or a new one."""

@@ -68,7 +68,7 @@ class S3Sink:
 
     async def write(self, game: ArchivedGame) -> WriteResult:
         """See Sink. An object is replaced only if it is still the one that was read."""
-        game_id, players, line = game.record.game_id, frozenset(game.players), await asyncio.to_thread(to_line, game)
+        game_id, players, line = game.record.game_id, game.head.players, await asyncio.to_thread(to_line, game)
         for _ in range(WRITES):
             before, etag = await self._line(game_id)
             if before == line:  # replacing it would not change its etag, so `delete` would not notice

@@ -478,7 +478,7 @@ async def test_a_line_that_a_killed_process_has_not_blanked_is_blanked_later(
     dying, sink = FileSink(tmp_path), FileSink(tmp_path)
     await dying.write(game)
     with monkeypatch.context() as killed:
-        killed.setattr(FileSink, "_blank_unused", lambda *_: False)
+        killed.setattr(FileSink, "_blank_unused", lambda _: {})
         await dying.write(with_players(game))
     assert ANN.encode() in all_bytes(tmp_path)
     await sink.write(other)
@@ -575,17 +575,17 @@ def raises(error: Exception) -> Callable[..., object]:
 
 
 def test_a_deletion_is_a_line() -> None:
-    game = "0" * 32
-    assert json.loads(deletion_line(game)) == {"format": 1, "game_id": game, "deleted": True}
-    assert head_of_line(deletion_line(game)) is None
+    line = deletion_line("0" * 32)
+    assert json.loads(line) == {"format": 1, "game_id": "0" * 32, "deleted": True}
+    assert head_of_line(line) is None
     with pytest.raises(StoredFormatUnknown):
-        from_line(deletion_line(game))
+        from_line(line)
 
 
 async def test_the_head_of_a_line_has_its_players() -> None:
     game = with_players(await archived(until=30), "ann")
-    head = LineHead(game.record.created_ms, game.record.game.revision, frozenset({ANN}))
-    assert head_of_line(to_line(game)) == head
+    assert game.head == LineHead(game.record.created_ms, game.record.game.revision, frozenset({ANN}))
+    assert head_of_line(to_line(game)) == game.head
 
 
 async def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
