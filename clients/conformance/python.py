@@ -153,10 +153,10 @@ class Checks:
         self._explained(error, "`make run`", absent.target)
 
     def game(self) -> None:
-        equal("a round was long enough to be cut twice", any(self._round() for _ in range(ROUNDS)), True)  # noqa: FBT003
+        equal("a round was long enough to be cut twice", any(self._was_cut_twice() for _ in range(ROUNDS)), True)  # noqa: FBT003
 
-    def _round(self) -> bool:
-        """Plays a round, and returns whether its watch was cut as often as it has to be."""
+    def _was_cut_twice(self) -> bool:
+        """Plays a round whose watch is cut in the person's first two turns; returns whether it had two."""
         with Proxy(self._target) as proxy:
             service = self._connect(proxy.target)
             created = service.games.CreateGame(rummikub.CreateGameRequest())
