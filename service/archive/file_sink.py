@@ -30,7 +30,7 @@ FILE_BYTES_MAX: Final = 67_108_864
 READS: Final = 3
 """How often a line is read that is replaced at the same time."""
 LOCK_POLL_SECONDS: Final = 0.005
-"""flock has no timeout."""
+"""The interval of attempts to take the lock, because flock has no timeout."""
 
 _T = TypeVar("_T")
 

@@ -88,7 +88,7 @@ _T = TypeVar("_T")
 
 CONNECTIONS: Final = 16
 """Most connections in a process's pool. Opening one takes longer than a command: with 64, the first 200 calls at once
-took twice as long, and on a busy machine some of them timed out."""
+took twice as long, and on a busy machine one of them timed out."""
 RESERVE: Final = 0.1
 """The share of Redis's maxmemory that is reserved for existing games."""
 MEMOS_OF_FINISHED_MS: Final = 3_600_000
