@@ -74,7 +74,7 @@ async def fill(server: RedisServer, games: int) -> None:
     game, change = create(Ruleset()).game, encode_change(1, now_ms, bytes(16), ())
     record = Record(TEMPLATE, game, lineage(NO_ETAG, change), (), now_ms, now_ms)
     await store.commit(Commit(NO_ETAG, record, change))
-    await store.report_presence(TEMPLATE, "server", {"tag": Sighting.OPEN})
+    await store.report_presence(TEMPLATE, "server", {1: Sighting.OPEN})
     await store.close()
     with closing(server.client()) as client:
         client.hset(keys_of(TEMPLATE)[3], mapping={"draft": bytes(200), "number": 1})

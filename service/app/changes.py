@@ -89,7 +89,7 @@ class ChangeLoop:
         store: The store.
         chance: The source of randomness.
         bot_wait_ms: How long after a change a bot counts as forgotten.
-        on_call: Gets the game and the caller of each accepted change.
+        on_change: Gets the game and the seat of each change that a person has made.
         is_archived: Whether finished games are archived, so that the store's outbox must name them.
     """
 
@@ -98,7 +98,7 @@ class ChangeLoop:
         store: GameStore,
         chance: Chance,
         bot_wait_ms: int,
-        on_call: Callable[[str, Caller], None],
+        on_change: Callable[[str, int], None],
         *,
         is_archived: bool = False,
     ) -> None:
@@ -106,7 +106,7 @@ class ChangeLoop:
         self._chance = chance
         self._bot_wait_ms = bot_wait_ms
         self._on_bot_turn: Callable[[Record], None] = lambda _: None
-        self._on_call = on_call
+        self._on_change = on_change
         self._on_cached: Callable[[bool], None] = lambda _: None
         self._is_archived = is_archived
         # The event loop's own threads also resolve the store's address, so searches must not occupy them.
@@ -131,15 +131,11 @@ class ChangeLoop:
             command: The change.
             runner: Makes the decision off the event loop; for one that may take long.
         """
-        answer = await self.retrying(command, lambda: self._try_change(command, runner))
-        self._on_call(command.game_id, command.request.caller)
-        return answer
+        return await self.retrying(command, lambda: self._try_change(command, runner))
 
     async def run_cached(self, command: GameCommand) -> bytes:
         """Changes a game with one commit if it is cached, otherwise as `run` does."""
-        answer = await self.retrying(command, lambda: self._try_cached(command))
-        self._on_call(command.game_id, command.request.caller)
-        return answer
+        return await self.retrying(command, lambda: self._try_cached(command))
 
     async def basis(self, game_id: str, caller: Caller) -> Basis:
         """Returns a game to decide on, after what was due in it. Raises GameNotFound, for another key too."""
@@ -371,7 +367,16 @@ class ChangeLoop:
         after, change = self._after(basis, decision)
         answer, request = command.encode(decision, after), command.request
         memo = Memo(request.fingerprint, answer, decision.salt) if request.key else None
-        commit = Commit(basis.record.etag, after, change, request.key, memo, request.sender, basis.until_ms)
+        commit = Commit(
+            basis.record.etag,
+            after,
+            change,
+            request.key,
+            memo,
+            sender="" if decision.actor is None else str(decision.actor),
+            vacated=_vacated(decision.applied),
+            until_ms=basis.until_ms,
+        )
         outcome = await self._store_change(basis.record, commit)
         match outcome:
             case Memo():
@@ -379,6 +384,8 @@ class ChangeLoop:
             case Conflict():
                 raise _Overtaken
             case Committed():
+                if decision.actor and _is_of_person(after.game, decision.actor):
+                    self._on_change(after.game_id, decision.actor)
                 return command.complete(answer, decision.salt)
 
     async def _store_change(self, before: Record, commit: Commit) -> Outcome:
@@ -482,6 +489,16 @@ def _is_emptied(before: Record, applied: Applied) -> bool:
         return False
     was_cleared = before.game.host_seat is None and isinstance(applied.events[0], PlayerKicked)
     return before.is_emptied or (_has_people(before.game) and not was_cleared)
+
+
+def _vacated(applied: Applied) -> int:
+    """Returns the seat that a change frees; 0 if it frees none."""
+    return next((event.seat for event in applied.events if isinstance(event, PlayerLeft | PlayerKicked)), 0)
+
+
+def _is_of_person(game: Game, seat: int) -> bool:
+    """Returns whether a seat's actions are a person's: not those of a bot, or of one that stands in."""
+    return any(player.seat == seat and not player.played_by for player in game.players)
 
 
 def _has_people(game: Game) -> bool:

@@ -54,8 +54,6 @@ from service.storage.base import Record, SeatToken, Visibility
 
 KEY_LENGTH: Final = 32
 """Hexadecimal digits of a request key: 128 bits."""
-SENDER_LENGTH: Final = 8
-"""Hexadecimal digits that identify a token within its game. If two were equal, their seats would share memos' room."""
 SALT_BYTES: Final = 32
 DIGEST_BYTES: Final = 32
 
@@ -95,11 +93,6 @@ class RequestIdentity:
         if self.caller.key:
             sender += b"\0" + self.caller.key.encode()  # no request id has this character
         return hashlib.sha256(sender).hexdigest()[:KEY_LENGTH]
-
-    @property
-    def sender(self) -> str:
-        """The start of the caller's token digest, by which the store limits memos; empty without a token."""
-        return "" if self.caller.digest is None else self.caller.digest.hex()[:SENDER_LENGTH]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +151,7 @@ class Decision:
         applied: The engine's result.
         tokens: The tokens after the change.
         viewer: The seat whose view the answer holds; None for a spectator's.
+        actor: The seat that acts, HOST for the host token; None without a token.
         new_seat: The seat of a player or bot who has joined; 0 for none.
         salt: The salt of a new token (Memo.salt).
         player_ref: The operator's reference to the person who has joined; empty for none.
@@ -166,6 +160,7 @@ class Decision:
     applied: Applied
     tokens: tuple[SeatToken, ...]
     viewer: int | None = None
+    actor: int | None = None
     new_seat: int = 0
     salt: bytes = b""
     player_ref: str = ""
@@ -288,11 +283,12 @@ class JoinGame(GameCommand):
     def decide(self, basis: Basis) -> Decision:
         """See GameCommand."""
         record = basis.record
-        is_host = token_in(record, self.request.caller) == HOST
-        if self.request.caller.digest is not None and (not is_host or record.game.host_seat):
+        actor = token_in(record, self.request.caller)
+        is_host = actor == HOST
+        if actor is not None and (not is_host or record.game.host_seat):
             raise AlreadySeated
         join = Join(self.name, seat=self.seat, is_host=is_host or not _has_host(record))
-        return _seated(record, _joined(basis, join), self, self.chance)
+        return _seated(record, _joined(basis, join), self, self.chance, actor)
 
     def encode(self, decision: Decision, after: Record) -> bytes:
         """See Command."""
@@ -325,7 +321,7 @@ class AddBot(GameCommand):
         applied = _joined(basis, join)
         bot = _new_seat(record.game, applied.game)
         token = SeatToken(bot, self.chance.token_bytes(DIGEST_BYTES))
-        return Decision(applied, (*record.tokens, token), viewer=seat or None, new_seat=bot)
+        return Decision(applied, (*record.tokens, token), viewer=seat or None, actor=seat, new_seat=bot)
 
     def encode(self, decision: Decision, after: Record) -> bytes:
         """See Command."""
@@ -343,7 +339,7 @@ class LeaveGame(GameCommand):
         record = basis.record
         seat = player_seat_in(record, self.request.caller)
         applied = applied_or_refused(apply(record.game, Leave(seat), basis.now_ms))
-        return Decision(applied, valid_tokens(record, applied))
+        return Decision(applied, valid_tokens(record, applied), actor=seat)
 
     def encode(self, decision: Decision, after: Record) -> bytes:
         """See Command."""
@@ -369,7 +365,7 @@ class SeatCommand(GameCommand):
         record = basis.record
         seat = self.actor(record)
         applied = applied_or_refused(apply(record.game, self.action(seat, record.game), basis.now_ms))
-        return Decision(applied, valid_tokens(record, applied), viewer=seat or None)
+        return Decision(applied, valid_tokens(record, applied), viewer=seat or None, actor=seat)
 
     def encode(self, decision: Decision, after: Record) -> bytes:
         """See Command."""
@@ -462,7 +458,7 @@ class PlayTurn(GameCommand):
         analysis = _RackOnlyAnalysis(see(record.game, seat).rack) if self.turn.validate_only else EXACT
         action = _of_caller(self.turn.action(seat), self.request.caller)
         applied = applied_or_refused(apply(record.game, action, basis.now_ms, analysis))
-        return Decision(applied, record.tokens, viewer=seat)
+        return Decision(applied, record.tokens, viewer=seat, actor=seat)
 
     def encode(self, decision: Decision, after: Record) -> bytes:
         """See Command."""
@@ -570,12 +566,21 @@ def _joined(basis: Basis, join: Join) -> Applied:
     return applied
 
 
-def _seated(before: Record, applied: Applied, command: JoinGame | JoinOrCreateGame, chance: Chance) -> Decision:
+def _seated(
+    before: Record, applied: Applied, command: JoinGame | JoinOrCreateGame, chance: Chance, actor: int | None = None
+) -> Decision:
     """Returns the decision that seats a person, with a new token."""
     seat = _new_seat(before.game, applied.game)
     salt, token = new_token(chance, command.request, seat)
-    tokens = (*before.tokens, token)
-    return Decision(applied, tokens, viewer=seat, new_seat=seat, salt=salt, player_ref=command.player_ref)
+    return Decision(
+        applied,
+        (*before.tokens, token),
+        viewer=seat,
+        actor=actor,
+        new_seat=seat,
+        salt=salt,
+        player_ref=command.player_ref,
+    )
 
 
 def _new_seat(before: Game, after: Game) -> int:

@@ -228,7 +228,7 @@ class Games:
     async def save_draft(self, draft: DraftRequest, caller: Caller, runner: OffLoopRunner | None = None) -> Draft:
         """Saves the table that a player is arranging (Drafts.save)."""
         saved = await self._drafts.save(draft, caller, runner)
-        self.presence.seen(draft.game_id, caller)
+        self.presence.seen(draft.game_id, saved.seat)
         return saved
 
     async def play_turn(
@@ -253,7 +253,7 @@ class Games:
         """Returns the answer to a turn without storing it. Raises ActionRefused for any violation."""
         basis = await self._changes.basis(command.game_id, command.request.caller)
         seat = player_seat_in(basis.record, command.request.caller)
-        self.presence.seen(command.game_id, command.request.caller)
+        self.presence.seen(command.game_id, seat)
         view = snapshot_view(basis.record, seat, basis.now_ms)
         applied = (await self._changes.decide(command.decide, basis, runner)).applied
         if applied.violations:
@@ -316,7 +316,7 @@ class Games:
         if loaded.record is None:
             raise GameNotFound
         seat = seat_in(loaded.record, caller)
-        self.presence.seen(loaded.record.game_id, caller)
+        self.presence.seen(loaded.record.game_id, seat)
         return loaded.record, seat
 
     async def list_games(self, wanted: GameFilter, cursor: str, limit: int) -> tuple[tuple[GameSnapshotView, ...], str]:

@@ -1,6 +1,6 @@
 """Commands of the lobby and around a game's end: kick, ready, abort, a new token, a rematch (see commands.py)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.actions import AbortGame, Action, AnnounceRematch, KickPlayer, RenewSeatToken, SetReady
 from engine.game import Aborted, Finished, Game
@@ -86,7 +86,7 @@ class RenewToken(MemberCommand):
         seat = self.actor(basis.record)
         decision = SeatCommand.decide(self, basis)
         salt, token = new_token(self.chance, self.request, seat)
-        return Decision(decision.applied, (*decision.tokens, token), decision.viewer, salt=salt)
+        return replace(decision, tokens=(*decision.tokens, token), salt=salt)
 
     def complete(self, answer: bytes, salt: bytes) -> bytes:
         """See Command."""

@@ -7,16 +7,17 @@ answer, reports are dropped, and the next one is made REPORT_SECONDS later.
 
 import asyncio
 import contextlib
+import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Final
 
-from service.app.identity import Caller, new_server_id
+from service.app.identity import new_server_id
 from service.app.views import SeatPresence
 from service.errors import Fault, StoreUnavailable
-from service.storage.base import GameStore, Loaded, Seen, Sighting, presence_tag
+from service.storage.base import GameStore, Loaded, Seen, Sighting
 
 REPORT_SECONDS: Final = 15.0
 """The shortest time between two reports of a seat, unless its watch opens or closes."""
@@ -25,8 +26,8 @@ FLUSH_SECONDS: Final = 0.5
 GAMES_AT_ONCE: Final = 64
 """Games that are reported concurrently."""
 
-_Key = tuple[str, bytes]
-"""A game and the digest of a seat's token."""
+_Key = tuple[str, int]
+"""A game and a seat."""
 
 
 class Presence:
@@ -40,18 +41,18 @@ class Presence:
         self._store = store
         self._server = new_server_id()
         self._open: Counter[_Key] = Counter()
-        """How many watches each owner has open."""
+        """How many watches of each seat are open."""
         self._pending: dict[_Key, Sighting] = {}
         self._reported: dict[_Key, float] = {}
-        """When each owner was reported last; entries older than REPORT_SECONDS are dropped."""
+        """When each seat was reported last; entries older than REPORT_SECONDS are dropped."""
         self._next_renewal = 0.0
         self._is_stopping = False
 
-    def seen(self, game_id: str, caller: Caller) -> None:
-        """Marks the owner of a seat as seen, after a call with its valid token."""
-        if caller.digest is not None:
-            key = (game_id, caller.digest)
-            if time.monotonic() - self._reported.get(key, -REPORT_SECONDS) >= REPORT_SECONDS:
+    def seen(self, game_id: str, seat: int | None) -> None:
+        """Marks the owner of a seat as seen, after a call with its valid token. None: a caller without a seat."""
+        if seat is not None:
+            key = (game_id, seat)
+            if time.monotonic() - self._reported.get(key, -math.inf) >= REPORT_SECONDS:
                 self._report(key, Sighting.CALL)
 
     def _report(self, key: _Key, sighting: Sighting) -> None:
@@ -60,15 +61,14 @@ class Presence:
             self._pending[key] = sighting
 
     @contextlib.contextmanager
-    def watching(self, game_id: str, caller: Caller) -> Iterator[None]:
-        """Counts an open watch of a seat's owner within the context."""
-        if caller.digest is None:
+    def watching(self, game_id: str, seat: int | None) -> Iterator[None]:
+        """Counts an open watch of a seat's owner within the context. None: a watcher without a seat."""
+        if seat is None:
             yield
             return
-        key = (game_id, caller.digest)
+        key = (game_id, seat)
         self._open[key] += 1
-        if self._open[key] == 1:
-            self._report(key, Sighting.OPEN)
+        self._report(key, Sighting.OPEN)
         try:
             yield
         finally:
@@ -87,13 +87,13 @@ class Presence:
         if time.monotonic() >= self._next_renewal:
             self._renew()
         pending, self._pending = self._pending, {}
-        games: defaultdict[str, dict[str, Sighting]] = defaultdict(dict)
-        for (game_id, digest), sighting in pending.items():
-            games[game_id][presence_tag(digest)] = sighting
+        games: defaultdict[str, dict[int, Sighting]] = defaultdict(dict)
+        for (game_id, seat), sighting in pending.items():
+            games[game_id][seat] = sighting
         items = iter(games.items())
         with contextlib.suppress(StoreUnavailable):
             while some := list(islice(items, GAMES_AT_ONCE)):
-                reports = (self._store.report_presence(game_id, self._server, tags) for game_id, tags in some)
+                reports = (self._store.report_presence(game_id, self._server, seats) for game_id, seats in some)
                 await asyncio.gather(*reports)
 
     def _renew(self) -> None:
@@ -103,7 +103,7 @@ class Presence:
         for key in self._open:
             self._report(key, Sighting.OPEN)
 
-    async def read(self, game_id: str) -> Mapping[str, Seen] | None:
+    async def read(self, game_id: str) -> Mapping[int, Seen] | None:
         """Returns when the owners of a game's seats were seen; None if the store does not answer."""
         try:
             return await self._store.presence(game_id)
@@ -111,14 +111,10 @@ class Presence:
             return None
 
 
-def presence_in(loaded: Loaded, seen: Mapping[str, Seen] | None) -> Mapping[int, SeatPresence] | None:
+def presence_in(loaded: Loaded, seen: Mapping[int, Seen] | None) -> Mapping[int, SeatPresence] | None:
     """Returns the presence of each player of a game who is not a bot; None if it is unknown."""
     if loaded.record is None or seen is None:
         return None
-    found = {token.seat: seen.get(presence_tag(token.digest), Seen(0)) for token in loaded.record.tokens}
     people = [player.seat for player in loaded.record.game.players if not player.bot]
-    return {
-        seat: SeatPresence(seat, found[seat].open_until_ms > loaded.now_ms, found[seat].last_ms)
-        for seat in people
-        if seat in found
-    }
+    found = {seat: seen.get(seat, Seen(0)) for seat in people}
+    return {seat: SeatPresence(seat, found[seat].open_until_ms > loaded.now_ms, found[seat].last_ms) for seat in people}

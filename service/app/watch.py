@@ -60,7 +60,7 @@ class Watch:
         async with self._feed(game_id, caller.key) as feed, contextlib.AsyncExitStack() as connection:
             snapshot = await feed.snapshot()
             position = Position.at(snapshot, caller, content)
-            connection.enter_context(self._games.presence.watching(game_id, caller))
+            connection.enter_context(self._games.presence.watching(game_id, position.seat))
             await feed.turn()
             feed.start_at(snapshot.record)
             watcher = Watcher(feed, position, connection, self._stopping, self._next_delay_ms, until_rematch)

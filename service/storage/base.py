@@ -34,8 +34,8 @@ SECRET_BYTES: Final = 32
 CLAIM_MS: Final = 2_000
 """How long a claim lasts. If the claiming server dies, another one finds the game this much later."""
 MEMOS_A_SENDER: Final = 8
-"""Most memos kept for a sender. A client repeats only its last requests; callers without a token send at most six, to
-create a game and join it."""
+"""Most memos kept for a seat, for the host, and for all callers without a token. A client repeats only its last
+requests; callers without a token send at most six, to create a game and join it."""
 EMPTIED_MS: Final = 60_000
 """How long a lobby is kept after all people have left it. Within it, a repeated LeaveGame still finds its answer."""
 NAME_MARGIN_MS: Final = 60_000
@@ -120,11 +120,6 @@ class SeatToken:
 
     seat: int
     digest: bytes
-
-
-def presence_tag(digest: bytes) -> str:
-    """Returns the name under which presence is stored for a seat's token: a part of its digest."""
-    return digest[:8].hex()
 
 
 DEPARTED_REFS_MAX: Final = 32
@@ -332,7 +327,9 @@ class Commit:
         change: The stored bytes of the change (stored_events.encode_change), which the record's etag hashes.
         request_key: The key of the memo; empty for none.
         memo: The request's memo.
-        sender: Who sent the request; the last MEMOS_A_SENDER memos of a sender are kept. Empty without a token.
+        sender: Who sent the request: the number of a seat, or HOST. Empty without a token. The last MEMOS_A_SENDER
+            memos of a sender are kept, whatever token it had.
+        vacated: The seat that the change frees, whose presence is dropped; 0 for none.
         until_ms: Set if the time of the decision, the record's updated_ms, is an estimate of the store's clock. The
             commit then conflicts unless the store's clock is between that time and this one.
     """
@@ -343,6 +340,7 @@ class Commit:
     request_key: str = ""
     memo: Memo | None = None
     sender: str = ""
+    vacated: int = 0
     until_ms: int | None = None
 
 
@@ -645,17 +643,17 @@ class GameStore(Protocol):
             skip: Ids of games not to claim.
         """
 
-    async def report_presence(self, game_id: str, server: str, sightings: Mapping[str, Sighting]) -> None:
+    async def report_presence(self, game_id: str, server: str, sightings: Mapping[int, Sighting]) -> None:
         """Stores sightings until the game expires, and notifies of watches that opened or closed. No game: no effect.
 
         Args:
             game_id: The game.
             server: The reporting server. A watch that it reports as open is so for PRESENCE_MS.
-            sightings: By presence_tag of the seat's token.
+            sightings: By seat.
         """
 
-    async def presence(self, game_id: str) -> Mapping[str, Seen]:
-        """Returns when the owners of seats were seen, by presence_tag."""
+    async def presence(self, game_id: str) -> Mapping[int, Seen]:
+        """Returns when the owners of seats were seen, by seat."""
 
     def presence_changes(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:
         """Subscribes to watches of a game that open or close."""

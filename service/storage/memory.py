@@ -162,6 +162,11 @@ class MemoryStore:
         stored.etag = record.etag
         if commit.memo:
             stored.remember(commit, encode_memo(commit.memo))
+        if commit.vacated:
+            kept, vacated = self._presence[record.game_id], f"{commit.vacated}".encode()
+            self._presence[record.game_id] = {
+                name: time_ms for name, time_ms in kept.items() if name.partition(b":")[0] != vacated
+            }
         self._games[record.game_id] = stored
         self._notify(record.game_id)
         return Committed()
@@ -376,15 +381,16 @@ class MemoryStore:
         return found
 
     @timed
-    async def report_presence(self, game_id: str, server: str, sightings: Mapping[str, Sighting]) -> None:
+    async def report_presence(self, game_id: str, server: str, sightings: Mapping[int, Sighting]) -> None:
         """See GameStore."""
         if game_id not in self._games:
             return
         now_ms, kept = self._clock(), self._presence[game_id]
-        for tag, sighting in sightings.items():
-            watch = f"{tag}:{server}".encode()
+        for seat, sighting in sightings.items():
+            watch = f"{seat}:{server}".encode()
             was_open = kept.get(watch, 0) >= now_ms
-            kept[tag.encode()] = now_ms
+            if sighting is not Sighting.CLOSED or f"{seat}".encode() in kept:  # else the seat was vacated
+                kept[f"{seat}".encode()] = now_ms
             if sighting is Sighting.OPEN:
                 kept[watch] = now_ms + PRESENCE_MS
             elif sighting is Sighting.CLOSED:
@@ -393,7 +399,7 @@ class MemoryStore:
                 self._notify(f"{game_id}:seen")
 
     @timed
-    async def presence(self, game_id: str) -> Mapping[str, Seen]:
+    async def presence(self, game_id: str) -> Mapping[int, Seen]:
         """See GameStore."""
         return read_presence(self._presence.get(game_id, {}))
 

@@ -5,17 +5,15 @@ from collections.abc import Mapping
 from service.storage.base import Seen
 
 
-def read_presence(fields: Mapping[bytes, int]) -> Mapping[str, Seen]:
-    """Returns when the owners of seats were seen, by tag.
+def read_presence(fields: Mapping[bytes, int]) -> Mapping[int, Seen]:
+    """Returns when the owners of seats were seen, by seat.
 
     Args:
-        fields: A tag, when it was seen last; `tag:server`, until when a watch counts as open.
+        fields: A seat, when its owner was seen last; `seat:server`, until when a watch counts as open.
     """
     open_until: dict[bytes, int] = {}
     for name, time_ms in fields.items():
-        tag, colon, _ = name.partition(b":")
+        seat, colon, _ = name.partition(b":")
         if colon:
-            open_until[tag] = max(time_ms, open_until.get(tag, 0))
-    return {
-        name.decode(): Seen(time_ms, open_until.get(name, 0)) for name, time_ms in fields.items() if b":" not in name
-    }
+            open_until[seat] = max(time_ms, open_until.get(seat, 0))
+    return {int(name): Seen(time_ms, open_until.get(name, 0)) for name, time_ms in fields.items() if name.isdigit()}

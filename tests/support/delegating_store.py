@@ -134,10 +134,10 @@ class DelegatingStore:
     async def claim(self, limit: int, skip: Collection[str] = ()) -> Sequence[Due]:
         return await self._forward("claim", self._store.claim(limit, skip))
 
-    async def report_presence(self, game_id: str, server: str, sightings: Mapping[str, Sighting]) -> None:
+    async def report_presence(self, game_id: str, server: str, sightings: Mapping[int, Sighting]) -> None:
         await self._forward("report_presence", self._store.report_presence(game_id, server, sightings))
 
-    async def presence(self, game_id: str) -> Mapping[str, Seen]:
+    async def presence(self, game_id: str) -> Mapping[int, Seen]:
         return await self._forward("presence", self._store.presence(game_id))
 
     def presence_changes(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:

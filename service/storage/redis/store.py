@@ -221,6 +221,7 @@ class RedisStore:
             record.updated_ms,
             min((limit for limit in limits if limit is not None), default=""),
             self._time.argument,
+            commit.vacated or "",
         )
         reply = await self._nodes.run(self._commit, keys_of(record.game_id), arguments, _is_no_conflict)
         kind, now_ms, *memo = reply
@@ -416,14 +417,14 @@ class RedisStore:
         return await self._deadlines.claim(limit, skip)
 
     @timed
-    async def report_presence(self, game_id: str, server: str, sightings: Mapping[str, Sighting]) -> None:
+    async def report_presence(self, game_id: str, server: str, sightings: Mapping[int, Sighting]) -> None:
         """See GameStore."""
-        pairs = (part for tag, sighting in sightings.items() for part in (tag, sighting.value))
+        pairs = (part for seat, sighting in sightings.items() for part in (seat, sighting.value))
         arguments = (server, PRESENCE_MS, presence_channel(game_id), self._time.argument, *pairs)
         await self._nodes.run(self._presence, (keys_of(game_id)[0], presence_key(game_id)), arguments)
 
     @timed
-    async def presence(self, game_id: str) -> Mapping[str, Seen]:
+    async def presence(self, game_id: str) -> Mapping[int, Seen]:
         """See GameStore."""
         key = presence_key(game_id)
         stored = await self._nodes.execute(key, "HGETALL", key)

@@ -86,7 +86,7 @@ class Shelf(MemoryStore):
         self._puts = 0
         """How many games were put. What only the operator sees is another one in each, and in no response."""
 
-    async def report_presence(self, game_id: str, server: str, sightings: Mapping[str, Sighting]) -> None:
+    async def report_presence(self, game_id: str, server: str, sightings: Mapping[int, Sighting]) -> None:
         """Drops sightings: presence changes by itself between two responses that are compared."""
 
     async def put(self, course: Course) -> Game:

@@ -822,7 +822,7 @@ class Held(DelegatingStore):
         self.is_asked, self.is_released = asyncio.Event(), asyncio.Event()
         super().__init__(store)
 
-    async def presence(self, game_id: str) -> Mapping[str, Seen]:
+    async def presence(self, game_id: str) -> Mapping[int, Seen]:
         self.is_asked.set()
         await self.is_released.wait()
         return await super().presence(game_id)

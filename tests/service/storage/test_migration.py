@@ -364,7 +364,7 @@ async def test_what_is_copied_after_the_source_refuses_writes_does_not_grow_with
     for number in range(2 * BATCH):
         commit = creation(f"{number:032x}")
         await old.commit(commit)
-        await old.report_presence(commit.record.game_id, "server", {"tag": Sighting.OPEN})
+        await old.report_presence(commit.record.game_id, "server", {1: Sighting.OPEN})
     copied: list[int] = []
 
     def count(line: str) -> None:

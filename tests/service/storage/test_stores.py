@@ -1026,7 +1026,7 @@ async def test_the_time_to_live_of_a_games_keys_depends_on_its_state(
     kept = LIFETIMES.started + records[-1].game.ruleset.turn_time_limit_seconds  # from the deadline on
     assert all(kept - 60 < one <= kept for one in seconds)
     await redis_backed.save_draft(records[-1], a_draft(records[-1], 1))
-    await redis_backed.report_presence(GAME, "server 1", {"ada": Sighting.OPEN})
+    await redis_backed.report_presence(GAME, "server 1", {1: Sighting.OPEN})
     keys += [f"rummikub:{{{GAME}}}:{part}" for part in ("draft", "presence")]
     await stored(redis_backed, replace(resigning(records[-1]), request_key="request-9", memo=MEMO))
     seconds = [round((await raw.pttl(key)) / 1000) for key in keys]
@@ -1042,7 +1042,7 @@ async def test_the_latest_memos_of_each_sender_are_kept(store: GameStore) -> Non
     record = await stored(store, replace(drawing(record), request_key="a" * 32, memo=MEMO))
     key = "{:032x}".format
     for number in range(20):
-        sender = ("", "5eat")[number % 2]
+        sender = ("", "2")[number % 2]
         record = await stored(store, replace(drawing(record), request_key=key(number), memo=MEMO, sender=sender))
     kept = [number for number in range(20) if (await store.load(GAME, key(number))).memo]
     assert kept == [*range(4, 20)]
@@ -1053,7 +1053,7 @@ async def test_all_keys_of_a_game_hash_to_one_slot(redis_backed: RedisStore, raw
     *_, record = await started_game(redis_backed)
     record = await stored(redis_backed, replace(drawing(record), request_key="request-1", memo=MEMO))
     await redis_backed.save_draft(record, a_draft(record, 1))
-    await redis_backed.report_presence(GAME, "server 1", {"ada": Sighting.OPEN})
+    await redis_backed.report_presence(GAME, "server 1", {1: Sighting.OPEN})
     keys = [key async for key in raw.scan_iter(match=f"*{GAME}*")]
     assert len(keys) == 5
     assert {key_slot(key) for key in keys} == {key_slot(GAME.encode())}
@@ -1070,8 +1070,8 @@ async def test_scripts_access_only_the_keys_that_they_declare(own_redis: RedisSe
     records = await started_game(store)
     drawn = await stored(store, replace(drawing(records[-1]), request_key="request-1", memo=MEMO))
     assert (await store.load(GAME, "request-1")).memo == MEMO
-    await store.report_presence(GAME, "server 1", {"ada": Sighting.OPEN})
-    assert list(await store.presence(GAME)) == ["ada"]
+    await store.report_presence(GAME, "server 1", {1: Sighting.OPEN})
+    assert list(await store.presence(GAME)) == [1]
     assert await store.save_draft(drawn, a_draft(drawn, 1)) == 1
     await store.arm(GAME, START_MS - 1)
     assert await due(store) == [(GAME, START_MS - 1)]
@@ -1681,42 +1681,42 @@ async def test_a_failed_operation_is_observed_with_the_name_of_its_error(
 # Presence
 
 
-async def seen_in(store: GameStore, clock: FakeClock) -> dict[str, tuple[int, bool]]:
+async def seen_in(store: GameStore, clock: FakeClock) -> dict[int, tuple[int, bool]]:
     """Returns how many seconds ago each owner was seen, and whether a watch of theirs is open."""
     found = await store.presence(GAME)
     now_ms = clock.now_ms
-    return {tag: ((now_ms - seen.last_ms) // 1000, seen.open_until_ms > now_ms) for tag, seen in found.items()}
+    return {seat: ((now_ms - seen.last_ms) // 1000, seen.open_until_ms > now_ms) for seat, seen in found.items()}
 
 
 async def test_presence_tells_when_owners_were_seen_and_who_watches(store: GameStore, clock: FakeClock) -> None:
     await started_game(store)
     assert await store.presence(GAME) == {}
-    await store.report_presence(GAME, "server 1", {"ada": Sighting.OPEN, "ben": Sighting.CALL})
+    await store.report_presence(GAME, "server 1", {1: Sighting.OPEN, 2: Sighting.CALL})
     clock.advance(10)
-    assert await seen_in(store, clock) == {"ada": (10, True), "ben": (10, False)}
-    await store.report_presence(GAME, "server 1", {"ada": Sighting.CALL})
-    assert await seen_in(store, clock) == {"ada": (0, True), "ben": (10, False)}
-    await store.report_presence(GAME, "server 1", {"ada": Sighting.CLOSED})
-    assert await seen_in(store, clock) == {"ada": (0, False), "ben": (10, False)}
+    assert await seen_in(store, clock) == {1: (10, True), 2: (10, False)}
+    await store.report_presence(GAME, "server 1", {1: Sighting.CALL})
+    assert await seen_in(store, clock) == {1: (0, True), 2: (10, False)}
+    await store.report_presence(GAME, "server 1", {1: Sighting.CLOSED})
+    assert await seen_in(store, clock) == {1: (0, False), 2: (10, False)}
 
 
 async def test_a_watch_counts_as_open_while_any_server_reports_it(store: GameStore, clock: FakeClock) -> None:
     await started_game(store)
     for server in ("server 1", "server 2"):
-        await store.report_presence(GAME, server, {"ada": Sighting.OPEN})
-    await store.report_presence(GAME, "server 1", {"ada": Sighting.CLOSED})
-    assert await seen_in(store, clock) == {"ada": (0, True)}
+        await store.report_presence(GAME, server, {1: Sighting.OPEN})
+    await store.report_presence(GAME, "server 1", {1: Sighting.CLOSED})
+    assert await seen_in(store, clock) == {1: (0, True)}
     clock.advance(PRESENCE_MS / 1000 - 1)
-    assert await seen_in(store, clock) == {"ada": (39, True)}
+    assert await seen_in(store, clock) == {1: (39, True)}
     clock.advance(1)  # the other server died
-    assert await seen_in(store, clock) == {"ada": (40, False)}
+    assert await seen_in(store, clock) == {1: (40, False)}
 
 
 async def test_only_watches_that_open_or_close_are_notified(store: GameStore, clock: FakeClock) -> None:
     await started_game(store)
 
     async def is_notified(server: str, sighting: Sighting) -> bool:
-        await store.report_presence(GAME, server, {"ada": sighting})
+        await store.report_presence(GAME, server, {1: sighting})
         try:
             await asyncio.wait_for(subscription.wait(), 0.3)
         except TimeoutError:
@@ -1743,13 +1743,23 @@ async def test_only_watches_that_open_or_close_are_notified(store: GameStore, cl
 
 
 async def test_a_game_that_is_not_stored_has_no_presence(store: GameStore) -> None:
-    await store.report_presence(GAME, "server 1", {"ada": Sighting.OPEN})
+    await store.report_presence(GAME, "server 1", {1: Sighting.OPEN})
     assert await store.presence(GAME) == {}
+
+
+async def test_the_presence_of_a_seat_is_dropped_when_it_is_vacated(store: GameStore, clock: FakeClock) -> None:
+    *_, record = await started_game(store)
+    for server in ("server 1", "server 2"):
+        await store.report_presence(GAME, server, {1: Sighting.OPEN, 2: Sighting.OPEN})
+    await stored(store, replace(drawing(record), vacated=1))
+    assert await seen_in(store, clock) == {2: (0, True)}
+    await store.report_presence(GAME, "server 1", {1: Sighting.CLOSED})
+    assert await seen_in(store, clock) == {2: (0, True)}, "the former owner's watch has closed"
 
 
 async def test_presence_expires_with_its_game(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
     await started_game(redis_backed)
-    await redis_backed.report_presence(GAME, "server 1", {"ada": Sighting.CALL})
+    await redis_backed.report_presence(GAME, "server 1", {1: Sighting.CALL})
     game, presence = [await raw.pttl(f"rummikub:{{{GAME}}}:{part}") for part in ("game", "presence")]
     assert 0 < presence <= game + 50
 
@@ -1759,7 +1769,7 @@ async def test_a_report_drops_the_watches_of_servers_that_died(
 ) -> None:
     await started_game(redis_backed)
     for number in range(5):
-        await redis_backed.report_presence(GAME, f"server {number}", {"ada": Sighting.OPEN})
+        await redis_backed.report_presence(GAME, f"server {number}", {1: Sighting.OPEN})
     clock.advance(PRESENCE_MS / 1000 + 1)
-    await redis_backed.report_presence(GAME, "server 9", {"ada": Sighting.OPEN})
-    assert sorted(await raw.hkeys(f"rummikub:{{{GAME}}}:presence")) == [b"ada", b"ada:server 9"]
+    await redis_backed.report_presence(GAME, "server 9", {1: Sighting.OPEN})
+    assert sorted(await raw.hkeys(f"rummikub:{{{GAME}}}:presence")) == [b"1", b"1:server 9"]

@@ -3,7 +3,8 @@
 -- ARGV: 1 previous etag ('' for a creation), 2 revision, 3 etag, 4 snapshot, 5 change, 6 request key ('' for none), 7 memo,
 --       8 the request's sender ('' for callers without a token), 9 most memos of a sender, 10 lifetime of the game in
 --       milliseconds, 11 lifetime of its memos, 12 most entries in the stream, 13 channel to notify, 14 time of the decision in
---       milliseconds, 15 when the decision expires ('' for never), 16 the time ('' for the server's clock).
+--       milliseconds, 15 when the decision expires ('' for never), 16 the time ('' for the server's clock), 17 the seat that
+--       the change frees, whose presence is dropped ('' for none).
 -- Returns {'committed', time}, {'conflict', time} or {'replay', time, memo}.
 local now = tonumber(ARGV[16])
 if not now then
@@ -40,6 +41,13 @@ if ARGV[6] ~= '' then
     keys = string.sub(keys, length + 1)
   end
   redis.call('HSET', KEYS[2], field, keys)
+end
+if ARGV[17] ~= '' then
+  for _, name in ipairs(redis.call('HKEYS', KEYS[5])) do
+    if string.match(name, '^%d+') == ARGV[17] then
+      redis.call('HDEL', KEYS[5], name)
+    end
+  end
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[10])
 redis.call('PEXPIRE', KEYS[2], ARGV[11])

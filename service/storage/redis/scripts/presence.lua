@@ -1,7 +1,8 @@
 -- Stores sightings of the owners of seats, and notifies if a watch opened or closed. Without a game it does nothing.
--- KEYS: game hash, presence hash. Its fields: a tag, when it was seen last; `tag:server`, until when a watch counts as open.
+-- KEYS: game hash, presence hash. Its fields: a seat, when its owner was seen last; `seat:server`, until when a watch counts as
+--       open.
 -- ARGV: 1 the reporting server, 2 how long a watch counts as open, in milliseconds, 3 channel to notify, 4 the time ('' for
---       the server's clock), then pairs of a tag and `call`, `open` or `closed`.
+--       the server's clock), then pairs of a seat and `call`, `open` or `closed`.
 local left = redis.call('PTTL', KEYS[1])
 if left < 0 then
   return
@@ -19,12 +20,14 @@ for i = 1, #kept, 2 do
   end
 end
 for i = 5, #ARGV, 2 do
-  local tag, sighting = ARGV[i], ARGV[i + 1]
-  redis.call('HSET', KEYS[2], tag, string.format('%d', now))
+  local seat, sighting = ARGV[i], ARGV[i + 1]
+  if sighting ~= 'closed' or redis.call('HEXISTS', KEYS[2], seat) == 1 then -- else the seat was vacated
+    redis.call('HSET', KEYS[2], seat, string.format('%d', now))
+  end
   if sighting == 'open' then
-    changes = changes + redis.call('HSET', KEYS[2], tag .. ':' .. ARGV[1], string.format('%d', now + ARGV[2]))
+    changes = changes + redis.call('HSET', KEYS[2], seat .. ':' .. ARGV[1], string.format('%d', now + ARGV[2]))
   elseif sighting == 'closed' then
-    changes = changes + redis.call('HDEL', KEYS[2], tag .. ':' .. ARGV[1])
+    changes = changes + redis.call('HDEL', KEYS[2], seat .. ':' .. ARGV[1])
   end
 end
 redis.call('PEXPIRE', KEYS[2], left)
