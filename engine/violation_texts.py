@@ -26,6 +26,7 @@ DESCRIPTIONS: Final = {
     Reason.PLAYER_NOT_IN_GAME: "seat {seat} has no player",
     Reason.GAME_NOT_ABORTABLE: "a round has ended: only the votes of all players abort the game now",
     Reason.GAME_NOT_OVER: "the game is not over: finish or abort it first",
+    Reason.TOO_MANY_CHANGES: "the lobby has had {changes} changes: start the game, or create another one",
     Reason.NOT_YOUR_TURN: "it is seat {seat}'s turn",
     Reason.TURN_TIMED_OUT: "the deadline of the turn has passed",
     Reason.POOL_EMPTY: "the pool is empty: play or pass",

@@ -32,6 +32,7 @@ class Reason(Enum):
     PLAYER_NOT_IN_GAME = auto()
     GAME_NOT_ABORTABLE = auto()
     GAME_NOT_OVER = auto()
+    TOO_MANY_CHANGES = auto()
     # Turns
     NOT_YOUR_TURN = auto()
     TURN_TIMED_OUT = auto()

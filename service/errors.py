@@ -126,8 +126,10 @@ class RecordHidden(Fault):
     """The ruleset never shows the game's racks, so it has no record (racks_shown HIDDEN)."""
 
 
-Limit: TypeAlias = Literal["calls", "streams", "watches", "searches", "request_bytes", "drafts", "seat_drafts"]
-"""A limit: on what callers hold, on the bytes of requests of slow calls, or on the rate of drafts."""
+Limit: TypeAlias = Literal[
+    "calls", "streams", "watches", "searches", "request_bytes", "drafts", "seat_drafts", "changes", "seat_changes"
+]
+"""A limit: on what callers hold, on the bytes of requests of slow calls, or on the rate of drafts and changes."""
 
 
 class Overloaded(Fault):

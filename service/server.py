@@ -25,7 +25,7 @@ from service.archive.eraser import ArchiveEraser
 from service.archive.reader import ArchiveReader
 from service.archive.sink import Sink
 from service.archive.worker import ArchiveWorker
-from service.errors import StoreUnavailable, TooManyDrafts, TooManyGames, TooManyGuesses
+from service.errors import Overloaded, StoreUnavailable, TooManyDrafts, TooManyGames, TooManyGuesses
 from service.grpc_api import health
 from service.grpc_api.admin_listener import admin_listener
 from service.grpc_api.admin_service import AdminServicer
@@ -50,7 +50,14 @@ from service.runtime.addresses import address_error
 from service.runtime.admission import Admission, CallAdmission
 from service.runtime.connections import shut_down_connections
 from service.runtime.keys import RELOAD_SECONDS, Keys
-from service.runtime.origins import DRAFTS_PER_SECOND, GAMES_PER_MINUTE, JOIN_GUESSES_PER_MINUTE, STREAMS, WATCHES
+from service.runtime.origins import (
+    CHANGES_PER_SECOND,
+    DRAFTS_PER_SECOND,
+    GAMES_PER_MINUTE,
+    JOIN_GUESSES_PER_MINUTE,
+    STREAMS,
+    WATCHES,
+)
 from service.runtime.proxies import TrustedProxies
 from service.runtime.rate_limit import SECOND, RateLimit
 from service.runtime.slow_calls import SlowCalls
@@ -154,10 +161,17 @@ class Server:
             SECOND,
             partial(TooManyDrafts, "drafts", is_of_key=True),
         )
+        changes = RateLimit(
+            settings.changes_per_second,
+            partial(Overloaded, "changes"),
+            CHANGES_PER_SECOND,
+            SECOND,
+            partial(Overloaded, "changes", is_of_key=True),
+        )
         games.on_cached(lambda is_hit: self.metrics.game_cache_lookup(is_hit=is_hit))
         self._services = (
-            GameServicer(games, self._watch, watches, new_games, guesses, self.metrics.watch_delay).service(),
-            TurnServicer(games, reader, drafts).service(),
+            GameServicer(games, self._watch, watches, new_games, guesses, changes, self.metrics.watch_delay).service(),
+            TurnServicer(games, reader, drafts, changes).service(),
             self._validation.service(),
             AnalysisServicer(games, self.analysis, reader).service(),
         )

@@ -222,6 +222,13 @@ class Settings(BaseSettings):
     drafts_per_second: int = Field(
         100, ge=0, le=_MOST, description="drafts per second from one client address, at each server; 0: no limit"
     )
+    changes_per_second: int = Field(
+        100,
+        ge=0,
+        le=_MOST,
+        description="joins, renewed tokens, votes and other changes that are no turns, per second from one client "
+        "address, at each server; 0: no limit",
+    )
     history: int = Field(
         10_000, ge=100, le=_MOST, description="changes of a game that are stored for WatchGame and ListChanges"
     )

@@ -139,6 +139,11 @@ class GameAtHand:
         request = gs.StartGameRequest(game_id=self.game_id, request_id=new_id())
         return (await self.client.games.StartGame(request, metadata=self.as_seat(1))).game
 
+    async def ready(self, seat: int, *, is_ready: bool = True) -> game_pb2.Game:
+        """Says whether a seat is ready to start."""
+        request = gs.SetReadyRequest(game_id=self.game_id, is_ready=is_ready, request_id=new_id())
+        return (await self.client.games.SetReady(request, metadata=self.as_seat(seat))).game
+
     def as_seat(self, seat: int) -> tuple[tuple[str, str], ...]:
         """Returns the metadata of a seat's owner."""
         return bearer(self.tokens[seat])

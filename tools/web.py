@@ -37,6 +37,7 @@ DEFAULTS: Final = {
     "RUMMIKUB_GAMES_PER_MINUTE": "0",
     "RUMMIKUB_JOIN_GUESSES_PER_MINUTE": "0",
     "RUMMIKUB_DRAFTS_PER_SECOND": "0",
+    "RUMMIKUB_CHANGES_PER_SECOND": "0",
 }
 """Settings of the service behind the edge, unless the environment sets them."""
 

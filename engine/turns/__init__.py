@@ -59,6 +59,7 @@ from engine.turns.lobby import (
     start_due_round,
     start_game,
     start_next_round,
+    worn_out,
 )
 from engine.turns.plays import claim_error, play_tiles
 from engine.turns.timeouts import time_out
@@ -68,7 +69,7 @@ from engine.violations import Reason, Refused, Violation, refused
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The game after an action, and the events that led to it.
+    """The game after an action, and the events that led to it: none if the action changes nothing.
 
     `violations` is not empty where an illegal play was not refused but had consequences (turn_invalid_submission).
     """
@@ -148,6 +149,8 @@ def apply(game: Game, action: Action, now_ms: int, analysis: Analysis = EXACT) -
             return Applied(advance(game, events), returned + events, violations)
         case TurnEnding(_, after, consequences):
             return Applied(advance(after, consequences), returned + decided.events)
+        case () if not returned:
+            return Applied(game, ())
         case events:
             return Applied(advance(game, events), returned + events)
 
@@ -199,13 +202,13 @@ def _decide(game: Game, action: Action, context: Context) -> Decision:  # noqa: 
 def _in_the_lobby(game: Game, action: LobbyAction, context: Context) -> Decision:
     match action:
         case Join():
-            return join(game, action)
+            return worn_out(game) or join(game, action)
         case Leave(seat):
             return leave(game, seat)
         case KickPlayer():
             return kick(game, action)
         case SetReady():
-            return set_ready(action)
+            return worn_out(game) or set_ready(game, action)
         case StartGame():
             return start_game(game, action, context)
 

@@ -4,7 +4,7 @@ from engine.actions import AbortGame, AnnounceRematch, RenewSeatToken
 from engine.events import AbortRequested, GameAborted, RematchCreated, SeatTokenRenewed
 from engine.game import HOST, Aborted, Finished, Game, Lobby
 from engine.turns.decisions import Decision
-from engine.turns.lobby import is_host
+from engine.turns.lobby import is_host, worn_out
 from engine.violations import Reason, refused
 
 
@@ -21,7 +21,7 @@ def decide_ending(game: Game, action: AbortGame | RenewSeatToken | AnnounceRemat
         case AbortGame(seat):
             return _abort(game, seat)
         case RenewSeatToken(seat):
-            return (SeatTokenRenewed(seat),)
+            return worn_out(game) or (SeatTokenRenewed(seat),)
 
 
 def _announce_rematch(game: Game, game_id: str) -> Decision:
@@ -41,5 +41,6 @@ def _abort(game: Game, seat: int) -> Decision:
     if seat == HOST:
         return refused(Reason.GAME_NOT_ABORTABLE)
     others = (player for player in game.players if player.seat != seat and not player.resigned)
-    is_unanimous = all(player.wants_abort or player.played_by for player in others)
-    return (AbortRequested(seat), GameAborted(by_host=False)) if is_unanimous else (AbortRequested(seat),)
+    if all(player.wants_abort or player.played_by for player in others):
+        return (AbortRequested(seat), GameAborted(by_host=False))
+    return () if game.player(seat).wants_abort else (AbortRequested(seat),)

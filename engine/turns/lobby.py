@@ -1,5 +1,7 @@
 """Decisions on actions outside a turn: joining, leaving, starting a round, demanding a redeal."""
 
+from typing import Final
+
 from engine.actions import Join, KickPlayer, RequestRedeal, SetReady, StartGame
 from engine.deal import Shuffle, deal_round, may_demand_redeal
 from engine.events import Event, PlayerJoined, PlayerKicked, PlayerLeft, PlayerReadied, RedealDemanded, RoundStarted
@@ -10,6 +12,16 @@ from engine.timers import is_due
 from engine.turns.decisions import Context, Decision
 from engine.turns.turn_end import start_turn
 from engine.violations import Reason, Refused, refused
+
+LOBBY_CHANGES_MAX: Final = 500
+"""Most changes of a lobby. After them its players can only start the game, leave or abort it."""
+
+
+def worn_out(game: Game) -> Refused | None:
+    """Returns a refusal if a game in the lobby has had its last change (LOBBY_CHANGES_MAX)."""
+    if not isinstance(game.phase, Lobby) or game.revision < LOBBY_CHANGES_MAX:
+        return None
+    return refused(Reason.TOO_MANY_CHANGES, changes=game.revision)
 
 
 def join(game: Game, action: Join) -> Decision:
@@ -46,8 +58,10 @@ def _new_host(game: Game, leaving: int) -> int | None:
     return next((player.seat for player in game.players if player.bot is None and player.seat != leaving), None)
 
 
-def set_ready(action: SetReady) -> Decision:
-    """Decides on `SetReady`."""
+def set_ready(game: Game, action: SetReady) -> Decision:
+    """Decides on `SetReady`. A player who is already as the action says changes nothing."""
+    if game.player(action.seat).is_ready == action.is_ready:
+        return ()
     return (PlayerReadied(action.seat, action.is_ready),)
 
 

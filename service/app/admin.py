@@ -88,6 +88,8 @@ FullEncoder = Callable[[FullView], bytes]
 class OperatorCommand(GameCommand):
     """A change of a game by the operator."""
 
+    is_paced = False
+
     encode_full: FullEncoder
 
     @property

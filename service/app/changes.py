@@ -21,6 +21,7 @@ from engine.events import PlayerKicked, PlayerLeft
 from engine.game import Game, Lobby, Playing, bots_to_act
 from engine.timers import due_ms, earliest_due_ms, is_due
 from engine.turns import Applied, create_rematch, may_have_searched_all_racks
+from service.app.change_pace import ChangePace
 from service.app.commands import (
     Basis,
     Command,
@@ -107,6 +108,7 @@ class ChangeLoop:
         self._bot_wait_ms = bot_wait_ms
         self._on_bot_turn: Callable[[Record], None] = lambda _: None
         self._on_change = on_change
+        self._pace = ChangePace()
         self._on_cached: Callable[[bool], None] = lambda _: None
         self._is_archived = is_archived
         # The event loop's own threads also resolve the store's address, so searches must not occupy them.
@@ -262,7 +264,9 @@ class ChangeLoop:
                 if loaded.record:
                     revision = loaded.record.game.revision
                     basis = Basis(loaded.record, loaded.now_ms)
-                    return await self._commit(command, basis, command.join(basis, self._chance))
+                    decision = command.join(basis, self._chance)
+                    self._check_pace(command, basis, decision)
+                    return await self._commit(command, basis, decision)
                 command.before_creation()
                 basis = Basis(
                     await self._prepare(game_id, Game(command.plan.ruleset), command.plan, loaded.now_ms), loaded.now_ms
@@ -281,6 +285,7 @@ class ChangeLoop:
             revision = loaded.record.game.revision
             basis = Basis(loaded.record, loaded.now_ms, overdue_revision)
             decision = await self._decide_in_steps(command.decide, basis, runner)
+            self._check_pace(command, basis, decision)
             with contextlib.suppress(_Overtaken):
                 return await self._commit(command, basis, decision)
         raise StaleState(revision)
@@ -316,6 +321,7 @@ class ChangeLoop:
         """
         try:
             decision = command.decide(basis)
+            self._check_pace(command, basis, decision)
         except Fault:
             raise _Overtaken from None
         return await self._commit(command, basis, decision)
@@ -362,9 +368,18 @@ class ChangeLoop:
         lasting = before.listing, _is_emptied(before, decision.applied), _operator_after(before.operator, decision)
         return Record(before.game_id, game, etag, decision.tokens, before.created_ms, basis.now_ms, *lasting), change
 
+    def _check_pace(self, command: Command, basis: Basis, decision: Decision) -> None:
+        """Raises Overloaded if a person's seat makes too many changes that cost nothing."""
+        if command.is_paced and not _is_of_bot(basis.record.game, decision.actor):
+            self._pace.check(basis.record.game_id, decision.actor, decision.applied, basis.now_ms)
+
     async def _commit(self, command: Command, basis: Basis, decision: Decision) -> bytes:
-        """Stores a decision and the answer to its request, and returns the answer. Raises _Overtaken on a conflict."""
-        after, change = self._after(basis, decision)
+        """Stores a decision and the answer to its request, and returns the answer. Raises _Overtaken on a conflict.
+
+        Of a decision that changes nothing, only the answer is stored.
+        """
+        is_change = bool(decision.applied.events)
+        after, change = self._after(basis, decision) if is_change else (basis.record, b"")
         answer, request = command.encode(decision, after), command.request
         memo = Memo(request.fingerprint, answer, decision.salt) if request.key else None
         commit = Commit(
@@ -377,14 +392,14 @@ class ChangeLoop:
             vacated=_vacated(decision.applied),
             until_ms=basis.until_ms,
         )
-        outcome = await self._store_change(basis.record, commit)
+        outcome = await (self._store_change(basis.record, commit) if is_change else self._store.commit(commit))
         match outcome:
             case Memo():
                 return _replay(outcome, command)
             case Conflict():
                 raise _Overtaken
             case Committed():
-                if decision.actor and _is_of_person(after.game, decision.actor):
+                if decision.actor and not _is_of_bot(after.game, decision.actor):
                     self._on_change(after.game_id, decision.actor)
                 return command.complete(answer, decision.salt)
 
@@ -496,9 +511,9 @@ def _vacated(applied: Applied) -> int:
     return next((event.seat for event in applied.events if isinstance(event, PlayerLeft | PlayerKicked)), 0)
 
 
-def _is_of_person(game: Game, seat: int) -> bool:
-    """Returns whether a seat's actions are a person's: not those of a bot, or of one that stands in."""
-    return any(player.seat == seat and not player.played_by for player in game.players)
+def _is_of_bot(game: Game, seat: int | None) -> bool:
+    """Returns whether a bot plays a seat, as a player or for an absent person."""
+    return any(player.seat == seat and player.played_by for player in game.players)
 
 
 def _has_people(game: Game) -> bool:

@@ -9,7 +9,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from typing import ClassVar, Final, Protocol, TypeAlias
 
 from engine.actions import (
     Action,
@@ -173,6 +173,9 @@ class Command(ABC):
     Attributes:
         request: Identifies the request.
     """
+
+    is_paced: ClassVar[bool] = True
+    """Whether ChangePace limits the changes."""
 
     request: RequestIdentity
 

@@ -36,6 +36,7 @@ from service.grpc_api.handlers import (
     Service,
     answer,
     caller,
+    counted,
     mutation,
     seat_mutation,
     secret_mutation,
@@ -60,6 +61,7 @@ class GameServicer:
         watches: Bounds the watches.
         new_games: Limits new games.
         guesses: Limits unknown join codes.
+        changes: Limits changes that are no turns.
         on_sent: Receives how long after its notification a change is passed to gRPC for a watcher, in seconds.
     """
 
@@ -70,6 +72,7 @@ class GameServicer:
         watches: Admission,
         new_games: RateLimit,
         guesses: RateLimit,
+        changes: RateLimit,
         on_sent: Callable[[float], None],
     ) -> None:
         self._games = games
@@ -77,21 +80,23 @@ class GameServicer:
         self._watches = watches
         self._new_games = new_games
         self._guesses = guesses
+        self._changes = changes
         self._on_sent = on_sent
 
     def service(self) -> Service:
         """Returns the service with its handlers."""
+        limit = self._changes
         handlers = {
             "CreateGame": unary(pb.CreateGameRequest, self.create_game),
-            "JoinGame": unary(pb.JoinGameRequest, self.join_game),
-            "JoinOrCreateGame": unary(pb.JoinOrCreateGameRequest, self.join_or_create_game),
-            "AddBot": unary(pb.AddBotRequest, self.add_bot),
-            "LeaveGame": unary(pb.LeaveGameRequest, self.leave_game),
-            "KickPlayer": unary(pb.KickPlayerRequest, self.kick_player),
-            "SetReady": unary(pb.SetReadyRequest, self.set_ready),
-            "RenewSeatToken": unary(pb.RenewSeatTokenRequest, self.renew_seat_token),
+            "JoinGame": unary(pb.JoinGameRequest, counted(limit, self.join_game)),
+            "JoinOrCreateGame": unary(pb.JoinOrCreateGameRequest, counted(limit, self.join_or_create_game)),
+            "AddBot": unary(pb.AddBotRequest, counted(limit, self.add_bot)),
+            "LeaveGame": unary(pb.LeaveGameRequest, counted(limit, self.leave_game)),
+            "KickPlayer": unary(pb.KickPlayerRequest, counted(limit, self.kick_player)),
+            "SetReady": unary(pb.SetReadyRequest, counted(limit, self.set_ready)),
+            "RenewSeatToken": unary(pb.RenewSeatTokenRequest, counted(limit, self.renew_seat_token)),
             "StartGame": unary(pb.StartGameRequest, self.start_game),
-            "AbortGame": unary(pb.AbortGameRequest, self.abort_game),
+            "AbortGame": unary(pb.AbortGameRequest, counted(limit, self.abort_game)),
             "CreateRematch": unary(pb.CreateRematchRequest, self.create_rematch),
             "GetGame": unary(pb.GetGameRequest, self.get_game),
             "ListGames": unary(pb.ListGamesRequest, self.list_games),
@@ -100,8 +105,8 @@ class GameServicer:
             "ResignGame": unary(pb.ResignGameRequest, self.resign_game),
             "StartNextRound": unary(pb.StartNextRoundRequest, self.start_next_round),
             "ExportGame": unary(pb.ExportGameRequest, self.export_game),
-            "RequestRedeal": unary(pb.RequestRedealRequest, self.request_redeal),
-            "ReturnToSeat": unary(pb.ReturnToSeatRequest, self.return_to_seat),
+            "RequestRedeal": unary(pb.RequestRedealRequest, counted(limit, self.request_redeal)),
+            "ReturnToSeat": unary(pb.ReturnToSeatRequest, counted(limit, self.return_to_seat)),
         }
         return Service("rummikub.v1.GameService", handlers)
 

@@ -18,6 +18,7 @@ from service.codec.fields import decode
 from service.errors import AuthorizationMalformed, NotAPlayer
 from service.grpc_api.call_origin import current_origin
 from service.grpc_api.request_arrival import seconds_left
+from service.runtime.rate_limit import RateLimit
 from service.runtime.slow_calls import SlowCalls, Steps, completed
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
@@ -106,6 +107,18 @@ def _mutation(request: MutatingRequest, sender: Caller, least: int) -> RequestId
 def answer(message_type: Callable[..., Message]) -> Callable[[GameSnapshotView], bytes]:
     """Returns an encoder of responses to a change: with the game, without its ruleset."""
     return lambda sight: message_type(game=games.encode_changed_game(sight)).SerializeToString()
+
+
+def counted(
+    limit: RateLimit, call: Callable[[_M, Context], Awaitable[bytes]]
+) -> Callable[[_M, Context], Awaitable[bytes]]:
+    """Returns a call that counts for a limit of its caller's address and key first. Raises the limit's refusal."""
+
+    async def limited(request: _M, context: Context) -> bytes:
+        limit.take(current_origin(), time.monotonic())
+        return await call(request, context)
+
+    return limited
 
 
 def unary(message_type: type[_M], call: Callable[[_M, Context], Awaitable[bytes]]) -> Handler:

@@ -21,6 +21,7 @@ from google.rpc import error_details_pb2, status_pb2
 from engine.violation_texts import describe_violation
 from engine.violations import Reason, Refused, Violation
 from rummikub.v1 import violation_pb2
+from service.app.change_pace import SEAT_CHANGES, SEAT_SECONDS
 from service.codec.tiles import MELD_TILES_MAX, encode_violation, reason_number
 from service.errors import (
     ActionRefused,
@@ -196,9 +197,16 @@ LIMITED: Final[Mapping[Limit, str]] = {
     "request_bytes": "bytes of slow requests",
     "drafts": "drafts per second",
     "seat_drafts": f"{1000 // DRAFT_MS} drafts per second",
+    "changes": "changes per second that are no turns",
+    "seat_changes": f"{SEAT_CHANGES} changes in {SEAT_SECONDS:.0f} s that are no turns",
 }
 """The text of each limit, which follows "its limit of"."""
-_LIMITED_HOLDERS: Final[Mapping[Limit, str]] = {"drafts": "your address", "seat_drafts": "your seat"}
+_LIMITED_HOLDERS: Final[Mapping[Limit, str]] = {
+    "drafts": "your address",
+    "seat_drafts": "your seat",
+    "changes": "your address",
+    "seat_changes": "your seat",
+}
 """Who has a limit, if it is not the server together with the caller's address."""
 
 RETRYABLE: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED})

@@ -17,6 +17,7 @@ from service.grpc_api.handlers import (
     RequestReader,
     Service,
     answer,
+    counted,
     seat_caller,
     seat_mutation,
     unary,
@@ -56,11 +57,13 @@ class TurnServicer:
         games: The use cases.
         reader: Decodes requests with tables.
         drafts: Limits drafts.
+        changes: Limits changes that are no turns.
     """
 
-    def __init__(self, games: Games, reader: RequestReader, drafts: RateLimit) -> None:
+    def __init__(self, games: Games, reader: RequestReader, drafts: RateLimit, changes: RateLimit) -> None:
         self._games = games
         self._drafts = drafts
+        self._changes = changes
         self._reader = reader
 
     def service(self) -> Service:
@@ -68,7 +71,7 @@ class TurnServicer:
         handlers = {
             "PlayTurn": self._reader.unary("PlayTurn", _read_turn, self.play_turn),
             "SaveDraft": self._reader.unary("SaveDraft", _read_draft, self.save_draft),
-            "ClaimError": unary(pb.ClaimErrorRequest, self.claim_error),
+            "ClaimError": unary(pb.ClaimErrorRequest, counted(self._changes, self.claim_error)),
         }
         return Service("rummikub.v1.TurnService", handlers)
 

@@ -19,7 +19,17 @@ SEARCHES: Final = "searches"
 GAMES_PER_MINUTE: Final = "games_per_minute"
 JOIN_GUESSES_PER_MINUTE: Final = "join_guesses_per_minute"
 DRAFTS_PER_SECOND: Final = "drafts_per_second"
-QUOTAS: Final = (CALLS, STREAMS, WATCHES, SEARCHES, GAMES_PER_MINUTE, JOIN_GUESSES_PER_MINUTE, DRAFTS_PER_SECOND)
+CHANGES_PER_SECOND: Final = "changes_per_second"
+QUOTAS: Final = (
+    CALLS,
+    STREAMS,
+    WATCHES,
+    SEARCHES,
+    GAMES_PER_MINUTE,
+    JOIN_GUESSES_PER_MINUTE,
+    DRAFTS_PER_SECOND,
+    CHANGES_PER_SECOND,
+)
 """The limits that a key may have."""
 
 

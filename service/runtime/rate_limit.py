@@ -1,16 +1,56 @@
-"""Token buckets: one for each address, and one for each key that has a quota."""
+"""Token buckets: one for each address, one for each key that has a quota, and for holders that a caller names."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from service.errors import Fault
 from service.runtime.origins import Origin
 
 HOLDERS_MAX: Final = 65_536
-"""Most addresses and keys with a bucket. The one that was idle longest is evicted and starts with a full bucket."""
+"""Most holders with a bucket. The one that was idle longest is evicted and starts with a full bucket."""
 SECOND: Final = 1.0
 MINUTE: Final = 60.0
+
+
+class TokenBuckets:
+    """A bucket of tokens for each holder. An idle holder may take one period's tokens at once.
+
+    Args:
+        period: The time in which a bucket is filled, in seconds.
+    """
+
+    def __init__(self, period: float) -> None:
+        self._period = period
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        """By holder: the tokens left, and the time of the last update."""
+
+    def take(self, limits: Iterable[tuple[str, int]], now: float) -> list[str]:
+        """Takes a token of each holder, or of none; returns the holders that have none left.
+
+        Args:
+            limits: The holders, each with the size of its bucket.
+            now: Seconds, by one clock for all calls.
+        """
+        taken = [(holder, self._left(holder, most, now)) for holder, most in limits]
+        empty = [holder for holder, left in taken if left < 1]
+        for holder, left in taken:
+            self._buckets[holder] = (left - (not empty), now)
+            self._buckets.move_to_end(holder)
+        while len(self._buckets) > HOLDERS_MAX:
+            self._buckets.popitem(last=False)
+        return empty
+
+    def _left(self, holder: str, most: int, now: float) -> float:
+        left, since = self._buckets.get(holder, (float(most), now))
+        return min(most, left + (now - since) * most / self._period)
+
+    def give_back(self, limits: Iterable[tuple[str, int]]) -> None:
+        """Gives each holder the last token back."""
+        for holder, most in limits:
+            if holder in self._buckets:
+                left, since = self._buckets[holder]
+                self._buckets[holder] = (min(most, left + 1), since)
 
 
 class RateLimit:
@@ -38,9 +78,7 @@ class RateLimit:
         self._refusal = refusal
         self._key_refusal = key_refusal or refusal
         self._quota = quota
-        self._period = period
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        """By address or key: the tokens left, and the time of the last update."""
+        self._buckets = TokenBuckets(period)
 
     def take(self, origin: Origin, now: float) -> None:
         """Counts an action. Raises the refusal, without effect.
@@ -49,13 +87,7 @@ class RateLimit:
             origin: Who acts.
             now: Seconds, by a monotonic clock.
         """
-        taken = [(holder, self._left(holder, most, now)) for holder, most in self._limits(origin)]
-        exceeded = [holder for holder, left in taken if left < 1]
-        for holder, left in taken:
-            self._buckets[holder] = (left - (not exceeded), now)
-            self._buckets.move_to_end(holder)
-        while len(self._buckets) > HOLDERS_MAX:
-            self._buckets.popitem(last=False)
+        exceeded = self._buckets.take(self._limits(origin), now)
         if exceeded:
             raise self._refusal() if origin.address in exceeded else self._key_refusal()
 
@@ -67,13 +99,6 @@ class RateLimit:
         if key and self._quota in key.quotas:
             yield key.holder, key.quotas[self._quota]
 
-    def _left(self, holder: str, most: int, now: float) -> float:
-        left, since = self._buckets.get(holder, (float(most), now))
-        return min(most, left + (now - since) * most / self._period)
-
     def give_back(self, origin: Origin) -> None:
         """Takes back the last action of an origin."""
-        for holder, most in self._limits(origin):
-            if holder in self._buckets:
-                left, since = self._buckets[holder]
-                self._buckets[holder] = (min(most, left + 1), since)
+        self._buckets.give_back(self._limits(origin))

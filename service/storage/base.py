@@ -324,7 +324,8 @@ class Commit:
     Attributes:
         previous_etag: The etag of the record that the change was decided on; NO_ETAG for a creation.
         record: The game after the change.
-        change: The stored bytes of the change (stored_events.encode_change), which the record's etag hashes.
+        change: The stored bytes of the change (stored_events.encode_change), which the record's etag hashes. Empty if
+            the request changes nothing: then the record is the one before, and only the memo is stored.
         request_key: The key of the memo; empty for none.
         memo: The request's memo.
         sender: Who sent the request: the number of a seat, or HOST. Empty without a token. The last MEMOS_A_SENDER

@@ -149,7 +149,8 @@ class MemoryStore:
     @timed
     async def commit(self, commit: Commit) -> Outcome:
         """See GameStore."""
-        self._announce(commit.record.game_id, LogKind.CHANGED, commit.record)
+        if commit.change:
+            self._announce(commit.record.game_id, LogKind.CHANGED, commit.record)
         stored = self._games.get(commit.record.game_id, _Stored())
         if commit.request_key in stored.memos:
             return decode_memo(stored.memos[commit.request_key])
@@ -157,11 +158,13 @@ class MemoryStore:
         is_out_of_time = commit.until_ms is not None and not record.updated_ms <= self._clock() <= commit.until_ms
         if stored.etag != commit.previous_etag or is_out_of_time:
             return Conflict()
+        if commit.memo:
+            stored.remember(commit, encode_memo(commit.memo))
+        if not commit.change:
+            return Committed()
         stored.stream = [*stored.stream, (record.game.revision, commit.change, record.etag)][-self._history :]
         stored.snapshot = encode_record(record)
         stored.etag = record.etag
-        if commit.memo:
-            stored.remember(commit, encode_memo(commit.memo))
         if commit.vacated:
             kept, vacated = self._presence[record.game_id], f"{commit.vacated}".encode()
             self._presence[record.game_id] = {

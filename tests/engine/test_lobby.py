@@ -44,7 +44,8 @@ from engine.game import (
 from engine.replay import advance
 from engine.ruleset import SABRA, MatchEnd, StartBy
 from engine.tiles import tile_set
-from engine.turns import create_rematch
+from engine.turns import Applied, apply, create_rematch
+from engine.turns.lobby import LOBBY_CHANGES_MAX
 from engine.violations import Reason, Violation
 from support.positions import NOW, do, game_at, lobby, only_reason, play, refusal
 
@@ -168,6 +169,27 @@ def test_all_players_must_be_ready_if_the_rules_demand_it() -> None:
     assert only_reason(unready, StartGame(1, SHUFFLE)) is Reason.PLAYERS_NOT_READY
 
 
+def test_a_player_who_is_ready_already_changes_nothing() -> None:
+    game = lobby("Ada", "Ben")
+    assert apply(game, SetReady(1, is_ready=False), NOW) == Applied(game, ())
+    ready = do(game, SetReady(1, is_ready=True)).game
+    assert apply(ready, SetReady(1, is_ready=True), NOW) == Applied(ready, ())
+
+
+def test_a_lobby_has_a_last_change() -> None:
+    game = replace(lobby("Ada", "Ben"), revision=LOBBY_CHANGES_MAX)
+    refused: tuple[Action, ...] = (Join("Eve"), SetReady(1, is_ready=True), RenewSeatToken(1))
+    for action in refused:
+        assert refusal(game, action).violations == (
+            Violation(Reason.TOO_MANY_CHANGES, metadata=(("changes", LOBBY_CHANGES_MAX),)),
+        )
+    accepted: tuple[Action, ...] = (Leave(1), KickPlayer(1, 2), StartGame(1, SHUFFLE), AbortGame(1))
+    for action in accepted:
+        assert do(game, action).game.revision == LOBBY_CHANGES_MAX + 1
+    assert do(replace(started("Ada", "Ben"), revision=LOBBY_CHANGES_MAX), RenewSeatToken(1)).events
+    assert do(replace(game, revision=LOBBY_CHANGES_MAX - 1), Join("Eve")).events
+
+
 def test_few_players_who_are_ready_are_too_few() -> None:
     game = do(lobby("Ada", ruleset=ALL_READY), SetReady(1, is_ready=True)).game
     assert only_reason(game, StartGame(1, SHUFFLE)) is Reason.TOO_FEW_PLAYERS
@@ -196,7 +218,7 @@ def test_the_votes_of_all_people_abort_the_game() -> None:
     asked = do(do(game, Resign(1)).game, AbortGame(2))
     assert asked.events == (AbortRequested(2),)
     assert [player.wants_abort for player in asked.game.players] == [False, True, False, False]
-    assert do(asked.game, AbortGame(2)).events == (AbortRequested(2),)
+    assert apply(asked.game, AbortGame(2), NOW) == Applied(asked.game, ())
     assert do(asked.game, AbortGame(3)).events == (AbortRequested(3), GameAborted(by_host=False))
 
 

@@ -189,15 +189,17 @@ def without_lasting(game: game_pb2.Game) -> game_pb2.Game:
     return copy
 
 
-async def put_game(client: Client, store: GameStore, game: Game, now_ms: int = START_MS) -> GameAtHand:
-    """Stores a given game in the store of a client's server."""
+async def put_game(
+    client: Client, store: GameStore, game: Game, now_ms: int = START_MS, revision: int = 1
+) -> GameAtHand:
+    """Stores a given game in the store of a client's server; only one in memory takes another revision than 1."""
     at_hand = GameAtHand(client, uuid.uuid4().hex)
     at_hand.tokens |= {player.seat: f"{player.seat}" * 43 for player in game.players}
     at_hand.host_token = "h" * 43
     tokens = tuple(SeatToken(player.seat, digest(at_hand.tokens[player.seat])) for player in game.players)
     tokens += (SeatToken(HOST, digest(at_hand.host_token)),)
-    game = replace(game, revision=1)
-    change = encode_change(1, now_ms, bytes(16), (GameCreated(game.ruleset),))
+    game = replace(game, revision=revision)
+    change = encode_change(revision, now_ms, bytes(16), (GameCreated(game.ruleset),))
     record = Record(at_hand.game_id, game, lineage(NO_ETAG, change), tokens, now_ms, now_ms)
     assert await store.commit(Commit(NO_ETAG, record, change)) == Committed()
     return at_hand
@@ -212,6 +214,7 @@ def server_settings(**changes: object) -> Settings:
         "max_streams": 1_000,
         "peer_share": 1.0,  # all clients of a test share one address
         "drafts_per_second": 0,
+        "changes_per_second": 0,
     }
     return Settings.model_validate({**values, **changes})
 

@@ -389,7 +389,11 @@ def random_changes(seed: int, players: int, ruleset: Ruleset) -> Iterator[Change
     while not isinstance(applied.game.phase, Finished | Aborted):
         action = next(lobby, None) or everyone.action(applied.game)
         now_ms = time_of(applied.game, action, now_ms, rng.choice(THOUGHTS_MS))
-        applied = _apply(applied.game, action, now_ms)
+        outcome = _apply(applied.game, action, now_ms)
+        if not outcome.events:
+            assert outcome.game is applied.game, f"{action} changes the game without an event"
+            continue
+        applied = outcome
         yield Change(action, now_ms, applied)
         if applied.game.revision > MAX_CHANGES:
             raise AssertionError(f"the game has not ended after {MAX_CHANGES} changes")

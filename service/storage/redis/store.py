@@ -201,7 +201,7 @@ class RedisStore:
     async def commit(self, commit: Commit) -> Outcome:
         """See GameStore."""
         record, snapshot = commit.record, encode_record(commit.record)
-        limits = (commit.until_ms, await self._announce(record, LogKind.CHANGED))
+        limits = (commit.until_ms, await self._announce(record, LogKind.CHANGED) if commit.change else None)
         kept_ms = self._lifetimes.milliseconds(record)
         memos_ms = min(kept_ms, MEMOS_OF_FINISHED_MS) if record.state.is_over else kept_ms
         arguments = (
@@ -209,7 +209,7 @@ class RedisStore:
             record.game.revision,
             record.etag,
             snapshot,
-            compress(commit.change),
+            commit.change and compress(commit.change),
             commit.request_key,
             encode_memo(commit.memo) if commit.memo else b"",
             commit.sender,

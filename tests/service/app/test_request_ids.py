@@ -142,6 +142,8 @@ async def game_for(rpc: str, servers: Servers) -> tuple[GameAtHand, int]:
             return game, HOST_KEY
         case "CreateRematch":
             await to_the_games_end(game)
+        case "SetReady":
+            await game.ready(1)
         case "PlayTurn":
             return game, turn_seat
         case "ClaimError":

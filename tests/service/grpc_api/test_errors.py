@@ -32,6 +32,7 @@ from engine.game import (
     Drawn,
     Finished,
     Game,
+    Lobby,
     Open,
     Phase,
     Player,
@@ -60,6 +61,7 @@ from engine.ruleset import (
     TurnVoluntaryDraw,
 )
 from engine.tiles import JOKER, Tile, in_order, tile_set, without
+from engine.turns.lobby import LOBBY_CHANGES_MAX
 from engine.violations import Reason
 from rummikub.v1 import (
     analysis_service_pb2,
@@ -1443,6 +1445,13 @@ async def _(stage: Stage, rpc: str) -> Ask:
 @case("GAME_OVER", "RenewSeatToken", "AbortGame")
 async def _aborted(stage: Stage, rpc: str) -> Ask:
     game = await put(stage, a_game(Aborted(a_round())))
+    return Ask(on_game(rpc, stage, game), as_anyone(rpc, game))
+
+
+@case("TOO_MANY_CHANGES", "JoinGame", "AddBot", "SetReady", "RenewSeatToken")
+async def _(stage: Stage, rpc: str) -> Ask:
+    lobby = a_game(Lobby())
+    game = await put_game(stage.client, stage.store, lobby, stage.clock(), revision=LOBBY_CHANGES_MAX)
     return Ask(on_game(rpc, stage, game), as_anyone(rpc, game))
 
 

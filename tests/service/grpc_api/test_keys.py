@@ -415,6 +415,11 @@ async def draft(client: Client, _key: str) -> Refused:
     return await refused((await client.new_game(ruleset=UNLIMITED)).save_draft())
 
 
+async def change(client: Client, _key: str) -> Refused:
+    created = await client.games.CreateGame(gs.CreateGameRequest())
+    return await refused(client.games.JoinGame(gs.JoinGameRequest(game_id=created.game.game_id, name="Ada")))
+
+
 QUOTA_TESTS: dict[str, tuple[int, Callable[[Client, str], Awaitable[Refused]], Refused]] = {
     "calls": (1, call_beside_a_stream, ("OVERLOADED", "key_calls")),
     "streams": (1, second_stream, ("OVERLOADED", "key_streams")),
@@ -423,6 +428,7 @@ QUOTA_TESTS: dict[str, tuple[int, Callable[[Client, str], Awaitable[Refused]], R
     "games_per_minute": (1, second_game, ("TOO_MANY_GAMES", "")),
     "join_guesses_per_minute": (1, second_guess, ("TOO_MANY_GUESSES", "")),
     "drafts_per_second": (0, draft, ("OVERLOADED", "key_drafts")),
+    "changes_per_second": (0, change, ("OVERLOADED", "key_changes")),
 }
 """For each quota: a value, calls of which the last exceeds it, and how that is refused."""
 

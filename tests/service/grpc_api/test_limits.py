@@ -21,6 +21,7 @@ from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import meld_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import validation_service_pb2 as vs
+from service.app.change_pace import SEAT_CHANGES
 from service.codec.analysis import POSITIONS_MAX
 from service.codec.rulesets import encode_ruleset
 from service.codec.tiles import MELDS_MAX
@@ -365,6 +366,12 @@ async def exceed_drafts(client: Client) -> None:
         await game.save_draft()
 
 
+async def exceed_changes(client: Client) -> None:
+    game = await client.new_game(start=False)
+    for number in range(SEAT_CHANGES + 1):
+        await game.ready(1, is_ready=number % 2 == 0)
+
+
 @pytest.mark.parametrize(
     ("limit", "settings", "exceed"),
     [
@@ -374,6 +381,8 @@ async def exceed_drafts(client: Client) -> None:
         ("request_bytes", {}, exceed_request_bytes),
         ("drafts", {"drafts_per_second": 1}, exceed_drafts),
         ("seat_drafts", {}, exceed_drafts),
+        ("changes", {"changes_per_second": 3}, exceed_changes),
+        ("seat_changes", {}, exceed_changes),
     ],
 )
 async def test_a_refusal_and_the_metrics_name_the_limit(

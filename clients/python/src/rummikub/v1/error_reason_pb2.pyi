@@ -143,6 +143,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """FAILED_PRECONDITION. The game has not been played to its end: its record would show hidden tiles, and it has no
     rematch. An aborted game has a rematch, and no record.
     """
+    ERROR_REASON_TOO_MANY_CHANGES: _ErrorReason.ValueType  # 265
+    """FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only start the game, leave it or abort it.
+    Metadata: `changes`.
+    """
     ERROR_REASON_PLAYER_NOT_ABSENT: _ErrorReason.ValueType  # 226
     """FAILED_PRECONDITION. The caller is not absent, so there is nothing to return from."""
     ERROR_REASON_NOT_YOUR_TURN: _ErrorReason.ValueType  # 301
@@ -265,9 +269,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """UNAVAILABLE. The server has reached its limit of concurrent calls (RUMMIKUB_MAX_CALLS; for StreamValidateTurns,
     RUMMIKUB_VALIDATION_STREAMS; for WatchGame, RUMMIKUB_MAX_WATCHES), the caller's address has reached its share
     (RUMMIKUB_PEER_SHARE) or the caller's key its quota, or the caller's seat, address or key saves too many drafts
-    (SaveDraft, RUMMIKUB_DRAFTS_PER_SECOND). Send the same request again, with the same request id, after the delay in
-    RetryInfo. Metadata: `limit` (calls, streams, watches, request_bytes, drafts or seat_drafts; with the prefix key_ if
-    it is a quota of the key).
+    (SaveDraft, RUMMIKUB_DRAFTS_PER_SECOND) or makes too many changes that are no turns (RUMMIKUB_CHANGES_PER_SECOND).
+    Send the same request again, with the same request id, after the delay in RetryInfo. Metadata: `limit` (calls,
+    streams, watches, request_bytes, drafts, seat_drafts, changes or seat_changes; with the prefix key_ if it is a quota
+    of the key).
     """
     ERROR_REASON_REQUEST_TIMED_OUT: _ErrorReason.ValueType  # 706
     """DEADLINE_EXCEEDED. The request did not arrive in time after the call began (RUMMIKUB_REQUEST_SECONDS), or the
@@ -495,6 +500,10 @@ ERROR_REASON_GAME_NOT_OVER: ErrorReason.ValueType  # 250
 """FAILED_PRECONDITION. The game has not been played to its end: its record would show hidden tiles, and it has no
 rematch. An aborted game has a rematch, and no record.
 """
+ERROR_REASON_TOO_MANY_CHANGES: ErrorReason.ValueType  # 265
+"""FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only start the game, leave it or abort it.
+Metadata: `changes`.
+"""
 ERROR_REASON_PLAYER_NOT_ABSENT: ErrorReason.ValueType  # 226
 """FAILED_PRECONDITION. The caller is not absent, so there is nothing to return from."""
 ERROR_REASON_NOT_YOUR_TURN: ErrorReason.ValueType  # 301
@@ -617,9 +626,10 @@ ERROR_REASON_OVERLOADED: ErrorReason.ValueType  # 705
 """UNAVAILABLE. The server has reached its limit of concurrent calls (RUMMIKUB_MAX_CALLS; for StreamValidateTurns,
 RUMMIKUB_VALIDATION_STREAMS; for WatchGame, RUMMIKUB_MAX_WATCHES), the caller's address has reached its share
 (RUMMIKUB_PEER_SHARE) or the caller's key its quota, or the caller's seat, address or key saves too many drafts
-(SaveDraft, RUMMIKUB_DRAFTS_PER_SECOND). Send the same request again, with the same request id, after the delay in
-RetryInfo. Metadata: `limit` (calls, streams, watches, request_bytes, drafts or seat_drafts; with the prefix key_ if
-it is a quota of the key).
+(SaveDraft, RUMMIKUB_DRAFTS_PER_SECOND) or makes too many changes that are no turns (RUMMIKUB_CHANGES_PER_SECOND).
+Send the same request again, with the same request id, after the delay in RetryInfo. Metadata: `limit` (calls,
+streams, watches, request_bytes, drafts, seat_drafts, changes or seat_changes; with the prefix key_ if it is a quota
+of the key).
 """
 ERROR_REASON_REQUEST_TIMED_OUT: ErrorReason.ValueType  # 706
 """DEADLINE_EXCEEDED. The request did not arrive in time after the call began (RUMMIKUB_REQUEST_SECONDS), or the

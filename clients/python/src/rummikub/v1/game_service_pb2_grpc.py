@@ -46,6 +46,11 @@ class GameServiceStub(object):
     the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     them one hour after the game expires.
 
+    A seat may make 20 changes at once that are no turns, and then one a second: join, leave, kick, add a bot, be ready,
+    renew a token, vote, return, demand a new deal. The host without a seat, and all callers of a game without a token,
+    have the same limit. More are refused with OVERLOADED. A request that changes nothing (ready twice, the same vote
+    again) is accepted and is no revision. A lobby has at most 500 changes (TOO_MANY_CHANGES).
+
     A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
     do not exist for its callers.
 
@@ -184,6 +189,11 @@ class GameServiceServicer(object):
     the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     them one hour after the game expires.
 
+    A seat may make 20 changes at once that are no turns, and then one a second: join, leave, kick, add a bot, be ready,
+    renew a token, vote, return, demand a new deal. The host without a seat, and all callers of a game without a token,
+    have the same limit. More are refused with OVERLOADED. A request that changes nothing (ready twice, the same vote
+    again) is accepted and is no revision. A lobby has at most 500 changes (TOO_MANY_CHANGES).
+
     A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
     do not exist for its callers.
 
@@ -206,7 +216,8 @@ class GameServiceServicer(object):
         """Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
         is needed. The host sends the host token to become the player who is the host.
         Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
-        SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
+        SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED
+        (TOO_MANY_GUESSES).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -232,7 +243,8 @@ class GameServiceServicer(object):
         whole game unless the host removes it from the lobby, and plays on when others resign; when only bots are left, the
         game ends with the round.
         Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
-        FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+        FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED
+        (DUPLICATE_REQUEST).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -263,8 +275,8 @@ class GameServiceServicer(object):
         """Sets whether the caller's seat is ready to start. Any seated player may call it while the game is in the lobby.
         With START_BY_ALL_READY, StartGame is refused until all players are ready. The game does not start by itself,
         because more players may join.
-        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
-        (DUPLICATE_REQUEST).
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES),
+        ABORTED (DUPLICATE_REQUEST).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -274,7 +286,8 @@ class GameServiceServicer(object):
         """Replaces the token that the caller sent, a seat's or the host token, by a new one, which only this response
         contains. The old token is void at once, also for an open WatchGame. A repeated request sends the old token and gets
         the same new one. Request ids belong to a token: repeat every other unanswered request before this one.
-        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER, TOO_MANY_CHANGES), ABORTED
+        (DUPLICATE_REQUEST).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -539,6 +552,11 @@ class GameService(object):
     only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
     the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     them one hour after the game expires.
+
+    A seat may make 20 changes at once that are no turns, and then one a second: join, leave, kick, add a bot, be ready,
+    renew a token, vote, return, demand a new deal. The host without a seat, and all callers of a game without a token,
+    have the same limit. More are refused with OVERLOADED. A request that changes nothing (ready twice, the same vote
+    again) is accepted and is no revision. A lobby has at most 500 changes (TOO_MANY_CHANGES).
 
     A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
     do not exist for its callers.

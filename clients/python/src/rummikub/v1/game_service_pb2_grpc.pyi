@@ -47,6 +47,11 @@ class GameServiceStub:
     the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     them one hour after the game expires.
 
+    A seat may make 20 changes at once that are no turns, and then one a second: join, leave, kick, add a bot, be ready,
+    renew a token, vote, return, demand a new deal. The host without a seat, and all callers of a game without a token,
+    have the same limit. More are refused with OVERLOADED. A request that changes nothing (ready twice, the same vote
+    again) is accepted and is no revision. A lobby has at most 500 changes (TOO_MANY_CHANGES).
+
     A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
     do not exist for its callers.
 
@@ -69,7 +74,8 @@ class GameServiceStub:
     """Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
     is needed. The host sends the host token to become the player who is the host.
     Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
-    SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
+    SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED
+    (TOO_MANY_GUESSES).
     """
     JoinOrCreateGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.JoinOrCreateGameRequest, _game_service_pb2.JoinOrCreateGameResponse]
     """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
@@ -87,7 +93,8 @@ class GameServiceStub:
     whole game unless the host removes it from the lobby, and plays on when others resign; when only bots are left, the
     game ends with the round.
     Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
-    FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+    FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED
+    (DUPLICATE_REQUEST).
     """
     LeaveGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.LeaveGameRequest, _game_service_pb2.LeaveGameResponse]
     """Frees the caller's seat while the game is in the lobby, and invalidates its token. A game whose last person has left
@@ -106,14 +113,15 @@ class GameServiceStub:
     """Sets whether the caller's seat is ready to start. Any seated player may call it while the game is in the lobby.
     With START_BY_ALL_READY, StartGame is refused until all players are ready. The game does not start by itself,
     because more players may join.
-    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
-    (DUPLICATE_REQUEST).
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES),
+    ABORTED (DUPLICATE_REQUEST).
     """
     RenewSeatToken: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.RenewSeatTokenRequest, _game_service_pb2.RenewSeatTokenResponse]
     """Replaces the token that the caller sent, a seat's or the host token, by a new one, which only this response
     contains. The old token is void at once, also for an open WatchGame. A repeated request sends the old token and gets
     the same new one. Request ids belong to a token: repeat every other unanswered request before this one.
-    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER, TOO_MANY_CHANGES), ABORTED
+    (DUPLICATE_REQUEST).
     """
     StartGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.StartGameRequest, _game_service_pb2.StartGameResponse]
     """Starts the first round: start draw, deal, first turn. The option start_by decides who may call it.
@@ -218,6 +226,11 @@ class GameServiceAsyncStub(GameServiceStub):
     the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     them one hour after the game expires.
 
+    A seat may make 20 changes at once that are no turns, and then one a second: join, leave, kick, add a bot, be ready,
+    renew a token, vote, return, demand a new deal. The host without a seat, and all callers of a game without a token,
+    have the same limit. More are refused with OVERLOADED. A request that changes nothing (ready twice, the same vote
+    again) is accepted and is no revision. A lobby has at most 500 changes (TOO_MANY_CHANGES).
+
     A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
     do not exist for its callers.
 
@@ -237,7 +250,8 @@ class GameServiceAsyncStub(GameServiceStub):
     """Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
     is needed. The host sends the host token to become the player who is the host.
     Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
-    SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
+    SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED
+    (TOO_MANY_GUESSES).
     """
     JoinOrCreateGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.JoinOrCreateGameRequest, _game_service_pb2.JoinOrCreateGameResponse]  # type: ignore[assignment]
     """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
@@ -255,7 +269,8 @@ class GameServiceAsyncStub(GameServiceStub):
     whole game unless the host removes it from the lobby, and plays on when others resign; when only bots are left, the
     game ends with the round.
     Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
-    FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+    FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED
+    (DUPLICATE_REQUEST).
     """
     LeaveGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.LeaveGameRequest, _game_service_pb2.LeaveGameResponse]  # type: ignore[assignment]
     """Frees the caller's seat while the game is in the lobby, and invalidates its token. A game whose last person has left
@@ -274,14 +289,15 @@ class GameServiceAsyncStub(GameServiceStub):
     """Sets whether the caller's seat is ready to start. Any seated player may call it while the game is in the lobby.
     With START_BY_ALL_READY, StartGame is refused until all players are ready. The game does not start by itself,
     because more players may join.
-    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
-    (DUPLICATE_REQUEST).
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES),
+    ABORTED (DUPLICATE_REQUEST).
     """
     RenewSeatToken: _aio.UnaryUnaryMultiCallable[_game_service_pb2.RenewSeatTokenRequest, _game_service_pb2.RenewSeatTokenResponse]  # type: ignore[assignment]
     """Replaces the token that the caller sent, a seat's or the host token, by a new one, which only this response
     contains. The old token is void at once, also for an open WatchGame. A repeated request sends the old token and gets
     the same new one. Request ids belong to a token: repeat every other unanswered request before this one.
-    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER, TOO_MANY_CHANGES), ABORTED
+    (DUPLICATE_REQUEST).
     """
     StartGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.StartGameRequest, _game_service_pb2.StartGameResponse]  # type: ignore[assignment]
     """Starts the first round: start draw, deal, first turn. The option start_by decides who may call it.
@@ -385,6 +401,11 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     them one hour after the game expires.
 
+    A seat may make 20 changes at once that are no turns, and then one a second: join, leave, kick, add a bot, be ready,
+    renew a token, vote, return, demand a new deal. The host without a seat, and all callers of a game without a token,
+    have the same limit. More are refused with OVERLOADED. A request that changes nothing (ready twice, the same vote
+    again) is accepted and is no revision. A lobby has at most 500 changes (TOO_MANY_CHANGES).
+
     A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
     do not exist for its callers.
 
@@ -414,7 +435,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         """Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
         is needed. The host sends the host token to become the player who is the host.
         Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
-        SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
+        SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED
+        (TOO_MANY_GUESSES).
         """
 
     @_abc_1.abstractmethod
@@ -444,7 +466,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         whole game unless the host removes it from the lobby, and plays on when others resign; when only bots are left, the
         game ends with the round.
         Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
-        FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+        FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED
+        (DUPLICATE_REQUEST).
         """
 
     @_abc_1.abstractmethod
@@ -481,8 +504,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         """Sets whether the caller's seat is ready to start. Any seated player may call it while the game is in the lobby.
         With START_BY_ALL_READY, StartGame is refused until all players are ready. The game does not start by itself,
         because more players may join.
-        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
-        (DUPLICATE_REQUEST).
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES),
+        ABORTED (DUPLICATE_REQUEST).
         """
 
     @_abc_1.abstractmethod
@@ -494,7 +517,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         """Replaces the token that the caller sent, a seat's or the host token, by a new one, which only this response
         contains. The old token is void at once, also for an open WatchGame. A repeated request sends the old token and gets
         the same new one. Request ids belong to a token: repeat every other unanswered request before this one.
-        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER, TOO_MANY_CHANGES), ABORTED
+        (DUPLICATE_REQUEST).
         """
 
     @_abc_1.abstractmethod

@@ -1,0 +1,61 @@
+"""The pace of changes that cost their sender nothing: without it, one seat could fill a game and the store."""
+
+from typing import Final
+
+from engine.events import (
+    AbortRequested,
+    ErrorClaimed,
+    IllegalPlayShown,
+    PlayerJoined,
+    PlayerKicked,
+    PlayerLeft,
+    PlayerReadied,
+    PlayerReturned,
+    RedealDemanded,
+    SeatTokenRenewed,
+)
+from engine.turns import Applied
+from service.errors import Overloaded
+from service.runtime.rate_limit import TokenBuckets
+
+SEAT_CHANGES: Final = 20
+"""How many such changes a seat may make at once after a pause. The host without a seat, and all who have no token, have
+the same limit in each game."""
+SEAT_SECONDS: Final = 20.0
+"""The time in which a seat that makes them all the time may make SEAT_CHANGES."""
+
+_FREE: Final = (
+    PlayerJoined
+    | PlayerLeft
+    | PlayerKicked
+    | PlayerReadied
+    | SeatTokenRenewed
+    | AbortRequested
+    | ErrorClaimed
+    | IllegalPlayShown
+    | RedealDemanded
+    | PlayerReturned
+)
+"""The events of such changes. All others end a turn, or happen once in one."""
+
+
+class ChangePace:
+    """Limits the changes of each seat at this server."""
+
+    def __init__(self) -> None:
+        self._buckets = TokenBuckets(SEAT_SECONDS)
+
+    def check(self, game_id: str, actor: int | None, applied: Applied, now_ms: int) -> None:
+        """Counts a change if it costs its sender nothing. Raises Overloaded.
+
+        Args:
+            game_id: The game.
+            actor: The seat that acts, HOST for the host token; None without a token.
+            applied: The change.
+            now_ms: The store's time.
+        """
+        if not any(isinstance(event, _FREE) for event in applied.events):
+            return
+        holder = f"{game_id} {'' if actor is None else actor}"
+        if self._buckets.take([(holder, SEAT_CHANGES)], now_ms / 1000):
+            raise Overloaded("seat_changes")
