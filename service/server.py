@@ -170,7 +170,9 @@ class Server:
         )
         games.on_cached(lambda is_hit: self.metrics.game_cache_lookup(is_hit=is_hit))
         self._services = (
-            GameServicer(games, self._watch, watches, new_games, guesses, changes, self.metrics.watch_delay).service(),
+            GameServicer(
+                games, reader, self._watch, watches, new_games, guesses, changes, self.metrics.watch_delay
+            ).service(),
             TurnServicer(games, reader, drafts, changes).service(),
             self._validation.service(),
             AnalysisServicer(games, self.analysis, reader).service(),

@@ -14,7 +14,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
 from engine.analysis import options_needing_analysis
 from engine.events import PlayerKicked, PlayerLeft
@@ -32,8 +32,10 @@ from service.app.commands import (
     JoinOrCreateGame,
     decide_due,
 )
+from service.app.history import OffLoopRunner
 from service.app.identity import Caller, Chance, check_key, join_codes, new_game_id, rematch_game_id, requested_game_id
 from service.errors import DuplicateRequest, Fault, GameNotFound, StaleState, StoredFormatUnknown, StoreUnavailable
+from service.runtime.slow_calls import in_one_step
 from service.storage.base import (
     NO_ETAG,
     OUTBOX_VALID_MS,
@@ -67,16 +69,6 @@ SEARCH_STEP_SECONDS: Final = 0.25
 """Decisions that searched other racks take a multiple of this, so their time leaks little. Nearly all take one step."""
 SEARCH_THREADS: Final = 2
 """Most decisions with a search at once. More threads would only compete with other calls for the interpreter."""
-
-
-_T = TypeVar("_T")
-
-
-class OffLoopRunner(Protocol):
-    """Runs functions off the event loop."""
-
-    async def run(self, function: Callable[[], _T]) -> _T:
-        """Returns the function's result."""
 
 
 class _Overtaken(Exception):  # noqa: N818 - a signal between two methods
@@ -171,7 +163,10 @@ class ChangeLoop:
         """Returns a decision. Rules that ask for possible plays may search for seconds, so they run in a thread."""
         if options_needing_analysis(basis.record.game.ruleset):
             return await asyncio.get_running_loop().run_in_executor(self._searches, decide, basis)
-        return decide(basis) if runner is None else await runner.run(lambda: decide(basis))
+        if runner is None:
+            return decide(basis)
+        decision: Decision = await runner.run(in_one_step(lambda _: decide(basis), b""))
+        return decision
 
     def next_look(self, loaded: Loaded) -> int | None:
         """Returns when to look at an idle game: when it can be due, or when a bot that is to act would seem forgotten.

@@ -8,10 +8,12 @@ from engine.melds import ProposedMeld
 from engine.table import ProposedTable
 from engine.turns import arrange
 from engine.violations import Refused
-from service.app.changes import ATTEMPTS, ChangeLoop, OffLoopRunner
+from service.app.changes import ATTEMPTS, ChangeLoop
 from service.app.commands import Basis, check_revision
+from service.app.history import OffLoopRunner
 from service.app.identity import Caller, player_seat_in
 from service.errors import ActionRefused, Fault, StaleState
+from service.runtime.slow_calls import in_one_step
 from service.storage.base import GameStore
 
 
@@ -86,7 +88,10 @@ async def _checked(request: DraftRequest, caller: Caller, basis: Basis, runner: 
             raise ActionRefused(draft)
         return draft
 
-    return check() if runner is None else await runner.run(check)
+    if runner is None:
+        return check()
+    checked: Draft = await runner.run(in_one_step(lambda _: check(), b""))
+    return checked
 
 
 def _table_to_send(game: Game) -> ProposedTable:

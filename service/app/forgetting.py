@@ -194,7 +194,7 @@ async def _without(store: GameStore, before: ArchivedGame, player_ref: str) -> A
     is_same = record is not None and record.created_ms == before.record.created_ms
     if record and is_same and record.state is GameState.FINISHED:
         return await collect(store, record)
-    changes = [*before.stored_changes.values()]
+    changes = [*before.by_revision.values()]
     return archived(*await asyncio.to_thread(_rewritten, before.record, changes, player_ref))
 
 

@@ -13,7 +13,7 @@ from engine.record import GameRecord
 from engine.ruleset import RacksShown
 from engine.views import is_open_to_spectators, sees_drafts
 from engine.violations import Refused
-from service.app.changes import BOT_WAIT_MS, ChangeLoop, OffLoopRunner
+from service.app.changes import BOT_WAIT_MS, ChangeLoop
 from service.app.commands import (
     AddBot,
     CreateGame,
@@ -38,7 +38,7 @@ from service.app.commands import (
 )
 from service.app.drafts import DraftRequest, Drafts
 from service.app.game_lists import GameFilter, list_games
-from service.app.history import History, exported, record_at
+from service.app.history import History, OffLoopRunner, exported, record_at
 from service.app.identity import Caller, Chance, player_seat_in, seat_in, token_in
 from service.app.lobby_commands import (
     AbortTheGame,
@@ -260,13 +260,8 @@ class Games:
             raise ActionRefused(Refused(applied.violations))
         return command.encode_turn(replace(turn_result(view, applied), tiles_drawn=()))
 
-    async def get_game(self, game_id: str, caller: Caller, revision: int = 0) -> GameSnapshotView:
-        """Returns the caller's view of a game: the current one with draft and presence, an earlier one without.
-
-        Raises HistoryUnavailable.
-        """
-        if revision:
-            return await self._game_at(revision, game_id, caller)
+    async def get_game(self, game_id: str, caller: Caller) -> GameSnapshotView:
+        """Returns the caller's view of a game, with draft and presence."""
         loaded, presence = await self.load_with_presence(game_id, caller)
         if loaded.record is None:
             return await self._archived_game(game_id, caller)
@@ -280,10 +275,11 @@ class Games:
         record, seat = self._record_for(loaded, caller)
         return snapshot_view(record, seat, loaded.now_ms)
 
-    async def _game_at(self, revision: int, game_id: str, caller: Caller) -> GameSnapshotView:
+    async def game_at(self, game_id: str, caller: Caller, revision: int, runner: OffLoopRunner) -> GameSnapshotView:
+        """Returns the caller's view of a game at a revision, without draft and presence. Raises HistoryUnavailable."""
         loaded, history = await self._load_with_history(game_id, caller)
         record, seat = self._record_for(loaded, caller)
-        return snapshot_view(await record_at(history, record, revision), seat, loaded.now_ms)
+        return snapshot_view(await record_at(history, record, revision, runner), seat, loaded.now_ms)
 
     async def _load_with_history(self, game_id: str, caller: Caller) -> tuple[Loaded, History]:
         """Returns a game for readers of its history, and the history: from the store, else from the archive."""
@@ -294,7 +290,7 @@ class Games:
                 return replace(loaded, record=archived.record), archived
         return loaded, self._store
 
-    async def export_game(self, game_id: str, caller: Caller) -> GameRecord:
+    async def export_game(self, game_id: str, caller: Caller, runner: OffLoopRunner) -> GameRecord:
         """Returns the record of a game that has ended. Raises GameNotOver, RecordHidden, HistoryUnavailable."""
         loaded, history = await self._load_with_history(game_id, caller)
         record, _ = self._record_for(loaded, caller)
@@ -302,7 +298,7 @@ class Games:
             raise GameNotOver
         if record.game.ruleset.racks_shown is RacksShown.HIDDEN:
             raise RecordHidden
-        return await exported(history, record)
+        return await exported(history, record, runner)
 
     async def load_with_presence(
         self, game_id: str, caller: Caller | None = None

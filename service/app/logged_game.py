@@ -111,4 +111,4 @@ class LoggedGames:
             return LoggedGame(None, None, is_gone=True)
         if found is None:
             return LoggedGame(None, {}, is_gone=True)
-        return LoggedGame(found.record, found.stored_changes, is_gone=True)
+        return LoggedGame(found.record, found.by_revision, is_gone=True)

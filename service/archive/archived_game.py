@@ -72,16 +72,22 @@ class ArchivedGame:
         return self.record.game.revision - len(self.changes) + 1
 
     @property
-    def stored_changes(self) -> Mapping[int, StoredChange]:
+    def by_revision(self) -> Mapping[int, StoredChange]:
         """The changes by revision."""
         numbered = enumerate(zip(self.changes, self.etags, strict=True), self.first_revision)
         return {revision: StoredChange(revision, etag, change) for revision, (change, etag) in numbered}
 
-    async def events(self, _game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
-        """Returns at most `limit` entries of the game's history from a revision on, as GameStore does."""
+    async def stored_changes(self, _game_id: str, first_revision: int, limit: int) -> tuple[StoredChange, ...]:
+        """Returns at most `limit` changes of the game's history from a revision on, as GameStore does."""
         start = max(0, first_revision - self.first_revision)
-        part = slice(start, start + limit)
-        return tuple(map(decode_entry, self.changes[part], self.etags[part]))
+        part = zip(self.changes[start : start + limit], self.etags[start : start + limit], strict=True)
+        numbered = enumerate(part, self.first_revision + start)
+        return tuple(StoredChange(revision, etag, change) for revision, (change, etag) in numbered)
+
+    async def events(self, game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
+        """Returns the same as entries."""
+        changes = await self.stored_changes(game_id, first_revision, limit)
+        return tuple(decode_entry(change.change, change.etag) for change in changes)
 
     async def bounds(self, _game_id: str) -> tuple[int, int]:
         """Returns the first and the last revision of the history."""

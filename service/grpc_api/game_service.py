@@ -1,6 +1,5 @@
 """GameService: decodes, calls the use case, encodes."""
 
-import asyncio
 import time
 from collections.abc import Callable
 from contextlib import aclosing
@@ -32,8 +31,12 @@ from service.codec.records import encode_record
 from service.errors import JoinCodeUnknown
 from service.grpc_api.call_origin import check_labels, current_origin
 from service.grpc_api.handlers import (
+    HISTORY_BYTES,
+    RECORD_BYTES,
     Context,
+    RequestReader,
     Service,
+    SlowRunner,
     answer,
     caller,
     counted,
@@ -45,6 +48,7 @@ from service.grpc_api.handlers import (
 )
 from service.runtime.admission import Admission
 from service.runtime.rate_limit import RateLimit
+from service.runtime.slow_calls import in_one_step
 from service.storage.base import Visibility
 
 _LIST_CURSOR = r"\d{15}:[0-9a-f]{32}"
@@ -57,6 +61,7 @@ class GameServicer:
 
     Args:
         games: The use cases.
+        reader: Runs slow reads of histories.
         watch: The streams of changes.
         watches: Bounds the watches.
         new_games: Limits new games.
@@ -68,6 +73,7 @@ class GameServicer:
     def __init__(  # noqa: PLR0913, PLR0917 - made in one place
         self,
         games: Games,
+        reader: RequestReader,
         watch: Watch,
         watches: Admission,
         new_games: RateLimit,
@@ -76,6 +82,7 @@ class GameServicer:
         on_sent: Callable[[float], None],
     ) -> None:
         self._games = games
+        self._reader = reader
         self._watch = watch
         self._watches = watches
         self._new_games = new_games
@@ -213,7 +220,12 @@ class GameServicer:
 
     async def get_game(self, request: pb.GetGameRequest, context: Context) -> bytes:
         """GetGame."""
-        sight = await self._games.get_game(fields.game_id(request.game_id), caller(context), request.revision)
+        game_id, sender, revision = fields.game_id(request.game_id), caller(context), request.revision
+        if revision:
+            runner = SlowRunner(self._reader, HISTORY_BYTES, context, "GetGame")
+            sight = await self._games.game_at(game_id, sender, revision, runner)
+        else:
+            sight = await self._games.get_game(game_id, sender)
         return pb.GetGameResponse(game=game_codec.encode_game(sight)).SerializeToString()
 
     async def list_games(self, request: pb.ListGamesRequest, context: Context) -> bytes:
@@ -288,8 +300,10 @@ class GameServicer:
         """ExportGame."""
         if request.form not in pb.RecordForm.values():
             raise fields.invalid("form", f"{request.form} is not a form of a record")
-        record = await self._games.export_game(fields.game_id(request.game_id), caller(context))
-        return await asyncio.to_thread(_exported, record, request.form)
+        runner = SlowRunner(self._reader, RECORD_BYTES, context, "ExportGame")
+        record = await self._games.export_game(fields.game_id(request.game_id), caller(context), runner)
+        exported: bytes = await runner.run(in_one_step(lambda _: _exported(record, request.form), b""))
+        return exported
 
 
 def _exported(record: GameRecord, form: pb.RecordForm.ValueType) -> bytes:

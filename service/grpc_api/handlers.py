@@ -28,6 +28,10 @@ _R = TypeVar("_R")
 
 SHORT_BYTES: Final = 512
 """Requests up to this size are read, and their plays judged, within a few milliseconds. Tables in games are smaller."""
+HISTORY_BYTES: Final = 65_536
+"""The bytes that a read of a game's history holds: a page of it, and the game."""
+RECORD_BYTES: Final = 262_144
+"""The bytes that counts a read of a whole history that keeps all changes."""
 REQUEST_ID_LEAST: Final = 8
 """Minimum length of a seat's request id, which must be unique for the seat only."""
 SECRET_REQUEST_ID_LEAST: Final = 22
@@ -166,6 +170,27 @@ class RequestReader:
     async def run_slow(self, rpc: str, size: int, context: Context, steps: Steps) -> Any:  # noqa: ANN401 - as the steps return
         """Runs steps in SlowCalls and returns their result."""
         return await self._slow_calls.answer(current_origin(), rpc, size, deadline_of(context), steps)
+
+
+@dataclass(frozen=True, slots=True)
+class SlowRunner:
+    """Runs the slow part of one call in SlowCalls (history.OffLoopRunner).
+
+    Attributes:
+        reader: Has the SlowCalls.
+        size: The bytes that it holds meanwhile.
+        context: The call.
+        rpc: The name of its RPC.
+    """
+
+    reader: RequestReader
+    size: int
+    context: Context
+    rpc: str
+
+    async def run(self, steps: Steps) -> Any:  # noqa: ANN401 - as the steps return
+        """See OffLoopRunner."""
+        return await self.reader.run_slow(self.rpc, self.size, self.context, steps)
 
 
 def writing(message_type: type[_M], call: Callable[[_M, Context], Awaitable[None]]) -> Handler:

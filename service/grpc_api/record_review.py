@@ -14,7 +14,7 @@ from service.codec.records import record_in_steps
 from service.errors import FieldFault, InvalidRequest
 from service.grpc_api.call_origin import current_origin
 from service.grpc_api.deadlines import left_until, until_deadline
-from service.grpc_api.handlers import Context, Handler, RequestReader, caller, unary
+from service.grpc_api.handlers import RECORD_BYTES, Context, Handler, RequestReader, SlowRunner, caller, unary
 
 _Explanation = tuple[pb.ExplainTurnRequest, ExplanationQuery]
 _Import = tuple[pb.ImportRecordRequest, GameRecord]
@@ -71,7 +71,8 @@ class RecordReview:
         seconds = analysis.time_limit(request, analysis.BATCH_TIME_LIMIT_SECONDS)
         until = until_deadline(context)
         if record is None:
-            record = await self._games.export_game(fields.game_id(request.game_id), caller(context))
+            runner = SlowRunner(self._reader, RECORD_BYTES, context, "ReviewGame")
+            record = await self._games.export_game(fields.game_id(request.game_id), caller(context), runner)
         found = []
         with self._pool.admit(current_origin()) as admitted:
             checked, spent = await admitted.ask_timed(RecordQuery(record, is_review=True), seconds, until)

@@ -1,9 +1,7 @@
 """TurnService: decodes, calls the use case, encodes."""
 
 import time
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Generator
 
 from rummikub.v1 import turn_service_pb2 as pb
 from service.app.commands import TurnRequest
@@ -16,6 +14,7 @@ from service.grpc_api.handlers import (
     Context,
     RequestReader,
     Service,
+    SlowRunner,
     answer,
     counted,
     seat_caller,
@@ -23,31 +22,11 @@ from service.grpc_api.handlers import (
     unary,
 )
 from service.runtime.rate_limit import RateLimit
-from service.runtime.slow_calls import in_one_step
-
-_T = TypeVar("_T")
 
 _Turn = tuple[pb.PlayTurnRequest, TurnRequest, int]
 """A request, the turn in it, and its size in bytes."""
 _Draft = tuple[DraftRequest, int]
 """A draft, and the size of its request in bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class _SlowJudge:
-    """Runs the judging of a large table in SlowCalls (changes.OffLoopRunner)."""
-
-    reader: RequestReader
-    size: int
-    context: Context
-    rpc: str
-
-    async def run(self, function: Callable[[], _T]) -> _T:
-        """See OffLoopRunner."""
-        result: _T = await self.reader.run_slow(
-            self.rpc, self.size, self.context, in_one_step(lambda _: function(), b"")
-        )
-        return result
 
 
 class TurnServicer:
@@ -78,7 +57,7 @@ class TurnServicer:
     async def play_turn(self, read: _Turn, context: Context) -> bytes:
         """PlayTurn."""
         request, turn, size = read
-        judge = _SlowJudge(self._reader, size, context, "PlayTurn") if size > SHORT_BYTES else None
+        judge = SlowRunner(self._reader, size, context, "PlayTurn") if size > SHORT_BYTES else None
         return await self._games.play_turn(turn, seat_mutation(request, context), turns.encode_turn, judge)
 
     async def save_draft(self, read: _Draft, context: Context) -> bytes:
@@ -86,7 +65,7 @@ class TurnServicer:
         draft, size = read
         sender = seat_caller(context)
         self._drafts.take(current_origin(), time.monotonic())
-        judge = _SlowJudge(self._reader, size, context, "SaveDraft") if size > SHORT_BYTES else None
+        judge = SlowRunner(self._reader, size, context, "SaveDraft") if size > SHORT_BYTES else None
         saved = await self._games.save_draft(draft, sender, judge)
         return pb.SaveDraftResponse(draft_number=saved.number, is_legal=saved.is_legal).SerializeToString()
 

@@ -360,6 +360,11 @@ async def exceed_request_bytes(client: Client) -> None:
     await client.validation.BatchValidateTurns(largest_batch(1))
 
 
+async def exceed_by_history(client: Client) -> None:
+    game = await client.new_game()
+    await client.games.GetGame(gs.GetGameRequest(game_id=game.game_id, revision=1))
+
+
 async def exceed_drafts(client: Client) -> None:
     game = await client.new_game(ruleset=UNLIMITED)
     for _ in range(DRAFTS_AT_ONCE + 1):
@@ -379,6 +384,7 @@ async def exceed_changes(client: Client) -> None:
         ("watches", {"max_watches": 1}, exceed_watches),
         ("streams", {"validation_streams": 1}, exceed_streams),
         ("request_bytes", {}, exceed_request_bytes),
+        ("request_bytes", {}, exceed_by_history),
         ("drafts", {"drafts_per_second": 1}, exceed_drafts),
         ("seat_drafts", {}, exceed_drafts),
         ("changes", {"changes_per_second": 3}, exceed_changes),
