@@ -206,8 +206,7 @@ class _HandlerWrapper:
             call = self._new_call(self._interceptor, self._method, context)
             try:
                 origin = call.enter()
-                data = await self._interceptor.arrival.receive(context, origin)
-                response = await behavior(self._decoded(data), context)
+                response = await behavior(await self._received(context, origin), context)
                 call.succeed()
             except BaseException as error:
                 await call.fail(error)
@@ -221,11 +220,12 @@ class _HandlerWrapper:
             return self.unary_unary(behavior)  # it writes to the context
 
         async def handle(_requests: object, context: Context) -> AsyncIterator[Any]:
-            async with self._new_call(self._interceptor, self._method, context) as origin:
-                data = await self._interceptor.arrival.receive(context, origin)
-                async with aclosing(behavior(self._decoded(data), context)) as responses:
-                    async for response in responses:
-                        yield response
+            async with (
+                self._new_call(self._interceptor, self._method, context) as origin,
+                aclosing(behavior(await self._received(context, origin), context)) as responses,
+            ):
+                async for response in responses:
+                    yield response
 
         return handle
 
@@ -239,6 +239,10 @@ class _HandlerWrapper:
                     yield response
 
         return handle
+
+    async def _received(self, context: Context, origin: Origin) -> Any:  # noqa: ANN401 - as `_decoded`
+        """Returns the decoded request. The callers do not keep it: a refusal may wait for a minute."""
+        return self._decoded(await self._interceptor.arrival.receive(context, origin))
 
     async def _decoded_stream(self, stream: AsyncIterator[bytes]) -> AsyncIterator[Any]:
         """Yields the decoded requests.
@@ -337,6 +341,7 @@ class _Call:
         if not isinstance(error, Fault):
             _log.exception("fault", method=self._method, request_id=self._request_id, exc_info=error)
         self._record(status.code.name, status.reason, status.limit)
+        _forget_request(error)
         if status.reason in PACED:
             self._leave()
             origin = self._origin or self._interceptor.origin_without_key(self._context)
@@ -350,10 +355,18 @@ class _Call:
             await self._context.abort(code, message, (*trailing, (REQUEST_ID, self._request_id)))
         except InternalError:
             raise _client_disconnected() from None
+        except AbortError as abort:
+            abort.__context__ = None
+            raise
 
     def _record(self, code: str, reason: str = "", limit: str = "") -> None:
         seconds = time.perf_counter() - self._started
         self._interceptor.record(self._method, self._request_id, code, seconds, reason, limit)
+
+
+def _forget_request(error: BaseException) -> None:
+    """Drops the frames of an exception, which have the request: grpcio keeps the end of a call in a reference cycle."""
+    error.__traceback__ = error.__context__ = error.__cause__ = None
 
 
 _NewCall: TypeAlias = Callable[[CallInterceptor, str, Context], _Call]

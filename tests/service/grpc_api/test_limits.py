@@ -1,6 +1,7 @@
 """Limits for each address, and the statuses that clients get from a stopping server."""
 
 import asyncio
+import gc
 import socket
 import time
 from collections import Counter
@@ -13,20 +14,22 @@ import grpc
 import grpc.aio
 import pytest
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
 
 from engine.ruleset import Ruleset
 from engine.ruleset_checks import RANGES, problems
 from engine.tiles import COLORS, tile, tile_set
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_service_pb2 as gs
-from rummikub.v1 import meld_pb2, ruleset_pb2, tile_pb2
+from rummikub.v1 import meld_pb2, record_pb2, ruleset_pb2, tile_pb2
+from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.app.change_pace import SEAT_CHANGES
 from service.codec.analysis import POSITIONS_MAX
 from service.codec.rulesets import encode_ruleset
 from service.codec.tiles import MELDS_MAX
 from service.codec.validation import BATCH_MAX
-from service.errors import StoreUnavailable, TooManyGames
+from service.errors import Fault, StoreUnavailable, TooManyGames
 from service.fast_listener import interceptor as fast_interceptor
 from service.grpc_api import interceptor
 from service.runtime import admission, rate_limit, refusal_pace, slow_calls
@@ -492,6 +495,52 @@ async def test_clients_accept_the_answer_to_the_largest_batch_of_invalid_melds(c
 
 
 # Shutdown
+
+
+TOO_LARGE_TABLE = [meld_pb2.Meld()] * (MELDS_MAX + 1)
+REFUSED: dict[str, Message] = {
+    "ValidationService/BatchValidateTurns": vs.BatchValidateTurnsRequest(
+        turns=[vs.ValidateTurnRequest()] * (BATCH_MAX + 1)
+    ),
+    "ValidationService/ValidateMelds": vs.ValidateMeldsRequest(melds=TOO_LARGE_TABLE),
+    "ValidationService/ValidateTurn": vs.ValidateTurnRequest(table_after=TOO_LARGE_TABLE),
+    "TurnService/PlayTurn": ts.PlayTurnRequest(play=ts.PlayTiles(table=TOO_LARGE_TABLE)),
+    "AnalysisService/ImportRecord": an.ImportRecordRequest(
+        record=record_pb2.GameRecord(moves=[record_pb2.RecordedMove()] * 100)
+    ),
+    "GameService/CreateGame": gs.CreateGameRequest(request_id="short"),
+    "GameService/WatchGame": gs.WatchGameRequest(game_id="short"),
+}
+
+
+def refused_requests_in_memory() -> list[Fault]:
+    """Returns the refusals that refer to their requests, by frames of their traceback."""
+    return [
+        found for found in gc.get_objects() if isinstance(found, Fault) and (found.__traceback__ or found.__context__)
+    ]
+
+
+@pytest.mark.parametrize("listener", ["port", "validation_port"])
+async def test_nothing_of_a_refused_request_outlives_its_answer(listener: str) -> None:
+    """Also if the garbage collector, which is rare in a server, does not run."""
+    settings = server_settings(validation_listen="127.0.0.1:0")
+    async with (
+        running_server(memory_store(), settings) as (server, _),
+        grpc.aio.insecure_channel(f"127.0.0.1:{getattr(server, listener)}") as channel,
+    ):
+        gc.collect()
+        gc.disable()
+        try:
+            for rpc, request in REFUSED.items():
+                if listener == "port" or rpc.startswith("ValidationService"):
+                    path = f"/rummikub.v1.{rpc}"
+                    call: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = channel.unary_stream(path)
+                    assert await call(request.SerializeToString()).code() is grpc.StatusCode.INVALID_ARGUMENT
+            async with asyncio.timeout(10):
+                while refused_requests_in_memory():  # noqa: ASYNC110 - a thread may still be at its last line
+                    await asyncio.sleep(0.01)
+        finally:
+            gc.enable()
 
 
 def test_only_connections_at_the_ports_are_shut_down() -> None:
