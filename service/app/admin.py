@@ -88,7 +88,7 @@ FullEncoder = Callable[[FullView], bytes]
 class OperatorCommand(GameCommand):
     """A change of a game by the operator."""
 
-    is_paced = False
+    is_limited = False
 
     encode_full: FullEncoder
 

@@ -1,4 +1,4 @@
-"""The pace of changes that cost their sender nothing: without it, one seat could fill a game and the store."""
+"""Changes that cost their sender nothing, and their pace: without it, one seat could fill a game and the store."""
 
 from typing import Final
 
@@ -39,23 +39,25 @@ _FREE: Final = (
 """The events of such changes. All others end a turn, or happen once in one."""
 
 
+def costs_nothing(applied: Applied) -> bool:
+    """Returns whether a change costs its sender nothing: it ends no turn, and may be made again and again."""
+    return any(isinstance(event, _FREE) for event in applied.events)
+
+
 class ChangePace:
     """Limits the changes of each seat at this server."""
 
     def __init__(self) -> None:
         self._buckets = TokenBuckets(SEAT_SECONDS)
 
-    def check(self, game_id: str, actor: int | None, applied: Applied, now_ms: int) -> None:
-        """Counts a change if it costs its sender nothing. Raises Overloaded.
+    def check(self, game_id: str, actor: int | None, now_ms: int) -> None:
+        """Counts a change that costs its sender nothing. Raises Overloaded.
 
         Args:
             game_id: The game.
             actor: The seat that acts, HOST for the host token; None without a token.
-            applied: The change.
             now_ms: The store's time.
         """
-        if not any(isinstance(event, _FREE) for event in applied.events):
-            return
         holder = f"{game_id} {'' if actor is None else actor}"
         if self._buckets.take([(holder, SEAT_CHANGES)], now_ms / 1000):
             raise Overloaded("seat_changes")

@@ -21,7 +21,7 @@ from engine.events import PlayerKicked, PlayerLeft
 from engine.game import Game, Lobby, Playing, bots_to_act
 from engine.timers import due_ms, earliest_due_ms, is_due
 from engine.turns import Applied, create_rematch, may_have_searched_all_racks
-from service.app.change_pace import ChangePace
+from service.app.change_pace import ChangePace, costs_nothing
 from service.app.commands import (
     Basis,
     Command,
@@ -62,6 +62,10 @@ RETRY_SECONDS: Final = 0.05
 """The wait before a failed store is tried once more."""
 BOT_WAIT_MS: Final = 5_000
 """How long after a change a bot that has not acted counts as forgotten, because its server may have died."""
+SMALL_REVISIONS: Final = 128
+"""Up to this revision a game has room in the store, whatever others do (GAME_GROWTH). Games of one round end before."""
+ROOM_SECONDS: Final = 1.0
+"""How old a measurement of the store's room may be for a change that needs more."""
 CACHED_MS: Final = 1_000
 """How long a decision on a cached game is valid."""
 NONCE_BYTES: Final = 16
@@ -260,7 +264,7 @@ class ChangeLoop:
                     revision = loaded.record.game.revision
                     basis = Basis(loaded.record, loaded.now_ms)
                     decision = command.join(basis, self._chance)
-                    self._check_pace(command, basis, decision)
+                    await self._check_cost(command, basis, decision)
                     return await self._commit(command, basis, decision)
                 command.before_creation()
                 basis = Basis(
@@ -279,8 +283,9 @@ class ChangeLoop:
                 raise GameNotFound
             revision = loaded.record.game.revision
             basis = Basis(loaded.record, loaded.now_ms, overdue_revision)
+            await self._check_room(command, loaded.record)
             decision = await self._decide_in_steps(command.decide, basis, runner)
-            self._check_pace(command, basis, decision)
+            await self._check_cost(command, basis, decision)
             with contextlib.suppress(_Overtaken):
                 return await self._commit(command, basis, decision)
         raise StaleState(revision)
@@ -315,8 +320,9 @@ class ChangeLoop:
         Raises _Overtaken for every refusal too, because no answer may be based on possibly stale cached state.
         """
         try:
+            await self._check_room(command, basis.record)
             decision = command.decide(basis)
-            self._check_pace(command, basis, decision)
+            await self._check_cost(command, basis, decision)
         except Fault:
             raise _Overtaken from None
         return await self._commit(command, basis, decision)
@@ -363,10 +369,18 @@ class ChangeLoop:
         lasting = before.listing, _is_emptied(before, decision.applied), _operator_after(before.operator, decision)
         return Record(before.game_id, game, etag, decision.tokens, before.created_ms, basis.now_ms, *lasting), change
 
-    def _check_pace(self, command: Command, basis: Basis, decision: Decision) -> None:
-        """Raises Overloaded if a person's seat makes too many changes that cost nothing."""
-        if command.is_paced and not _is_of_bot(basis.record.game, decision.actor):
-            self._pace.check(basis.record.game_id, decision.actor, decision.applied, basis.now_ms)
+    async def _check_room(self, command: Command, record: Record) -> None:
+        """Raises StoreFull for a change of a long game if the store's room is reserved for the growth of small ones."""
+        if command.is_limited and record.game.revision > SMALL_REVISIONS:
+            await self._store.check_room(ROOM_SECONDS)
+
+    async def _check_cost(self, command: Command, basis: Basis, decision: Decision) -> None:
+        """Raises Overloaded if a person's seat makes too many changes that cost nothing, StoreFull as `_check_room`."""
+        if not command.is_limited or not costs_nothing(decision.applied):
+            return
+        if not _is_of_bot(basis.record.game, decision.actor):
+            self._pace.check(basis.record.game_id, decision.actor, basis.now_ms)
+        await self._store.check_room(ROOM_SECONDS)
 
     async def _commit(self, command: Command, basis: Basis, decision: Decision) -> bytes:
         """Stores a decision and the answer to its request, and returns the answer. Raises _Overtaken on a conflict.

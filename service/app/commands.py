@@ -174,8 +174,8 @@ class Command(ABC):
         request: Identifies the request.
     """
 
-    is_paced: ClassVar[bool] = True
-    """Whether ChangePace limits the changes."""
+    is_limited: ClassVar[bool] = True
+    """Whether limits apply to the change: its pace, and the store's room."""
 
     request: RequestIdentity
 

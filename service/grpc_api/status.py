@@ -173,7 +173,7 @@ PLAIN: Final[Mapping[type[Exception], tuple[grpc.StatusCode, str, str]]] = {
     StoreFull: (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         "STORE_FULL",
-        "the store is nearly full and accepts no new games; running games continue; retry later",
+        "the store is nearly full: turns of started games go on, but neither new games nor other changes; retry later",
     ),
     ShuttingDown: (grpc.StatusCode.UNAVAILABLE, "SHUTTING_DOWN", "this server is stopping; retry"),
     AnalysisBusy: (

@@ -62,6 +62,9 @@ CHANGES_AT_ONCE: Final = 100
 """How many changes of a game are read at once: about 5 ms on the event loop if they are decoded."""
 LOG_START: Final = "0-0"
 """The place before all entries of a change log."""
+GAME_GROWTH: Final = 32_768
+"""The bytes that are reserved for each unfinished game: how much one of one round grows from its first change to its
+last one."""
 NO_ETAG: Final = ""
 """The etag before a game's creation."""
 
@@ -588,8 +591,12 @@ class GameStore(Protocol):
     async def secret(self) -> bytes:
         """Returns 32 random bytes that all servers on the store share; creates them on the first call."""
 
-    async def check_room(self) -> None:
-        """Raises StoreFull if the store has no room for a new game."""
+    async def check_room(self, most_age: float = 0.0) -> None:
+        """Raises StoreFull if the store has no room for a new game beside the growth of all unfinished ones.
+
+        Args:
+            most_age: How old the measurement may be, in seconds.
+        """
 
     async def index(self, record: Record) -> None:
         """Puts a game into its lists (lists.lists_of), and removes it from all others."""

@@ -291,7 +291,7 @@ class MemoryStore:
         return self._secret
 
     @timed
-    async def check_room(self) -> None:
+    async def check_room(self, most_age: float = 0.0) -> None:
         """See GameStore."""
 
     @timed

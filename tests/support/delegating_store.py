@@ -99,8 +99,8 @@ class DelegatingStore:
     async def secret(self) -> bytes:
         return await self._forward("secret", self._store.secret())
 
-    async def check_room(self) -> None:
-        await self._forward("check_room", self._store.check_room())
+    async def check_room(self, most_age: float = 0.0) -> None:
+        await self._forward("check_room", self._store.check_room(most_age))
 
     async def index(self, record: Record) -> None:
         await self._forward("index", self._store.index(record))

@@ -9,7 +9,9 @@ costs more than the round trip. Games are cached (game_cache.py), so their bytes
 decided without a load.
 """
 
+import math
 import secrets
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, ParamSpec, TypeVar
@@ -27,6 +29,7 @@ from service.storage.base import (
     BRIEF_MS,
     DRAFT_MS,
     DRAFTS_AT_ONCE,
+    GAME_GROWTH,
     MEMOS_A_SENDER,
     NAME_MARGIN_MS,
     PRESENCE_MS,
@@ -90,7 +93,7 @@ CONNECTIONS: Final = 16
 """Most connections in a process's pool. Opening one takes longer than a command: with 64, the first 200 calls at once
 took twice as long, and on a busy machine one of them timed out."""
 RESERVE: Final = 0.1
-"""The share of Redis's maxmemory that is reserved for existing games."""
+"""The share of Redis's maxmemory that is reserved beside the growth of games: for lists, names and buffers."""
 MEMOS_OF_FINISHED_MS: Final = 3_600_000
 """How long the memos of a game that is over are kept."""
 
@@ -168,6 +171,8 @@ class RedisStore:
         self._change_log = RedisChangeLog(nodes, self._time, log_ms)
         self._cache = GameCache(clock)
         self._secret = secrets.token_bytes(SECRET_BYTES)
+        self._has_room, self._measured_at = True, -math.inf
+        """Whether there was room for another game, and when that was measured (time.monotonic)."""
 
     @property
     def report(self) -> Reporter:
@@ -350,13 +355,27 @@ class RedisStore:
         return self._secret
 
     @timed
-    async def check_room(self) -> None:
+    async def check_room(self, most_age: float = 0.0) -> None:
         """See GameStore. Raises StoreFull if any primary is full; never if Redis has no maxmemory."""
-        for memory in await self._nodes.memory():
-            most = memory.get("maxmemory", 0)
-            used = memory.get("used_memory", 0) - memory.get("mem_not_counted_for_evict", 0)
-            if most and used > most * (1 - RESERVE):
-                raise StoreFull
+        if time.monotonic() - self._measured_at > most_age:
+            self._has_room = await self._measure_room()
+            self._measured_at = time.monotonic()
+        if not self._has_room:
+            raise StoreFull
+
+    async def _measure_room(self) -> bool:
+        """Returns whether every primary has room for its share of the unfinished games to grow."""
+        primaries = [memory for memory in await self._nodes.memory() if memory.get("maxmemory")]
+        if not primaries:
+            return True
+        counts = await self._lists.count()
+        unfinished = sum(count for state, count in counts.items() if not state.is_over)
+        growth = GAME_GROWTH * unfinished / len(primaries)
+        return all(
+            memory.get("used_memory", 0) - memory.get("mem_not_counted_for_evict", 0) + growth
+            <= memory["maxmemory"] * (1 - RESERVE)
+            for memory in primaries
+        )
 
     @timed
     async def index(self, record: Record) -> None:

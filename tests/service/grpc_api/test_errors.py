@@ -80,9 +80,11 @@ from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
+from service.app.changes import SMALL_REVISIONS
 from service.app.commands import RequestIdentity
 from service.app.identity import SPECTATOR
 from service.codec import rulesets, validation
+from service.errors import StoreFull
 from service.runtime.keys import HEADER
 from service.settings import Settings
 from service.storage.base import Commit, Conflict, GameStore, Loaded, Outcome
@@ -446,6 +448,29 @@ async def store_nearly_full(_redis_url: str) -> AsyncIterator[Stage]:
     finally:
         await store.close()
         full.close()
+
+
+class FullStore(MemoryStore):
+    """A store in memory without room for another game."""
+
+    is_full = False
+
+    async def check_room(self, most_age: float = 0.0) -> None:
+        if self.is_full:
+            raise StoreFull
+        await super().check_room(most_age)
+
+
+@asynccontextmanager
+async def full_with_long_game(_redis_url: str) -> AsyncIterator[Stage]:
+    """The store has no room for another game, nor for the stage's game to grow on."""
+    clock = FakeClock()
+    store = FullStore(HISTORY, clock)
+    async with running_server(store, settings()) as (_, client):
+        stage = await staged(client, store, clock)
+        store.is_full = True
+        game = await put_game(client, store, a_game(Playing(a_round())), clock(), revision=SMALL_REVISIONS + 1)
+        yield replace(stage, game=game)
 
 
 @asynccontextmanager
@@ -852,6 +877,11 @@ async def _(stage: Stage, rpc: str) -> Ask:
     request = usual_request(rpc, stage)
     request.ClearField("request_id")
     return Ask(request, as_anyone(rpc, stage.game))
+
+
+@case("STORE_FULL", *(rpc for rpc in MUTATING if rpc not in CREATING), staging=full_with_long_game)
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, stage), as_anyone(rpc, stage.game))
 
 
 @case("STORE_FULL", "CreateRematch", staging=store_nearly_full)

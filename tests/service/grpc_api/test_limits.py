@@ -24,6 +24,7 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import meld_pb2, record_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
+from service.app import changes
 from service.app.change_pace import SEAT_CHANGES
 from service.codec.analysis import POSITIONS_MAX
 from service.codec.rulesets import encode_ruleset
@@ -37,7 +38,7 @@ from service.runtime.connections import shut_down_connections
 from service.runtime.origins import GAMES_PER_MINUTE, Key, Origin
 from service.runtime.rate_limit import RateLimit
 from service.settings import Settings
-from service.storage.base import DRAFTS_AT_ONCE
+from service.storage.base import DRAFTS_AT_ONCE, GAME_GROWTH
 from service.storage.redis.store import RESERVE
 from support.delegating_store import DelegatingStore
 from support.harness import (
@@ -327,6 +328,31 @@ async def test_a_nearly_full_store_accepts_changes_but_no_new_games() -> None:
     finally:
         await store.close()
         full.close()
+
+
+async def test_the_growth_of_unfinished_games_is_reserved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "ROOM_SECONDS", 0.0)
+    monkeypatch.setattr(changes, "SMALL_REVISIONS", 20)
+    small = RedisServer()
+    small.start()
+    store = redis_store(small.url)
+    try:
+        async with running_server(store) as (_, client):
+            game, lobby = await client.new_game(ruleset=UNLIMITED), await client.new_game(start=False)
+            with small.client() as keys:
+                used = keys.info("memory")["used_memory"]
+                keys.config_set("maxmemory", round((used + GAME_GROWTH) / (1 - RESERVE)))
+            assert await refused_with(client.games.CreateGame(gs.CreateGameRequest())) == "STORE_FULL"
+            assert await refused_with(lobby.ready(1)) == "STORE_FULL"
+            assert await refused_with(lobby.join("Cleo")) == "STORE_FULL"
+            await lobby.start()
+            while (await game.draw()).game.revision <= 20:
+                pass
+            assert await refused_with(game.draw()) == "STORE_FULL"
+            assert (await game.see()).revision == 21
+    finally:
+        await store.close()
+        small.close()
 
 
 # Names of limits

@@ -283,8 +283,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     (RUMMIKUB_GAMES_PER_MINUTE). Send the request again after the delay in RetryInfo.
     """
     ERROR_REASON_STORE_FULL: _ErrorReason.ValueType  # 708
-    """RESOURCE_EXHAUSTED. Less than a tenth of the store's memory is free. The rest is reserved for existing games, so
-    new games are refused. Send the request again after the delay in RetryInfo.
+    """RESOURCE_EXHAUSTED. The rest of the store's memory is reserved for the growth of unfinished games. New games are
+    refused, changes that are no turns, and changes of games with more than 128 changes. Send the request again after
+    the delay in RetryInfo.
     """
     ERROR_REASON_TOO_MANY_GUESSES: _ErrorReason.ValueType  # 709
     """RESOURCE_EXHAUSTED. The caller's address or key has sent too many unknown join codes in the last minute
@@ -640,8 +641,9 @@ ERROR_REASON_TOO_MANY_GAMES: ErrorReason.ValueType  # 707
 (RUMMIKUB_GAMES_PER_MINUTE). Send the request again after the delay in RetryInfo.
 """
 ERROR_REASON_STORE_FULL: ErrorReason.ValueType  # 708
-"""RESOURCE_EXHAUSTED. Less than a tenth of the store's memory is free. The rest is reserved for existing games, so
-new games are refused. Send the request again after the delay in RetryInfo.
+"""RESOURCE_EXHAUSTED. The rest of the store's memory is reserved for the growth of unfinished games. New games are
+refused, changes that are no turns, and changes of games with more than 128 changes. Send the request again after
+the delay in RetryInfo.
 """
 ERROR_REASON_TOO_MANY_GUESSES: ErrorReason.ValueType  # 709
 """RESOURCE_EXHAUSTED. The caller's address or key has sent too many unknown join codes in the last minute

@@ -57,7 +57,7 @@ class GameServiceStub(object):
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
     API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
     (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
-    UNAVAILABLE (STORED_FORMAT_UNKNOWN).
+    UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
     """
 
     def __init__(self, channel):
@@ -200,13 +200,13 @@ class GameServiceServicer(object):
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
     API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
     (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
-    UNAVAILABLE (STORED_FORMAT_UNKNOWN).
+    UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
     """
 
     def CreateGame(self, request, context):
         """Creates a game in the lobby. No token is needed. Only this response contains the host token.
         Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
-        (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
+        (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -230,7 +230,7 @@ class GameServiceServicer(object):
         refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
         RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
         Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
-        (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
+        (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -319,7 +319,7 @@ class GameServiceServicer(object):
         players and the host keep their names, seats, tokens and references, and do not join again. A player who does not want to play
         calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
-        RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
+        RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -564,7 +564,7 @@ class GameService(object):
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
     API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
     (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
-    UNAVAILABLE (STORED_FORMAT_UNKNOWN).
+    UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
     """
 
     @staticmethod

@@ -58,7 +58,7 @@ class GameServiceStub:
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
     API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
     (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
-    UNAVAILABLE (STORED_FORMAT_UNKNOWN).
+    UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
     """
 
     @_typing.overload
@@ -68,7 +68,7 @@ class GameServiceStub:
     CreateGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.CreateGameRequest, _game_service_pb2.CreateGameResponse]
     """Creates a game in the lobby. No token is needed. Only this response contains the host token.
     Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
-    (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
+    (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
     """
     JoinGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.JoinGameRequest, _game_service_pb2.JoinGameResponse]
     """Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
@@ -84,7 +84,7 @@ class GameServiceStub:
     refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
     RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
     Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
-    (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
+    (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
     """
     AddBot: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.AddBotRequest, _game_service_pb2.AddBotResponse]
     """Adds a bot, which the service plays, in a free seat. Any seated player and the host may call it while the game is
@@ -141,7 +141,7 @@ class GameServiceStub:
     players and the host keep their names, seats, tokens and references, and do not join again. A player who does not want to play
     calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
-    RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
+    RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
     """
     GetGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.GetGameRequest, _game_service_pb2.GetGameResponse]
     """Returns a game as the caller may see it, or as the caller could see it at an earlier revision. Without a token, the
@@ -237,14 +237,14 @@ class GameServiceAsyncStub(GameServiceStub):
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
     API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
     (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
-    UNAVAILABLE (STORED_FORMAT_UNKNOWN).
+    UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.CreateGameRequest, _game_service_pb2.CreateGameResponse]  # type: ignore[assignment]
     """Creates a game in the lobby. No token is needed. Only this response contains the host token.
     Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
-    (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
+    (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
     """
     JoinGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.JoinGameRequest, _game_service_pb2.JoinGameResponse]  # type: ignore[assignment]
     """Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
@@ -260,7 +260,7 @@ class GameServiceAsyncStub(GameServiceStub):
     refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
     RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
     Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
-    (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
+    (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
     """
     AddBot: _aio.UnaryUnaryMultiCallable[_game_service_pb2.AddBotRequest, _game_service_pb2.AddBotResponse]  # type: ignore[assignment]
     """Adds a bot, which the service plays, in a free seat. Any seated player and the host may call it while the game is
@@ -317,7 +317,7 @@ class GameServiceAsyncStub(GameServiceStub):
     players and the host keep their names, seats, tokens and references, and do not join again. A player who does not want to play
     calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
-    RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
+    RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
     """
     GetGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.GetGameRequest, _game_service_pb2.GetGameResponse]  # type: ignore[assignment]
     """Returns a game as the caller may see it, or as the caller could see it at an earlier revision. Without a token, the
@@ -412,7 +412,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
     API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
     (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
-    UNAVAILABLE (STORED_FORMAT_UNKNOWN).
+    UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
     """
 
     @_abc_1.abstractmethod
@@ -423,7 +423,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_game_service_pb2.CreateGameResponse, _abc.Awaitable[_game_service_pb2.CreateGameResponse]]:
         """Creates a game in the lobby. No token is needed. Only this response contains the host token.
         Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
-        (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
+        (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
         """
 
     @_abc_1.abstractmethod
@@ -451,7 +451,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
         RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
         Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
-        (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
+        (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
         """
 
     @_abc_1.abstractmethod
@@ -556,7 +556,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         players and the host keep their names, seats, tokens and references, and do not join again. A player who does not want to play
         calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
-        RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
+        RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
         """
 
     @_abc_1.abstractmethod
