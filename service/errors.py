@@ -65,7 +65,11 @@ class SpectatorsNotAllowed(Fault):
 
 
 class GameNotFound(Fault):
-    """The game does not exist, or the token is not for one of its seats."""
+    """The game does not exist, or it is a game of another key."""
+
+
+class TokenVoid(Fault):
+    """The token is not, or no longer, valid in the game."""
 
 
 class AlreadySeated(Fault):

@@ -150,7 +150,7 @@ class Decision:
     Attributes:
         applied: The engine's result.
         tokens: The tokens after the change.
-        viewer: The seat whose view the answer holds; None for a spectator's.
+        viewer: Whose view the answer holds (engine.views).
         actor: The seat that acts, HOST for the host token; None without a token.
         new_seat: The seat of a player or bot who has joined; 0 for none.
         salt: The salt of a new token (Memo.salt).
@@ -200,7 +200,7 @@ class CreateGame(Command):
     def decide(self) -> Decision:
         """Returns the new game."""
         salt, token = new_token(self.chance, self.request, HOST)
-        return Decision(create(self.plan.ruleset), (token,), salt=salt)
+        return Decision(create(self.plan.ruleset), (token,), viewer=HOST, salt=salt)
 
     def complete(self, answer: bytes, salt: bytes) -> bytes:
         """See Command."""
@@ -208,7 +208,7 @@ class CreateGame(Command):
 
     def encode(self, decision: Decision, after: Record) -> bytes:
         """See Command."""
-        return self.encode_game(committed_view(after, decision.viewer, is_creator=True))
+        return self.encode_game(committed_view(after, decision.viewer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +324,7 @@ class AddBot(GameCommand):
         applied = _joined(basis, join)
         bot = _new_seat(record.game, applied.game)
         token = SeatToken(bot, self.chance.token_bytes(DIGEST_BYTES))
-        return Decision(applied, (*record.tokens, token), viewer=seat or None, actor=seat, new_seat=bot)
+        return Decision(applied, (*record.tokens, token), viewer=seat, actor=seat, new_seat=bot)
 
     def encode(self, decision: Decision, after: Record) -> bytes:
         """See Command."""
@@ -368,7 +368,7 @@ class SeatCommand(GameCommand):
         record = basis.record
         seat = self.actor(record)
         applied = applied_or_refused(apply(record.game, self.action(seat, record.game), basis.now_ms))
-        return Decision(applied, valid_tokens(record, applied), viewer=seat or None, actor=seat)
+        return Decision(applied, valid_tokens(record, applied), viewer=seat, actor=seat)
 
     def encode(self, decision: Decision, after: Record) -> bytes:
         """See Command."""

@@ -75,12 +75,12 @@ class SharedGame:
         """The number of that turn's draft; 0 if there is none."""
         self._views: dict[int | None, SharedView[GameSnapshotView]] = {}
 
-    def view_for(self, seat: int | None) -> SharedView[GameSnapshotView]:
-        """Returns the view of a seat, or of a spectator."""
-        view = self._views.get(seat)
+    def view_for(self, viewer: int | None) -> SharedView[GameSnapshotView]:
+        """Returns a viewer's view."""
+        view = self._views.get(viewer)
         if view is None:
-            view = self._views[seat] = SharedView(
-                snapshot_view(self.record, seat, self._now_ms, self._draft, self.presence)
+            view = self._views[viewer] = SharedView(
+                snapshot_view(self.record, viewer, self._now_ms, self._draft, self.presence)
             )
         return view
 
@@ -120,11 +120,11 @@ class SharedChange:
         self.turn_revision = turns[-1] if turns else None
         """The revision of the turn that starts with this change; 0 if only a turn ends; None if none does."""
 
-    def view_for(self, seat: int | None) -> SharedView[ChangeView]:
-        """Returns the view of a seat, or of a spectator."""
-        view = self._views.get(seat)
+    def view_for(self, viewer: int | None) -> SharedView[ChangeView]:
+        """Returns a viewer's view."""
+        view = self._views.get(viewer)
         if view is None:
-            view = self._views[seat] = SharedView(change_view(self._entry, seat))
+            view = self._views[viewer] = SharedView(change_view(self._entry, viewer))
         return view
 
     def after(self, before: Record, presence: Presences | None) -> SharedGame:

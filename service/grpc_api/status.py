@@ -52,6 +52,7 @@ from service.errors import (
     StoredFormatUnknown,
     StoreFull,
     StoreUnavailable,
+    TokenVoid,
     TooManyGames,
     TooManyGuesses,
     TurnTimedOut,
@@ -113,7 +114,12 @@ PLAIN: Final[Mapping[type[Exception], tuple[grpc.StatusCode, str, str]]] = {
     GameNotFound: (
         grpc.StatusCode.NOT_FOUND,
         "GAME_NOT_FOUND",
-        "there is no such game, or the token belongs to another game",
+        "there is no such game: it has expired, its id is wrong, or it is a game of another key",
+    ),
+    TokenVoid: (
+        grpc.StatusCode.UNAUTHENTICATED,
+        "TOKEN_VOID",
+        "the token is not valid in this game: it was renewed, the seat was left, or the token is of another game",
     ),
     SpectatorsNotAllowed: (
         grpc.StatusCode.PERMISSION_DENIED,

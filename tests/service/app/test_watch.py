@@ -34,7 +34,7 @@ from service.app.watch_updates import (
     Update,
 )
 from service.codec import games as codec
-from service.errors import StoreUnavailable
+from service.errors import StoreUnavailable, TokenVoid
 from service.server import Server
 from service.storage.base import (
     NO_ETAG,
@@ -299,16 +299,14 @@ async def test_a_watcher_of_games_gets_the_view_after_each_change(client: Client
         await game.draw()
 
 
-async def test_a_watcher_of_games_whose_seat_is_abandoned_gets_a_spectators_view(client: Client) -> None:
+async def test_the_watch_of_games_of_a_seat_that_is_abandoned_ends(client: Client) -> None:
     game = await client.new_game(players=2, start=False, ruleset=UNLIMITED)
     former = Watcher(game, 1, content=GAMES)
     assert (await former.snapshot()).seat == 1
     await leave(game, 1)
-    assert await game.join("next") == 1
-    await game.start()
-    views = [await former.game() for _ in range(3)]
-    assert [view.seat for view in views] == [0, 0, 0]
-    assert [list(view.rack) for view in views] == [[], [], []]
+    with pytest.raises(grpc.aio.AioRpcError) as end:
+        await former.change()
+    assert error_info(end.value).reason == "TOKEN_VOID"
 
 
 async def test_a_watcher_of_games_who_resumes_gets_the_current_game_if_it_has_another_one(client: Client) -> None:
@@ -418,7 +416,7 @@ async def test_a_resume_from_a_trimmed_revision_is_refused(forgetful_store: Game
 # Abandoned seats
 
 
-async def test_a_watcher_whose_seat_is_abandoned_continues_as_a_spectator(client: Client) -> None:
+async def test_the_watch_of_a_seat_that_is_abandoned_ends_with_the_change(client: Client) -> None:
     """The former owner must not see the next owner's tiles."""
     game = await client.new_game(players=2, start=False, ruleset=UNLIMITED)
     former = Watcher(game, 1)
@@ -427,21 +425,12 @@ async def test_a_watcher_whose_seat_is_abandoned_continues_as_a_spectator(client
     assert await game.join("next") == 1
     await game.start()
     owner = Watcher(game, 1, 1)
-    seen = await former.changes_to(6)
-    assert [event.WhichOneof("event") for change in seen for event in change.events] == [
-        "player_left",
-        "player_joined",
-        "round_started",
-        "turn_started",
-    ]
-    assert list(seen[2].events[0].round_started.rack) == []
-    assert list((await owner.changes_to(6))[-1].events[0].round_started.rack) == list((await game.see(1)).rack)
-    while (await game.see()).turn.seat != 1:
-        await game.draw()
+    [last] = (await former.change()).events
+    assert last.player_left.seat == 1
+    with pytest.raises(grpc.aio.AioRpcError) as end:
         await former.change()
-    await game.draw(1)
-    drawn = (await former.change()).events[0].tiles_drawn
-    assert (drawn.seat, list(drawn.tiles)) == (1, [])
+    assert error_info(end.value).reason == "TOKEN_VOID"
+    assert list((await owner.changes_to(6))[-1].events[0].round_started.rack) == list((await game.see(1)).rack)
 
 
 async def test_an_owner_can_resume_from_a_revision_before_taking_the_seat(client: Client) -> None:
@@ -617,7 +606,7 @@ async def test_a_reader_behind_the_oldest_stored_change_gets_a_snapshot(forgetfu
         assert snapshot.shared.view.etag == record.etag
 
 
-async def test_a_slow_reader_whose_seat_is_abandoned_gets_a_spectators_snapshot(store: GameStore) -> None:
+async def test_the_watch_of_a_slow_reader_whose_seat_is_abandoned_ends(store: GameStore) -> None:
     played = Played(store)
     for action in (None, Join("Ada"), Join("Ben")):
         await played.act(action)
@@ -629,9 +618,8 @@ async def test_a_slow_reader_whose_seat_is_abandoned_gets_a_spectators_snapshot(
         for number in range(LAG // 2 + 1):
             await played.act(Join(f"player {number}"))
             await played.act(Leave(1))
-        snapshot = await anext(updates)
-        assert isinstance(snapshot, Snapshot)
-        assert snapshot.shared.view.view.seat is None
+        with pytest.raises(TokenVoid):
+            await anext(updates)
 
 
 async def test_a_reader_who_does_not_read_uses_no_memory_as_the_game_continues(played: Played) -> None:

@@ -911,7 +911,7 @@ async def _unknown_game(stage: Stage, rpc: str) -> Ask:
     return Ask(request, as_anyone(rpc, stage.game))
 
 
-@case("GAME_NOT_FOUND", *WITH_GAME_ID)
+@case("TOKEN_VOID", *WITH_GAME_ID)
 async def _unknown_token(stage: Stage, rpc: str) -> Ask:
     return Ask(usual_request(rpc, stage), bearer(STRANGER))
 
@@ -1118,6 +1118,11 @@ async def _unknown_game_to_review(_stage: Stage, rpc: str) -> Ask:
     return Ask(game_to_review(rpc, UNKNOWN_GAME))
 
 
+@case("TOKEN_VOID", "ReviewGame")
+async def _unknown_token_to_review(stage: Stage, rpc: str) -> Ask:
+    return Ask(game_to_review(rpc, stage.game.game_id), bearer(STRANGER))
+
+
 @case("RECORD_HIDDEN", "ReviewGame", "ExportGame")
 async def _(stage: Stage, rpc: str) -> Ask:
     rules = replace(SABRA, racks_shown=RacksShown.HIDDEN)
@@ -1173,6 +1178,11 @@ async def _(stage: Stage, _rpc: str) -> Ask:
 @case("GAME_NOT_FOUND", "SuggestTurn")
 async def _unknown_game_to_analyze(stage: Stage, _rpc: str) -> Ask:
     return Ask(hint(UNKNOWN_GAME), stage.game.as_seat(1))
+
+
+@case("TOKEN_VOID", "SuggestTurn")
+async def _unknown_token_to_analyze(stage: Stage, _rpc: str) -> Ask:
+    return Ask(hint(stage.game.game_id), bearer(STRANGER))
 
 
 @case("GAME_NOT_STARTED", "SuggestTurn")

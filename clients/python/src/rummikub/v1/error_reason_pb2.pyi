@@ -52,7 +52,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_INSUFFICIENT_TILES: _ErrorReason.ValueType  # 104
     """INVALID_ARGUMENT. deal_hand_size tiles for players_max players leave no tile for the pool; BadRequest names both."""
     ERROR_REASON_GAME_NOT_FOUND: _ErrorReason.ValueType  # 201
-    """NOT_FOUND. The game does not exist, or the token does not belong to it. The answer does not reveal which."""
+    """NOT_FOUND. The game does not exist: it has expired, its id is wrong, or it is a game of another key."""
     ERROR_REASON_NOT_A_PLAYER: _ErrorReason.ValueType  # 202
     """PERMISSION_DENIED. The RPC needs a token, and none was sent (this is checked before the game is looked up); or it
     needs a seat token, and the host token was sent.
@@ -66,6 +66,11 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_API_KEY_NOT_ALLOWED: _ErrorReason.ValueType  # 261
     """PERMISSION_DENIED. The caller's key is not for this service, or not for a label of the request. Metadata: `kind`
     (service or label), `name`.
+    """
+    ERROR_REASON_TOKEN_VOID: _ErrorReason.ValueType  # 262
+    """UNAUTHENTICATED. The token is not, or no longer, valid in the game: it was renewed (RenewSeatToken), its owner has
+    left or was removed (LeaveGame, KickPlayer), or it is of another game. Use the new token, or send none to see what
+    spectators see.
     """
     ERROR_REASON_PLAYER_ALREADY_JOINED: _ErrorReason.ValueType  # 204
     """ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated
@@ -410,7 +415,7 @@ ERROR_REASON_OPTIONS_CONFLICT: ErrorReason.ValueType  # 103
 ERROR_REASON_INSUFFICIENT_TILES: ErrorReason.ValueType  # 104
 """INVALID_ARGUMENT. deal_hand_size tiles for players_max players leave no tile for the pool; BadRequest names both."""
 ERROR_REASON_GAME_NOT_FOUND: ErrorReason.ValueType  # 201
-"""NOT_FOUND. The game does not exist, or the token does not belong to it. The answer does not reveal which."""
+"""NOT_FOUND. The game does not exist: it has expired, its id is wrong, or it is a game of another key."""
 ERROR_REASON_NOT_A_PLAYER: ErrorReason.ValueType  # 202
 """PERMISSION_DENIED. The RPC needs a token, and none was sent (this is checked before the game is looked up); or it
 needs a seat token, and the host token was sent.
@@ -424,6 +429,11 @@ metadata `x-api-key`.
 ERROR_REASON_API_KEY_NOT_ALLOWED: ErrorReason.ValueType  # 261
 """PERMISSION_DENIED. The caller's key is not for this service, or not for a label of the request. Metadata: `kind`
 (service or label), `name`.
+"""
+ERROR_REASON_TOKEN_VOID: ErrorReason.ValueType  # 262
+"""UNAUTHENTICATED. The token is not, or no longer, valid in the game: it was renewed (RenewSeatToken), its owner has
+left or was removed (LeaveGame, KickPlayer), or it is of another game. Use the new token, or send none to see what
+spectators see.
 """
 ERROR_REASON_PLAYER_ALREADY_JOINED: ErrorReason.ValueType  # 204
 """ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated

@@ -29,7 +29,7 @@ class GameServiceStub(object):
     """Games: the lobby, rounds, and views of games.
 
     The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
-    who may read a game but sees no rack. A token of another game gets the same answer as a game that does not exist.
+    who may read a game but sees no rack. A token that is not, or no longer, valid in the game is refused (TOKEN_VOID).
 
     CreateGame returns a host token. Its owner is the host, who starts the game, removes players from the lobby, and may
     abort the game. The host sends it as a seat token is sent, sees what a spectator sees, and can take a seat with it:
@@ -56,8 +56,8 @@ class GameServiceStub(object):
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
     API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
-    (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
-    UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
+    (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND
+    (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
     """
 
     def __init__(self, channel):
@@ -172,7 +172,7 @@ class GameServiceServicer(object):
     """Games: the lobby, rounds, and views of games.
 
     The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
-    who may read a game but sees no rack. A token of another game gets the same answer as a game that does not exist.
+    who may read a game but sees no rack. A token that is not, or no longer, valid in the game is refused (TOKEN_VOID).
 
     CreateGame returns a host token. Its owner is the host, who starts the game, removes players from the lobby, and may
     abort the game. The host sends it as a seat token is sent, sees what a spectator sees, and can take a seat with it:
@@ -199,8 +199,8 @@ class GameServiceServicer(object):
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
     API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
-    (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
-    UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
+    (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND
+    (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
     """
 
     def CreateGame(self, request, context):
@@ -348,7 +348,7 @@ class GameServiceServicer(object):
         more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
         `closing` update when the server stops, and after the change that finished or aborted the game (at once if the
         caller has seen it); with until_rematch, after the change that announced the rematch instead. If the caller's token
-        becomes void while the stream is open, the stream continues as a spectator's, or ends with SPECTATORS_NOT_ALLOWED.
+        becomes void while the stream is open, the stream ends with TOKEN_VOID after the change that made it void.
         With DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to
         that turn; a slow reader gets only the latest one.
 
@@ -536,7 +536,7 @@ class GameService(object):
     """Games: the lobby, rounds, and views of games.
 
     The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
-    who may read a game but sees no rack. A token of another game gets the same answer as a game that does not exist.
+    who may read a game but sees no rack. A token that is not, or no longer, valid in the game is refused (TOKEN_VOID).
 
     CreateGame returns a host token. Its owner is the host, who starts the game, removes players from the lobby, and may
     abort the game. The host sends it as a seat token is sent, sees what a spectator sees, and can take a seat with it:
@@ -563,8 +563,8 @@ class GameService(object):
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
     API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
-    (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
-    UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
+    (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND
+    (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
     """
 
     @staticmethod
