@@ -192,7 +192,7 @@ class Checks {
            "an initial meld of 6 points: " + judged.ShortDebugString());
 
     explained(lobby_.seated("no token"), game.game_id(), "pass seated() the token");
-    explained(lobby_.seated(std::string(43, 'A')), game.game_id(), "the token belongs to this game");
+    explained(lobby_.seated(std::string(43, 'A')), game.game_id(), "use the token that replaced it, or join again");
     explained(lobby_, std::string(32, '0'), "check the game's id");
     explained(Client("127.0.0.1:1"), game.game_id(), "no service answers at 127.0.0.1:1; start one with `make run`");
   }

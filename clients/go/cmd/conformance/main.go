@@ -255,9 +255,9 @@ func (s suite) refusal() {
 		id     string
 		texts  []string
 	}{
-		{s.lobby.Seated(strings.Repeat("A", 43)), id, []string{"GAME_NOT_FOUND: ", "the token is that of another game"}},
+		{s.lobby.Seated(strings.Repeat("A", 43)), id, []string{"TOKEN_VOID: ", "use the token that replaced it, or join again"}},
 		{s.lobby.Seated("a b"), id, []string{"AUTHORIZATION_MALFORMED: ", "pass Client.Seated the token"}},
-		{s.lobby, strings.Repeat("0", 32), []string{"GAME_NOT_FOUND: ", "the game does not exist or has expired"}},
+		{s.lobby, strings.Repeat("0", 32), []string{"GAME_NOT_FOUND: ", "check the game's id; games expire"}},
 		{absent, id, []string{"no service answers at 127.0.0.1:1; start one with `make run`"}},
 	} {
 		ctx, cancel := context.WithTimeout(s.ctx, time.Second)

@@ -209,7 +209,7 @@ impl Service {
 
         let reading = GetGameRequest { game_id, ..Default::default() };
         let wrong = refused(self.games.seated(&"x".repeat(43)).get_game(reading.clone()).await)?;
-        explained(&wrong, ErrorReason::GameNotFound, "token")?;
+        explained(&wrong, ErrorReason::TokenVoid, "join again")?;
         let malformed = refused(self.games.seated("two words").get_game(reading).await)?;
         explained(&malformed, ErrorReason::AuthorizationMalformed, "as JoinGame")?;
         let unknown = GetGameRequest { game_id: "0".repeat(32), ..Default::default() };

@@ -195,7 +195,7 @@ public final class Conformance extends Suite {
     expectEqual("an initial meld of 6", judged.get(0).getReason(), ErrorReason.ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD);
     expectEqual("its metadata", judged.get(0).getMetadataMap(), Map.of("total", 6, "threshold", 30));
 
-    expectExplained(lobby.seated("A".repeat(43)), id, "GAME_NOT_FOUND: ", "that the token belongs to this game");
+    expectExplained(lobby.seated("A".repeat(43)), id, "TOKEN_VOID: ", "use the token that replaced it, or join again");
     expectExplained(lobby.seated("a b"), id, "AUTHORIZATION_MALFORMED: ", "pass seated() the token");
     expectExplained(lobby, "0".repeat(32), "GAME_NOT_FOUND: ", "check the game's id");
     try (Rummikub absent = Rummikub.connect("127.0.0.1:1")) {

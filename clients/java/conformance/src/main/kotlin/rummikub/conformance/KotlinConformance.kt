@@ -146,7 +146,7 @@ class KotlinConformance(arguments: Array<String>) : Suite(arguments) {
         expectEqual("its metadata", judged.metadataMap, mapOf("total" to 6, "threshold" to 30))
 
         expectWatchesEnd(id)
-        expectExplained(lobby.seated("A".repeat(43)), id, "GAME_NOT_FOUND: ", "that the token belongs to this game")
+        expectExplained(lobby.seated("A".repeat(43)), id, "TOKEN_VOID: ", "use the token that replaced it, or join again")
         expectExplained(lobby.seated("a b"), id, "AUTHORIZATION_MALFORMED: ", "pass seated() the token")
         expectExplained(lobby, "0".repeat(32), "GAME_NOT_FOUND: ", "check the game's id")
         Rummikub("127.0.0.1:1").use {
