@@ -72,6 +72,22 @@ class TokenVoid(Fault):
     """The token is not, or no longer, valid in the game."""
 
 
+class NotAdmitted(Fault):
+    """A lobby does not admit the caller."""
+
+
+class JoinCodeRequired(NotAdmitted):
+    """A person was kicked from the unlisted lobby, so its id alone admits nobody."""
+
+
+class WasKicked(NotAdmitted):
+    """The host has kicked a person with this reference, or a name like this one, from the lobby."""
+
+
+class PlayerRefTaken(NotAdmitted):
+    """A person with this reference is in the game."""
+
+
 class AlreadySeated(Fault):
     """The caller who wants to join has a seat in the game."""
 

@@ -144,7 +144,9 @@ class Checks:
         equal("metadata", dict(violation.metadata), {"total": 6, "threshold": 30})
         read = rummikub.GetGameRequest(game_id=game.game_id)
         self._explained(refused(self._service.seated("no token").games.GetGame, read), "seated()")
-        self._explained(refused(self._service.seated("A" * 43).games.GetGame, read), "use the token that replaced it, or join again")
+        self._explained(
+            refused(self._service.seated("A" * 43).games.GetGame, read), "use the token that replaced it, or join again"
+        )
         unknown = rummikub.GetGameRequest(game_id="0" * 32)
         self._explained(refused(self._service.games.GetGame, unknown), "check the game's id")
         absent = self._connect("127.0.0.1:1")

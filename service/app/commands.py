@@ -49,7 +49,17 @@ from service.app.identity import (
 )
 from service.app.names import are_alike
 from service.app.views import GameSnapshotView, TurnResult, committed_view, turn_result
-from service.errors import ActionRefused, AlreadySeated, EtagMismatch, StaleState, TurnTimedOut
+from service.errors import (
+    ActionRefused,
+    AlreadySeated,
+    EtagMismatch,
+    JoinCodeRequired,
+    JoinCodeUnknown,
+    PlayerRefTaken,
+    StaleState,
+    TurnTimedOut,
+    WasKicked,
+)
 from service.storage.base import Record, SeatToken, Visibility
 
 KEY_LENGTH: Final = 32
@@ -232,7 +242,8 @@ class JoinOrCreateGame(Command):
     before_creation: Callable[[], None]
 
     def join(self, basis: Basis, chance: Chance) -> Decision:
-        """Returns the decision to join a game. Raises ActionRefused."""
+        """Returns the decision to join a game. Raises ActionRefused, NotAdmitted."""
+        check_admitted(basis.record, self)
         join = Join(self.name, is_host=not _has_host(basis.record))
         return _seated(basis.record, _joined(basis, join), self, chance)
 
@@ -274,10 +285,15 @@ class GameCommand(Command):
 
 @dataclass(frozen=True, slots=True)
 class JoinGame(GameCommand):
-    """Seats a player; seat 0 stands for the lowest free one. `complete` adds the seat token to the stored answer."""
+    """Seats a player; seat 0 stands for the lowest free one. `complete` adds the seat token to the stored answer.
+
+    Attributes:
+        join_code: The code with which the caller found the game; empty if by its id.
+    """
 
     name: str
     player_ref: str
+    join_code: str
     seat: int
     chance: Chance
     encode_seat: SeatEncoder
@@ -290,6 +306,9 @@ class JoinGame(GameCommand):
         is_host = actor == HOST
         if actor is not None and (not is_host or record.game.host_seat):
             raise AlreadySeated
+        if actor is None:
+            check_code(record, self.join_code)
+        check_admitted(record, self)
         join = Join(self.name, seat=self.seat, is_host=is_host or not _has_host(record))
         return _seated(record, _joined(basis, join), self, self.chance, actor)
 
@@ -553,6 +572,23 @@ class _RackOnlyAnalysis:
     def can_play(self, situation: Situation) -> Existence:
         """See Analysis. Returns UNKNOWN for any other rack."""
         return EXACT.can_play(situation) if situation.rack == self.rack else Existence.UNKNOWN
+
+
+def check_code(record: Record, join_code: str) -> None:
+    """Raises JoinCodeUnknown for a code that a game no longer has, JoinCodeRequired if it does not admit by its id."""
+    if join_code and join_code != record.listing.join_code:
+        raise JoinCodeUnknown
+    if record.kicked and not join_code and record.listing.visibility is Visibility.UNLISTED:
+        raise JoinCodeRequired
+
+
+def check_admitted(record: Record, command: "JoinGame | JoinOrCreateGame") -> None:
+    """Raises WasKicked, PlayerRefTaken for a person whom a lobby does not admit."""
+    ref = command.player_ref
+    if any((ref and ref == one.player_ref) or are_alike(command.name, one.name) for one in record.kicked):
+        raise WasKicked
+    if ref and record.operator.has(ref):
+        raise PlayerRefTaken
 
 
 def _has_host(record: Record) -> bool:

@@ -145,13 +145,14 @@ class Games:
         game_id: str,
         name: str,
         player_ref: str,
+        join_code: str,
         seat: int,
         request: RequestIdentity,
         encode: SeatEncoder,
         add_token: TokenAdder,
     ) -> bytes:
-        """Seats a player; seat 0 stands for the lowest free one."""
-        join = JoinGame(request, game_id, name, player_ref, seat, self._chance, encode, add_token)
+        """Seats a player (JoinGame)."""
+        join = JoinGame(request, game_id, name, player_ref, join_code, seat, self._chance, encode, add_token)
         return await self._changes.run(join)
 
     async def add_bot(  # noqa: PLR0913, PLR0917 - made in one place

@@ -88,13 +88,15 @@ def requested_game_id(secret: bytes, request_key: str) -> str:
     return hmac.digest(secret, request_key.encode(), "sha256")[:16].hex()
 
 
-def join_codes(game_id: str) -> Iterator[str]:
+def join_codes(secret: bytes, game_id: str, revision: int = 0) -> Iterator[str]:
     """Yields the join codes of a game: its code is the first that no other game has.
 
-    They follow from the id, so a creation that is repeated reserves the same code.
+    They follow from the store's secret, the id, and the revision of the change that has made the last code void, so a
+    change that is repeated reserves the same code, and nobody can compute one from the id.
     """
     for number in itertools.count():
-        seed = int.from_bytes(hashlib.sha256(f"{game_id} {number}".encode()).digest())
+        digested = hmac.digest(secret, f"join code {number} of {game_id} at {revision}".encode(), "sha256")
+        seed = int.from_bytes(digested)
         yield "".join(
             CODE_ALPHABET[seed // len(CODE_ALPHABET) ** place % len(CODE_ALPHABET)] for place in range(CODE_LENGTH)
         )

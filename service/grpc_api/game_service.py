@@ -137,8 +137,9 @@ class GameServicer:
         name, ref = fields.player_name(request.name), fields.player_ref(request.player_ref)
         identity = mutation(request, context)
         game_id = await self._game_of_code(target, identity.caller.key) if by_code else target
+        code = target if by_code else ""
         return await self._games.join_game(
-            game_id, name, ref, request.seat, identity, game_codec.encode_join, game_codec.with_token
+            game_id, name, ref, code, request.seat, identity, game_codec.encode_join, game_codec.with_token
         )
 
     async def _game_of_code(self, join_code: str, key: str) -> str:

@@ -141,6 +141,73 @@ async def test_a_kicked_players_token_is_void_and_the_watch_ends(client: Client)
     assert await watcher.end() == "UNAUTHENTICATED"
 
 
+async def join(game: GameAtHand, name: str, *, code: str = "", ref: str = "") -> gs.JoinGameResponse:
+    """Takes a seat by a code, or without one by the game's id."""
+    request = gs.JoinGameRequest(name=name, player_ref=ref, request_id=new_id(), game_id=game.game_id)
+    if code:
+        request.join_code = code
+    return await game.client.games.JoinGame(request)
+
+
+async def unlisted(client: Client) -> GameAtHand:
+    """Returns an unlisted game with Ann, the host, and Eve, whose player_ref is `eve`."""
+    created = await client.games.CreateGame(gs.CreateGameRequest())
+    game = GameAtHand(client, created.game.game_id, host_token=created.host_token)
+    await game.join("Ann")
+    game.tokens[2] = (await join(game, "Eve", ref="eve")).seat_token
+    return game
+
+
+async def test_a_kicked_player_comes_back_neither_by_the_id_nor_by_the_old_code(client: Client) -> None:
+    game = await unlisted(client)
+    old = (await game.see(2)).join_code
+    await kick(game, 2, game.as_host())
+    code = (await game.see(1)).join_code
+    assert code != old
+    assert await refusal(join(game, "Bob")) == ("PERMISSION_DENIED", "JOIN_CODE_REQUIRED")
+    assert await refusal(join(game, "Bob", code=old)) == ("NOT_FOUND", "JOIN_CODE_UNKNOWN")
+    assert (await join(game, "Bob", code=code)).seat == 2
+
+
+@pytest.mark.parametrize(("name", "ref"), [("EVE", ""), ("Bob", "eve")])
+async def test_a_kicked_player_does_not_come_back_with_the_new_code(client: Client, name: str, ref: str) -> None:
+    game = await unlisted(client)
+    await kick(game, 2, game.as_host())
+    code = (await game.see(1)).join_code
+    assert await refusal(join(game, name, code=code, ref=ref)) == ("PERMISSION_DENIED", "PLAYER_KICKED")
+
+
+async def test_a_kicked_player_is_admitted_to_no_public_lobby_of_that_host(client: Client) -> None:
+    game = await client.new_game(start=False)
+    await kick(game, 2, game.as_host())
+    assert await refusal(join(game, "player 2")) == ("PERMISSION_DENIED", "PLAYER_KICKED")
+    assert (await join(game, "Bob")).seat == 2, "others find a public game by its id"
+    quick = await client.games.JoinOrCreateGame(gs.JoinOrCreateGameRequest(name="player 2"))
+    assert quick.game.game_id != game.game_id
+
+
+async def test_the_host_who_leaves_by_a_kick_and_a_kicked_bot_change_no_code(client: Client) -> None:
+    game = await unlisted(client)
+    bot = await client.games.AddBot(
+        gs.AddBotRequest(game_id=game.game_id, level=game_pb2.BOT_LEVEL_EASY), metadata=game.as_host()
+    )
+    code = (await game.see(2)).join_code
+    await kick(game, bot.seat, game.as_host())
+    await kick(game, 1, game.as_host())
+    assert (await game.see(2)).join_code == code
+    assert (await join(game, "Ann")).seat == 1
+
+
+async def test_two_players_of_a_game_cannot_have_one_reference(client: Client) -> None:
+    game = await unlisted(client)
+    assert await refusal(join(game, "Bob", ref="eve")) == ("ALREADY_EXISTS", "PLAYER_ALREADY_JOINED")
+    await client.games.LeaveGame(gs.LeaveGameRequest(game_id=game.game_id), metadata=game.as_seat(2))
+    assert (await join(game, "Bob", ref="eve")).seat == 2
+    first = await client.games.JoinOrCreateGame(gs.JoinOrCreateGameRequest(name="Ann", player_ref="ann"))
+    second = await client.games.JoinOrCreateGame(gs.JoinOrCreateGameRequest(name="Bob", player_ref="ann"))
+    assert second.game.game_id != first.game.game_id
+
+
 async def test_a_game_starts_when_all_are_ready(client: Client) -> None:
     game = await client.new_game(players=2, start=False, ruleset=ALL_READY)
     request = gs.StartGameRequest(game_id=game.game_id)

@@ -890,6 +890,28 @@ async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(usual_request(rpc, stage), stage.game.as_seat(1))
 
 
+async def with_kicked(stage: Stage) -> GameAtHand:
+    """Returns an unlisted lobby from which its host has removed Eve."""
+    created = await stage.client.games.CreateGame(gs.CreateGameRequest())
+    game = GameAtHand(stage.client, created.game.game_id, host_token=created.host_token)
+    await game.join("Ada")
+    await game.join("Eve")
+    kick = gs.KickPlayerRequest(game_id=game.game_id, seat=2)
+    await stage.client.games.KickPlayer(kick, metadata=game.as_host())
+    return game
+
+
+@case("JOIN_CODE_REQUIRED", "JoinGame")
+async def _by_the_id_after_a_kick(stage: Stage, rpc: str) -> Ask:
+    return Ask(message(rpc, game_id=(await with_kicked(stage)).game_id, name="Cleo"))
+
+
+@case("PLAYER_KICKED", "JoinGame")
+async def _kicked_before(stage: Stage, rpc: str) -> Ask:
+    code = (await (await with_kicked(stage)).see(1)).join_code
+    return Ask(message(rpc, join_code=code, name="Eve"))
+
+
 @case("JOIN_CODE_UNKNOWN", "JoinGame")
 @case("TOO_MANY_GUESSES", "JoinGame", staging=few_guesses)
 async def _(_stage: Stage, rpc: str) -> Ask:

@@ -74,8 +74,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_PLAYER_ALREADY_JOINED: _ErrorReason.ValueType  # 204
     """ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated
-    player has this name or one like it. Names are alike if they differ only in case, in compatibility forms (NFKC), in
-    invisible characters, or in characters that look the same (Unicode's confusables).
+    player has this player_ref, this name or one like it. Names are alike if they differ only in case, in compatibility
+    forms (NFKC), in invisible characters, or in characters that look the same (Unicode's confusables).
     """
     ERROR_REASON_GAME_FULL: _ErrorReason.ValueType  # 205
     """FAILED_PRECONDITION. All seats are taken. Metadata: `players_max`."""
@@ -131,6 +131,14 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_JOIN_CODE_UNKNOWN: _ErrorReason.ValueType  # 222
     """NOT_FOUND. No game in the lobby has the join code. The code of a game that has started may be unknown, or lead to
     GAME_ALREADY_STARTED.
+    """
+    ERROR_REASON_JOIN_CODE_REQUIRED: _ErrorReason.ValueType  # 263
+    """PERMISSION_DENIED. A player was removed from the lobby (KickPlayer), and it is unlisted: since then it admits only
+    callers with its new join code, which its players see.
+    """
+    ERROR_REASON_PLAYER_KICKED: _ErrorReason.ValueType  # 264
+    """PERMISSION_DENIED. The host has removed a player with this player_ref, or with this name or one like it, from the
+    lobby.
     """
     ERROR_REASON_PLAYER_NOT_IN_GAME: _ErrorReason.ValueType  # 224
     """FAILED_PRECONDITION. The seat that the request names has no player. Metadata: `seat`."""
@@ -437,8 +445,8 @@ spectators see.
 """
 ERROR_REASON_PLAYER_ALREADY_JOINED: ErrorReason.ValueType  # 204
 """ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated
-player has this name or one like it. Names are alike if they differ only in case, in compatibility forms (NFKC), in
-invisible characters, or in characters that look the same (Unicode's confusables).
+player has this player_ref, this name or one like it. Names are alike if they differ only in case, in compatibility
+forms (NFKC), in invisible characters, or in characters that look the same (Unicode's confusables).
 """
 ERROR_REASON_GAME_FULL: ErrorReason.ValueType  # 205
 """FAILED_PRECONDITION. All seats are taken. Metadata: `players_max`."""
@@ -494,6 +502,14 @@ ERROR_REASON_SPECTATORS_NOT_ALLOWED: ErrorReason.ValueType  # 221
 ERROR_REASON_JOIN_CODE_UNKNOWN: ErrorReason.ValueType  # 222
 """NOT_FOUND. No game in the lobby has the join code. The code of a game that has started may be unknown, or lead to
 GAME_ALREADY_STARTED.
+"""
+ERROR_REASON_JOIN_CODE_REQUIRED: ErrorReason.ValueType  # 263
+"""PERMISSION_DENIED. A player was removed from the lobby (KickPlayer), and it is unlisted: since then it admits only
+callers with its new join code, which its players see.
+"""
+ERROR_REASON_PLAYER_KICKED: ErrorReason.ValueType  # 264
+"""PERMISSION_DENIED. The host has removed a player with this player_ref, or with this name or one like it, from the
+lobby.
 """
 ERROR_REASON_PLAYER_NOT_IN_GAME: ErrorReason.ValueType  # 224
 """FAILED_PRECONDITION. The seat that the request names has no player. Metadata: `seat`."""

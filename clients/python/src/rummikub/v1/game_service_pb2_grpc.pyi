@@ -73,13 +73,13 @@ class GameServiceStub:
     JoinGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.JoinGameRequest, _game_service_pb2.JoinGameResponse]
     """Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
     is needed. The host sends the host token to become the player who is the host.
-    Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
-    SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED
-    (TOO_MANY_GUESSES).
+    Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED), ALREADY_EXISTS
+    (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
+    TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
     """
     JoinOrCreateGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.JoinOrCreateGameRequest, _game_service_pb2.JoinOrCreateGameResponse]
     """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
-    no player with a name like the caller's. Without one it creates a public game with the player in it, who is the
+    no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player in it, who is the
     host. Callers who find no game at the same time get seats in the same new one. It never joins an unlisted game. A
     refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
     RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
@@ -104,7 +104,9 @@ class GameServiceStub:
     """
     KickPlayer: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.KickPlayerRequest, _game_service_pb2.KickPlayerResponse]
     """Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once,
-    also for an open WatchGame. A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
+    also for an open WatchGame. A person who was removed does not come back: the lobby admits neither the player_ref nor
+    a name like that of the last 32 who were removed; it has a new join code, and an unlisted one no longer admits by
+    its id (JOIN_CODE_REQUIRED). A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
     host without a seat has removed the last person stays.
     Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION
     (PLAYER_NOT_IN_GAME, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
@@ -249,13 +251,13 @@ class GameServiceAsyncStub(GameServiceStub):
     JoinGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.JoinGameRequest, _game_service_pb2.JoinGameResponse]  # type: ignore[assignment]
     """Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
     is needed. The host sends the host token to become the player who is the host.
-    Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
-    SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED
-    (TOO_MANY_GUESSES).
+    Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED), ALREADY_EXISTS
+    (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
+    TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
     """
     JoinOrCreateGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.JoinOrCreateGameRequest, _game_service_pb2.JoinOrCreateGameResponse]  # type: ignore[assignment]
     """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
-    no player with a name like the caller's. Without one it creates a public game with the player in it, who is the
+    no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player in it, who is the
     host. Callers who find no game at the same time get seats in the same new one. It never joins an unlisted game. A
     refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
     RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
@@ -280,7 +282,9 @@ class GameServiceAsyncStub(GameServiceStub):
     """
     KickPlayer: _aio.UnaryUnaryMultiCallable[_game_service_pb2.KickPlayerRequest, _game_service_pb2.KickPlayerResponse]  # type: ignore[assignment]
     """Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once,
-    also for an open WatchGame. A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
+    also for an open WatchGame. A person who was removed does not come back: the lobby admits neither the player_ref nor
+    a name like that of the last 32 who were removed; it has a new join code, and an unlisted one no longer admits by
+    its id (JOIN_CODE_REQUIRED). A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
     host without a seat has removed the last person stays.
     Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION
     (PLAYER_NOT_IN_GAME, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
@@ -434,9 +438,9 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_game_service_pb2.JoinGameResponse, _abc.Awaitable[_game_service_pb2.JoinGameResponse]]:
         """Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
         is needed. The host sends the host token to become the player who is the host.
-        Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
-        SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED
-        (TOO_MANY_GUESSES).
+        Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED), ALREADY_EXISTS
+        (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
+        TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
         """
 
     @_abc_1.abstractmethod
@@ -446,7 +450,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.JoinOrCreateGameResponse, _abc.Awaitable[_game_service_pb2.JoinOrCreateGameResponse]]:
         """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
-        no player with a name like the caller's. Without one it creates a public game with the player in it, who is the
+        no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player in it, who is the
         host. Callers who find no game at the same time get seats in the same new one. It never joins an unlisted game. A
         refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
         RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
@@ -489,7 +493,9 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.KickPlayerResponse, _abc.Awaitable[_game_service_pb2.KickPlayerResponse]]:
         """Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once,
-        also for an open WatchGame. A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
+        also for an open WatchGame. A person who was removed does not come back: the lobby admits neither the player_ref nor
+        a name like that of the last 32 who were removed; it has a new join code, and an unlisted one no longer admits by
+        its id (JOIN_CODE_REQUIRED). A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
         host without a seat has removed the last person stays.
         Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION
         (PLAYER_NOT_IN_GAME, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
