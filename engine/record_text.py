@@ -23,7 +23,7 @@ from typing import Final, TypeVar
 
 from engine.events import RoundStarted, StartDraw
 from engine.game import BotLevel, RoundEnd
-from engine.melds import ProposedMeld
+from engine.melds import Meld, ProposedMeld, as_proposed, read_meld
 from engine.notation import (
     EMPTY_TABLE,
     NotationError,
@@ -43,7 +43,7 @@ from engine.notation import (
 )
 from engine.presets import PRESETS, chosen_options
 from engine.record import GameRecord, Move, MoveKind, RecordedPlayer, RoundScore
-from engine.ruleset import Preset, Ruleset, with_options
+from engine.ruleset import SABRA, Preset, Ruleset, with_options
 from engine.ruleset_checks import problems
 
 _T = TypeVar("_T")
@@ -212,12 +212,15 @@ class _Reader:
         """The first word of the last line; `move` for a move."""
         self._preset = Preset.SABRA
         self._options: dict[str, object] = {}
+        self._ruleset = SABRA
         self._created_ms: int | None = None
         self._players: list[RecordedPlayer] = []
         self._moves: list[Move] = []
         self._deals = 0
         self._rounds: list[RoundScore] = []
         self._winners: tuple[int, ...] = ()
+        self._melds: dict[ProposedMeld, ProposedMeld] = {}
+        """The melds of the text as a record has them: most are on the table after many moves."""
 
     def record(self, lines: int) -> GameRecord:
         """Returns the record after its last line, which has the number `lines`. Raises RecordTextError."""
@@ -225,12 +228,8 @@ class _Reader:
             raise RecordTextError(f"the text is empty: expected {TITLE!r}", 1, 1)
         if self._created_ms is None:
             raise RecordTextError("the record ends without its time: expected created", lines, 1)
-        ruleset = with_options(PRESETS[self._preset], {"preset": self._preset, **self._options})
-        for problem in problems(ruleset):
-            names = " and ".join(problem.options)
-            raise RecordTextError(f"the options {names} have no such value together ({problem.value})", 1, 1)
         players, moves, rounds = tuple(self._players), tuple(self._moves), tuple(self._rounds)
-        return GameRecord(ruleset, self._created_ms, players, moves, rounds, self._winners)
+        return GameRecord(self._ruleset, self._created_ms, players, moves, rounds, self._winners)
 
     def read(self, text: str) -> None:
         """Reads a line. Raises NotationError."""
@@ -266,6 +265,7 @@ class _Reader:
                 self._read_option(line, words)
             case "created":
                 _check_count(line, words, 2, "created SECONDS")
+                self._ruleset = self._stated_ruleset()
                 self._created_ms = _time(words[1], _CREATED)
             case "player":
                 self._players.append(_player(line, words))
@@ -287,6 +287,14 @@ class _Reader:
             raise name.error("is given twice")
         self._options[name.text] = _option_value(_DEFAULTS[name.text], value)
 
+    def _stated_ruleset(self) -> Ruleset:
+        """Returns the ruleset of the lines before `created`."""
+        ruleset = with_options(PRESETS[self._preset], {"preset": self._preset, **self._options})
+        for problem in problems(ruleset):
+            names = " and ".join(problem.options)
+            raise NotationError(f"the options {names} have no such value together ({problem.value})")
+        return ruleset
+
     def _read_move(self, line: Piece, words: tuple[Piece, ...]) -> None:
         verb = _verb(line, words)
         kind = _KINDS[verb.text]
@@ -298,7 +306,17 @@ class _Reader:
             0 if words[2].text == "0" else parse_seat(words[2]),
             by_bot=verb is not words[3],
         )
-        self._moves.append(_with_words(move, _rest(line, verb), self._deals))
+        move = _with_words(move, _rest(line, verb), self._deals)
+        if move.table and kind is not MoveKind.SHOW:
+            move = replace(move, table=tuple(map(self._recorded, move.table)))
+        self._moves.append(move)
+
+    def _recorded(self, meld: ProposedMeld) -> ProposedMeld:
+        """Returns a meld as `record_of` has it: with its kind, as the ruleset reads it."""
+        if meld not in self._melds:
+            read = read_meld(meld, self._ruleset)
+            self._melds[meld] = as_proposed(read, self._ruleset) if isinstance(read, Meld) else meld
+        return self._melds[meld]
 
 
 def _preset(line: Piece, words: tuple[Piece, ...]) -> Preset:

@@ -2,8 +2,9 @@
 
 import contextlib
 import random
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Generator
 from dataclasses import replace
+from typing import cast
 
 import grpc
 import grpc.aio
@@ -13,7 +14,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2
 
-from engine.record import record_of
+from engine.record import GameRecord, record_of
 from engine.record_text import format_record
 from engine.ruleset import SABRA, MatchEnd, RacksShown, Ruleset
 from rummikub.v1 import analysis_service_pb2 as an
@@ -22,6 +23,7 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.app.identity import digest
+from service.codec.records import encode_record, record_in_steps
 from service.storage.base import NO_ETAG, Commit, Record, SeatToken, lineage
 from service.storage.memory import MemoryStore
 from service.storage.stored_events import encode_change
@@ -41,7 +43,8 @@ from support.harness import (
     status_details,
     without_presence,
 )
-from support.random_play import random_changes
+from support.random_play import players_of, random_changes, random_ruleset
+from support.records import recorded
 
 TWO_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2, turn_time_limit_seconds=0)
 SEED = 40
@@ -204,7 +207,27 @@ async def test_an_exported_game_is_the_game_in_both_forms(store: MemoryStore, cl
         if source.HasField("record"):
             assert checked.text == text.text
         else:
-            assert len(checked.record.moves) == len(message.moves)
+            assert checked.record == message
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_text_and_the_message_of_a_random_game_are_read_as_the_same_record(seed: int) -> None:
+    ruleset = random_ruleset(random.Random(seed))
+    record = recorded(list(random_changes(seed, players_of(ruleset, seed), ruleset)))
+    message = encode_record(record)
+    data = message.SerializeToString(deterministic=True)
+    for request in (an.ImportRecordRequest(record=message), an.ImportRecordRequest(text=format_record(record))):
+        read = result_of(record_in_steps(request))
+        assert read == record
+        assert encode_record(read).SerializeToString(deterministic=True) == data
+
+
+def result_of(steps: Generator[None, None, GameRecord]) -> GameRecord:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast("GameRecord", end.value)
 
 
 @pytest.mark.parametrize("shown", RacksShown)
