@@ -25,7 +25,7 @@ from engine.events import RoundStarted, StartDraw
 from engine.game import BotLevel, RoundEnd
 from engine.melds import Meld, ProposedMeld, as_proposed, read_meld
 from engine.notation import (
-    EMPTY_TABLE,
+    EMPTY,
     NotationError,
     Piece,
     format_meld,
@@ -156,7 +156,7 @@ def _format_words(move: Move) -> str:
     if move.table is None:
         return format_tiles(move.tiles)
     if move.kind is MoveKind.SHOW:
-        return " | ".join(map(_format_shown, move.table)) or EMPTY_TABLE
+        return " | ".join(map(_format_shown, move.table)) or EMPTY
     pull = "" if move.river_index is None else f"pull {move.river_index} "
     return f"{'play ' if move.kind is MoveKind.TIME_OUT else pull}{format_table(move.table)}"
 
@@ -296,16 +296,13 @@ class _Reader:
         return ruleset
 
     def _read_move(self, line: Piece, words: tuple[Piece, ...]) -> None:
-        verb = _verb(line, words)
-        kind = _KINDS[verb.text]
+        if len(words) < 4:
+            raise line.error("is not a move: expected REVISION SECONDS SEAT VERB")
+        revision, since_ms = _revision(words[0]), _time(words[1], _SINCE)
+        seat, verb = 0 if words[2].text == "0" else parse_seat(words[2]), _verb(words[3:])
+        kind, by_bot = _KINDS[verb.text], verb is not words[3]
         self._deals += kind is MoveKind.DEAL
-        move = Move(
-            _revision(words[0]),
-            (self._created_ms or 0) + _time(words[1], _SINCE),
-            kind,
-            0 if words[2].text == "0" else parse_seat(words[2]),
-            by_bot=verb is not words[3],
-        )
+        move = Move(revision, (self._created_ms or 0) + since_ms, kind, seat, by_bot=by_bot)
         move = _with_words(move, _rest(line, verb), self._deals)
         if move.table and kind is not MoveKind.SHOW:
             move = replace(move, table=tuple(map(self._recorded, move.table)))
@@ -357,11 +354,9 @@ def _player(line: Piece, words: tuple[Piece, ...]) -> RecordedPlayer:
     return RecordedPlayer(seat, name.text, _LEVELS[level.text])
 
 
-def _verb(line: Piece, words: tuple[Piece, ...]) -> Piece:
-    """Returns the verb of a move."""
-    if len(words) < 4:
-        raise line.error("is not a move: expected REVISION SECONDS SEAT VERB")
-    verb = words[4] if words[3].text == _BOT and len(words) > 4 else words[3]
+def _verb(words: tuple[Piece, ...]) -> Piece:
+    """Returns the verb of a move from the words after its seat."""
+    verb = words[1] if words[0].text == _BOT and len(words) > 1 else words[0]
     if verb.text not in _KINDS:
         raise verb.error(f"is not a move: expected one of {', '.join(_KINDS)}")
     return verb
@@ -400,13 +395,11 @@ def _with_words(move: Move, rest: Piece, round_number: int) -> Move:
 
 
 def _deal(rest: Piece, round_number: int) -> RoundStarted:
-    parts = [part.strip() for part in rest.split("/")]
-    if len(parts) != 4:
-        raise rest.error("is not a deal: expected draws / order / racks / pool")
-    draws, order, racks, pool = parts
-    drawn = () if draws.text == "." else tuple(_draw(word) for word in draws.words())
-    seats = tuple(parse_seat(word) for word in order.words())
-    return RoundStarted(round_number, drawn, seats, parse_racks(racks), parse_pool(pool))
+    parts = rest.parts("///", "draws / order / racks / pool")
+    draws = next(parts)
+    drawn = () if draws.text == EMPTY else tuple(map(_draw, draws.words()))
+    seats = tuple(map(parse_seat, next(parts).words()))
+    return RoundStarted(round_number, drawn, seats, parse_racks(next(parts)), parse_pool(next(parts)))
 
 
 def _draw(word: Piece) -> StartDraw:

@@ -497,7 +497,13 @@ async def test_a_position_is_parsed_and_formatted_again(client: Client, text: st
         ("[R3 R4 X5] + {R2}", 8),
         ("[R3 R4 R5] + {R2 Q}", 18),
         ("[R3 R4 R5] + R2", 14),
-        ("[R3 R4 R5]", 1),
+        ("[R3 R4 R5]", 10),
+        ("[R3 X5] + {Q}", 5),
+        ("[R3 R4 R5] / 1{X} / {Y} / 0", 16),
+        (". / 1{R1} 2{R2} 1{R3} / {} / 1", 17),
+        (". / 1{R1} / {} / 2", 18),
+        ("", 1),
+        ("[R3] " * 4_000, 16_385),
         (". / 1{R1} x / {} / 1", 11),
         (". / 1{R1} / {Z} / 1", 14),
         (". / 1{R1} / {} / 0", 18),
@@ -510,6 +516,23 @@ async def test_an_error_in_a_position_names_the_column(client: Client, text: str
     [(field, description)] = bad_fields(refused.value)
     assert field == "text"
     assert description.startswith(f"column {column}: ")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_position_is_parsed_as_people_type_it_and_formatted_as_ever(client: Client) -> None:
+    typed = "RUN[J* 10b 11b] | Group [7r, 7B, k7a] / 1*{2r b5} / . / 1"
+    parsed = await client.analysis.ParsePosition(an.ParsePositionRequest(text=typed))
+    request = an.FormatPositionRequest(position=parsed.position, racks=parsed.racks, turn_seat=1)
+    written = "[J B10 B11] | [R7 B7 K7] / 1*{R2 B5} / {} / 1"
+    assert (await client.analysis.FormatPosition(request)).text == written
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_position_with_two_racks_of_a_seat_is_not_formatted(client: Client) -> None:
+    racks = [an.PositionRack(seat=1), an.PositionRack(seat=1)]
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await client.analysis.FormatPosition(an.FormatPositionRequest(position=an.Position(), racks=racks, turn_seat=1))
+    assert bad_fields(refused.value) == [("racks[1].seat", "expected one rack of each seat")]
 
 
 @pytest.mark.asyncio(loop_scope="module")
