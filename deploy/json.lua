@@ -1,7 +1,9 @@
--- What Envoy's JSON filter cannot do: it drops unknown fields of bodies. This script runs before it. docs/web-edge.md says what it does. If it fails, Envoy logs the error, and the call goes on without it.
+-- What Envoy's JSON filter cannot do: it drops unknown fields of bodies, and its event streams have no ids. This script runs
+-- before it. docs/web-edge.md says what it does. If it fails, Envoy logs the error, and the call goes on without it.
 
 local OPENAPI = "/etc/envoy/openapi.json"
 local FIELDS_SHOWN = 5
+local RETRY_MS = 3000
 
 -- Returns the JSON value at a place of a text without escapes, and the place after it; numbers, booleans and null as text.
 -- Like the JSON filter, it accepts keys without quotes, single quotes and a last comma. Raises an error for other text.
@@ -74,9 +76,33 @@ local function refusal(body, schema)
   return "unknown field of the body: " .. shown .. "; /openapi.json lists the fields"
 end
 
+-- Returns the query of a watch that goes on after an event.
+local function query_after(event_id, query)
+  local revision, etag = event_id:match("^(%d+)%.(%x+)$")
+  if not revision then return query end
+  query = query:gsub("([?&])after_?[rR]evision=[^&]*", "%1"):gsub("([?&])etag=[^&]*", "%1")
+  return (query == "" and "?" or query .. "&") .. "after_revision=" .. revision .. "&etag=" .. etag
+end
+
+-- Returns the lines before an event's data: the id from which a watch can resume, and when to do so. With games and
+-- changes, a change has no id: its game is still to come.
+local function lines_before(data, has_both)
+  local kind, update = data:match('^{"(%l+)":{(.*)')
+  local revision, etag, seconds
+  if kind == "snapshot" or kind == "game" then
+    revision, etag = update:match('^"gameId":"%x+","revision":(%d+),"etag":"(%x+)"')
+  elseif kind == "change" and not has_both then
+    revision, etag = update:match('^"revision":(%d+),"etag":"(%x+)"')
+  elseif kind == "closing" then
+    revision, etag, seconds = update:match('^"resumeRevision":(%d+),"etag":"(%x+)","retryDelay":"([%d.]+)s"')
+  end
+  local retry = seconds and ("retry: %d\n"):format(seconds * 1000) or ""
+  return retry .. (revision and ("id: %s.%s\n"):format(revision, etag) or "")
+end
+
 function envoy_on_request(handle)
   local headers = handle:headers()
-  local path = headers:get(":path"):match("^/v1/[^?]*")
+  local path, query = headers:get(":path"):match("^(/v1/[^?]*)(.*)$")
   if not path then return end
   if headers:get(":method") == "POST" then
     for pattern, schema in pairs(bodies) do
@@ -84,5 +110,30 @@ function envoy_on_request(handle)
       local why = body and refusal(body:getBytes(0, body:length()), schema)
       if why then return handle:respond({[":status"] = "400"}, why) end
     end
+  elseif path:find(":watch$") then
+    local event_id, metadata = headers:get("last-event-id"), handle:streamInfo():dynamicMetadata()
+    if event_id then headers:replace(":path", path .. query_after(event_id, query)) end
+    metadata:set("watch", "has_both", query:find("[?&]content=[^&]*BOTH") ~= nil)
+    metadata:set("watch", "is_event_source", headers:get("accept") == "text/event-stream")
+  end
+end
+
+function envoy_on_response(handle)
+  local watch = handle:streamInfo():dynamicMetadata():get("watch")
+  if not watch then return end
+  local headers = handle:headers()
+  local status = headers:get(":status")
+  if status == "200" then
+    for chunk in handle:bodyChunks() do
+      local events = chunk:getBytes(0, chunk:length()):gsub("data: ([^\n]*\n\n)", function(data)
+        return lines_before(data, watch.has_both) .. "data: " .. data
+      end)
+      chunk:setBytes(events)
+    end
+  elseif watch.is_event_source and (status == "429" or status:find("^5")) then
+    -- After any other status than 200 an EventSource gives up for good.
+    headers:replace(":status", "200")
+    headers:replace("content-type", "text/event-stream")
+    handle:body():setBytes("retry: " .. RETRY_MS .. "\n\n")
   end
 end
