@@ -166,7 +166,7 @@ def _operation(contract: Contract, schemas: "_Schemas", binding: Binding) -> Sch
         body = schemas.message(method.input_type, others)
         operation["requestBody"] = {"required": "required" in body, "content": {"application/json": {"schema": body}}}
     kind = "text/event-stream" if method.server_streaming else "application/json"
-    told = "Server-sent events, to resume with Last-Event-ID; the data of each is this message." if method.server_streaming else "The response."
+    told = "Server-sent events; the data of each is this message." if method.server_streaming else "The response."
     operation["responses"] = {
         "200": {"description": told, "content": {kind: {"schema": schemas.reference(method.output_type)}}},
         "default": {
