@@ -81,7 +81,7 @@ type AnalysisServiceClient interface {
 	// FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
 	// (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
 	ReviewGame(ctx context.Context, in *ReviewGameRequest, opts ...grpc.CallOption) (*ReviewGameResponse, error)
-	// Parses a position in the text notation. A field violation names the column.
+	// Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`.
 	ParsePosition(ctx context.Context, in *ParsePositionRequest, opts ...grpc.CallOption) (*ParsePositionResponse, error)
 	// Formats a position in the text notation.
 	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
@@ -237,7 +237,7 @@ type AnalysisServiceServer interface {
 	// FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
 	// (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
 	ReviewGame(context.Context, *ReviewGameRequest) (*ReviewGameResponse, error)
-	// Parses a position in the text notation. A field violation names the column.
+	// Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`.
 	ParsePosition(context.Context, *ParsePositionRequest) (*ParsePositionResponse, error)
 	// Formats a position in the text notation.
 	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).

@@ -973,8 +973,8 @@ type Game struct {
 	// The state of the game.
 	State GameState `protobuf:"varint,4,opt,name=state,proto3,enum=rummikub.v1.GameState" json:"state,omitempty"`
 	// The rules of the game, with every option set. They never change. Set in the answers of CreateGame, JoinGame,
-	// JoinOrCreateGame and GetGame and in each game that WatchGame sends; unset in the answers to other changes of the
-	// game.
+	// JoinOrCreateGame and GetGame, and in the first game that a stream of WatchGame sends; unset in the answers to other
+	// changes of the game and in later games of the stream, except snapshots.
 	Ruleset *Ruleset `protobuf:"bytes,5,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
 	// The players by seat.
 	Players []*Player `protobuf:"bytes,6,rep,name=players,proto3" json:"players,omitempty"`

@@ -1996,7 +1996,8 @@ type WatchGameResponse_Presence struct {
 
 type WatchGameResponse_Game struct {
 	// The game after the next change. Its server_time is the time of the change. Its turn has no draft; with
-	// DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`.
+	// DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`. What never changes (ruleset, visibility, labels) is
+	// set only in the first `game` of a stream that has sent no snapshot.
 	Game *Game `protobuf:"bytes,7,opt,name=game,proto3,oneof"`
 }
 

@@ -293,7 +293,7 @@ impl crate::Rummikub {
         self.call(request).await
     }
 
-    /// Parses a position in the text notation. A field violation names the column.
+    /// Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`.
     pub async fn parse_position(&self, request: ParsePositionRequest) -> Result<ParsePositionResponse, crate::Refusal> {
         self.call(request).await
     }

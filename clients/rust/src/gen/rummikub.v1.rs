@@ -3671,8 +3671,8 @@ pub struct Game {
     #[prost(enumeration = "GameState", tag = "4")]
     pub state: i32,
     /// The rules of the game, with every option set. They never change. Set in the answers of CreateGame, JoinGame,
-    /// JoinOrCreateGame and GetGame and in each game that WatchGame sends; unset in the answers to other changes of the
-    /// game.
+    /// JoinOrCreateGame and GetGame, and in the first game that a stream of WatchGame sends; unset in the answers to other
+    /// changes of the game and in later games of the stream, except snapshots.
     #[prost(message, optional, tag = "5")]
     pub ruleset: ::core::option::Option<Ruleset>,
     /// The players by seat.
@@ -4483,7 +4483,8 @@ pub struct RecordedMove {
     #[prost(enumeration = "Tile", repeated, tag = "5")]
     pub tiles: ::prost::alloc::vec::Vec<i32>,
     /// The table after MOVE_KIND_PLAY, the table of MOVE_KIND_SHOW, or the draft that MOVE_KIND_TIME_OUT committed. A meld
-    /// declares a face for each of its jokers, or none.
+    /// declares a face for each of its jokers, or none. In a record of the service, also one converted from text, every meld
+    /// has its kind; melds of MOVE_KIND_SHOW have the one that the player stated.
     #[prost(message, repeated, tag = "6")]
     pub table: ::prost::alloc::vec::Vec<Meld>,
     /// The oldest tile of the River that MOVE_KIND_PLAY pulled; see PlayTiles.river_index.
@@ -5561,7 +5562,7 @@ pub mod analysis_service_client {
                 .insert(GrpcMethod::new("rummikub.v1.AnalysisService", "ReviewGame"));
             self.inner.unary(req, path, codec).await
         }
-        /// Parses a position in the text notation. A field violation names the column.
+        /// Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`.
         pub async fn parse_position(
             &mut self,
             request: impl tonic::IntoRequest<super::ParsePositionRequest>,
@@ -6016,7 +6017,8 @@ pub mod watch_game_response {
         #[prost(message, tag = "6")]
         Presence(super::Presence),
         /// The game after the next change. Its server_time is the time of the change. Its turn has no draft; with
-        /// DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`.
+        /// DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`. What never changes (ruleset, visibility, labels) is
+        /// set only in the first `game` of a stream that has sent no snapshot.
         #[prost(message, tag = "7")]
         Game(super::Game),
     }
@@ -6735,7 +6737,8 @@ pub mod game_service_client {
         ///
         /// With `content`, the stream sends the game after each change instead of the change, or both. A client can also keep
         /// its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
-        /// equal: a view to which a change is applied is the `game` that the stream sends after the change.
+        /// equal: a view to which a change is applied is the `game` that the stream sends after the change, which leaves out
+        /// what never changes.
         /// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
         pub async fn watch_game(
             &mut self,

@@ -1509,7 +1509,7 @@ export const AnalysisService: GenService<{
     output: typeof ReviewGameResponseSchema;
   },
   /**
-   * Parses a position in the text notation. A field violation names the column.
+   * Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`.
    *
    * @generated from rpc rummikub.v1.AnalysisService.ParsePosition
    */

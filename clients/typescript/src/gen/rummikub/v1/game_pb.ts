@@ -462,8 +462,8 @@ export type Game = Message<"rummikub.v1.Game"> & {
 
   /**
    * The rules of the game, with every option set. They never change. Set in the answers of CreateGame, JoinGame,
-   * JoinOrCreateGame and GetGame and in each game that WatchGame sends; unset in the answers to other changes of the
-   * game.
+   * JoinOrCreateGame and GetGame, and in the first game that a stream of WatchGame sends; unset in the answers to other
+   * changes of the game and in later games of the stream, except snapshots.
    *
    * @generated from field: rummikub.v1.Ruleset ruleset = 5;
    */

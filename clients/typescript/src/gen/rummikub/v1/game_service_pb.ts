@@ -999,7 +999,8 @@ export type WatchGameResponse = Message<"rummikub.v1.WatchGameResponse"> & {
   } | {
     /**
      * The game after the next change. Its server_time is the time of the change. Its turn has no draft; with
-     * DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`.
+     * DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`. What never changes (ruleset, visibility, labels) is
+     * set only in the first `game` of a stream that has sent no snapshot.
      *
      * @generated from field: rummikub.v1.Game game = 7;
      */
@@ -1733,7 +1734,8 @@ export const GameService: GenService<{
    *
    * With `content`, the stream sends the game after each change instead of the change, or both. A client can also keep
    * its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
-   * equal: a view to which a change is applied is the `game` that the stream sends after the change.
+   * equal: a view to which a change is applied is the `game` that the stream sends after the change, which leaves out
+   * what never changes.
    * Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
    *
    * @generated from rpc rummikub.v1.GameService.WatchGame
