@@ -102,7 +102,7 @@ end
 
 function envoy_on_request(handle)
   local headers = handle:headers()
-  local path, query = headers:get(":path"):match("^(/v1/[^?]*)(.*)$")
+  local path, query = (headers:get(":path") or ""):match("^(/v1/[^?]*)(.*)$") -- CONNECT has no path
   if not path then return end
   if headers:get(":method") == "POST" then
     for pattern, schema in pairs(bodies) do
