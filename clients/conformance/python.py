@@ -192,6 +192,21 @@ class Checks:
             equal("the watch reconnected", proxy.connections > len(CUTS), True)  # noqa: FBT003
             return True
 
+    def rules(self) -> None:
+        created = self._service.games.CreateGame(rummikub.CreateGameRequest(labels={"mode": "conformance"})).game
+        names = iter(("Ann", "Bob"))
+        for update in self._service.watch(created.game_id, content=rummikub.WATCH_CONTENT_GAMES):
+            game = {"snapshot": update.snapshot, "game": update.game}.get(update.WhichOneof("update") or "")
+            if game is None:
+                continue
+            equal("the ruleset", game.ruleset, created.ruleset)
+            equal("the visibility", game.visibility, created.visibility)
+            equal("the labels", game.labels, created.labels)
+            name = next(names, None)
+            if name is None:
+                return
+            self._service.games.JoinGame(rummikub.JoinGameRequest(game_id=created.game_id, name=name))
+
     def names(self) -> None:
         ruleset = rummikub.Ruleset(players_max=len(NAMES))
         game = self._service.games.CreateGame(rummikub.CreateGameRequest(ruleset=ruleset)).game
@@ -316,7 +331,7 @@ def main() -> None:
     connect = Blocking if arguments.aio else rummikub.Rummikub
     checks = Checks(connect, arguments.target, arguments.validation, Path(arguments.wire))
     is_good = True
-    for name in ("wire", "batch", "stream", "refusal", "game", "names", "unknown", "deadline", "retry"):
+    for name in ("wire", "batch", "stream", "refusal", "game", "rules", "names", "unknown", "deadline", "retry"):
         began = time.monotonic()
         try:
             getattr(checks, name)()

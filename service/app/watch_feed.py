@@ -12,7 +12,7 @@ import contextlib
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextvars import Context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Final, Generic, TypeVar
 
@@ -45,11 +45,11 @@ class SharedView(Generic[_T]):
 
     Attributes:
         view: The view.
-        data: Its bytes, set by the first viewer who encodes it.
+        encoded: Its bytes by the form of the update, each set by the first viewer who encodes it.
     """
 
     view: _T
-    data: bytes | None = None
+    encoded: dict[str, bytes] = field(default_factory=dict)
 
 
 class SharedGame:

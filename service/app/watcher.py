@@ -39,6 +39,7 @@ class Position:
         draft_number: The number of the last draft that the watcher got of this turn.
         record: The game at this position, for a watcher of games; None before a resuming watcher reaches `loaded`.
         presence: The presence of the players as the watcher knows it; None if it knows none.
+        has_game: Whether the watcher has got a game, with what never changes.
     """
 
     revision: int
@@ -53,6 +54,7 @@ class Position:
     draft_number: int
     record: Record | None
     presence: Presences | None
+    has_game: bool = False
 
     @classmethod
     def at(cls, loaded: SharedGame, caller: Caller, content: Content) -> "Position":
@@ -123,9 +125,9 @@ class Position:
             after = self._after(change, presence)
             if after is not None:
                 self.record, self.presence, self.draft_number = after.record, after.presence, after.draft_number
-                yield GameAfter(
-                    after.view_for(self.viewer), None if Content.CHANGES in self.content else change.notified_at
-                )
+                notified_at = None if Content.CHANGES in self.content else change.notified_at
+                is_first, self.has_game = not self.has_game, True
+                yield GameAfter(after.view_for(self.viewer), notified_at, is_first)
 
     def see_presence(self, presence: Presences | None) -> list[PresenceChange]:
         """Returns what is new to the watcher in the presence of the players."""
@@ -211,6 +213,7 @@ class Watcher:
         return not after_revision or (position.content is Content.GAMES and not is_current)
 
     def _snapshot(self) -> Snapshot:
+        self._position.has_game = True
         return Snapshot(self._position.loaded.view_for(self._position.viewer))
 
     def _is_last(self) -> bool:

@@ -256,6 +256,32 @@ class Checks {
     return true;
   }
 
+  // Watches a game that two players join, and compares what never changes.
+  void rules() {
+    v1::CreateGameRequest request;
+    (*request.mutable_labels())["mode"] = "conformance";
+    const auto created = lobby_.games.CreateGame(request).game();
+    v1::WatchGameRequest watching;
+    watching.set_game_id(created.game_id());
+    watching.set_content(v1::WATCH_CONTENT_GAMES);
+    std::vector<std::string> names{"Bob", "Ann"};
+    auto watch = lobby_.watch(watching);
+    for (const auto& update : watch) {
+      const auto* game = view(update);
+      if (!game) continue;
+      expect_equal("the ruleset", game->ruleset(), created.ruleset());
+      expect(game->visibility() == created.visibility() && game->labels_size() == 1 &&
+                 game->labels().at("mode") == "conformance", game->ShortDebugString());
+      if (names.empty()) return;
+      v1::JoinGameRequest join;
+      join.set_game_id(created.game_id());
+      join.set_name(names.back());
+      names.pop_back();
+      lobby_.games.JoinGame(join);
+    }
+    expect(false, "the watch ended");
+  }
+
   void names() {
     const std::vector<std::string> names{"Zoe\u0308", "李雷", "שלום", "\U0001F468\u200d\U0001F469\u200d\U0001F467"};
     const auto game = joined(lobby_, names).first;
@@ -370,7 +396,7 @@ int main(int argc, char** argv) try {
   Checks checks(given.at("--target"), given.at("--validation"), given.at("--wire"));
   const std::pair<const char*, void (Checks::*)()> all[] = {
       {"wire", &Checks::wire}, {"batch", &Checks::batch}, {"stream", &Checks::stream},
-      {"refusal", &Checks::refusal}, {"game", &Checks::game}, {"names", &Checks::names},
+      {"refusal", &Checks::refusal}, {"game", &Checks::game}, {"rules", &Checks::rules}, {"names", &Checks::names},
       {"unknown", &Checks::unknown}, {"deadline", &Checks::deadline}, {"retry", &Checks::retry}};
   bool is_good = true;
   for (const auto& [name, check] : all) {

@@ -178,7 +178,7 @@ class AnalysisServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ParsePosition(self, request, context):
-        """Parses a position in the text notation. A field violation names the column.
+        """Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -87,7 +87,7 @@ class AnalysisServiceStub:
     (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
     """
     ParsePosition: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.ParsePositionRequest, _analysis_service_pb2.ParsePositionResponse]
-    """Parses a position in the text notation. A field violation names the column."""
+    """Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`."""
     FormatPosition: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.FormatPositionRequest, _analysis_service_pb2.FormatPositionResponse]
     """Formats a position in the text notation.
     Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
@@ -152,7 +152,7 @@ class AnalysisServiceAsyncStub(AnalysisServiceStub):
     (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
     """
     ParsePosition: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.ParsePositionRequest, _analysis_service_pb2.ParsePositionResponse]  # type: ignore[assignment]
-    """Parses a position in the text notation. A field violation names the column."""
+    """Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`."""
     FormatPosition: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.FormatPositionRequest, _analysis_service_pb2.FormatPositionResponse]  # type: ignore[assignment]
     """Formats a position in the text notation.
     Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
@@ -262,7 +262,7 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _analysis_service_pb2.ParsePositionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_analysis_service_pb2.ParsePositionResponse, _abc.Awaitable[_analysis_service_pb2.ParsePositionResponse]]:
-        """Parses a position in the text notation. A field violation names the column."""
+        """Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`."""
 
     @_abc_1.abstractmethod
     def FormatPosition(

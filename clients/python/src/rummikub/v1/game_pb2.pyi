@@ -618,8 +618,8 @@ class Game(_message.Message):
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules of the game, with every option set. They never change. Set in the answers of CreateGame, JoinGame,
-        JoinOrCreateGame and GetGame and in each game that WatchGame sends; unset in the answers to other changes of the
-        game.
+        JoinOrCreateGame and GetGame, and in the first game that a stream of WatchGame sends; unset in the answers to other
+        changes of the game and in later games of the stream, except snapshots.
         """
 
     @_builtins.property

@@ -1076,7 +1076,8 @@ class WatchGameResponse(_message.Message):
     @_builtins.property
     def game(self) -> _game_pb2.Game:
         """The game after the next change. Its server_time is the time of the change. Its turn has no draft; with
-        DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`.
+        DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`. What never changes (ruleset, visibility, labels) is
+        set only in the first `game` of a stream that has sent no snapshot.
         """
 
     def __init__(

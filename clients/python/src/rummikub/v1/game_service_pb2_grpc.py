@@ -356,7 +356,8 @@ class GameServiceServicer(object):
 
         With `content`, the stream sends the game after each change instead of the change, or both. A client can also keep
         its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
-        equal: a view to which a change is applied is the `game` that the stream sends after the change.
+        equal: a view to which a change is applied is the `game` that the stream sends after the change, which leaves out
+        what never changes.
         Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

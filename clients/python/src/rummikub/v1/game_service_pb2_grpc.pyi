@@ -166,7 +166,8 @@ class GameServiceStub:
 
     With `content`, the stream sends the game after each change instead of the change, or both. A client can also keep
     its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
-    equal: a view to which a change is applied is the `game` that the stream sends after the change.
+    equal: a view to which a change is applied is the `game` that the stream sends after the change, which leaves out
+    what never changes.
     Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
     """
     ListChanges: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ListChangesRequest, _game_service_pb2.ListChangesResponse]
@@ -344,7 +345,8 @@ class GameServiceAsyncStub(GameServiceStub):
 
     With `content`, the stream sends the game after each change instead of the change, or both. A client can also keep
     its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
-    equal: a view to which a change is applied is the `game` that the stream sends after the change.
+    equal: a view to which a change is applied is the `game` that the stream sends after the change, which leaves out
+    what never changes.
     Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
     """
     ListChanges: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ListChangesRequest, _game_service_pb2.ListChangesResponse]  # type: ignore[assignment]
@@ -603,7 +605,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
 
         With `content`, the stream sends the game after each change instead of the change, or both. A client can also keep
         its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
-        equal: a view to which a change is applied is the `game` that the stream sends after the change.
+        equal: a view to which a change is applied is the `game` that the stream sends after the change, which leaves out
+        what never changes.
         Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
         """
 

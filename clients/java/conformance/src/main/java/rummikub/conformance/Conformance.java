@@ -8,6 +8,7 @@ import io.grpc.StatusRuntimeException;
 import io.grpc.stub.StreamObserver;
 import java.io.IOException;
 import java.text.Normalizer;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -73,6 +74,7 @@ public final class Conformance extends Suite {
     checks.put("stream", this::stream);
     checks.put("refusal", this::refusal);
     checks.put("game", this::game);
+    checks.put("rules", this::rules);
     checks.put("names", this::names);
     checks.put("unknown", this::unknown);
     checks.put("deadline", this::deadline);
@@ -282,6 +284,27 @@ public final class Conformance extends Suite {
     }
     expectEqual("reconnections", reconnected.get(), CUTS.size());
     return true;
+  }
+
+  /** Watches a game that two players join, and compares what never changes. */
+  private void rules() {
+    Game created = lobby.games().createGame(LABELLED).getGame();
+    var watching = WatchGameRequest.newBuilder().setGameId(created.getGameId()).setContent(WatchContent.WATCH_CONTENT_GAMES);
+    var names = new ArrayDeque<>(List.of("Ann", "Bob"));
+    try (Watch watch = lobby.watch(watching.build())) {
+      for (WatchGameResponse update : watch) {
+        Game game = Watch.view(update).orElse(null);
+        if (game == null) {
+          continue;
+        }
+        expectSameRules(game, created);
+        if (names.isEmpty()) {
+          return;
+        }
+        lobby.games().joinGame(JoinGameRequest.newBuilder().setGameId(created.getGameId()).setName(names.pop()).build());
+      }
+    }
+    expect(false, "the watch ended");
   }
 
   private void names() {
