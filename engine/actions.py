@@ -22,24 +22,26 @@ class Join:
         bot: The level of a bot; None for a person.
         seat: The seat; 0 for the lowest free one.
         is_host: Whether the player is the host.
+        takes_reserved: Whether the seat is reserved for the player.
     """
 
     name: str
     bot: BotLevel | None = None
     seat: int = 0
     is_host: bool = False
+    takes_reserved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """A player leaves the lobby."""
+    """A player leaves the lobby, or gives up the seat that is reserved for them."""
 
     seat: int
 
 
 @dataclass(frozen=True, slots=True)
 class KickPlayer:
-    """The host removes a player from the lobby. `seat` is the actor's; it may be HOST."""
+    """The host removes a player, or a reservation, from the lobby. `seat` is the actor's; it may be HOST."""
 
     seat: int
     kicked: int
@@ -168,7 +170,10 @@ class TimeOut:
 
 @dataclass(frozen=True, slots=True)
 class StartDueRound:
-    """The pause between two rounds has passed (round_pause_seconds). `shuffle` is as in StartGame."""
+    """The time has come at which the first or the next round starts by itself (Lobby, round_pause_seconds).
+
+    `shuffle` is as in StartGame.
+    """
 
     shuffle: Shuffle | RoundStarted
 

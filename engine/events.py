@@ -6,7 +6,7 @@ seat may see of them is in views.py.
 
 from dataclasses import dataclass
 
-from engine.game import BotLevel, Rack, RoundResult, Turn
+from engine.game import BotLevel, Rack, ReservedSeat, RoundResult, Turn
 from engine.ruleset import Ruleset
 from engine.table import ProposedTable, Table
 from engine.tiles import Tile
@@ -15,24 +15,38 @@ from engine.violations import Reason
 
 @dataclass(frozen=True, slots=True)
 class GameCreated:
-    """The game was created with these rules."""
+    """The game was created with these rules, and seats that are reserved."""
 
     ruleset: Ruleset
+    reserved: tuple[ReservedSeat, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PlayerJoined:
-    """A player took a seat. `bot` is the level of a bot, None for a person."""
+    """A player took a seat.
+
+    Attributes:
+        seat: The seat, which may have been reserved for the player.
+        name: The name.
+        bot: The level of a bot; None for a person.
+        is_host: Whether the player is the host.
+        starts_ms: When the game now starts by itself, in milliseconds since 1970; None if this player changes nothing
+            about that.
+    """
 
     seat: int
     name: str
     bot: BotLevel | None = None
     is_host: bool = False
+    starts_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PlayerLeft:
-    """A player left the lobby. `new_host` is the seat that became host in place of the player; None for none."""
+    """A player left the lobby, or gave up a reserved seat. The game no longer starts by itself.
+
+    `new_host` is the seat that became host in place of the player; None for none.
+    """
 
     seat: int
     new_host: int | None = None
@@ -40,10 +54,15 @@ class PlayerLeft:
 
 @dataclass(frozen=True, slots=True)
 class PlayerKicked:
-    """The host removed a player from the lobby. `new_host`: see PlayerLeft."""
+    """The host removed a player or a reservation from the lobby. See PlayerLeft.
+
+    `join_code` is the lobby's new join code; empty if it did not change. The rules do not know it. Views must not show
+    it to spectators, nor to the player.
+    """
 
     seat: int
     new_host: int | None = None
+    join_code: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,7 +220,13 @@ class RoundResult:
 
 @dataclass(frozen=True, slots=True)
 class Lobby:
-    """The game has not started. Players join and leave."""
+    """The game has not started. Players join and leave.
+
+    Attributes:
+        starts_ms: When the first round starts by itself, in milliseconds since 1970; None if a player must start it.
+    """
+
+    starts_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +278,14 @@ Phase = Lobby | Playing | RoundOver | Finished | Aborted
 
 
 @dataclass(frozen=True, slots=True)
+class ReservedSeat:
+    """A seat of a lobby that only its owner of the game before can take, and the name there (create_rematch)."""
+
+    seat: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Game:
     """A game.
 
@@ -281,6 +295,7 @@ class Game:
         players: The players, by seat.
         phase: The phase, with the round in progress or the last one.
         results: The results of the finished rounds.
+        reserved: The reserved seats of the lobby, ascending. The game cannot start before they are taken or given up.
     """
 
     ruleset: Ruleset
@@ -288,6 +303,7 @@ class Game:
     players: tuple[Player, ...] = ()
     phase: Phase = Lobby()
     results: tuple[RoundResult, ...] = ()
+    reserved: tuple[ReservedSeat, ...] = ()
 
     @property
     def round(self) -> Round | None:

@@ -45,10 +45,12 @@ from engine.game import (
     Drawn,
     Finished,
     Game,
+    Lobby,
     Open,
     Player,
     Playing,
     Rack,
+    ReservedSeat,
     Round,
     RoundOver,
     ShownPlay,
@@ -70,7 +72,7 @@ def advance(game: Game | None, events: Iterable[Event]) -> Game:
         game = evolve(game, event)
     if game is None:
         raise ValueError("a change must have at least one event")
-    return Game(game.ruleset, game.revision + 1, game.players, game.phase, game.results)
+    return Game(game.ruleset, game.revision + 1, game.players, game.phase, game.results, game.reserved)
 
 
 def replay(changes: Iterable[Iterable[Event]]) -> Game:
@@ -123,7 +125,7 @@ def evolve(game: Game, event: Event) -> Game:  # noqa: C901 - one case an event,
 def _with_player(game: Game, player: Player) -> Game:
     """Returns the game with one player replaced."""
     players = tuple([player if old.seat == player.seat else old for old in game.players])
-    return Game(game.ruleset, game.revision, players, game.phase, game.results)
+    return Game(game.ruleset, game.revision, players, game.phase, game.results, game.reserved)
 
 
 def _with_timeouts(game: Game, event: TurnEvent) -> Game:
@@ -155,21 +157,40 @@ def _with_timeouts(game: Game, event: TurnEvent) -> Game:
 
 def _in_lobby(game: Game, event: LobbyEvent) -> Game:
     match event:
-        case GameCreated(ruleset):
-            return replace(game, ruleset=ruleset)
-        case PlayerJoined(seat, name, bot, is_host):
-            joined = Player(seat, name, bot=bot, is_ready=bot is not None, is_host=is_host)
-            return replace(game, players=tuple(sorted((*game.players, joined), key=lambda p: p.seat)))
+        case GameCreated(ruleset, reserved):
+            return replace(game, ruleset=ruleset, reserved=reserved)
+        case PlayerJoined():
+            return _joined(game, event)
         case PlayerLeft(seat, new_host) | PlayerKicked(seat, new_host):
             return _left(game, seat, new_host)
         case PlayerReadied(seat, is_ready):
             return _with_player(game, replace(game.player(seat), is_ready=is_ready))
 
 
+def _joined(game: Game, event: PlayerJoined) -> Game:
+    """Returns the lobby after a player has taken a seat."""
+    joined = Player(event.seat, event.name, bot=event.bot, is_ready=event.bot is not None, is_host=event.is_host)
+    return replace(
+        game,
+        players=tuple(sorted((*game.players, joined), key=lambda p: p.seat)),
+        phase=game.phase if event.starts_ms is None else Lobby(event.starts_ms),
+        reserved=_without_seat(game.reserved, event.seat),
+    )
+
+
 def _left(game: Game, seat: int, new_host: int | None) -> Game:
-    """Returns the lobby after a player has left it."""
+    """Returns the lobby after a player has left it, or a reserved seat was given up."""
     players = (player for player in game.players if player.seat != seat)
-    return replace(game, players=tuple(replace(p, is_host=True) if p.seat == new_host else p for p in players))
+    return replace(
+        game,
+        players=tuple(replace(p, is_host=True) if p.seat == new_host else p for p in players),
+        phase=Lobby(),
+        reserved=_without_seat(game.reserved, seat),
+    )
+
+
+def _without_seat(reserved: tuple[ReservedSeat, ...], seat: int) -> tuple[ReservedSeat, ...]:
+    return tuple(one for one in reserved if one.seat != seat)
 
 
 def _with_rematch(game: Game, game_id: str) -> Game:

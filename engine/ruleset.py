@@ -419,6 +419,14 @@ class StartBy(Enum):
     HOST = auto()
     ANYONE = auto()
     ALL_READY = auto()
+    FULL_OR_READY = auto()
+
+
+class AbortBy(Enum):
+    """Who may abort a game in its first round."""
+
+    HOST = auto()
+    ALL = auto()
 
 
 class Spectators(Enum):
@@ -514,6 +522,7 @@ class Ruleset:
     contract_points: int = 0
     hints: Hints = Hints.AGAINST_BOTS
     start_by: StartBy = StartBy.HOST
+    abort_by: AbortBy = AbortBy.HOST
     spectators: Spectators = Spectators.ALLOWED
     racks_shown: RacksShown = RacksShown.AFTER_ROUND
     draft_visibility: DraftVisibility = DraftVisibility.OWNER

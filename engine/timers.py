@@ -1,21 +1,23 @@
-"""When a game is next due, and for what: a turn at its deadline, or the next round after a pause."""
+"""When a game is next due, and for what: a turn at its deadline, or a round that starts by itself."""
 
 from typing import Final
 
-from engine.game import Game, Playing, RoundOver
+from engine.game import Game, Lobby, Playing, RoundOver
 
 SHORTEST_LOOK_MS: Final = 1_000
 """How much later than due a turn may time out that follows a turn which ended early, if nobody looks at the game."""
 
 
 def due_ms(game: Game) -> int | None:
-    """Returns when a game is due: at the deadline of the turn, or when the next round starts by itself.
+    """Returns when a game is due: at the deadline of the turn, or when the first or next round starts by itself.
 
     In milliseconds since 1970; None if nothing happens by itself.
     """
     match game.phase:
         case Playing(round_):
             return round_.turn.deadline_ms
+        case Lobby(starts_ms):
+            return starts_ms
         case RoundOver(_, next_round_ms):
             return next_round_ms
         case _:

@@ -20,6 +20,7 @@ from engine.events import (
     LastChanceStarted,
     LobbyEvent,
     PlayerAbsent,
+    PlayerKicked,
     PlayerResigned,
     PlayerReturned,
     RedealDemanded,
@@ -50,8 +51,8 @@ from engine.game import (
     Player,
     Playing,
     Rack,
+    ReservedSeat,
     Round,
-    RoundOver,
     RoundResult,
     ShownPlay,
     Step,
@@ -60,6 +61,7 @@ from engine.game import (
 from engine.ruleset import DraftVisibility, Ruleset, Spectators
 from engine.table import Table
 from engine.tiles import Tile
+from engine.timers import due_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +123,10 @@ class GameView:
         last_chance: The seats with a last turn left.
         results: The results of the finished rounds.
         winners: The winners of a finished game.
-        next_round_ms: When the next round starts by itself, if it does.
+        next_round_ms: When the first or next round starts by itself, if it does.
         abandoned: Whether the game ended because all people were absent.
         rematch_game_id: The id of the rematch; empty if there is none, and for spectators.
+        reserved: The reserved seats of the lobby.
     """
 
     revision: int
@@ -145,6 +148,7 @@ class GameView:
     next_round_ms: int | None
     abandoned: bool
     rematch_game_id: str = ""
+    reserved: tuple[ReservedSeat, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,9 +276,10 @@ def see(game: Game, seat: int | None, draft: Draft | None = None) -> GameView:
         last_chance=_last_chance(game),
         results=tuple([_open_result(result) for result in game.results]),
         winners=game.phase.winners if isinstance(game.phase, Finished) else (),
-        next_round_ms=game.phase.next_round_ms if isinstance(game.phase, RoundOver) else None,
+        next_round_ms=None if isinstance(game.phase, Playing) else due_ms(game),
         abandoned=isinstance(game.phase, Finished) and game.phase.abandoned,
         rematch_game_id="" if seat is None else game.rematch_game_id,
+        reserved=game.reserved,
     )
 
 
@@ -360,7 +365,16 @@ def see_event(event: Event, seat: int | None) -> EventView:
             return TurnPenalisedView(drawer, len(tiles), tiles if drawer == seat else ())
         case RoundEnded(result, next_round_ms):
             return RoundEnded(_open_result(result), next_round_ms)
-        case RematchCreated() if seat is None:
-            return RematchCreated("")
+        case PlayerKicked() | RematchCreated():
+            return _see_address(event, seat)
         case _:
             return event
+
+
+def _see_address(event: PlayerKicked | RematchCreated, seat: int | None) -> PlayerKicked | RematchCreated:
+    """Returns an event that says where a game is found, without that for those who have no part in the game."""
+    match event:
+        case PlayerKicked(kicked, new_host):
+            return PlayerKicked(kicked, new_host) if seat in {None, kicked} else event
+        case RematchCreated():
+            return RematchCreated("") if seat is None else event

@@ -139,7 +139,7 @@ class HistoryUnavailable(Fault):
 
 
 class GameNotOver(Fault):
-    """The game has not ended, so its record would show hidden tiles."""
+    """The game has not ended, so its record would show hidden tiles; or it ended before it was dealt."""
 
 
 class RecordHidden(Fault):

@@ -39,7 +39,19 @@ from engine.actions import (
 from engine.analysis import Analysis, Existence, Situation
 from engine.drafts import Draft
 from engine.events import Event, GameCreated, PlayerJoined, PlayerResigned, RoundEnded, TurnStarted
-from engine.game import Aborted, Choosing, Finished, Game, Lobby, Playing, Round, RoundOver, is_expired, round_of
+from engine.game import (
+    Aborted,
+    Choosing,
+    Finished,
+    Game,
+    Lobby,
+    Playing,
+    ReservedSeat,
+    Round,
+    RoundOver,
+    is_expired,
+    round_of,
+)
 from engine.replay import advance, evolve
 from engine.ruleset import PoolEmptyStuckTest, Ruleset
 from engine.solver import Budget, has_turn
@@ -115,9 +127,10 @@ def create(ruleset: Ruleset) -> Applied:
 
 
 def create_rematch(game: Game) -> Applied:
-    """Returns a new game with the ruleset of a game, and its players in the same seats."""
-    joined = (PlayerJoined(player.seat, player.name, player.bot, player.is_host) for player in game.players)
-    return _created(GameCreated(game.ruleset), *joined)
+    """Returns a new game with the ruleset of a game, its bots, and the seats of its people reserved for them."""
+    bots = (PlayerJoined(player.seat, player.name, player.bot) for player in game.players if player.bot)
+    reserved = tuple(ReservedSeat(player.seat, player.name) for player in game.players if not player.bot)
+    return _created(GameCreated(game.ruleset, reserved), *bots)
 
 
 def _created(*events: Event) -> Applied:
@@ -202,7 +215,7 @@ def _decide(game: Game, action: Action, context: Context) -> Decision:  # noqa: 
 def _in_the_lobby(game: Game, action: LobbyAction, context: Context) -> Decision:
     match action:
         case Join():
-            return worn_out(game) or join(game, action)
+            return worn_out(game) or join(game, action, context)
         case Leave(seat):
             return leave(game, seat)
         case KickPlayer():

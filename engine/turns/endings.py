@@ -3,6 +3,7 @@
 from engine.actions import AbortGame, AnnounceRematch, RenewSeatToken
 from engine.events import AbortRequested, GameAborted, RematchCreated, SeatTokenRenewed
 from engine.game import HOST, Aborted, Finished, Game, Lobby
+from engine.ruleset import AbortBy
 from engine.turns.decisions import Decision
 from engine.turns.lobby import is_host, worn_out
 from engine.violations import Reason, refused
@@ -31,10 +32,11 @@ def _announce_rematch(game: Game, game_id: str) -> Decision:
 
 
 def _abort(game: Game, seat: int) -> Decision:
-    """Until a round has ended, the host decides; otherwise the votes of all people present do."""
+    """In the lobby the host decides, and until a round has ended (abort_by); otherwise all people who are present."""
     if seat != HOST and game.player(seat).resigned:
         return refused(Reason.PLAYER_RESIGNED)
-    if is_host(game, seat) and not game.results:
+    is_hosts = isinstance(game.phase, Lobby) or (game.ruleset.abort_by is AbortBy.HOST and not game.results)
+    if is_host(game, seat) and is_hosts:
         return (GameAborted(by_host=True),)
     if isinstance(game.phase, Lobby):
         return refused(Reason.NOT_THE_HOST)

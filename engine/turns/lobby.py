@@ -1,5 +1,6 @@
 """Decisions on actions outside a turn: joining, leaving, starting a round, demanding a redeal."""
 
+from dataclasses import replace
 from typing import Final
 
 from engine.actions import Join, KickPlayer, RequestRedeal, SetReady, StartGame
@@ -24,17 +25,43 @@ def worn_out(game: Game) -> Refused | None:
     return refused(Reason.TOO_MANY_CHANGES, changes=game.revision)
 
 
-def join(game: Game, action: Join) -> Decision:
+START_DELAY_MS: Final = 5_000
+"""How long after the last player has joined a game starts by itself, so that all see that it will."""
+
+
+def join(game: Game, action: Join, context: Context) -> Decision:
     """Decides on `Join`."""
-    if any(player.name == action.name for player in game.players):
+    taken = _taken(game)
+    if action.takes_reserved:
+        taken.pop(action.seat, None)
+    if action.name in taken.values():
         return refused(Reason.PLAYER_ALREADY_JOINED)
-    taken = {player.seat for player in game.players}
     free = [seat for seat in range(1, game.ruleset.players_max + 1) if seat not in taken]
     if not free:
         return refused(Reason.GAME_FULL, players_max=game.ruleset.players_max)
     if action.seat and action.seat not in free:
         return refused(Reason.SEAT_TAKEN, seat=action.seat)
-    return (PlayerJoined(action.seat or free[0], action.name, action.bot, action.is_host),)
+    joined = PlayerJoined(action.seat or free[0], action.name, action.bot, action.is_host)
+    starts = _starts_by_itself(evolve(game, joined), had_reserved=bool(game.reserved))
+    return (replace(joined, starts_ms=context.now_ms + START_DELAY_MS) if starts else joined,)
+
+
+def _taken(game: Game) -> dict[int, str]:
+    """Returns the taken and reserved seats of a lobby with their names."""
+    return {player.seat: player.name for player in game.players} | {one.seat: one.name for one in game.reserved}
+
+
+def _starts_by_itself(game: Game, *, had_reserved: bool) -> bool:
+    """Returns whether a game starts by itself now that a player has joined.
+
+    It does when it is full (start_by FULL_OR_READY), and when the last of those has come for whom seats were reserved.
+    """
+    if game.reserved:
+        return False
+    is_full = len(game.players) == game.ruleset.players_max
+    if game.ruleset.start_by is StartBy.FULL_OR_READY and is_full:
+        return True
+    return had_reserved and len(game.players) >= game.ruleset.players_min
 
 
 def leave(game: Game, seat: int) -> Decision:
@@ -46,7 +73,7 @@ def kick(game: Game, action: KickPlayer) -> Decision:
     """Decides on `KickPlayer`."""
     if not is_host(game, action.seat):
         return refused(Reason.NOT_THE_HOST)
-    if all(player.seat != action.kicked for player in game.players):
+    if action.kicked not in _taken(game):
         return refused(Reason.PLAYER_NOT_IN_GAME, seat=action.kicked)
     return (PlayerKicked(action.kicked, _new_host(game, action.kicked)),)
 
@@ -72,8 +99,9 @@ def start_game(game: Game, action: StartGame, context: Context) -> Decision:
     if len(game.players) < game.ruleset.players_min:
         return refused(Reason.TOO_FEW_PLAYERS, players=len(game.players), players_min=game.ruleset.players_min)
     ready = sum(player.is_ready for player in game.players)
-    if game.ruleset.start_by is StartBy.ALL_READY and ready < len(game.players):
-        return refused(Reason.PLAYERS_NOT_READY, players=len(game.players), ready=ready)
+    needs_all = game.ruleset.start_by in {StartBy.ALL_READY, StartBy.FULL_OR_READY}
+    if game.reserved or (needs_all and ready < len(game.players)):
+        return refused(Reason.PLAYERS_NOT_READY, players=len(game.players) + len(game.reserved), ready=ready)
     return _start_round(game, action.shuffle, context)
 
 
@@ -109,13 +137,13 @@ def start_next_round(game: Game, seat: int, shuffle: Shuffle | RoundStarted, con
 
 
 def start_due_round(game: Game, shuffle: Shuffle | RoundStarted, context: Context) -> Decision:
-    """Decides on `StartDueRound` (round_pause_seconds).
+    """Decides on `StartDueRound` (start_by, round_pause_seconds).
 
     Raises:
-        ValueError: No pause has passed.
+        ValueError: No round is due.
     """
-    if not isinstance(game.phase, RoundOver) or not is_due(game, context.now_ms):
-        raise ValueError("no pause between rounds has passed: apply StartDueRound only when is_due")
+    if not isinstance(game.phase, Lobby | RoundOver) or not is_due(game, context.now_ms):
+        raise ValueError("no round is due: apply StartDueRound only when is_due")
     return _start_round(game, shuffle, context)
 
 

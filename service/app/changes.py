@@ -53,9 +53,11 @@ from service.storage.base import (
     Outcome,
     PlayerRef,
     Record,
+    SeatToken,
     code_name,
     lineage,
 )
+from service.storage.lists import listing_after
 from service.storage.stored_events import encode_change
 
 ATTEMPTS: Final = 16
@@ -219,7 +221,8 @@ class ChangeLoop:
     async def create_rematch(self, game_id: str, record: Record) -> None:
         """Creates the rematch of a game that is over under an id, unless a game has it.
 
-        The rematch has the tokens of the old game, so its players need no new ones; its join code is its own.
+        Its seats are reserved for the players of the old game: the tokens of the old game take them, for new tokens. A
+        host without a seat keeps the host token, and bots have their seats.
         """
         loaded = await self._store.load(game_id)
         if loaded.record:
@@ -229,7 +232,10 @@ class ChangeLoop:
         plan = GamePlan(record.game.ruleset, listing.visibility, listing.labels, listing.key, operator.labels)
         new = await self._prepare(game_id, applied.game, plan, loaded.now_ms)
         new = replace(new, operator=replace(new.operator, player_refs=_refs_at_creation(operator)))
-        after, change = self._after(Basis(new, loaded.now_ms), Decision(applied, record.tokens))
+        reserved = {one.seat for one in applied.game.reserved}
+        new = replace(new, invited=tuple(token for token in record.tokens if token.seat in reserved))
+        tokens = tuple(token for token in record.tokens if token.seat not in reserved)
+        after, change = self._after(Basis(new, loaded.now_ms), Decision(applied, tokens))
         await self._store.commit(Commit(NO_ETAG, after, change))  # a conflict: another call has created it
 
     async def _prepare(self, game_id: str, game: Game, plan: GamePlan, now_ms: int) -> Record:
@@ -268,11 +274,10 @@ class ChangeLoop:
                     decision = command.join(basis, self._chance)
                     await self._check_cost(command, basis, decision)
                     return await self._commit(command, basis, decision)
-                command.before_creation()
-                basis = Basis(
-                    await self._prepare(game_id, Game(command.plan.ruleset), command.plan, loaded.now_ms), loaded.now_ms
-                )
-                return await self._commit(command, basis, command.create(basis, self._chance))
+                with command.creating():
+                    new = await self._prepare(game_id, Game(command.plan.ruleset), command.plan, loaded.now_ms)
+                    basis = Basis(new, loaded.now_ms)
+                    return await self._commit(command, basis, command.create(basis, self._chance))
         raise StaleState(revision)
 
     async def _try_change(self, command: GameCommand, runner: OffLoopRunner | None = None) -> bytes:
@@ -362,6 +367,17 @@ class ChangeLoop:
         overdue_revision = record.game.revision if isinstance(record.game.phase, Playing) else None
         return await self._store.load(game_id, request_key), overdue_revision
 
+    async def _with_new_code(self, record: Record, decision: Decision) -> Decision:
+        """Returns a decision, with a new join code for the lobby if it removes a person."""
+        if not (_kicked_person(record, decision.applied) and record.listing.join_code):
+            return decision
+        code = await self._reserve_code(record.game_id, decision.applied.game.revision)
+        events = tuple(
+            replace(event, join_code=code) if isinstance(event, PlayerKicked) else event
+            for event in decision.applied.events
+        )
+        return replace(decision, applied=replace(decision.applied, events=events))
+
     def _after(self, basis: Basis, decision: Decision) -> tuple[Record, bytes]:
         """Returns the record after a change, and the change's stored bytes, which its etag hashes."""
         before, game = basis.record, decision.applied.game
@@ -374,9 +390,11 @@ class ChangeLoop:
             etag=etag,
             tokens=decision.tokens,
             updated_ms=basis.now_ms,
+            listing=listing_after(before.listing, decision.applied.events),
             is_emptied=_is_emptied(before, decision.applied),
             operator=_operator_after(before.operator, decision),
             kicked=_kicked_after(before, decision.applied),
+            invited=_still_reserved(before.invited, game),
         )
         return after, change
 
@@ -399,10 +417,7 @@ class ChangeLoop:
         Of a decision that changes nothing, only the answer is stored.
         """
         is_change = bool(decision.applied.events)
-        if _kicked_person(basis.record, decision.applied) and basis.record.listing.join_code:
-            code = await self._reserve_code(basis.record.game_id, decision.applied.game.revision)
-            listing = replace(basis.record.listing, join_code=code)
-            basis = replace(basis, record=replace(basis.record, listing=listing))
+        decision = await self._with_new_code(basis.record, decision)
         after, change = self._after(basis, decision) if is_change else (basis.record, b"")
         answer, request = command.encode(decision, after), command.request
         memo = Memo(request.fingerprint, answer, decision.salt) if request.key else None
@@ -433,7 +448,7 @@ class ChangeLoop:
         await self._arm(before, after)
         if after.listing.join_code and _stays_in_lobby(before, after):  # the code must not expire before the game
             await self._store.point(code_name(after.listing.join_code), after.game_id)
-        if self._is_archived and after.state is GameState.FINISHED:
+        if self._is_archived and after.has_record:
             commit = await self._announced(commit)
         try:
             outcome = await self._store.commit(commit)
@@ -461,14 +476,15 @@ class ChangeLoop:
             self._notify_of_bot_turn(record)
 
     async def _arm(self, before: Record, after: Record) -> None:
-        """Schedules the sweeper's look at a game, before a round starts or ends or a bot acts.
+        """Schedules the sweeper's look at a game, before a round starts or ends or a bot acts, or one is to start.
 
         No turn of a round can be due before the sweeper's next look (earliest_due_ms), so no turn writes its deadline.
         The next round may be due before the last turn of this one would have been. A bot's turn is written because it
         may have no deadline, and the sweeper must find it if this server dies.
         """
         moved = after.state is not before.state and after.state in {GameState.PLAYING, GameState.ROUND_OVER}
-        if not moved and not bots_to_act(after.game):
+        starts = after.state is GameState.LOBBY and due_ms(after.game) is not None
+        if not (moved or starts or bots_to_act(after.game)):
             return
         looks = (earliest_due_ms(before.game, after.updated_ms), self.next_look(Loaded(after.updated_ms, after, None)))
         known = [at_ms for at_ms in looks if at_ms is not None]
@@ -511,6 +527,12 @@ def _kicked_after(before: Record, applied: Applied) -> tuple[Kicked, ...]:
         return ()
     kicked = _kicked_person(before, applied)
     return (*before.kicked, kicked)[-KICKED_MAX:] if kicked else before.kicked
+
+
+def _still_reserved(invited: tuple[SeatToken, ...], game: Game) -> tuple[SeatToken, ...]:
+    """Returns the tokens that still take a reserved seat."""
+    seats = {one.seat for one in game.reserved}
+    return tuple(token for token in invited if token.seat in seats)
 
 
 def _operator_after(before: Operator, decision: Decision) -> Operator:

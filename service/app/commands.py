@@ -8,6 +8,7 @@ import hashlib
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol, TypeAlias
 
@@ -29,7 +30,7 @@ from engine.actions import (
 from engine.analysis import Existence, Situation
 from engine.deal import Shuffle
 from engine.drafts import Draft
-from engine.game import HOST, BotLevel, Game, RoundOver, round_of
+from engine.game import HOST, BotLevel, Game, Playing, round_of
 from engine.replay import advance
 from engine.ruleset import Ruleset
 from engine.tiles import Tile
@@ -40,6 +41,7 @@ from service.app.identity import (
     Caller,
     Chance,
     digest,
+    invited_in,
     member_in,
     new_shuffle,
     player_seat_in,
@@ -231,7 +233,7 @@ class JoinOrCreateGame(Command):
         player_ref: The operator's reference to the player.
         encode_seat: Encodes the answer without the seat token; `complete` adds it.
         add_token: Adds the token.
-        before_creation: Called before a game is created. Raises a Fault to refuse that.
+        creating: Returns a context for the creation of a game. Raises a Fault to refuse that.
     """
 
     plan: GamePlan
@@ -239,11 +241,11 @@ class JoinOrCreateGame(Command):
     player_ref: str
     encode_seat: SeatEncoder
     add_token: Callable[[bytes, str], bytes]
-    before_creation: Callable[[], None]
+    creating: Callable[[], AbstractContextManager[None]]
 
     def join(self, basis: Basis, chance: Chance) -> Decision:
         """Returns the decision to join a game. Raises ActionRefused, NotAdmitted."""
-        check_admitted(basis.record, self)
+        check_admitted(basis.record, self.name, self.player_ref)
         join = Join(self.name, is_host=not _has_host(basis.record))
         return _seated(basis.record, _joined(basis, join), self, chance)
 
@@ -302,14 +304,20 @@ class JoinGame(GameCommand):
     def decide(self, basis: Basis) -> Decision:
         """See GameCommand."""
         record = basis.record
-        actor = token_in(record, self.request.caller)
+        reserved = invited_in(record, self.request.caller)
+        actor = None if reserved else token_in(record, self.request.caller)
         is_host = actor == HOST
         if actor is not None and (not is_host or record.game.host_seat):
             raise AlreadySeated
-        if actor is None:
+        if actor is None and not reserved:
             check_code(record, self.join_code)
-        check_admitted(record, self)
-        join = Join(self.name, seat=self.seat, is_host=is_host or not _has_host(record))
+        check_admitted(record, self.name, self.player_ref, reserved or 0)
+        join = Join(
+            self.name,
+            seat=reserved or self.seat,
+            is_host=is_host or not _has_host(record),
+            takes_reserved=reserved is not None,
+        )
         return _seated(record, _joined(basis, join), self, self.chance, actor)
 
     def encode(self, decision: Decision, after: Record) -> bytes:
@@ -352,14 +360,17 @@ class AddBot(GameCommand):
 
 @dataclass(frozen=True, slots=True)
 class LeaveGame(GameCommand):
-    """Frees the caller's seat in the lobby and revokes its token. The answer holds a spectator's view."""
+    """Frees the caller's seat in the lobby, also a reserved one, and revokes its token.
+
+    The answer holds a spectator's view.
+    """
 
     encode_game: GameEncoder
 
     def decide(self, basis: Basis) -> Decision:
         """See GameCommand."""
-        record = basis.record
-        seat = player_seat_in(record, self.request.caller)
+        record, caller = basis.record, self.request.caller
+        seat = invited_in(record, caller) or player_seat_in(record, caller)
         applied = applied_or_refused(apply(record.game, Leave(seat), basis.now_ms))
         return Decision(applied, valid_tokens(record, applied), actor=seat)
 
@@ -500,7 +511,7 @@ def valid_tokens(record: Record, applied: Applied) -> tuple[SeatToken, ...]:
 
 
 def decide_due(basis: Basis, draft: Draft | None, chance: Chance) -> Decision:
-    """Returns the change of a game that is due (timers.is_due): a time-out, or the start of the next round.
+    """Returns the change of a game that is due (timers.is_due): a time-out, or the start of a round.
 
     Args:
         basis: The game.
@@ -508,7 +519,7 @@ def decide_due(basis: Basis, draft: Draft | None, chance: Chance) -> Decision:
         chance: The source of randomness.
     """
     game = basis.record.game
-    action = StartDueRound(_new_shuffle(chance, game)) if isinstance(game.phase, RoundOver) else _time_out(game, draft)
+    action = _time_out(game, draft) if isinstance(game.phase, Playing) else StartDueRound(_new_shuffle(chance, game))
     return Decision(applied_or_refused(apply(game, action, basis.now_ms)), basis.record.tokens)
 
 
@@ -582,12 +593,11 @@ def check_code(record: Record, join_code: str) -> None:
         raise JoinCodeRequired
 
 
-def check_admitted(record: Record, command: "JoinGame | JoinOrCreateGame") -> None:
-    """Raises WasKicked, PlayerRefTaken for a person whom a lobby does not admit."""
-    ref = command.player_ref
-    if any((ref and ref == one.player_ref) or are_alike(command.name, one.name) for one in record.kicked):
+def check_admitted(record: Record, name: str, ref: str, reserved: int = 0) -> None:
+    """Raises WasKicked, PlayerRefTaken for a person whom a lobby does not admit; `reserved` is the person's seat."""
+    if any((ref and ref == one.player_ref) or are_alike(name, one.name) for one in record.kicked):
         raise WasKicked
-    if ref and record.operator.has(ref):
+    if ref and record.operator.has(ref, besides=reserved):
         raise PlayerRefTaken
 
 
@@ -600,7 +610,9 @@ def _joined(basis: Basis, join: Join) -> Applied:
     """Returns the engine's result of joining. Raises ActionRefused, also for a name that is like another player's."""
     game = basis.record.game
     applied = applied_or_refused(apply(game, join, basis.now_ms))
-    if any(are_alike(join.name, player.name) for player in game.players):
+    others = [player.name for player in game.players]
+    others += [one.name for one in game.reserved if one.seat != join.seat or not join.takes_reserved]
+    if any(are_alike(join.name, other) for other in others):
         raise ActionRefused(refused(Reason.PLAYER_ALREADY_JOINED))
     return applied
 
@@ -618,7 +630,7 @@ def _seated(
         actor=actor,
         new_seat=seat,
         salt=salt,
-        player_ref=command.player_ref,
+        player_ref=command.player_ref or before.operator.ref_of(seat),
     )
 
 

@@ -10,14 +10,14 @@ changes are new, so a guessed name cannot be checked against an old etag.
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import structlog
 
-from engine.events import Event, PlayerJoined
-from engine.game import Game
+from engine.events import Event, GameCreated, PlayerJoined
+from engine.game import Game, ReservedSeat
 from service.app.changes import ATTEMPTS, NONCE_BYTES
 from service.app.names import are_alike
 from service.archive.archived_game import ArchivedGame, LineageBroken, archived, collect
@@ -192,7 +192,7 @@ async def _without(store: GameStore, before: ArchivedGame, player_ref: str) -> A
     await forget_in_game(store, before.record.game_id, player_ref)
     record = (await store.load(before.record.game_id)).record
     is_same = record is not None and record.created_ms == before.record.created_ms
-    if record and is_same and record.state is GameState.FINISHED:
+    if record and is_same and record.has_record:
         return await collect(store, record)
     changes = [*before.by_revision.values()]
     return archived(*await asyncio.to_thread(_rewritten, before.record, changes, player_ref))
@@ -238,7 +238,7 @@ def _rewritten(record: Record, changes: Sequence[StoredChange], player_ref: str)
     is_changed = False
     for stored in changes:
         entry = decode_entry(stored.change, stored.etag)
-        events = tuple(_renamed(event, joined.get((entry.revision, _seat(event)))) for event in entry.events)
+        events = tuple(_renamed(event, entry.revision, joined) for event in entry.events)
         is_last = entry.revision == record.game.revision
         change = stored.change
         if events != entry.events or (is_last and not is_changed):
@@ -253,16 +253,24 @@ def _rewritten(record: Record, changes: Sequence[StoredChange], player_ref: str)
     )
     etag = rewritten[-1].etag if rewritten else lineage(record.etag, secrets.token_bytes(NONCE_BYTES))
     kicked = tuple(one for one in record.kicked if one.player_ref != player_ref)
-    game = replace(record.game, players=players)
+    game = replace(record.game, players=players, reserved=_reserved(record.game.reserved, names))
     return replace(record, game=game, etag=etag, operator=operator, kicked=kicked), rewritten
 
 
-def _seat(event: Event) -> int:
-    return event.seat if isinstance(event, PlayerJoined) else 0
+def _renamed(event: Event, revision: int, names: Mapping[tuple[int, int], str]) -> Event:
+    """Returns an event with new names, by revision and seat of the arrival or the reservation."""
+    match event:
+        case PlayerJoined(seat, name):
+            return replace(event, name=names.get((revision, seat), name))
+        case GameCreated(reserved=reserved):
+            own = {seat: name for (at, seat), name in names.items() if at == revision}
+            return replace(event, reserved=_reserved(reserved, own))
+        case _:
+            return event
 
 
-def _renamed(event: Event, name: str | None) -> Event:
-    return replace(event, name=name) if isinstance(event, PlayerJoined) and name is not None else event
+def _reserved(reserved: tuple[ReservedSeat, ...], names: Mapping[int, str]) -> tuple[ReservedSeat, ...]:
+    return tuple(ReservedSeat(one.seat, names.get(one.seat, one.name)) for one in reserved)
 
 
 def _new_name(game: Game, seat: int) -> str:

@@ -66,7 +66,7 @@ from service.errors import (
     JoinCodeUnknown,
     RecordHidden,
 )
-from service.storage.base import GameState, GameStore, Loaded, Record, code_name
+from service.storage.base import GameStore, Loaded, Record, code_name
 
 
 class Games:
@@ -291,7 +291,7 @@ class Games:
         """Returns the record of a game that has ended. Raises GameNotOver, RecordHidden, HistoryUnavailable."""
         loaded, history = await self._load_with_history(game_id, caller)
         record, _ = self._record_for(loaded, caller)
-        if record.state is not GameState.FINISHED:
+        if not record.has_record:
             raise GameNotOver
         if record.game.ruleset.racks_shown is RacksShown.HIDDEN:
             raise RecordHidden

@@ -156,6 +156,13 @@ def token_in(record: Record, caller: Caller) -> int | None:
     return matches[0]
 
 
+def invited_in(record: Record, caller: Caller) -> int | None:
+    """Returns the seat that is reserved for the owner of the caller's token of the game before; None for none."""
+    check_key(record, caller)
+    own = caller.digest or b""
+    return next((token.seat for token in record.invited if hmac.compare_digest(token.digest, own)), None)
+
+
 def check_key(record: Record, caller: Caller) -> None:
     """Raises GameNotFound for a game of another key."""
     if record.listing.key != caller.key:

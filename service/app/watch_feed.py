@@ -26,6 +26,7 @@ from service.app.identity import Caller, revoked_by
 from service.app.views import ChangeView, GameSnapshotView, SeatPresence, change_view, snapshot_view
 from service.errors import Fault, GameNotFound, StoreUnavailable
 from service.storage.base import Entry, GameStore, Record
+from service.storage.lists import listing_after
 
 LAG: Final = 64
 """A live watcher who is more changes behind gets a snapshot."""
@@ -135,7 +136,8 @@ class SharedChange:
         if self._after is None:
             entry = self._entry
             game = advance(before.game, entry.events)
-            after = replace(before, game=game, etag=entry.etag, updated_ms=entry.time_ms)
+            listing = listing_after(before.listing, entry.events)
+            after = replace(before, game=game, etag=entry.etag, updated_ms=entry.time_ms, listing=listing)
             self._after = SharedGame(after, entry.time_ms, presence)
         return self._after
 

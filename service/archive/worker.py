@@ -20,7 +20,7 @@ from service.archive.sink import Sink, SinkUnavailable, WriteResult
 from service.errors import StoreUnavailable
 from service.metrics.metrics import Metrics
 from service.runtime.cancellation import is_task_cancelled
-from service.storage.base import OUTBOX_MARGIN_MS, GameState, GameStore, OutboxEntry
+from service.storage.base import OUTBOX_MARGIN_MS, GameStore, OutboxEntry
 
 BATCH: Final = 16
 """Entries that are claimed, and written concurrently."""
@@ -196,7 +196,7 @@ class ArchiveWorker:
         for _ in range(WRITES_A_GAME):
             loaded = await self._store.load(entry.game_id)
             record = loaded.record
-            if record is None or record.state is not GameState.FINISHED:
+            if record is None or not record.has_record:
                 is_settled = loaded.now_ms - entry.at_ms > OUTBOX_MARGIN_MS
                 return Result.NOT_ENDED if is_settled else None
             try:

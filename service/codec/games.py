@@ -20,6 +20,7 @@ from engine.game import (
     Open,
     Phase,
     Playing,
+    ReservedSeat,
     RoundEnd,
     RoundOver,
     RoundResult,
@@ -246,6 +247,7 @@ def _uncached_fields(sight: GameSnapshotView) -> game_pb2.Game:
         rematch_game_id=view.rematch_game_id,
         join_code=sight.join_code,
         next_round_time=None if view.next_round_ms is None else _time(view.next_round_ms),
+        reserved_seats=map(_reserved, view.reserved),
         abandoned=view.abandoned,
     )
 
@@ -429,17 +431,32 @@ def _open_event(event: OpenEvent) -> game_pb2.GameEvent:  # noqa: C901, PLR0911,
 
 def _lobby_event(event: ev.LobbyEvent) -> game_pb2.GameEvent:
     match event:
-        case ev.GameCreated(rules):
-            return game_pb2.GameEvent(game_created=game_pb2.GameCreated(ruleset=encode_ruleset(rules)))
-        case ev.PlayerJoined(seat, name, bot, is_host):
-            joined = game_pb2.PlayerJoined(seat=seat, name=name, bot_level=_level_number(bot), is_host=is_host)
-            return game_pb2.GameEvent(player_joined=joined)
+        case ev.GameCreated(rules, reserved):
+            created = game_pb2.GameCreated(ruleset=encode_ruleset(rules), reserved_seats=map(_reserved, reserved))
+            return game_pb2.GameEvent(game_created=created)
+        case ev.PlayerJoined():
+            return game_pb2.GameEvent(player_joined=_player_joined(event))
         case ev.PlayerLeft(seat, new_host):
             return game_pb2.GameEvent(player_left=game_pb2.PlayerLeft(seat=seat, host_seat=new_host or 0))
-        case ev.PlayerKicked(seat, new_host):
-            return game_pb2.GameEvent(player_kicked=game_pb2.PlayerKicked(seat=seat, host_seat=new_host or 0))
+        case ev.PlayerKicked(seat, new_host, code):
+            kicked = game_pb2.PlayerKicked(seat=seat, host_seat=new_host or 0, join_code=code)
+            return game_pb2.GameEvent(player_kicked=kicked)
         case ev.PlayerReadied(seat, is_ready):
             return game_pb2.GameEvent(player_readied=game_pb2.PlayerReadied(seat=seat, is_ready=is_ready))
+
+
+def _player_joined(event: ev.PlayerJoined) -> game_pb2.PlayerJoined:
+    return game_pb2.PlayerJoined(
+        seat=event.seat,
+        name=event.name,
+        bot_level=_level_number(event.bot),
+        is_host=event.is_host,
+        start_time=None if event.starts_ms is None else _time(event.starts_ms),
+    )
+
+
+def _reserved(reserved: ReservedSeat) -> game_pb2.ReservedSeat:
+    return game_pb2.ReservedSeat(seat=reserved.seat, name=reserved.name)
 
 
 def _tiles_played(event: ev.TilesPlayed) -> game_pb2.TilesPlayed:

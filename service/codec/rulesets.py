@@ -33,6 +33,15 @@ def ruleset(message: ruleset_pb2.Ruleset, prefix: str = "") -> Ruleset:
         raise InvalidRequest(*(replace(fault, field=prefix + fault.field) for fault in error.fields)) from None
 
 
+def quick_play_ruleset(message: ruleset_pb2.Ruleset) -> Ruleset:
+    """Returns the ruleset of a game of strangers: if start_by and abort_by are unset, no host decides alone."""
+    among_strangers = ruleset_pb2.Ruleset(
+        start_by=ruleset_pb2.START_BY_FULL_OR_READY, abort_by=ruleset_pb2.ABORT_BY_ALL
+    )
+    among_strangers.MergeFrom(message)
+    return ruleset(among_strangers)
+
+
 @lru_cache(maxsize=256)
 def _ruleset(data: bytes) -> Ruleset:
     message = ruleset_pb2.Ruleset.FromString(data)

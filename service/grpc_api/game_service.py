@@ -1,7 +1,8 @@
 """GameService: decodes, calls the use case, encodes."""
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import aclosing
 from typing import TypeVar
 
@@ -124,8 +125,19 @@ class GameServicer:
         check_labels((*labels, *operator_labels))
         identity = mutation(request, context)
         plan = GamePlan(ruleset, visibility, labels, identity.caller.key, operator_labels)
-        self._new_games.take(current_origin(), time.monotonic())
-        return await self._games.create_game(plan, identity, game_codec.encode_created, game_codec.with_host_token)
+        with self._creating():
+            return await self._games.create_game(plan, identity, game_codec.encode_created, game_codec.with_host_token)
+
+    @contextlib.contextmanager
+    def _creating(self) -> Iterator[None]:
+        """Counts a new game, unless it is not created after all. Raises TooManyGames."""
+        origin = current_origin()
+        self._new_games.take(origin, time.monotonic())
+        try:
+            yield
+        except BaseException:
+            self._new_games.give_back(origin)
+            raise
 
     async def join_game(self, request: pb.JoinGameRequest, context: Context) -> bytes:
         """JoinGame."""
@@ -158,7 +170,8 @@ class GameServicer:
     async def join_or_create_game(self, request: pb.JoinOrCreateGameRequest, context: Context) -> bytes:
         """JoinOrCreateGame."""
         labels, name = fields.labels(request.labels), fields.player_name(request.name)
-        ruleset, operator_labels = rulesets.ruleset(request.ruleset), fields.operator_labels(request.operator_labels)
+        ruleset = rulesets.quick_play_ruleset(request.ruleset)
+        operator_labels = fields.operator_labels(request.operator_labels)
         check_labels((*labels, *operator_labels))
         identity = mutation(request, context)
         plan = GamePlan(ruleset, Visibility.PUBLIC, labels, identity.caller.key, operator_labels)
@@ -169,7 +182,7 @@ class GameServicer:
             fields.player_ref(request.player_ref),
             encode_seat=game_codec.encode_quick_join,
             add_token=game_codec.with_quick_token,
-            before_creation=lambda: self._new_games.take(current_origin(), time.monotonic()),
+            creating=self._creating,
         )
         return await self._games.join_or_create_game(command)
 
@@ -211,8 +224,8 @@ class GameServicer:
     async def create_rematch(self, request: pb.CreateRematchRequest, context: Context) -> bytes:
         """CreateRematch."""
         game_id, identity = fields.game_id(request.game_id), seat_mutation(request, context)
-        self._new_games.take(current_origin(), time.monotonic())
-        return await self._games.create_rematch(game_id, identity, answer(pb.CreateRematchResponse))
+        with self._creating():
+            return await self._games.create_rematch(game_id, identity, answer(pb.CreateRematchResponse))
 
     async def start_game(self, request: pb.StartGameRequest, context: Context) -> bytes:
         """StartGame."""

@@ -157,7 +157,7 @@ PLAIN: Final[Mapping[type[Exception], tuple[grpc.StatusCode, str, str]]] = {
     GameNotOver: (
         _FAILED_PRECONDITION,
         "GAME_NOT_OVER",
-        "the game has not been played to its end, so it has no record; an aborted game has none",
+        "the game has not ended, or was never dealt, so it has no record",
     ),
     RecordHidden: (
         _FAILED_PRECONDITION,

@@ -158,9 +158,9 @@ class Operator:
     labels: tuple[tuple[str, str], ...] = ()
     player_refs: tuple[PlayerRef, ...] = ()
 
-    def has(self, ref: str) -> bool:
-        """Returns whether a person with a reference is in the game."""
-        return any(known.text == ref and not known.has_left for known in self.player_refs)
+    def has(self, ref: str, besides: int = 0) -> bool:
+        """Returns whether a person with a reference is in the game, in another seat than `besides`."""
+        return any(known.text == ref and known.seat != besides and not known.has_left for known in self.player_refs)
 
     def ref_of(self, seat: int) -> str:
         """Returns the reference of the person in a seat; "" if there is none."""
@@ -208,6 +208,7 @@ class Record:
         is_emptied: Whether all people have left its lobby. It is then in no list and expires after EMPTIED_MS.
         operator: What only the operator sees.
         kicked: Who was kicked from the lobby, the last KICKED_MAX; empty after the start.
+        invited: The tokens of the game before that take reserved seats, one for each (Game.reserved).
     """
 
     game_id: str
@@ -220,11 +221,17 @@ class Record:
     is_emptied: bool = False
     operator: Operator = NO_OPERATOR
     kicked: tuple[Kicked, ...] = ()
+    invited: tuple[SeatToken, ...] = ()
 
     @property
     def state(self) -> GameState:
         """The kind of the game's phase."""
         return STATE_OF_PHASE[type(self.game.phase)]
+
+    @property
+    def has_record(self) -> bool:
+        """Whether the game is over and was dealt, so that it has a record and is archived."""
+        return self.state.is_over and self.game.round is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +250,7 @@ class Lifetimes:
         """Returns how long a game is kept after a change."""
         if record.is_emptied:
             return EMPTIED_MS
-        if record.state is GameState.FINISHED:
+        if record.has_record:
             return max(self.finished, self.unarchived) * 1000
         if record.state.is_over:
             return self.finished * 1000

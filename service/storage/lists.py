@@ -1,11 +1,14 @@
 """Lists of games: which of them a game is in, and its place in them."""
 
 import hashlib
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
+from engine.events import Event, PlayerKicked
 from engine.ruleset import Ruleset
-from service.storage.base import GameState, Record, Visibility
+from service.storage.base import GameState, Listing, Record, Visibility
 from service.storage.stored_values import dump, write_ruleset
 
 _KINDS: Final = ("games", "public")
@@ -41,9 +44,15 @@ def possible_lists(record: Record) -> frozenset[str]:
     return frozenset((*by_state, open_list(match_of(record))))
 
 
+def listing_after(listing: Listing, events: Iterable[Event]) -> Listing:
+    """Returns how a game is found after a change, which may give its lobby a new join code."""
+    codes = (event.join_code for event in events if isinstance(event, PlayerKicked) and event.join_code)
+    return next((replace(listing, join_code=code) for code in codes), listing)
+
+
 def seats_free(record: Record) -> int:
-    """Returns the number of seats that nobody has."""
-    return record.game.ruleset.players_max - len(record.game.players)
+    """Returns the number of seats that nobody has, and that are not reserved."""
+    return record.game.ruleset.players_max - len(record.game.players) - len(record.game.reserved)
 
 
 def list_member(record: Record) -> str:

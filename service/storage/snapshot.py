@@ -1,8 +1,9 @@
 """The stored form of games, drafts and memos.
 
-Four values are written only if present: who declined the initial meld, which few games ask; the key of the game's
-creator; what only the operator sees; and who was kicked. A server that does not know keys cannot read a game with one,
-so it shows the game to nobody. One that does not know the last two reads such a game without them.
+Values that few games have are written only if present: who declined the initial meld; the key of the game's creator;
+what only the operator sees; who was kicked from a lobby, and for whom its seats are reserved. A server that does not
+know keys cannot read a game with one, so it shows the game to nobody. One that does not know the others reads such a
+game without them.
 """
 
 from itertools import pairwise
@@ -44,6 +45,7 @@ from service.storage.stored_values import (
     read_proposed,
     read_rack,
     read_reason,
+    read_reserved,
     read_result,
     read_ruleset,
     read_seat,
@@ -58,6 +60,7 @@ from service.storage.stored_values import (
     write_declined,
     write_proposed,
     write_rack,
+    write_reserved,
     write_result,
     write_ruleset,
     write_table,
@@ -83,6 +86,7 @@ def encode_record(record: Record) -> bytes:
             "game": _write_game(record.game),
             **_write_operator(record.operator),
             **_write_kicked(record.kicked),
+            **({"invited": _write_tokens(record.invited)} if record.invited else {}),
         }
     )
 
@@ -90,6 +94,10 @@ def encode_record(record: Record) -> bytes:
 @identity_cache(maxsize=4_096)
 def _write_tokens(tokens: tuple[SeatToken, ...]) -> orjson.Fragment:
     return orjson.Fragment(dump({str(token.seat): token.digest.hex() for token in tokens}))
+
+
+def _read_tokens(stored: Json) -> tuple[SeatToken, ...]:
+    return tuple(SeatToken(int(seat), bytes.fromhex(digest)) for seat, digest in stored.items())
 
 
 @reading()
@@ -100,13 +108,14 @@ def decode_record(data: bytes) -> Record:
         game_id=read_text(stored["id"]),
         game=_read_game(stored["game"]),
         etag=read_text(stored["etag"]),
-        tokens=tuple(SeatToken(int(seat), bytes.fromhex(digest)) for seat, digest in stored["tokens"].items()),
+        tokens=_read_tokens(stored["tokens"]),
         created_ms=read_time(stored["created"]),
         updated_ms=read_time(stored["updated"]),
         listing=_read_listing(stored["listing"]),
         is_emptied=read_flag(stored["emptied"]),
         operator=_read_operator(stored["operator"]) if "operator" in stored else NO_OPERATOR,
         kicked=read_each(_read_kicked, stored.get("kicked", [])),
+        invited=_read_tokens(stored.get("invited", {})),
     )
 
 
@@ -242,8 +251,8 @@ def _read_round(stored: Json) -> Round:
 
 def _write_phase(phase: Phase) -> Json:
     match phase:
-        case Lobby():
-            return {"type": "Lobby"}
+        case Lobby(starts_ms):
+            return {"type": "Lobby"} if starts_ms is None else {"type": "Lobby", "starts": starts_ms}
         case Playing(round_):
             return {"type": "Playing", "round": _write_round(round_)}
         case RoundOver(round_, next_round_ms):
@@ -258,7 +267,7 @@ def _write_phase(phase: Phase) -> Json:
 def _read_phase(stored: Json) -> Phase:
     match stored["type"]:
         case "Lobby":
-            return Lobby()
+            return Lobby(read_optional(read_time, stored.get("starts")))
         case "Playing":
             return Playing(_read_round(stored["round"]))
         case "RoundOver":
@@ -313,6 +322,7 @@ def _write_game(game: Game) -> Json:
         "players": [_write_player(player) for player in game.players],
         "phase": _write_phase(game.phase),
         "results": write_result.map(game.results),
+        **write_reserved(game.reserved),
     }
 
 
@@ -323,6 +333,7 @@ def _read_game(stored: Json) -> Game:
         players=read_each(_read_player, stored["players"]),
         phase=_read_phase(stored["phase"]),
         results=read_each(read_result, stored["results"]),
+        reserved=read_reserved(stored),
     )
     if not _has_its_seats(game):
         raise StoredFormatUnknown

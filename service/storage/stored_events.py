@@ -20,6 +20,7 @@ from service.storage.stored_values import (
     read_proposed,
     read_rack,
     read_reason,
+    read_reserved,
     read_result,
     read_ruleset,
     read_seat,
@@ -34,6 +35,7 @@ from service.storage.stored_values import (
     write_declined,
     write_proposed,
     write_rack,
+    write_reserved,
     write_result,
     write_ruleset,
     write_table,
@@ -160,14 +162,22 @@ def _event_fields(event: ev.Event) -> Json:  # noqa: C901, PLR0911, PLR0912 - on
 
 def _lobby_event_fields(event: ev.LobbyEvent) -> Json:
     match event:
-        case ev.GameCreated(ruleset):
-            return {"ruleset": write_ruleset(ruleset)}
-        case ev.PlayerJoined(seat, name, bot, is_host):
-            return {"seat": seat, "name": name, "is_host": is_host, **({"bot": bot.name} if bot else {})}
-        case ev.PlayerLeft(seat, new_host) | ev.PlayerKicked(seat, new_host):
+        case ev.GameCreated(ruleset, reserved):
+            return {"ruleset": write_ruleset(ruleset), **write_reserved(reserved)}
+        case ev.PlayerJoined():
+            return _player_joined_fields(event)
+        case ev.PlayerLeft(seat, new_host):
             return {"seat": seat, "new_host": new_host}
+        case ev.PlayerKicked(seat, new_host, code):
+            return {"seat": seat, "new_host": new_host, **({"code": code} if code else {})}
         case ev.PlayerReadied(seat, is_ready):
             return {"seat": seat, "is_ready": is_ready}
+
+
+def _player_joined_fields(event: ev.PlayerJoined) -> Json:
+    bot = {"bot": event.bot.name} if event.bot else {}
+    starts = {} if event.starts_ms is None else {"starts": event.starts_ms}
+    return {"seat": event.seat, "name": event.name, "is_host": event.is_host, **bot, **starts}
 
 
 def _without_a_play(event: ev.TileDrawn | ev.TilesDrawn | ev.TilesOffered | ev.TurnEnded | ev.TurnPassed) -> Json:
@@ -240,16 +250,17 @@ def _read_illegal_play_shown(stored: Json) -> ev.IllegalPlayShown:
 
 
 _READERS: Final[dict[str, Callable[[Json], ev.Event]]] = {
-    "GameCreated": lambda stored: ev.GameCreated(read_ruleset(stored["ruleset"])),
+    "GameCreated": lambda stored: ev.GameCreated(read_ruleset(stored["ruleset"]), read_reserved(stored)),
     "PlayerJoined": lambda stored: ev.PlayerJoined(
         read_seat(stored["seat"]),
         read_text(stored["name"]),
         read_level(stored.get("bot")),
         read_flag(stored["is_host"]),
+        read_optional(read_time, stored.get("starts")),
     ),
     "PlayerLeft": lambda stored: ev.PlayerLeft(read_seat(stored["seat"]), read_optional(read_seat, stored["new_host"])),
     "PlayerKicked": lambda stored: ev.PlayerKicked(
-        read_seat(stored["seat"]), read_optional(read_seat, stored["new_host"])
+        read_seat(stored["seat"]), read_optional(read_seat, stored["new_host"]), read_text(stored.get("code", ""))
     ),
     "PlayerReadied": lambda stored: ev.PlayerReadied(read_seat(stored["seat"]), read_flag(stored["is_ready"])),
     "RoundStarted": _read_round_started,

@@ -20,6 +20,7 @@ from engine.fast.identity_cache import identity_cache
 from engine.game import (
     BotLevel,
     Rack,
+    ReservedSeat,
     RoundEnd,
     RoundResult,
     SeatResult,
@@ -266,6 +267,21 @@ def _read_seat_result(stored: list[Any]) -> SeatResult:
 def read_level(level: str | None) -> BotLevel | None:
     """Returns a bot's level; None for a person."""
     return read_optional(BotLevel.__getitem__, level)
+
+
+def write_reserved(reserved: tuple[ReservedSeat, ...]) -> Json:
+    """Returns the reserved seats of a lobby, if it has any."""
+    return {"reserved": [[one.seat, one.name] for one in reserved]} if reserved else {}
+
+
+def read_reserved(stored: Json) -> tuple[ReservedSeat, ...]:
+    """Returns the reserved seats of a lobby or of its creation."""
+    return read_each(_read_reserved, stored.get("reserved", []))
+
+
+def _read_reserved(stored: list[Any]) -> ReservedSeat:
+    seat, name = stored
+    return ReservedSeat(read_seat(seat), read_text(name))
 
 
 def write_declined(declined: object) -> Json:
