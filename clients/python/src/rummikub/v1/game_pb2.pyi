@@ -580,6 +580,7 @@ class Game(_message.Message):
     REMATCH_GAME_ID_FIELD_NUMBER: _builtins.int
     NEXT_ROUND_TIME_FIELD_NUMBER: _builtins.int
     ABANDONED_FIELD_NUMBER: _builtins.int
+    RESERVED_SEATS_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The game's id: 32 hexadecimal digits."""
     revision: _builtins.int
@@ -685,8 +686,15 @@ class Game(_message.Message):
 
     @_builtins.property
     def next_round_time(self) -> _timestamp_pb2.Timestamp:
-        """The time when the next round starts by itself, by the store's clock (round_pause_seconds). Unset unless the state is
-        GAME_STATE_ROUND_OVER, and if only StartNextRound starts the next round.
+        """The time when the first or the next round starts by itself, by the store's clock. In GAME_STATE_LOBBY: all who are
+        to play have come (START_BY_FULL_OR_READY, reserved_seats); unset before, and after a player has left. In
+        GAME_STATE_ROUND_OVER: round_pause_seconds; unset if only StartNextRound starts the next round.
+        """
+
+    @_builtins.property
+    def reserved_seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReservedSeat]:
+        """The seats of the lobby that only their owners of the game before can take (CreateRematch), by seat. The game cannot
+        start before each is taken or given up.
         """
 
     def __init__(
@@ -720,14 +728,41 @@ class Game(_message.Message):
         rematch_game_id: _builtins.str = ...,
         next_round_time: _timestamp_pb2.Timestamp | None = ...,
         abandoned: _builtins.bool = ...,
+        reserved_seats: _abc.Iterable[Global___ReservedSeat] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "next_round_time", b"next_round_time", "ruleset", b"ruleset", "server_time", b"server_time", "turn", b"turn", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abandoned", b"abandoned", "create_time", b"create_time", "etag", b"etag", "game_id", b"game_id", "join_code", b"join_code", "labels", b"labels", "last_chance_seats", b"last_chance_seats", "next_round_time", b"next_round_time", "passed_seats", b"passed_seats", "players", b"players", "pool_count", b"pool_count", "rack", b"rack", "rematch_game_id", b"rematch_game_id", "revision", b"revision", "river", b"river", "round", b"round", "rounds", b"rounds", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "starter_seat", b"starter_seat", "state", b"state", "table", b"table", "turn", b"turn", "turn_order", b"turn_order", "update_time", b"update_time", "visibility", b"visibility", "winner_seats", b"winner_seats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abandoned", b"abandoned", "create_time", b"create_time", "etag", b"etag", "game_id", b"game_id", "join_code", b"join_code", "labels", b"labels", "last_chance_seats", b"last_chance_seats", "next_round_time", b"next_round_time", "passed_seats", b"passed_seats", "players", b"players", "pool_count", b"pool_count", "rack", b"rack", "rematch_game_id", b"rematch_game_id", "reserved_seats", b"reserved_seats", "revision", b"revision", "river", b"river", "round", b"round", "rounds", b"rounds", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "starter_seat", b"starter_seat", "state", b"state", "table", b"table", "turn", b"turn", "turn_order", b"turn_order", "update_time", b"update_time", "visibility", b"visibility", "winner_seats", b"winner_seats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Game: _TypeAlias = Game  # noqa: Y015
+
+@_typing.final
+class ReservedSeat(_message.Message):
+    """A seat of a rematch that its owner of the game before has not taken yet."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat."""
+    name: _builtins.str
+    """The name of its owner in the game before."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReservedSeat: _TypeAlias = ReservedSeat  # noqa: Y015
 
 @_typing.final
 class GameSummary(_message.Message):
@@ -831,7 +866,7 @@ Global___GameSummary: _TypeAlias = GameSummary  # noqa: Y015
 
 @_typing.final
 class PlayerJoined(_message.Message):
-    """A player took a seat, and has no tiles and no points."""
+    """A player took a seat, and has no tiles and no points. The seat is no longer in reserved_seats."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -839,6 +874,7 @@ class PlayerJoined(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     BOT_LEVEL_FIELD_NUMBER: _builtins.int
     IS_HOST_FIELD_NUMBER: _builtins.int
+    START_TIME_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """The seat."""
     name: _builtins.str
@@ -847,6 +883,10 @@ class PlayerJoined(_message.Message):
     """The strength of the bot that plays the seat. Unspecified for a seat that the service does not play."""
     is_host: _builtins.bool
     """Whether the player is the host."""
+    @_builtins.property
+    def start_time(self) -> _timestamp_pb2.Timestamp:
+        """The time when the game starts by itself, which is next_round_time. Unset if this player changes nothing about it."""
+
     def __init__(
         self,
         *,
@@ -854,10 +894,11 @@ class PlayerJoined(_message.Message):
         name: _builtins.str = ...,
         bot_level: Global___BotLevel.ValueType = ...,
         is_host: _builtins.bool = ...,
+        start_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["start_time", b"start_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bot_level", b"bot_level", "is_host", b"is_host", "name", b"name", "seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bot_level", b"bot_level", "is_host", b"is_host", "name", b"name", "seat", b"seat", "start_time", b"start_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -865,8 +906,8 @@ Global___PlayerJoined: _TypeAlias = PlayerJoined  # noqa: Y015
 
 @_typing.final
 class PlayerLeft(_message.Message):
-    """A player left the lobby, and is no longer one of the players. If it was the viewer, the view is a spectator's from
-    now on: Game.seat is 0 and join_code is empty.
+    """A player left the lobby, or gave up a reserved seat, and is no longer in players or reserved_seats. next_round_time is
+    unset. If it was the viewer, the view is a spectator's from now on: Game.seat is 0 and join_code is empty.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -899,19 +940,23 @@ class PlayerKicked(_message.Message):
 
     SEAT_FIELD_NUMBER: _builtins.int
     HOST_SEAT_FIELD_NUMBER: _builtins.int
+    JOIN_CODE_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """The seat, which is free again."""
     host_seat: _builtins.int
     """The seat that became the host's because the host was removed; 0 if no seat did."""
+    join_code: _builtins.str
+    """The lobby's new join_code, for the viewers who see it. Empty if it did not change."""
     def __init__(
         self,
         *,
         seat: _builtins.int = ...,
         host_seat: _builtins.int = ...,
+        join_code: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["host_seat", b"host_seat", "seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["host_seat", b"host_seat", "join_code", b"join_code", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1019,7 +1064,7 @@ class RematchCreated(_message.Message):
 
     GAME_ID_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
-    """The id of the new game, in which the players have the same seats and tokens."""
+    """The id of the new game, in which the seats of the players are reserved for them (CreateRematch)."""
     def __init__(
         self,
         *,
@@ -1455,18 +1500,24 @@ class GameCreated(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     RULESET_FIELD_NUMBER: _builtins.int
+    RESERVED_SEATS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules of the game, with every option set."""
+
+    @_builtins.property
+    def reserved_seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReservedSeat]:
+        """The reserved seats of a rematch, which are reserved_seats."""
 
     def __init__(
         self,
         *,
         ruleset: _ruleset_pb2.Ruleset | None = ...,
+        reserved_seats: _abc.Iterable[Global___ReservedSeat] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reserved_seats", b"reserved_seats", "ruleset", b"ruleset"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

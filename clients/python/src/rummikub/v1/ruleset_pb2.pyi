@@ -1501,6 +1501,10 @@ class _StartByEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StartBy.Value
     """Any seated player, and the host, once all players are ready (SetReady, PLAYERS_NOT_READY). Bots are always ready.
     Evidence: none; our own.
     """
+    START_BY_FULL_OR_READY: _StartBy.ValueType  # 4
+    """As ALL_READY, and the game starts by itself five seconds after all seats are taken (Game.next_round_time), unless a
+    player leaves before. The default of JoinOrCreateGame: no stranger can hold up the others. Evidence: none; our own.
+    """
 
 class StartBy(_StartBy, metaclass=_StartByEnumTypeWrapper):
     """Who may start the first round (option start_by). Evidence: none; our own."""
@@ -1515,7 +1519,41 @@ START_BY_ALL_READY: StartBy.ValueType  # 3
 """Any seated player, and the host, once all players are ready (SetReady, PLAYERS_NOT_READY). Bots are always ready.
 Evidence: none; our own.
 """
+START_BY_FULL_OR_READY: StartBy.ValueType  # 4
+"""As ALL_READY, and the game starts by itself five seconds after all seats are taken (Game.next_round_time), unless a
+player leaves before. The default of JoinOrCreateGame: no stranger can hold up the others. Evidence: none; our own.
+"""
 Global___StartBy: _TypeAlias = StartBy  # noqa: Y015
+
+class _AbortBy:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _AbortByEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AbortBy.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ABORT_BY_UNSPECIFIED: _AbortBy.ValueType  # 0
+    """Unset: the preset's value applies."""
+    ABORT_BY_HOST: _AbortBy.ValueType  # 1
+    """The host, with a seat or without one. Evidence: none; our own."""
+    ABORT_BY_ALL: _AbortBy.ValueType  # 2
+    """All people who have not resigned and are not absent (GAME_NOT_ABORTABLE for a host without a seat). The default of
+    JoinOrCreateGame: a host among strangers could annul a game that is being lost. Evidence: none; our own.
+    """
+
+class AbortBy(_AbortBy, metaclass=_AbortByEnumTypeWrapper):
+    """Who may abort a game in its first round (option abort_by). The host may always abort it in the lobby; from the second
+    round on all people must agree. Evidence: none; our own.
+    """
+
+ABORT_BY_UNSPECIFIED: AbortBy.ValueType  # 0
+"""Unset: the preset's value applies."""
+ABORT_BY_HOST: AbortBy.ValueType  # 1
+"""The host, with a seat or without one. Evidence: none; our own."""
+ABORT_BY_ALL: AbortBy.ValueType  # 2
+"""All people who have not resigned and are not absent (GAME_NOT_ABORTABLE for a host without a seat). The default of
+JoinOrCreateGame: a host among strangers could annul a game that is being lost. Evidence: none; our own.
+"""
+Global___AbortBy: _TypeAlias = AbortBy  # noqa: Y015
 
 class _Spectators:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -1794,6 +1832,7 @@ class Ruleset(_message.Message):
     CONTRACT_POINTS_FIELD_NUMBER: _builtins.int
     HINTS_FIELD_NUMBER: _builtins.int
     START_BY_FIELD_NUMBER: _builtins.int
+    ABORT_BY_FIELD_NUMBER: _builtins.int
     SPECTATORS_FIELD_NUMBER: _builtins.int
     RACKS_SHOWN_FIELD_NUMBER: _builtins.int
     DRAFT_VISIBILITY_FIELD_NUMBER: _builtins.int
@@ -1978,6 +2017,8 @@ class Ruleset(_message.Message):
     """Which hints a seat of a running game may get about its own position. Default AGAINST_BOTS."""
     start_by: Global___StartBy.ValueType
     """Who may start the first round. Default HOST."""
+    abort_by: Global___AbortBy.ValueType
+    """Who may abort the game in its first round. Default HOST."""
     spectators: Global___Spectators.ValueType
     """Whether callers without a seat may see a game that has started. Default ALLOWED."""
     racks_shown: Global___RacksShown.ValueType
@@ -2076,6 +2117,7 @@ class Ruleset(_message.Message):
         contract_points: _builtins.int | None = ...,
         hints: Global___Hints.ValueType = ...,
         start_by: Global___StartBy.ValueType = ...,
+        abort_by: Global___AbortBy.ValueType = ...,
         spectators: Global___Spectators.ValueType = ...,
         racks_shown: Global___RacksShown.ValueType = ...,
         draft_visibility: Global___DraftVisibility.ValueType = ...,
@@ -2088,7 +2130,7 @@ class Ruleset(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts", "_clock_increment_seconds", b"_clock_increment_seconds", "_clock_total_seconds", b"_clock_total_seconds", "_contract_points", b"_contract_points", "_deal_fixed_jokers", b"_deal_fixed_jokers", "_deal_hand_size", b"_deal_hand_size", "_geometry_colors", b"_geometry_colors", "_geometry_copies", b"_geometry_copies", "_geometry_jokers", b"_geometry_jokers", "_geometry_jokers_per_player", b"_geometry_jokers_per_player", "_initial_meld_threshold", b"_initial_meld_threshold", "_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay", "_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free", "_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "_penalty_tiles", b"_penalty_tiles", "_players_max", b"_players_max", "_players_min", b"_players_min", "_round_pause_seconds", b"_round_pause_seconds", "_score_joker_penalty", b"_score_joker_penalty", "_turn_time_limit_seconds", b"_turn_time_limit_seconds", "absent_after_timeouts", b"absent_after_timeouts", "clock_increment_seconds", b"clock_increment_seconds", "clock_total_seconds", b"clock_total_seconds", "contract_points", b"contract_points", "deal_fixed_jokers", b"deal_fixed_jokers", "deal_hand_size", b"deal_hand_size", "geometry_colors", b"geometry_colors", "geometry_copies", b"geometry_copies", "geometry_jokers", b"geometry_jokers", "geometry_jokers_per_player", b"geometry_jokers_per_player", "initial_meld_threshold", b"initial_meld_threshold", "initial_meld_voluntary_delay", b"initial_meld_voluntary_delay", "joker_retrieval_end_of_run_free", b"joker_retrieval_end_of_run_free", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_may_lead", b"jokers_may_lead", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "penalty_tiles", b"penalty_tiles", "players_max", b"players_max", "players_min", b"players_min", "round_pause_seconds", b"round_pause_seconds", "score_joker_penalty", b"score_joker_penalty", "turn_time_limit_seconds", b"turn_time_limit_seconds"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts", "_clock_increment_seconds", b"_clock_increment_seconds", "_clock_total_seconds", b"_clock_total_seconds", "_contract_points", b"_contract_points", "_deal_fixed_jokers", b"_deal_fixed_jokers", "_deal_hand_size", b"_deal_hand_size", "_geometry_colors", b"_geometry_colors", "_geometry_copies", b"_geometry_copies", "_geometry_jokers", b"_geometry_jokers", "_geometry_jokers_per_player", b"_geometry_jokers_per_player", "_initial_meld_threshold", b"_initial_meld_threshold", "_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay", "_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free", "_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "_penalty_tiles", b"_penalty_tiles", "_players_max", b"_players_max", "_players_min", b"_players_min", "_round_pause_seconds", b"_round_pause_seconds", "_score_joker_penalty", b"_score_joker_penalty", "_turn_time_limit_seconds", b"_turn_time_limit_seconds", "absent_action", b"absent_action", "absent_after_timeouts", b"absent_after_timeouts", "clock_flag", b"clock_flag", "clock_increment_seconds", b"clock_increment_seconds", "clock_total_seconds", b"clock_total_seconds", "contract", b"contract", "contract_points", b"contract_points", "deal_fixed_jokers", b"deal_fixed_jokers", "deal_hand_size", b"deal_hand_size", "deal_order", b"deal_order", "deal_three_pairs_reshuffle", b"deal_three_pairs_reshuffle", "draft_visibility", b"draft_visibility", "geometry_colors", b"geometry_colors", "geometry_copies", b"geometry_copies", "geometry_jokers", b"geometry_jokers", "geometry_jokers_per_player", b"geometry_jokers_per_player", "hints", b"hints", "initial_meld_comparison", b"initial_meld_comparison", "initial_meld_count", b"initial_meld_count", "initial_meld_joker", b"initial_meld_joker", "initial_meld_required_kind", b"initial_meld_required_kind", "initial_meld_same_turn_table_play", b"initial_meld_same_turn_table_play", "initial_meld_threshold", b"initial_meld_threshold", "initial_meld_voluntary_delay", b"initial_meld_voluntary_delay", "joker_retrieval_end_of_run_free", b"joker_retrieval_end_of_run_free", "joker_retrieval_group_of_three", b"joker_retrieval_group_of_three", "joker_retrieval_mode", b"joker_retrieval_mode", "joker_retrieval_reuse", b"joker_retrieval_reuse", "joker_retrieval_same_meld", b"joker_retrieval_same_meld", "joker_retrieval_source", b"joker_retrieval_source", "jokers_adjacent", b"jokers_adjacent", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_declaration", b"jokers_declaration", "jokers_max_per_meld", b"jokers_max_per_meld", "jokers_may_lead", b"jokers_may_lead", "manipulation", b"manipulation", "match_end", b"match_end", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "match_winner", b"match_winner", "meld_order", b"meld_order", "penalty_tiles", b"penalty_tiles", "players_max", b"players_max", "players_min", b"players_min", "pool_empty_last_chance_start", b"pool_empty_last_chance_start", "pool_empty_mode", b"pool_empty_mode", "pool_empty_pass", b"pool_empty_pass", "pool_empty_stuck_test", b"pool_empty_stuck_test", "preset", b"preset", "racks_shown", b"racks_shown", "round_pause_seconds", b"round_pause_seconds", "run_wrap", b"run_wrap", "score_blocked_points", b"score_blocked_points", "score_blocked_tie", b"score_blocked_tie", "score_blocked_winner", b"score_blocked_winner", "score_joker_penalty", b"score_joker_penalty", "score_never_melded", b"score_never_melded", "score_winner", b"score_winner", "spectators", b"spectators", "start_by", b"start_by", "start_draw_determines", b"start_draw_determines", "start_draw_joker", b"start_draw_joker", "start_draw_tie", b"start_draw_tie", "start_draw_tile", b"start_draw_tile", "start_player", b"start_player", "start_player_next_rounds", b"start_player_next_rounds", "teams", b"teams", "turn_direction", b"turn_direction", "turn_draw", b"turn_draw", "turn_invalid_submission", b"turn_invalid_submission", "turn_play_after_draw", b"turn_play_after_draw", "turn_time_limit_seconds", b"turn_time_limit_seconds", "turn_timeout_clean", b"turn_timeout_clean", "turn_timeout_dirty", b"turn_timeout_dirty", "turn_voluntary_draw", b"turn_voluntary_draw", "win_call", b"win_call"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts", "_clock_increment_seconds", b"_clock_increment_seconds", "_clock_total_seconds", b"_clock_total_seconds", "_contract_points", b"_contract_points", "_deal_fixed_jokers", b"_deal_fixed_jokers", "_deal_hand_size", b"_deal_hand_size", "_geometry_colors", b"_geometry_colors", "_geometry_copies", b"_geometry_copies", "_geometry_jokers", b"_geometry_jokers", "_geometry_jokers_per_player", b"_geometry_jokers_per_player", "_initial_meld_threshold", b"_initial_meld_threshold", "_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay", "_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free", "_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "_penalty_tiles", b"_penalty_tiles", "_players_max", b"_players_max", "_players_min", b"_players_min", "_round_pause_seconds", b"_round_pause_seconds", "_score_joker_penalty", b"_score_joker_penalty", "_turn_time_limit_seconds", b"_turn_time_limit_seconds", "abort_by", b"abort_by", "absent_action", b"absent_action", "absent_after_timeouts", b"absent_after_timeouts", "clock_flag", b"clock_flag", "clock_increment_seconds", b"clock_increment_seconds", "clock_total_seconds", b"clock_total_seconds", "contract", b"contract", "contract_points", b"contract_points", "deal_fixed_jokers", b"deal_fixed_jokers", "deal_hand_size", b"deal_hand_size", "deal_order", b"deal_order", "deal_three_pairs_reshuffle", b"deal_three_pairs_reshuffle", "draft_visibility", b"draft_visibility", "geometry_colors", b"geometry_colors", "geometry_copies", b"geometry_copies", "geometry_jokers", b"geometry_jokers", "geometry_jokers_per_player", b"geometry_jokers_per_player", "hints", b"hints", "initial_meld_comparison", b"initial_meld_comparison", "initial_meld_count", b"initial_meld_count", "initial_meld_joker", b"initial_meld_joker", "initial_meld_required_kind", b"initial_meld_required_kind", "initial_meld_same_turn_table_play", b"initial_meld_same_turn_table_play", "initial_meld_threshold", b"initial_meld_threshold", "initial_meld_voluntary_delay", b"initial_meld_voluntary_delay", "joker_retrieval_end_of_run_free", b"joker_retrieval_end_of_run_free", "joker_retrieval_group_of_three", b"joker_retrieval_group_of_three", "joker_retrieval_mode", b"joker_retrieval_mode", "joker_retrieval_reuse", b"joker_retrieval_reuse", "joker_retrieval_same_meld", b"joker_retrieval_same_meld", "joker_retrieval_source", b"joker_retrieval_source", "jokers_adjacent", b"jokers_adjacent", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_declaration", b"jokers_declaration", "jokers_max_per_meld", b"jokers_max_per_meld", "jokers_may_lead", b"jokers_may_lead", "manipulation", b"manipulation", "match_end", b"match_end", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "match_winner", b"match_winner", "meld_order", b"meld_order", "penalty_tiles", b"penalty_tiles", "players_max", b"players_max", "players_min", b"players_min", "pool_empty_last_chance_start", b"pool_empty_last_chance_start", "pool_empty_mode", b"pool_empty_mode", "pool_empty_pass", b"pool_empty_pass", "pool_empty_stuck_test", b"pool_empty_stuck_test", "preset", b"preset", "racks_shown", b"racks_shown", "round_pause_seconds", b"round_pause_seconds", "run_wrap", b"run_wrap", "score_blocked_points", b"score_blocked_points", "score_blocked_tie", b"score_blocked_tie", "score_blocked_winner", b"score_blocked_winner", "score_joker_penalty", b"score_joker_penalty", "score_never_melded", b"score_never_melded", "score_winner", b"score_winner", "spectators", b"spectators", "start_by", b"start_by", "start_draw_determines", b"start_draw_determines", "start_draw_joker", b"start_draw_joker", "start_draw_tie", b"start_draw_tie", "start_draw_tile", b"start_draw_tile", "start_player", b"start_player", "start_player_next_rounds", b"start_player_next_rounds", "teams", b"teams", "turn_direction", b"turn_direction", "turn_draw", b"turn_draw", "turn_invalid_submission", b"turn_invalid_submission", "turn_play_after_draw", b"turn_play_after_draw", "turn_time_limit_seconds", b"turn_time_limit_seconds", "turn_timeout_clean", b"turn_timeout_clean", "turn_timeout_dirty", b"turn_timeout_dirty", "turn_voluntary_draw", b"turn_voluntary_draw", "win_call", b"win_call"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__absent_after_timeouts: _TypeAlias = _typing.Literal["absent_after_timeouts"]  # noqa: Y015
     _WhichOneofArgType__absent_after_timeouts: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts"]  # noqa: Y015
