@@ -30,7 +30,7 @@ LABEL org.opencontainers.image.title="rummikub-service" \
 # /app/data: mount a volume there to keep games.
 RUN groupadd --system --gid 10001 rummikub \
  && useradd --system --uid 10001 --gid rummikub --home-dir /app --no-create-home --shell /usr/sbin/nologin rummikub \
- && install --directory --owner=rummikub --group=rummikub /app/data
+ && install --directory --owner=rummikub --group=rummikub --mode=0700 /app/data
 
 COPY --from=build /opt/rummikub /opt/rummikub
 

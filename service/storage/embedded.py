@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
+import structlog
+
 from service.runtime.memory import usable_memory
 from service.runtime.parent_death import end_with_parent
 
@@ -30,11 +32,17 @@ LEAST_FREE_BYTES: Final = 65_536
 """With less free space the disk counts as full. The store needs some pages to start."""
 MEMORY_SHARE: Final = 0.5
 """The default share of the usable memory. The rest is for servers, and for the copy that rewrites the file on disk."""
+OTHERS: Final = 0o077
+"""The rights of all other users to a file."""
+OWN_FILES: Final = ("lock", "store.log", "appendonlydir", "temp-*")
+"""What the store has in its folder."""
 SCRATCH: Final = "rummikub-"
 """The prefix of the socket folder's name."""
 SOCKET: Final = "store.sock"
 TEMPORARY_MAX: Final = 80
 """Paths of temporary folders must be shorter, in bytes, to leave room for the socket's path."""
+
+_log = structlog.get_logger()
 
 
 class EmbeddedStoreError(Exception):
@@ -67,7 +75,7 @@ class EmbeddedStore:
     async def start(self) -> None:
         """Starts the store and waits until it replies. Raises EmbeddedStoreError."""
         try:
-            self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds hidden tiles
+            self._make_private_folder()
             lock = await self._take_folder()
         except TimeoutError:
             raise EmbeddedStoreError(
@@ -84,12 +92,31 @@ class EmbeddedStore:
             start_new_session=True,
             preexec_fn=partial(end_with_parent, os.getpid()),  # noqa: PLW1509 - no other threads run yet
             pass_fds=(lock,),  # keeps the folder locked until the store has ended
+            umask=OTHERS,
         )
         deadline = asyncio.get_running_loop().time() + START_SECONDS
         while not await self._answers():
             if self._process.poll() is not None or asyncio.get_running_loop().time() > deadline:
                 raise EmbeddedStoreError(f"the embedded store does not start: {self._remedy()}")
             await asyncio.sleep(0.02)
+
+    def _make_private_folder(self) -> None:
+        """Creates the folder for this user alone. Tightens an older one that has nothing else; else logs a warning.
+
+        It holds hidden tiles and a secret.
+        """
+        self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self._data_dir.stat().st_mode & OTHERS:
+            return
+        if all(any(map(file.match, OWN_FILES)) for file in self._data_dir.iterdir()):
+            with contextlib.suppress(OSError):  # it belongs to another user
+                self._data_dir.chmod(0o700)
+                return
+        _log.warning(
+            "others may enter the data folder",
+            folder=str(self._data_dir),
+            remedy="chmod 700, as its owner, or set RUMMIKUB_DATA_DIR to a folder for the store alone",
+        )
 
     async def _take_folder(self) -> int:
         """Locks the folder. Raises TimeoutError if another store, perhaps of a killed server, still has the lock."""

