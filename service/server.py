@@ -178,9 +178,7 @@ class Server:
             AnalysisServicer(games, self.analysis, reader).service(),
         )
         admission = CallAdmission(settings.max_calls, settings.peer_share)
-        self._interceptor = CallInterceptor(
-            self.metrics, self._stopping, self._origins, admission, settings.request_seconds, tracing
-        )
+        self._interceptor = CallInterceptor(self.metrics, self._stopping, self._origins, admission, settings, tracing)
         self._health = HealthServicer()
         self._server = self._build()
         self._tasks: list[asyncio.Task[None]] = []

@@ -546,8 +546,17 @@ def padded(request: Message, size: int) -> bytes:
 @pytest.mark.parametrize("rpc", RPCS)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_message_that_is_too_large_is_refused(scene: Scene, rpc: str) -> None:
-    data = padded(usual_requests(scene)[rpc], 262_144)
-    refusal = await refused(scene, rpc, data, scene.game.as_seat(scene.seat))
+    for size in (262_144, 500_000):
+        data = padded(usual_requests(scene)[rpc], size)
+        refusal = await refused(scene, rpc, data, scene.game.as_seat(scene.seat))
+        assert reason_of(refusal) == ("INVALID_ARGUMENT", "MALFORMED_REQUEST")
+        assert "RUMMIKUB_MAX_MESSAGE_BYTES" in str(refusal.details())
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_message_that_is_more_than_twice_too_large_is_refused_by_the_core(scene: Scene) -> None:
+    data = padded(usual_requests(scene)["GetGame"], 600_000)
+    refusal = await refused(scene, "GetGame", data, scene.game.as_seat(scene.seat))
     assert refusal.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
