@@ -17,7 +17,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY engine engine
 COPY service service
 COPY clients/python clients/python
-RUN uv pip install --python /opt/rummikub --no-deps --build-constraints requirements/dev.txt . ./clients/python
+RUN uv pip install --python /opt/rummikub --no-deps --build-constraints requirements/dev.txt . ./engine ./clients/python
 
 
 FROM python:3.12-slim

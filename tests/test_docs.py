@@ -33,6 +33,7 @@ PAGES = sorted(
         "docs/concepts",
         "docs/decisions",
         "docs/tutorial",
+        "engine",
         "load",
         "tests",
         "tests/conformance",
