@@ -17,7 +17,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY engine engine
 COPY service service
 COPY clients/python clients/python
-RUN uv pip install --python /opt/rummikub --no-deps --build-constraints requirements/dev.txt . ./clients/python
+RUN uv pip install --python /opt/rummikub --no-deps --build-constraints requirements/dev.txt . ./engine ./clients/python
 
 
 FROM python:3.12-slim
@@ -30,7 +30,7 @@ LABEL org.opencontainers.image.title="rummikub-service" \
 # /app/data: mount a volume there to keep games.
 RUN groupadd --system --gid 10001 rummikub \
  && useradd --system --uid 10001 --gid rummikub --home-dir /app --no-create-home --shell /usr/sbin/nologin rummikub \
- && install --directory --owner=rummikub --group=rummikub /app/data
+ && install --directory --owner=rummikub --group=rummikub --mode=0700 /app/data
 
 COPY --from=build /opt/rummikub /opt/rummikub
 

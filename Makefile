@@ -16,14 +16,14 @@ help: ## List the commands
 
 setup: $(STAMP) ## Create .venv with pinned requirements (other commands do this when needed)
 
-$(STAMP): requirements/dev.txt pyproject.toml clients/python/pyproject.toml
+$(STAMP): requirements/dev.txt pyproject.toml engine/pyproject.toml clients/python/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Python 3.11 or newer is required; run: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
 	@echo "Setting up .venv (once, well under a minute) ..."
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --require-hashes --disable-pip-version-check -r requirements/uv.txt
 	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/uv.txt requirements/dev.txt
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e . -e clients/python
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e . -e engine -e clients/python
 	@touch $@
 
 # An environment with the oldest packages that the Python client accepts.

@@ -57,6 +57,7 @@ SECTIONS: Final = (
         (
             "docs/settings.md",
             "docs/operation.md",
+            "docs/internet.md",
             "docs/admin.md",
             "docs/archive.md",
             "docs/keys.md",

@@ -227,7 +227,7 @@ async def _store_url(settings: Settings) -> AsyncIterator[tuple[str, EmbeddedSto
         await _check_suitable(settings.redis_url)
         yield settings.redis_url, None
         return
-    embedded = EmbeddedStore(settings.data_dir)
+    embedded = EmbeddedStore(settings.data_dir, settings.data_memory_mb)
     try:
         await embedded.start()
         yield embedded.url, embedded

@@ -35,6 +35,10 @@ class MalformedRequest(Fault):
     """The bytes are not a message of the request's type."""
 
 
+class RequestTooLarge(Fault):
+    """The request has more bytes than the server accepts."""
+
+
 class AuthorizationMalformed(Fault):
     """The authorization metadata is malformed."""
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Final
 import grpc.aio
 import structlog
 from grpc_health.v1 import health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
 
 from service.analysis.complex_turns import ComplexTurns
 from service.analysis.pool import COMMAND, AnalysisPool, PriorityAnalysis
@@ -39,6 +38,7 @@ from service.grpc_api.grpcio_version import INSTALLED, TESTED, is_tested
 from service.grpc_api.handlers import RequestReader
 from service.grpc_api.health import HealthServicer
 from service.grpc_api.interceptor import CallInterceptor
+from service.grpc_api.reflection import add_reflection
 from service.grpc_api.server_options import CLOSING_SECONDS, server_options
 from service.grpc_api.turn_service import TurnServicer
 from service.grpc_api.turn_validator import Validator
@@ -178,9 +178,7 @@ class Server:
             AnalysisServicer(games, self.analysis, reader).service(),
         )
         admission = CallAdmission(settings.max_calls, settings.peer_share)
-        self._interceptor = CallInterceptor(
-            self.metrics, self._stopping, self._origins, admission, settings.request_seconds, tracing
-        )
+        self._interceptor = CallInterceptor(self.metrics, self._stopping, self._origins, admission, settings, tracing)
         self._health = HealthServicer()
         self._server = self._build()
         self._tasks: list[asyncio.Task[None]] = []
@@ -203,8 +201,7 @@ class Server:
         for service in self._services:
             server.add_registered_method_handlers(service.name, dict(service.handlers))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        names = (*(service.name for service in self._services), health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, server)
+        add_reflection(server, (*(service.name for service in self._services), health.SERVICE_NAME))
         return server
 
     def _build_validation_listener(self, validation: Validator) -> ValidationListener | None:

@@ -178,6 +178,12 @@ class Settings(BaseSettings):
         description="number of worker processes, which share the addresses; 0 or auto: one per core",
     )
     data_dir: Path = Field(Path("data"), description="directory of the embedded store")
+    data_memory_mb: int | None = Field(
+        None,
+        ge=16,
+        le=_MOST,
+        description="memory of the embedded store; unset: half of the machine's or the container's",
+    )
     tls_cert: ReadableFile = Field(None, description="file with the certificate chain (PEM); unset: no TLS")
     tls_key: ReadableFile = Field(None, description="file with the certificate's private key (PEM)")
     tls_client_ca: ReadableFile = Field(

@@ -33,6 +33,7 @@ PAGES = sorted(
         "docs/concepts",
         "docs/decisions",
         "docs/tutorial",
+        "engine",
         "load",
         "tests",
         "tests/conformance",
@@ -164,6 +165,13 @@ def test_what_front_ends_copy_sends_the_etag_with_every_revision(file: Path) -> 
     for call in calls_in(file):
         sent = {keyword.arg for keyword in call.keywords}
         assert not sent & {"expected_revision", "after_revision"} or "etag" in sent, ast.unparse(call)
+
+
+def test_each_point_of_the_list_before_the_internet_names_what_to_look_at() -> None:
+    points = re.findall(r"^\* \[ \] (.*(?:\n  .*)*)", (ROOT / "docs" / "internet.md").read_text(), re.MULTILINE)
+    assert len(points) > 10
+    for point in points:
+        assert "`" in point, point
 
 
 def test_the_page_of_operation_has_every_metric() -> None:

@@ -1,9 +1,12 @@
-"""An installation outside of a clone, as in the container image, is complete."""
+"""Installations outside of a clone are complete: the service, as in the container image, and the engine alone."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
+from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
 
@@ -12,24 +15,38 @@ import pytest
 from support.harness import ROOT
 
 PACKAGES = ("engine", "service")
+ENGINE_PAGE = ROOT / "engine" / "README.md"
+BUILD = ("--quiet", "--no-deps", "--no-index", "--no-build-isolation")
 
 
 def files(folder: Path) -> set[str]:
-    """Returns the files of the packages in a folder."""
+    """Returns the files of the packages in a folder, without those of their distributions."""
     found = (path for package in PACKAGES for path in (folder / package).rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)) for path in found if path.suffix != ".pyc"}
+    names = {str(path.relative_to(folder)) for path in found if path.suffix != ".pyc" and ".egg-info" not in str(path)}
+    return names - {"engine/pyproject.toml", "engine/README.md"}
+
+
+def pip(*arguments: str | Path) -> None:
+    """Runs pip."""
+    subprocess.run([sys.executable, "-m", "pip", *arguments], check=True, timeout=100)
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Returns the folder of an installation. In .venv nothing can be missing, because it links to the clone."""
-    source, folder = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("installed")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Path]:
+    """Returns copies of the distributions, because a build writes into them."""
+    folder = tmp_path_factory.mktemp("source")
     for package in PACKAGES:
-        shutil.copytree(ROOT / package, source / package)
+        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    how = ("--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target", folder)
-    subprocess.run([sys.executable, "-m", "pip", "install", *how, source], check=True, timeout=100)
+        shutil.copy(ROOT / name, folder)
+    return folder, folder / "engine"
+
+
+@pytest.fixture(scope="module")
+def installed(sources: Sequence[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns the folder of an installation. In .venv nothing can be missing, because it links to the clone."""
+    folder = tmp_path_factory.mktemp("installed")
+    pip("install", *BUILD, "--target", folder, *sources)
     return folder
 
 
@@ -53,3 +70,25 @@ def test_what_is_installed_serves_and_names_no_commands_of_a_clone(installed: Pa
     assert "rummikub-server --help explains the settings" in greeting
     assert "make" not in greeting
     assert ".venv" not in greeting
+
+
+def test_the_engine_alone_runs_the_example_of_its_page(sources: Sequence[Path], tmp_path: Path) -> None:
+    pip("wheel", *BUILD, "--wheel-dir", tmp_path, sources[1])
+    [wheel] = tmp_path.glob("rummikub_engine-*.whl")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True, timeout=100)
+    python = tmp_path / "bare" / "bin" / "python"
+    pip("--python", python, "install", "--quiet", "--no-index", wheel)
+    blocks: list[tuple[str, str]] = re.findall(
+        r"^```(\w*)\n(.*?)^```", ENGINE_PAGE.read_text(), re.MULTILINE | re.DOTALL
+    )
+    [program] = [text for language, text in blocks if language == "python"]
+    done = subprocess.run([python, "-I", "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ("", done.stdout) in blocks, done.stdout
+
+
+def test_the_engine_needs_nothing_and_has_the_version_of_the_service() -> None:
+    service, engine = (
+        tomllib.loads((folder / "pyproject.toml").read_text())["project"] for folder in (ROOT, ROOT / "engine")
+    )
+    assert engine["version"] == service["version"]
+    assert "dependencies" not in engine

@@ -41,7 +41,7 @@ def make_environment() -> None:
         "requirements/uv.txt",
         "requirements/dev.txt",
     )
-    own = ("-e", ".", "-e", "clients/python")
+    own = ("-e", ".", "-e", "engine", "-e", "clients/python")
     _run(*pip, "install", "--quiet", "--python", str(PYTHON), "--no-deps", "--no-build-isolation", *own)
     _run(*pip, "install", "--quiet", "--python", str(PYTHON), "--no-deps", "--upgrade", *UPGRADED)
 

@@ -220,8 +220,11 @@ class SentinelServer(RedisServer):
         return int(self.execute("SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME)[1])
 
     def knows(self, replicas: int, sentinels: int) -> bool:
-        """Returns whether it has found all replicas and all other Sentinels, and all of them are up."""
-        if int(self.primary()["num-slaves"]) != replicas or int(self.primary()["num-other-sentinels"]) != sentinels - 1:
+        """Returns whether it makes no failover, has found all replicas and other Sentinels, and all of them are up."""
+        primary = self.primary()
+        if int(primary["num-slaves"]) != replicas or int(primary["num-other-sentinels"]) != sentinels - 1:
+            return False
+        if "failover_in_progress" in primary["flags"]:
             return False
         others = self.execute("SENTINEL", "SENTINELS", NAME) + self.execute("SENTINEL", "REPLICAS", NAME)
         flags = {flag for other in others for flag in _fields(other)["flags"].split(",")}

@@ -169,7 +169,8 @@ def _serve_with_interceptor() -> None:
     admission = CallAdmission(settings.max_calls, settings.peer_share)
     streams = Admission(settings.validation_streams, settings.peer_share, "streams")
     origins = Origins(None, TrustedProxies(()))
-    interceptor = FastInterceptor(Metrics(), SlowCalls(settings.peer_share), origins, admission, streams)
+    slow_calls, most = SlowCalls(settings.peer_share), settings.max_message_bytes
+    interceptor = FastInterceptor(Metrics(), slow_calls, origins, admission, streams, most)
     unaries = {name: interceptor.unary(f"/{NAME}/{name}", _empty, _empty) for name in UNARIES}
     _serve_fast({**unaries, STREAM: interceptor.stream(f"/{NAME}/{STREAM}", _EmptyAnswerer)}, interceptor)
 

@@ -256,7 +256,7 @@ async def _play_all(rows: Sequence[Row], at_once: int, program: str) -> list[Res
 async def _play(row: Row, program: str) -> Result:
     """Plays during the failover; returns what was noticed."""
     module = "load.drills.deaf_server" if row.is_deaf else "service"
-    options = ("--min-replicas-to-write", "1", "--min-replicas-max-lag", "10")
+    options = ("--min-replicas-to-write", "1", "--min-replicas-max-lag", "10", "--repl-diskless-sync-delay", "5")
     async with (
         _watched(*options, program=program) as group,
         game_servers(group.url, SERVERS, module, RUMMIKUB_REDIS_REPLICAS=str(row.confirmed)) as servers,

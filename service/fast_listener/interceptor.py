@@ -28,7 +28,7 @@ from service.fast_listener.calls import (
 )
 from service.fast_listener.traced_methods import traced_result, traced_stream, traced_unary
 from service.grpc_api.call_origin import AuthContext, Origins
-from service.grpc_api.interceptor import PACED, REQUEST_ID, log_call, sent_request_id
+from service.grpc_api.interceptor import PACED, REQUEST_ID, check_size, log_call, sent_request_id
 from service.grpc_api.status import status_of
 from service.metrics.metrics import Metrics
 from service.runtime.admission import Admission, CallAdmission
@@ -69,6 +69,7 @@ class FastInterceptor:
         origins: Finds where calls come from, and rejects those without a valid key.
         admission: Bounds the calls in progress.
         streams: Bounds the open streams.
+        max_bytes: The largest size of a request.
         tracing: Makes a span of each call; None if tracing is off.
     """
 
@@ -79,6 +80,7 @@ class FastInterceptor:
         origins: Origins,
         admission: CallAdmission,
         streams: Admission,
+        max_bytes: int,
         tracing: Tracing | None = None,
     ) -> None:
         self._metrics = metrics
@@ -87,6 +89,7 @@ class FastInterceptor:
         self._tracing = tracing
         self._admission = admission
         self._streams = _Streams(streams)
+        self._max_bytes = max_bytes
         self._refusal_pace = RefusalPace(admission.calls.is_bounded, PER_SECOND)
         self._timeout_pace = RefusalPace(admission.calls.is_bounded, LATE_PER_SECOND)
         self._is_stopping = False
@@ -162,6 +165,7 @@ class FastInterceptor:
             started = perf_counter()
             try:
                 self._check_stopping()
+                check_size(data, self._max_bytes)
                 response = at_once(data)
             except Exception as error:  # noqa: BLE001 - every call needs a result
                 return calls.failed(request_id_of(call.metadata), started, error)
@@ -207,7 +211,7 @@ class FastInterceptor:
 
             try:
                 answer = answerer()
-                stream = _Stream(calls, self._streams, answer, start, request_id)
+                stream = _Stream(calls, self._streams, answer, start, request_id, self._max_bytes)
                 self._streams.add(stream, call.origin, lambda: finish(_error_result(ShuttingDown(), request_id)))
             except Exception as error:  # noqa: BLE001 - as above
                 return self._paced(calls.failed(request_id, started, error), call.origin)
@@ -297,15 +301,17 @@ class _Stream:
         answerer: Answers its requests.
         start: Starts a response that may take longer.
         request_id: Its request id.
+        max_bytes: The largest size of a request.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - made in one place
         self,
         calls: _MethodCalls,
         streams: "_Streams",
         answerer: StreamAnswerer,
         start: Callable[[bytes, Callable[[Any], None]], Cancel | CallResult],
         request_id: str,
+        max_bytes: int,
     ) -> None:
         self._calls = calls
         self._streams = streams
@@ -313,10 +319,12 @@ class _Stream:
         self._start = start
         self._started = perf_counter()
         self._request_id = request_id
+        self._max_bytes = max_bytes
 
     def at_once(self, data: bytes) -> bytes | CallResult | None:
         """See StreamHandler."""
         try:
+            check_size(data, self._max_bytes)
             return self._answerer.at_once(data)
         except Exception as error:  # noqa: BLE001 - every stream needs a result
             return self.failed(error)

@@ -45,7 +45,9 @@ class FastValidationListener:
         self._address = settings.validation_listen
         admission = CallAdmission(settings.max_calls, settings.peer_share)
         streams = Admission(settings.validation_streams, settings.peer_share, "streams", STREAMS)
-        self._interceptor = FastInterceptor(metrics, slow_calls, origins, admission, streams, tracing)
+        self._interceptor = FastInterceptor(
+            metrics, slow_calls, origins, admission, streams, settings.max_message_bytes, tracing
+        )
         services = {NAME: validation_methods(validation, self._interceptor)}
         self._listener = FastListener(services, self._interceptor, settings)
 

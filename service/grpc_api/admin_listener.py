@@ -32,9 +32,7 @@ def admin_listener(  # noqa: PLR0913, PLR0917 - made in one place
         tracing: Makes spans; None if tracing is off.
     """
     admission = CallAdmission(settings.max_calls, 1.0)
-    interceptor = CallInterceptor(
-        metrics, stopping, Origins(None, TrustedProxies(())), admission, settings.request_seconds, tracing
-    )
+    interceptor = CallInterceptor(metrics, stopping, Origins(None, TrustedProxies(())), admission, settings, tracing)
     return AioListener(
         settings, "RUMMIKUB_ADMIN_LISTEN", settings.admin_listen, servicer.service(), interceptor, grpcio
     )

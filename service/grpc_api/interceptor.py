@@ -20,7 +20,7 @@ import structlog
 from google.protobuf.message import DecodeError
 from grpc.aio import AbortError, InternalError, ServerInterceptor, ServicerContext
 
-from service.errors import Fault, MalformedRequest, ShuttingDown, TooManyDrafts
+from service.errors import Fault, MalformedRequest, RequestTooLarge, ShuttingDown, TooManyDrafts
 from service.grpc_api.call_origin import Origins, set_current_origin
 from service.grpc_api.request_arrival import NO_REQUEST, NoRequestError, RequestArrival, seconds_left
 from service.grpc_api.status import status_of
@@ -30,6 +30,7 @@ from service.runtime.cancellation import is_task_cancelled
 from service.runtime.origins import Origin
 from service.runtime.refusal_pace import DRAFT_REFUSALS_PER_SECOND, LATE_PER_SECOND, PER_SECOND, RefusalPace
 from service.runtime.tracing import Tracing
+from service.settings import Settings
 
 REQUEST_ID: Final = "x-request-id"
 
@@ -58,7 +59,7 @@ class CallInterceptor(ServerInterceptor):
         stopping: Set when the server stops; new calls are then rejected, and those in progress continue.
         origins: Finds where calls come from, and rejects those without a valid key.
         admission: Bounds the calls in progress.
-        request_seconds: Timeout for the arrival of a call's request.
+        settings: The timeout for the arrival of a call's request, and its largest size.
         tracing: Makes a span of each call, apart from health and reflection; None if tracing is off.
     """
 
@@ -68,7 +69,7 @@ class CallInterceptor(ServerInterceptor):
         stopping: asyncio.Event,
         origins: Origins,
         admission: CallAdmission,
-        request_seconds: float,
+        settings: Settings,
         tracing: Tracing | None = None,
     ) -> None:
         self._metrics = metrics
@@ -78,7 +79,10 @@ class CallInterceptor(ServerInterceptor):
         self._tracing = tracing
         self._refusal_pace = RefusalPace(admission.calls.is_bounded, PER_SECOND)
         self._draft_refusal_pace = RefusalPace(admission.calls.is_bounded, DRAFT_REFUSALS_PER_SECOND)
-        self.arrival = RequestArrival(request_seconds, RefusalPace(admission.calls.is_bounded, LATE_PER_SECOND))
+        self.arrival = RequestArrival(
+            settings.request_seconds, RefusalPace(admission.calls.is_bounded, LATE_PER_SECOND)
+        )
+        self._max_bytes = settings.max_message_bytes
         self._handlers: dict[str, Handler] = {}
         self._idle = asyncio.Event()
         self._idle.set()
@@ -115,7 +119,7 @@ class CallInterceptor(ServerInterceptor):
         new_call: _NewCall = _Call
         if self._tracing is not None and not method.startswith(SERVER_METHODS):
             new_call = partial(_TracedCall, self._tracing)
-        wrapper = _HandlerWrapper(self, method, handler.request_deserializer, new_call)
+        wrapper = _HandlerWrapper(self, method, handler.request_deserializer, new_call, self._max_bytes)
         serializer = handler.response_serializer
         if handler.request_streaming and handler.response_streaming:
             stream = wrapper.stream_stream(handler.stream_stream)
@@ -190,16 +194,28 @@ def log_call(  # noqa: PLR0913, PLR0917 - what a call is
     log("call", method=method, code=code, request_id=request_id, ms=round(seconds * 1000, 3), **fields)
 
 
+def check_size(data: bytes, most: int) -> None:
+    """Raises RequestTooLarge if a request has more bytes than `most`."""
+    if len(data) > most:
+        raise RequestTooLarge
+
+
 class _HandlerWrapper:
     """Wraps the handlers of one method."""
 
     def __init__(
-        self, interceptor: CallInterceptor, method: str, deserializer: Deserializer, new_call: "_NewCall"
+        self,
+        interceptor: CallInterceptor,
+        method: str,
+        deserializer: Deserializer,
+        new_call: "_NewCall",
+        max_bytes: int,
     ) -> None:
         self._interceptor = interceptor
         self._method = method
         self._deserializer = deserializer
         self._new_call = new_call
+        self._max_bytes = max_bytes
 
     def unary_unary(self, behavior: Callable[[Any, Context], Awaitable[Any]]) -> Callable[[Any, Context], Any]:
         async def handle(_requests: object, context: Context) -> Any:  # noqa: ANN401 - any message or its bytes
@@ -253,6 +269,7 @@ class _HandlerWrapper:
             yield self._decoded(data)
 
     def _decoded(self, data: bytes) -> Any:  # noqa: ANN401 - a message, or bytes if the handler has no deserializer
+        check_size(data, self._max_bytes)
         if self._deserializer is None:
             return data
         try:

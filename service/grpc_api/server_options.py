@@ -8,6 +8,11 @@ PENDING_MAX: Final = 1_000_000
 """Calls that the core may queue before we request them. max_calls and max_streams limit calls instead."""
 PENDING_SECONDS: Final = 3_600
 """How long the core may queue a call; its default is 30 seconds."""
+RECEIVED: Final = 2
+"""How many times as large as max_message_bytes a request may be that the interceptor refuses with a reason.
+
+The core refuses larger ones without a reason, when their length arrives.
+"""
 CLOSING_SECONDS: Final = 0.5
 """Grace period for connections to receive their last answers."""
 
@@ -16,7 +21,7 @@ def server_options(settings: Settings) -> tuple[tuple[str, int], ...]:
     """Returns the options of gRPC's core for a listener."""
     return (
         *_age_options(settings.max_connection_age_seconds),
-        ("grpc.max_receive_message_length", settings.max_message_bytes),
+        ("grpc.max_receive_message_length", RECEIVED * settings.max_message_bytes),
         ("grpc.max_metadata_size", settings.max_metadata_bytes),
         ("grpc.absolute_max_metadata_size", 2 * settings.max_metadata_bytes),
         ("grpc.max_concurrent_streams", settings.max_streams),

@@ -48,6 +48,7 @@ from service.errors import (
     PlayerRefTaken,
     RecordHidden,
     RequestTimedOut,
+    RequestTooLarge,
     ShuttingDown,
     SpectatorsNotAllowed,
     StaleState,
@@ -93,6 +94,11 @@ PLAIN: Final[Mapping[type[Exception], tuple[grpc.StatusCode, str, str]]] = {
         grpc.StatusCode.INVALID_ARGUMENT,
         "MALFORMED_REQUEST",
         "the bytes are not a message of the request's type; generate the client from the .proto files",
+    ),
+    RequestTooLarge: (
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "MALFORMED_REQUEST",
+        "the request has more bytes than RUMMIKUB_MAX_MESSAGE_BYTES; send less at once",
     ),
     AuthorizationMalformed: (
         grpc.StatusCode.UNAUTHENTICATED,

@@ -68,7 +68,7 @@ class AioValidationListener(AioListener):
         tracing: Tracing | None,
     ) -> None:
         admission = CallAdmission(settings.max_calls, settings.peer_share)
-        interceptor = CallInterceptor(metrics, stopping, origins, admission, settings.request_seconds, tracing)
+        interceptor = CallInterceptor(metrics, stopping, origins, admission, settings, tracing)
         address, service = settings.validation_listen, servicer.service()
         super().__init__(settings, "RUMMIKUB_VALIDATION_LISTEN", address, service, interceptor, grpcio)
         self._servicer = servicer

@@ -162,6 +162,7 @@ def _table(content: Mapping[str, Any]) -> KeyTable:
     _check_known(content, {"keys"}, "")
     entries = content.get("keys", {})
     _expect(isinstance(entries, dict), "keys", "expected tables [keys.NAME]")
+    _expect(entries, "keys", "there is none; expected tables [keys.NAME]")  # a write was cut short
     by_digest: dict[bytes, Key] = {}
     by_certificate: dict[str, Key] = {}
     for name, entry in entries.items():

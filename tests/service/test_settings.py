@@ -198,14 +198,18 @@ def test_client_authorities_without_a_certificate_or_in_no_pem_are_rejected(
     assert message == "RUMMIKUB_TLS_CLIENT_CA: expected certificates in PEM, readable"
 
 
-def test_a_server_does_not_start_with_a_broken_keys_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[keys.web]\ncalls = 1\n", "keys.web: expected sha256 or certificate"),
+        ("", "keys: there is none; expected tables [keys.NAME]"),
+    ],
+)
+def test_a_server_does_not_start_with_a_broken_keys_file(tmp_path: Path, text: str, problem: str) -> None:
     path = tmp_path / "keys.toml"
-    path.write_text("[keys.web]\ncalls = 1\n")
+    path.write_text(text)
     ended = run(RUMMIKUB_REDIS_URL="memory://", RUMMIKUB_KEYS_FILE=str(path))
-    assert (ended.returncode, ended.stderr) == (
-        1,
-        f"rummikub-server: {path}: keys.web: expected sha256 or certificate\n",
-    )
+    assert (ended.returncode, ended.stderr) == (1, f"rummikub-server: {path}: {problem}\n")
 
 
 @pytest.mark.parametrize(

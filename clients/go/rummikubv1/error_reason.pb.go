@@ -34,15 +34,16 @@ const (
 // with a google.rpc.RetryInfo, and with the same delay as the trailing metadata `grpc-retry-pushback-ms`, which channels
 // that retry by a service config use.
 //
-// The transport itself answers some calls, without ErrorInfo: RESOURCE_EXHAUSTED for a message or metadata over the
-// size limit, UNIMPLEMENTED for an RPC that does not exist, and UNAVAILABLE when a connection breaks or the server
-// exits.
+// The transport itself answers some calls, without ErrorInfo: RESOURCE_EXHAUSTED for metadata over the size limit and for
+// a message of more than twice its limit, UNIMPLEMENTED for an RPC that does not exist, and UNAVAILABLE when a connection
+// breaks or the server exits.
 type ErrorReason int32
 
 const (
 	// Not a reason.
 	ErrorReason_ERROR_REASON_UNSPECIFIED ErrorReason = 0
-	// INVALID_ARGUMENT. The bytes are not a message of the RPC's request type.
+	// INVALID_ARGUMENT. The bytes are not a message of the RPC's request type, or more than the server accepts
+	// (RUMMIKUB_MAX_MESSAGE_BYTES).
 	ErrorReason_ERROR_REASON_MALFORMED_REQUEST ErrorReason = 1
 	// INVALID_ARGUMENT. A field is missing, too long, out of range or malformed; BadRequest names it.
 	ErrorReason_ERROR_REASON_FIELD_INVALID ErrorReason = 2

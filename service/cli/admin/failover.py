@@ -4,6 +4,12 @@ SENTINEL FAILOVER alone promotes a replica while the primary goes on to accept w
 first refuses all writes: `min-replicas-to-write` higher than any number of replicas does that at once, in scripts too.
 When all replicas have what was acknowledged, the failover is ordered. The setting is restored when the old primary is a
 replica, or at once if anything fails before the failover.
+
+The new primary accepts writes only with a replica. The old one goes on to publish, which the others replicate and the
+new one does not: a replica that follows the old primary for that long must copy the new one from the start. So the
+other replicas follow the next primary before it becomes one. For that, the Sentinel must prefer one replica, which is
+given a low `replica-priority` first. The old primary is made a replica at once, not after the ten seconds that a
+Sentinel waits. A user without the rights for this gets a longer pause.
 """
 
 import argparse
@@ -11,7 +17,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from functools import partial
+from typing import Any, Final, TypeAlias, cast
 
 import redis.asyncio as redis
 from redis import exceptions
@@ -27,6 +34,15 @@ HELP: Final = "make a replica the primary of a redis+sentinel:// store, without 
 POLL_SECONDS: Final = 0.05
 REPLY_SECONDS: Final = 2.0
 RESTORE_SECONDS: Final = 5.0
+FOLLOW_SECONDS: Final = 2.0
+"""How long the other replicas may take to follow the next primary; then they do it after the failover."""
+PRIORITY: Final = "replica-priority"
+PREFERRED: Final = 1
+"""The value of PRIORITY that a Sentinel prefers; 0 is never promoted."""
+SYNC_DELAY: Final = "repl-diskless-sync-delay"
+"""How many seconds a primary lets a replica wait that must copy it from the start."""
+
+_Servers: TypeAlias = Mapping[Address, "redis.Redis"]
 
 _FAILURES: Final = (exceptions.RedisError, OSError, TimeoutError)
 
@@ -81,11 +97,13 @@ class Failover:
                 self.report("dry run: everything is ready, nothing was changed")
                 return
             async with asyncio.timeout(seconds):
-                async with self._refused_writes(old, primary, least):
+                async with self._preferred(primary) as (preferred, others), self._refused_writes(old, primary, least):
                     await self._wait_for_replicas(primary)
-                    await self._order()
-                    new = await self._switched(old)
+                    async with self._following(preferred, others, old):
+                        await self._order()
+                        new = await self._switched(old)
                     self.report(f"{new} is the primary; waiting until {old} is its replica")
+                    await self._replicate({old: primary}, new)
                     await _until(lambda: _is_replica(primary))
         except TimeoutError:
             raise AdminError(f"not done within {seconds:g} s: {await self._outcome(old)}") from None
@@ -134,8 +152,88 @@ class Failover:
             raise AdminError(f"{MAX_LAG} of {old} is 0, so it would ignore {GUARD}: set it to 10")
         self.report(f"{old} is the primary; replicas {', '.join(map(str, replicas))}; {GUARD} {least}")
         if len(replicas) <= int(least):
-            self.report(f"the new primary refuses turns until {old} is its replica (some 10 s), as {GUARD} is {least}")
+            self.report(f"the new primary refuses turns until {old} is its replica, as {GUARD} is {least}")
         return str(least)
+
+    @contextlib.asynccontextmanager
+    async def _preferred(self, primary: "redis.Redis") -> AsyncIterator[tuple[Address | None, _Servers]]:
+        """Makes the Sentinel prefer one replica within the context. Yields it, and the others.
+
+        Yields no replica if that is not possible, or not needed because there is one only.
+        """
+        replicas = {
+            address: await self._client(address, self.url.options)
+            for address in replicas_in(await primary.info("replication"))
+        }
+        async with contextlib.AsyncExitStack() as stack:
+            preferred: Address | None = None
+            try:
+                priorities = {address: int(await _get(server, PRIORITY)) for address, server in replicas.items()}
+                eligible = [address for address, priority in priorities.items() if priority > 0]
+                first = min(eligible, key=priorities.__getitem__)
+                await stack.enter_async_context(self._changed(first, replicas[first], SYNC_DELAY, "0"))
+                if any(priorities[address] == priorities[first] for address in eligible if address != first):
+                    if priorities[first] == PREFERRED:
+                        raise ValueError(f"several have {PRIORITY} {PREFERRED}")  # noqa: TRY301 - as what Redis refuses
+                    await stack.enter_async_context(self._changed(first, replicas[first], PRIORITY, str(PREFERRED)))
+                    await self._wait_for_sentinel(first)
+                preferred = first if len(replicas) > 1 else None
+            except (exceptions.ResponseError, KeyError, ValueError) as error:
+                self.report(f"writes may be refused for longer, as no replica can be preferred: {error}")
+            yield preferred, {address: server for address, server in replicas.items() if address != preferred}
+
+    @contextlib.asynccontextmanager
+    async def _changed(self, address: Address, server: "redis.Redis", name: str, value: str) -> AsyncIterator[None]:
+        """Changes a setting of a server within the context."""
+        before = await _get(server, name)
+        if before == value:
+            yield
+            return
+        self.report(f"{address}: {name} is {value} for now; to undo it by hand: redis-cli CONFIG SET {name} {before}")
+        try:
+            await server.config_set(name, value)
+            yield
+        finally:
+            async with asyncio.timeout(RESTORE_SECONDS):
+                await _set(server, name, before)
+
+    async def _wait_for_sentinel(self, preferred: Address) -> None:
+        """Waits until the Sentinel that makes the failover knows which replica to prefer."""
+        self.report(f"waiting until Sentinel {next(iter(self.sentinels))} knows it (some 10 s)")
+        sentinel = next(iter(self.sentinels.values()))
+
+        async def knows() -> bool:
+            found = await sentinel.sentinel_slaves(self.url.name)
+            known = {Address(str(one["ip"]), int(one["port"])): int(one["slave-priority"]) for one in found}
+            return known.get(preferred) == PREFERRED
+
+        await _until(knows)
+
+    @contextlib.asynccontextmanager
+    async def _following(self, preferred: Address | None, others: _Servers, old: Address) -> AsyncIterator[None]:
+        """Lets the other replicas follow the next primary; if there is no failover, the old one again."""
+        if preferred is None or not await self._replicate(others, preferred):
+            yield
+            return
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FOLLOW_SECONDS):
+                    for server in others.values():
+                        await _until(partial(_is_replica, server))
+            yield
+        finally:
+            if not self.is_ordered or not await self._may_have_switched(old):
+                await self._replicate(others, old)
+
+    async def _replicate(self, servers: _Servers, primary: Address) -> bool:
+        """Makes servers replicas of another one. Returns False if a right is missing; Sentinels do it later."""
+        for address, server in servers.items():
+            try:
+                await server.replicaof(primary.host, primary.port)
+            except exceptions.ResponseError as error:
+                self.report(f"{address} follows {primary} later, by its Sentinels: {error}")
+                return False
+        return True
 
     @contextlib.asynccontextmanager
     async def _refused_writes(self, old: Address, primary: "redis.Redis", least: str) -> AsyncIterator[None]:
@@ -155,9 +253,7 @@ class Failover:
                 f"CONFIG SET {GUARD} {least} there"
             )
             return
-        await primary.config_set(GUARD, least)
-        with contextlib.suppress(exceptions.ResponseError):  # it has no configuration file
-            await primary.config_rewrite()  # Sentinel has written the temporary value there
+        await _set(primary, GUARD, least)
         self.report(f"{old}: {GUARD} is {least} again")
 
     async def _wait_for_replicas(self, primary: "redis.Redis") -> None:
@@ -216,6 +312,23 @@ class Failover:
         if self.is_ordered and await self._may_have_switched(old):
             return f"ask the Sentinels for the primary; {old} may not be it any more"
         return f"{old} is still the primary"
+
+
+async def _get(server: "redis.Redis", name: str) -> str:
+    """Returns a setting of a server. Raises KeyError if it does not have it."""
+    return str((await server.config_get(name))[name])
+
+
+async def _set(server: "redis.Redis", name: str, value: str) -> None:
+    """Sets a setting of a server, and in its file: Sentinel may have written the temporary value there."""
+
+    async def is_set() -> bool:
+        await server.config_set(name, value)
+        with contextlib.suppress(exceptions.ResponseError):  # it has no configuration file
+            await server.config_rewrite()
+        return True
+
+    await _until(is_set)
 
 
 async def _is_replica(server: "redis.Redis") -> bool:

@@ -4,12 +4,17 @@ An entry is stored before its commit, in a round trip of its own: the part may b
 change must not be stored if its entry was refused. Only stores with a change log pay for that.
 """
 
+import asyncio
 from collections.abc import Sequence
+from typing import Final
 
 from service.storage.base import LOG_GRACE_MS, NO_ETAG, LogEntry, LogKind, LogPage, Record
 from service.storage.redis.keys import change_log_key, part_of
-from service.storage.redis.nodes import Nodes, Word
+from service.storage.redis.nodes import COMMAND, Nodes, Word
 from service.storage.redis.time import StoreTime
+
+KEEP_SECONDS: Final = 60.0
+"""The longest interval at which the log's lifetime is extended."""
 
 
 class RedisChangeLog:
@@ -25,6 +30,7 @@ class RedisChangeLog:
         self._nodes = nodes
         self._time = time
         self._log_ms = log_ms
+        self._keep_at = 0.0
 
     async def announce(
         self, game_id: str, kind: LogKind, now_ms: int | None, record: Record | None = None
@@ -58,10 +64,18 @@ class RedisChangeLog:
         """See GameStore.log_length."""
         return sum([await self._nodes.execute(key, "XLEN", key) for key in map(change_log_key, self._nodes.parts)])
 
+    async def keep(self) -> None:
+        """Keeps the log for now, from time to time: a log that no server keeps any more disappears."""
+        now = asyncio.get_running_loop().time()
+        if self._log_ms and now >= self._keep_at:
+            self._keep_at = now + min(KEEP_SECONDS, self._log_ms / 2_000)
+            keys = map(change_log_key, self._nodes.parts)
+            await self._nodes.run_each(COMMAND, dict.fromkeys(keys, ("PEXPIRE", 2 * self._log_ms)))
+
     def touches(self) -> Sequence[tuple[str, tuple[Word, ...]]]:
-        """Returns commands that keep the log for now: a log that no server writes any more disappears."""
+        """Returns a command without effect on each part."""
         keys = map(change_log_key, self._nodes.parts if self._log_ms else ())
-        return [(key, ("PEXPIRE", key, 2 * self._log_ms)) for key in keys]
+        return [(key, ("XDEL", key, "0-1")) for key in keys]
 
 
 def _entry(place: bytes, fields: Sequence[bytes]) -> LogEntry:

@@ -33,6 +33,7 @@ from service.storage.redis.keys import CLUSTER_PARTS, probe_key, slot_of
 from service.storage.redis.nodes import (
     AWAY,
     FAILURES,
+    NEVER,
     REPLY_SECONDS,
     BaseNodes,
     Confirm,
@@ -126,8 +127,8 @@ class ClusterNodes(BaseNodes):
         self._trouble_until = 0.0
         self._failed: frozenset[Address] = frozenset()
         """Primaries that accepted no writes when they were last asked."""
-        self._inspected: set[Address] = set()
-        """Primaries whose settings were checked since they last failed."""
+        self._inspected: dict[Address, object] = {}
+        """The connections on which primaries were last found good, with all rights."""
         self._closing: set[asyncio.Task[None]] = set()
         self._is_closed = False
         self._feed: RedisFeed[Address] = RedisFeed(self._home, self._listen)
@@ -157,9 +158,19 @@ class ClusterNodes(BaseNodes):
                 raise redirection
             await asyncio.sleep(pause)
 
+    async def _by_server(self, keys: Collection[str]) -> Collection[Collection[str]]:
+        if self._map is None:
+            await self._load_map()
+        groups: dict[object, list[str]] = {}
+        for key in keys:
+            groups.setdefault(self._owners[slot_of(key)] or key, []).append(key)
+        return groups.values()
+
     def _unavailable(self, error: Exception) -> StoreUnavailable:
         if isinstance(error, _OUTDATED):
             self._expect_change()
+        if isinstance(error, exceptions.NoPermissionError):
+            self._inspected.clear()
         return log_failure(error)
 
     async def _owner(self, slot: int) -> Address:
@@ -255,6 +266,7 @@ class ClusterNodes(BaseNodes):
         A node that was in no map yet stays: a primary that imports its first slot has none.
         """
         for address in self._nodes.keys() & left:
+            self._inspected.pop(address, None)
             closing = asyncio.create_task(self._forget(self._nodes.pop(address)), name="redis-node-closing")
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
@@ -340,21 +352,27 @@ class ClusterNodes(BaseNodes):
 
     async def ping(self, touches: Sequence[tuple[str, Sequence[Word]]]) -> None:
         """See Nodes. Primaries that accept no writes are left out, unless all are: the games of the others go on."""
-        move, outcomes = await asyncio.gather(self.find_move(), self._each_primary(self._write_to))
-        if move:
-            raise StoreUnavailable(move)
+        outcomes = await self._each_primary(self._write_to)
         failed = {address: error for address, error in outcomes.items() if isinstance(error, _NO_WRITES)}
+        new = {
+            address: current
+            for address in outcomes.keys() - failed.keys()
+            if (current := self._node(address).connection.current) is not self._inspected.get(address, NEVER)
+        }
+        if (failed or new) and (move := await self.find_move()):
+            raise StoreUnavailable(move)
         for address in failed.keys() - self._failed:
             text = f"{type(failed[address]).__name__}: {failed[address]}"
             _log.warning("cluster", result="a primary accepts no writes", address=str(address), error=text)
         self._failed = frozenset(failed)
         self._check(outcomes.values())
-        self._inspected -= failed.keys()
-        await asyncio.gather(*(self._inspect(address) for address in outcomes.keys() - failed.keys() - self._inspected))
-        touched = await asyncio.gather(
-            *(self._send(key, command, needs_replicas=False) for key, command in touches), return_exceptions=True
-        )
-        self._check(touched)
+        for address in failed:
+            self._inspected.pop(address, None)
+        if new:
+            inspected = await asyncio.gather(*map(self._inspect, new))
+            commands = (self._send(key, command, needs_replicas=False) for key, command in touches)
+            self._check(await asyncio.gather(*commands, return_exceptions=True))
+            self._inspected |= {address: new[address] for address in filter(None, inspected)}
 
     async def find_move(self) -> str:
         """Returns why the store's games are not to be used; "" if they are, or if that is unknown."""
@@ -368,14 +386,16 @@ class ClusterNodes(BaseNodes):
         except FAILURES:
             return ""
 
-    async def _inspect(self, address: Address) -> None:
-        """Logs how a primary may lose turns, once until it fails."""
-        with contextlib.suppress(*FAILURES):
+    async def _inspect(self, address: Address) -> Address | None:
+        """Logs how a primary may lose turns. Returns its address; None if it does not reply."""
+        try:
             async with redis.Redis.from_pool(self._pool(address)) as client:
                 risk = await find_risk(client, is_cluster=True)
-            self._inspected.add(address)
-            if risk:
-                _log.warning("store may lose turns", problem=risk, address=str(address))
+        except FAILURES:
+            return None
+        if risk:
+            _log.warning("store may lose turns", problem=risk, address=str(address))
+        return address
 
     async def _each_primary(self, work: Callable[[Address], Awaitable[_T]]) -> "dict[Address, _T | BaseException]":
         """Returns the result of work at each primary, or the exception in its place. Raises StoreUnavailable."""
@@ -392,16 +412,18 @@ class ClusterNodes(BaseNodes):
     async def _write_to(self, address: Address) -> None:
         """Writes a probe to a primary, and waits for replicas if changes do.
 
+        The connection for WAIT writes a probe itself. Then the one for commands is only opened, if it is not open.
+
         Does nothing if the primary has just lost its last slot, which no map shows yet.
         """
         node = self._node(address)
         refusal: exceptions.AskError | None = None
         for probe in self._probes(address):
             try:
-                opened = await node.replicas.open() if node.replicas else 0
-                await node.connection.execute("SET", probe, 1, "PX", PROBE_MS)
+                if not (node.replicas and node.connection.is_open):
+                    await node.connection.execute("SET", probe, 1, "PX", PROBE_MS)
                 if node.replicas:
-                    await node.replicas.confirm(opened, probe)
+                    await node.replicas.confirm(await node.replicas.open(), probe)
             except exceptions.MovedError as error:
                 self._follow(error, address)
                 refusal = error

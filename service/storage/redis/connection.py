@@ -45,7 +45,11 @@ class CommandConnection(Protocol):
 
     @property
     def current(self) -> "_OpenConnection | None":
-        """The open connection, if one is shared."""
+        """The connection that was opened last, if one is shared."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a connection is shared and open."""
 
     def drop(self, current: "_OpenConnection | None") -> None:
         """Closes an open connection, so that the next call opens another one."""
@@ -66,6 +70,7 @@ class PooledConnection:
     """Takes a connection from redis-py's pool for each command. Its time-outs are the pool's."""
 
     current: "_OpenConnection | None" = None
+    is_open = False
 
     def __init__(self, pool: ConnectionPool) -> None:
         self._pool = pool
@@ -83,7 +88,7 @@ class PooledConnection:
         except exceptions.ResponseError as error:
             if isinstance(error, exceptions.ReadOnlyError):  # the other connections lead to the same replica
                 await self._drop()
-            raise _own_exception(error) from None
+            raise own_exception(error) from None
         except BaseException:
             await connection.disconnect(nowait=True)
             raise
@@ -127,7 +132,7 @@ class SharedConnection:
         reply = await (current.execute_asking(packed) if is_asking else current.execute(packed))
         if not isinstance(reply, ReplyError):
             return reply
-        error = _exception_of(str(reply))
+        error = exception_of(str(reply))
         if isinstance(error, exceptions.ReadOnlyError):
             self.drop(current)
         raise error
@@ -153,6 +158,11 @@ class SharedConnection:
     def current(self) -> "_OpenConnection | None":
         """See CommandConnection."""
         return self._current
+
+    @property
+    def is_open(self) -> bool:
+        """See CommandConnection."""
+        return self._current is not None and not self._current.is_lost
 
     def drop(self, current: "_OpenConnection | None") -> None:
         """See CommandConnection. Waiting calls fail; a connection opened since stays."""
@@ -204,7 +214,7 @@ _EXCEPTIONS: Final[dict[str, type[exceptions.RedisError]]] = {
 }
 
 
-def _exception_of(text: str) -> exceptions.RedisError:
+def exception_of(text: str) -> exceptions.RedisError:
     """Returns redis-py's exception for an error reply. BusyLoadingError is a ConnectionError there."""
     code, _, rest = text.partition(" ")
     known = _EXCEPTIONS.get(code)
@@ -216,9 +226,9 @@ def _exception_of(text: str) -> exceptions.RedisError:
         return exceptions.ResponseError(text)
 
 
-def _own_exception(error: exceptions.ResponseError) -> exceptions.RedisError:
+def own_exception(error: exceptions.ResponseError) -> exceptions.RedisError:
     """Returns the exception for an error that redis-py has raised. It has no class for some codes of _EXCEPTIONS."""
-    return _exception_of(str(error)) if type(error) is exceptions.ResponseError else error
+    return exception_of(str(error)) if type(error) is exceptions.ResponseError else error
 
 
 class _OpenConnection(asyncio.Protocol):

@@ -1,6 +1,6 @@
 """The deadlines in Redis: one sorted set of games by time in each part."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from service.storage.base import CLAIM_MS, Due
 from service.storage.redis.keys import deadlines_key, part_of
@@ -46,11 +46,22 @@ class RedisDeadlines:
     async def claim(self, limit: int, skip: Collection[str]) -> Sequence[Due]:
         """See GameStore."""
 
-        async def claim_in(part: str, some: int) -> Sequence[Due]:
-            skipped = [game_id for game_id in skip if part_of(self._nodes.parts, game_id) == part]
-            arguments = [some, self._time.argument, CLAIM_MS, *skipped]
-            found = await self._nodes.run(self._claim, [deadlines_key(part)], arguments)
-            claims = zip(found[::3], found[1::3], found[2::3], strict=True)
-            return [Due(game_id.decode(), int(at_ms), int(claimed_ms)) for game_id, at_ms, claimed_ms in claims]
+        async def claim_in(shares: Mapping[str, int]) -> Sequence[Sequence[Due] | BaseException]:
+            skipped: dict[str, list[str]] = {part: [] for part in shares}
+            for game_id in skip:
+                skipped.get(part_of(self._nodes.parts, game_id), []).append(game_id)
+            calls = {
+                deadlines_key(part): (some, self._time.argument, CLAIM_MS, *skipped[part])
+                for part, some in shares.items()
+            }
+            return [_due(found) for found in await self._nodes.run_each(self._claim, calls)]
 
         return sorted(await self._parts.claim(limit, claim_in), key=lambda due: due.at_ms)
+
+
+def _due(found: Sequence[bytes] | BaseException) -> Sequence[Due] | BaseException:
+    """Returns claimed games from a reply; an error as it is."""
+    if isinstance(found, BaseException):
+        return found
+    claims = zip(found[::3], found[1::3], found[2::3], strict=True)
+    return [Due(game_id.decode(), int(at_ms), int(claimed_ms)) for game_id, at_ms, claimed_ms in claims]

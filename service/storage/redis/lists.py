@@ -3,14 +3,14 @@
 import asyncio
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
-from typing import Final, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from service.errors import StoreUnavailable
 from service.storage.base import GameState, Record, WholePage
 from service.storage.lists import game_of_member, list_member, list_name, lists_of, open_list, possible_lists
 from service.storage.redis.keys import keys_of, list_key, part_of
-from service.storage.redis.nodes import Nodes
+from service.storage.redis.nodes import COMMAND, Nodes, Word
 from service.storage.redis.time import StoreTime
 from service.storage.snapshot import readable_record
 
@@ -81,11 +81,17 @@ class RedisLists:
     async def _read(self, name: str, limit: int, command: str, *span: str) -> list[tuple[bytes, str]]:
         """Returns members of a list, at most `limit` of each part, each with its part."""
         parts = self._nodes.parts
-        keys = [list_key(part, name) for part in parts]
-        replies = await asyncio.gather(
-            *(self._nodes.execute(key, command, key, *span, "LIMIT", 0, limit) for key in keys)
-        )
+        arguments: Sequence[Word] = (command, *span, "LIMIT", 0, limit)
+        replies = await self._run_each({list_key(part, name): arguments for part in parts})
         return [(member, part) for part, members in zip(parts, replies, strict=True) for member in members]
+
+    async def _run_each(self, commands: Mapping[str, Sequence[Word]]) -> Sequence[Any]:
+        """Returns the replies to a command for each key. Raises StoreUnavailable if one fails."""
+        replies = await self._nodes.run_each(COMMAND, commands)
+        for reply in replies:
+            if isinstance(reply, BaseException):
+                raise reply
+        return replies
 
     async def _games_in(
         self, name: str, found: Sequence[tuple[bytes, str]]
@@ -94,6 +100,8 @@ class RedisLists:
 
         It repairs the list where it was wrong.
         """
+        if not found:
+            return (), ()
         now_ms = await self._time.now_ms(list_key(self._nodes.parts[0], name))
         part_of_member = {member.decode(): part for member, part in found if _MEMBER.fullmatch(member)}
         records: list[Record] = []
@@ -147,7 +155,7 @@ class RedisLists:
         """See GameStore."""
         parts = self._nodes.parts
         keys = [list_key(part, list_name(state, is_public=False)) for state in GameState for part in parts]
-        counts = await asyncio.gather(*(self._nodes.execute(key, "ZCARD", key) for key in keys))
+        counts = await self._run_each(dict.fromkeys(keys, ("ZCARD",)))
         sums = [sum(some) for some in _in_batches(counts, len(parts))]
         return dict(zip(GameState, sums, strict=True))
 

@@ -253,9 +253,37 @@ class _Store:
         try:
             await writing.execute()
         except exceptions.ResponseError as error:
-            raise MigrationError(
-                f"{target.shown} does not take the data of {self.shown} ({error}): it must not be of an older version"
-            ) from None
+            raise await self._refusal(target, error) from None
+
+    async def check_readable_by(self, target: "_Store") -> None:
+        """Raises MigrationError if another store cannot read the data of this one. Needs one that accepts writes."""
+        async for key in self.client.scan_iter(match="rummikub:*", count=SCANNED):
+            if (dump := await self.client.dump(key)) is None:
+                continue  # it has expired
+            try:
+                await target.client.restore(PROBE, 1, dump, replace=True)  # it expires after a millisecond
+            except exceptions.ResponseError as error:
+                raise await self._refusal(target, error) from None
+            return
+
+    async def _refusal(self, target: "_Store", error: exceptions.ResponseError) -> MigrationError:
+        """Returns the error for data that another store has refused."""
+        if "DUMP payload" not in str(error):
+            return MigrationError(f"{target.shown} refuses the data of {self.shown}: {error}")
+        here, there = await self._program(), await target._program()  # noqa: SLF001 - of the same class
+        return MigrationError(
+            f"{target.shown} ({there}) cannot read the data of {self.shown} ({here}): "
+            f"move to {here} or a newer version of it"
+        )
+
+    async def _program(self) -> str:
+        """Returns the name and version of the store's program."""
+        try:
+            facts = await self.client.info("server")
+        except exceptions.ResponseError:
+            return "a program of unknown version"
+        valkey = facts.get("valkey_version")
+        return f"Valkey {valkey}" if valkey else f"Redis {facts['redis_version']}"
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -436,14 +464,24 @@ class _Migration:
         if not self._is_stopped:
             await self._source.guard()
         mark = await self._target.client.get(MARK)
+        await self._check_readable(mark)
         if mark is not None or await self._target.client.get(UNFINISHED) is not None:
             self._progress(f"deleting the outdated games at {self._target.shown}")
-            if mark is not None:
-                await self._target.set_guard(mark.decode())
             await self._target.client.set(UNFINISHED, "")  # if this is interrupted, the next migration goes on with it
             await self._target.erase()
         if (await self._target.keys()).games:
             raise MigrationError(f"{self._target.shown} has games already: move to an empty store")
+
+    async def _check_readable(self, mark: bytes | None) -> None:
+        """Raises MigrationError if the target cannot read the source's data. A marked one refuses writes again then."""
+        if mark is not None:
+            await self._target.set_guard(mark.decode())
+        try:
+            await self._source.check_readable_by(self._target)
+        except BaseException:
+            if mark is not None:
+                await self._target.set_guard(REFUSE_ALL)
+            raise
 
     async def _copy_most(self) -> None:
         """Copies all games, then those that have changed, until few have or copying them does not help."""

@@ -6,10 +6,10 @@ Client retries are off because a script could be applied twice; changes.py retri
 import asyncio
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from hashlib import sha1
 from importlib.resources import files
 from typing import Any, Final, Protocol, TypeAlias
@@ -20,7 +20,7 @@ from redis import exceptions
 
 from service.errors import StoreUnavailable
 from service.storage.base import Subscription
-from service.storage.redis.connection import NoReplicasError, shared_connection
+from service.storage.redis.connection import NoReplicasError, exception_of, shared_connection
 from service.storage.redis.deployment import find_move, find_obstacle, find_risk
 from service.storage.redis.feed import PLAIN, Listener, RedisFeed
 from service.storage.redis.keys import ONE_PART, PROBE
@@ -43,24 +43,60 @@ AWAY: Final = (exceptions.ConnectionError, exceptions.TimeoutError, OSError, Tim
 _REPORTED: Final = (*AWAY, NoReplicasError, TooFewReplicasError)
 """Failures that the health check reports."""
 
+NEVER: Final = object()
+"""In place of a connection: nothing was inspected yet, or not since a failure."""
+
 Word: TypeAlias = str | int | bytes
 """A part of a command."""
 Confirm: TypeAlias = Callable[[], Awaitable[None]]
 """Returns when enough replicas have a write. Raises redis-py's exceptions."""
 
 
-@dataclass(frozen=True, slots=True)
+_EACH: Final = """\
+local function run(KEYS, ARGV)
+{}
+end
+local replies, place = {{}}, 1
+while place < #ARGV do
+  local last = place + 1 + ARGV[place + 1]
+  local is_done, reply = pcall(run, {{ ARGV[place] }}, {{ unpack(ARGV, place + 2, last) }})
+  table.insert(replies, is_done and {{ '', reply }} or {{ type(reply) == 'table' and reply.err or reply }})
+  place = last + 1
+end
+return replies
+"""
+"""Runs a script of one key for several keys. ARGV: for each its name, the number of its arguments, and these.
+
+The keys may be in several slots, because none is declared. Returns for each an error, or '' and a reply.
+"""
+_NOT_HERE: Final = "access a non local key"
+"""A part of the error for a key whose slot is elsewhere, wholly or in part. Nothing was done with it."""
+
+
+@dataclass(frozen=True)
 class Script:
-    """A Lua script, and its digest for EVALSHA."""
+    """A Lua script."""
 
     text: str
-    sha: str
 
     @classmethod
     def read(cls, name: str, publish: str) -> "Script":
         """Returns a script of this package, which publishes hints with the command `publish`."""
-        text = (files("service.storage.redis") / "scripts" / name).read_text().replace("'PUBLISH'", f"'{publish}'")
-        return cls(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+        return cls((files("service.storage.redis") / "scripts" / name).read_text().replace("'PUBLISH'", f"'{publish}'"))
+
+    @cached_property
+    def sha(self) -> str:
+        """The digest for EVALSHA."""
+        return sha1(self.text.encode(), usedforsecurity=False).hexdigest()
+
+    @cached_property
+    def each(self) -> "Script":
+        """The script that runs this one for several keys."""
+        return Script(_EACH.format(self.text))
+
+
+COMMAND: Final = Script("return redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))")
+"""A command with a key, by its name and the arguments after the key."""
 
 
 class Nodes(Protocol):
@@ -94,6 +130,16 @@ class Nodes(Protocol):
         If `needs_replicas` is true of the reply, it returns only after RUMMIKUB_REDIS_REPLICAS replicas have the write.
         """
 
+    async def run_each(self, script: Script, calls: Mapping[str, Sequence[Word]]) -> Sequence[Any]:
+        """Returns the reply of a script of one key for each of several keys, or StoreUnavailable in its place.
+
+        Sends one command to each Redis that has some of the keys.
+
+        Args:
+            script: The script.
+            calls: The arguments for each key.
+        """
+
     def needs_replicas(self, key: str, game_id: str) -> bool:
         """Returns whether a write of a key of a game that precedes a commit must wait for replicas itself.
 
@@ -107,7 +153,10 @@ class Nodes(Protocol):
         """Returns the numbers of INFO memory of each primary."""
 
     async def ping(self, touches: Sequence[tuple[str, Sequence[Word]]]) -> None:
-        """Returns if the store accepts writes, on enough replicas, and has executed commands, each with its key."""
+        """Returns if the store accepts writes, on enough replicas.
+
+        On a new connection and after a failure it also checks the deployment, and executes commands, each with its key.
+        """
 
     async def close(self) -> None:
         """Closes all connections."""
@@ -150,19 +199,56 @@ class BaseNodes(ABC):
         arguments: Sequence[Word],
         needs_replicas: Callable[[Any], bool] | None = None,
     ) -> Any:  # noqa: ANN401 - any reply
-        """See Nodes. On NOSCRIPT, which has no effect, it falls back to EVAL with the full script."""
-        rest = (len(keys), *keys, *arguments)
-        may_need = needs_replicas is not None
+        """See Nodes."""
+        words, may_need = (len(keys), *keys, *arguments), needs_replicas is not None
         try:
-            try:
-                reply, confirm = await self._send(keys[0], ("EVALSHA", script.sha, *rest), needs_replicas=may_need)
-            except exceptions.NoScriptError:
-                reply, confirm = await self._send(keys[0], ("EVAL", script.text, *rest), needs_replicas=may_need)
+            reply, confirm = await self._evaluate(script, keys[0], words, needs_replicas=may_need)
             if confirm and needs_replicas and needs_replicas(reply):
                 await confirm()
         except FAILURES as error:
             raise self._unavailable(error) from error
         return reply
+
+    async def _evaluate(
+        self, script: Script, key: str, words: Sequence[Word], *, needs_replicas: bool = False
+    ) -> tuple[Any, Confirm | None]:
+        """See `_send`. On NOSCRIPT, which has no effect, it falls back to EVAL with the full script."""
+        try:
+            return await self._send(key, ("EVALSHA", script.sha, *words), needs_replicas=needs_replicas)
+        except exceptions.NoScriptError:
+            return await self._send(key, ("EVAL", script.text, *words), needs_replicas=needs_replicas)
+
+    async def run_each(self, script: Script, calls: Mapping[str, Sequence[Word]]) -> Sequence[Any]:
+        """See Nodes. A key whose slot is elsewhere, or moves, gets a command of its own."""
+        try:
+            groups = await self._by_server(calls)
+        except FAILURES as error:
+            return [self._unavailable(error)] * len(calls)
+        found = await asyncio.gather(*(self._run_at_one(script, {key: calls[key] for key in keys}) for keys in groups))
+        outcomes = {key: outcome for some in found for key, outcome in some.items()}
+        return [outcomes[key] for key in calls]
+
+    async def _run_at_one(self, script: Script, calls: Mapping[str, Sequence[Word]]) -> Mapping[str, Any]:
+        """Returns the outcomes for keys of one server."""
+        words = [word for key, arguments in calls.items() for word in (key, len(arguments), *arguments)]
+        try:
+            replies, _ = await self._evaluate(script.each, next(iter(calls)), (0, *words))
+        except FAILURES as error:
+            return dict.fromkeys(calls, self._unavailable(error))
+        outcomes: dict[str, Any] = {}
+        elsewhere: list[str] = []
+        for key, (problem, *reply) in zip(calls, replies, strict=True):
+            text = problem.decode(errors="replace")
+            if _NOT_HERE in text:
+                elsewhere.append(key)
+            else:
+                outcomes[key] = self._unavailable(exception_of(text)) if text else reply[0] if reply else None
+        alone = (self.run(script, [key], calls[key]) for key in elsewhere)
+        return outcomes | dict(zip(elsewhere, await asyncio.gather(*alone, return_exceptions=True), strict=True))
+
+    @abstractmethod
+    async def _by_server(self, keys: Collection[str]) -> Collection[Collection[str]]:
+        """Returns keys, those of one server together."""
 
     @abstractmethod
     async def _send(self, key: str, command: Sequence[Word], *, needs_replicas: bool) -> tuple[Any, Confirm | None]:
@@ -192,7 +278,8 @@ class OneRedis(BaseNodes):
         self._replicas = ReplicaWaiter(make, replicas) if replicas else None
         self._feed = RedisFeed(lambda _: "here", lambda _, notify: Listener(make, REPLY_SECONDS, PLAIN, notify))
         self._is_replica = False
-        self._is_inspected = False
+        self._inspected: object = NEVER
+        """The connection that was open when the deployment and the rights were last found good."""
         self._was_suitable = False
         on_switch(client, self._leave, lambda: self.report(FAILOVERS, 1))
 
@@ -209,9 +296,14 @@ class OneRedis(BaseNodes):
         reply = await self._connection.execute(*command)
         return reply, partial(waiter.confirm, opened, PROBE) if waiter else None
 
+    async def _by_server(self, keys: Collection[str]) -> Collection[Collection[str]]:
+        return [keys]
+
     def _unavailable(self, error: Exception) -> StoreUnavailable:
         if isinstance(error, exceptions.ReadOnlyError):
             self._is_replica = True
+        if isinstance(error, exceptions.NoPermissionError):
+            self._inspected = NEVER
         return log_failure(error)
 
     def needs_replicas(self, _key: str, _game_id: str) -> bool:
@@ -227,24 +319,31 @@ class OneRedis(BaseNodes):
         return [read_numbers(await self.execute(PROBE, "INFO", "memory"))]
 
     async def ping(self, touches: Sequence[tuple[str, Sequence[Word]]]) -> None:
-        """See Nodes. Also checks the deployment at first and after each failure: another Redis may reply next.
+        """See Nodes. Also checks the deployment on each new connection and after a failure: another Redis may reply.
 
         The feed keeps its connection to a Redis that has become a replica, which publishes changes too, until some
         Redis accepts writes.
         """
-        if not self._is_inspected:
+        if self._inspected is self._connection.current:
+            await self._write()
+        if self._inspected is not self._connection.current:  # at first, or the write has opened it
             await self._inspect()
+            await self._write(touches)
+            self._inspected = self._connection.current
+        if self._is_replica:
+            self._is_replica = False
+            self._feed.drop()
+
+    async def _write(self, touches: Sequence[tuple[str, Sequence[Word]]] = ()) -> None:
+        """Writes a probe, on enough replicas, and executes commands."""
         try:
             await asyncio.gather(
                 self.execute(PROBE, "SET", PROBE, 1, "PX", PROBE_MS, needs_replicas=True),
                 *(self.execute(key, *command) for key, command in touches),
             )
         except StoreUnavailable:
-            self._is_inspected = False
+            self._inspected = NEVER
             raise
-        if self._is_replica:
-            self._is_replica = False
-            self._feed.drop()
 
     async def _inspect(self) -> None:
         """Checks the deployment and logs a risk. Raises StoreUnavailable if the service cannot work with it.
@@ -261,7 +360,7 @@ class OneRedis(BaseNodes):
                 await self._client.connection_pool.disconnect(inuse_connections=False)
         if move or (obstacle and not self._was_suitable):
             raise StoreUnavailable(move or obstacle)
-        self._is_inspected = self._was_suitable = True
+        self._was_suitable = True
         if obstacle or risk:
             _log.warning("store may lose turns", problem=obstacle or risk)
 

@@ -4,12 +4,12 @@ All servers are one consumer. Unacknowledged entries are claimed again when thei
 nothing behind.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from service.storage.base import OutboxEntry
 from service.storage.redis.keys import outbox_key, part_of
-from service.storage.redis.nodes import Nodes, Script
+from service.storage.redis.nodes import COMMAND, Nodes, Script
 from service.storage.redis.parts import Parts
 from service.storage.redis.time import StoreTime
 
@@ -44,10 +44,9 @@ class RedisOutbox:
     async def claim(self, limit: int, claim_ms: int) -> Sequence[OutboxEntry]:
         """See GameStore."""
 
-        async def claim_in(part: str, some: int) -> Sequence[OutboxEntry]:
-            arguments = (GROUP, CONSUMER, some, claim_ms)
-            found: Sequence[bytes] = await self._nodes.run(self._claim, [outbox_key(part)], arguments)
-            return list(map(_entry, found[::2], found[1::2]))
+        async def claim_in(shares: Mapping[str, int]) -> Sequence[Sequence[OutboxEntry] | BaseException]:
+            calls = {outbox_key(part): (GROUP, CONSUMER, some, claim_ms) for part, some in shares.items()}
+            return list(map(_entries, await self._nodes.run_each(self._claim, calls)))
 
         return await self._parts.claim(limit, claim_in)
 
@@ -59,12 +58,14 @@ class RedisOutbox:
 
     async def size(self) -> int:
         """See GameStore."""
+        return await self._parts.total(
+            lambda parts: self._nodes.run_each(COMMAND, {outbox_key(part): ("XLEN",) for part in parts})
+        )
 
-        async def size_of(part: str) -> int:
-            size: int = await self._nodes.execute(outbox_key(part), "XLEN", outbox_key(part))
-            return size
 
-        return await self._parts.total(size_of)
+def _entries(found: Sequence[bytes] | BaseException) -> Sequence[OutboxEntry] | BaseException:
+    """Returns entries from a reply; an error as it is."""
+    return found if isinstance(found, BaseException) else list(map(_entry, found[::2], found[1::2]))
 
 
 def _entry(entry_id: bytes, game_id: bytes) -> OutboxEntry:

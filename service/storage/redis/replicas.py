@@ -18,7 +18,7 @@ from typing import Final
 from redis import exceptions
 from redis.asyncio.connection import AbstractConnection
 
-from service.storage.redis.connection import shared_result
+from service.storage.redis.connection import own_exception, shared_result
 
 REPLICAS_SECONDS: Final = 0.5
 """How long replicas may take to acknowledge a write; less than a reply may take."""
@@ -117,11 +117,17 @@ class ReplicaWaiter:
         if connection is None:
             return exceptions.ConnectionError("the connection for WAIT was lost")
         try:
-            for probe in chain(self._probes() if self._probes else (), islice(own, OWN_PROBES)):
+            probes = ((probe, False) for probe in (self._probes() if self._probes else ()))
+            imported = ((probe, self._probes is not None) for probe in islice(own, OWN_PROBES))
+            for probe, is_asking in chain(probes, imported):
                 try:
-                    return await self._wait_for(connection, probe)
+                    return await self._wait_for(connection, probe, is_asking=is_asking)
                 except exceptions.AskError as refused:  # MOVED too
                     error = refused
+                except exceptions.ReadOnlyError:  # the connection leads to a replica
+                    raise
+                except exceptions.ResponseError as refused:
+                    return own_exception(refused)
         except (exceptions.RedisError, OSError, TimeoutError) as failure:
             if self._connection is connection:
                 self._connection = None
@@ -129,13 +135,13 @@ class ReplicaWaiter:
             return failure
         return error
 
-    async def _wait_for(self, connection: AbstractConnection, probe: str) -> Exception | None:
+    async def _wait_for(self, connection: AbstractConnection, probe: str, *, is_asking: bool) -> Exception | None:
         """Writes a probe and waits; returns why the replicas do not have it.
 
-        Raises AskError if the primary does not have the slot, after which the connection can be used; else redis-py's
-        exceptions, after which it cannot. ASKING makes a primary accept a slot that it imports.
+        Raises ResponseError if the primary refuses the probe, AskError if it does not have the slot; else redis-py's
+        exceptions, after which the connection cannot be used. ASKING makes a primary accept a slot that it imports.
         """
-        asking: Sequence[tuple[str]] = [("ASKING",)] if self._probes else []
+        asking: Sequence[tuple[str]] = [("ASKING",)] if is_asking else []
         commands = [
             *asking,
             ("SET", probe, 1, "PX", PROBE_MS),
@@ -147,7 +153,7 @@ class ReplicaWaiter:
         refused = None
         try:
             await connection.read_response()
-        except exceptions.AskError as error:
+        except exceptions.ResponseError as error:
             refused = error
         found = await connection.read_response()
         if refused:

@@ -493,6 +493,7 @@ class RedisStore:
     async def ping(self) -> None:
         """See GameStore. It writes, because a full store or a replica still answers reads."""
         await self._nodes.ping(self._touches())
+        await self._change_log.keep()
 
     def _touches(self) -> list[tuple[str, tuple[Word, ...]]]:
         """Returns commands without effect on every kind of key and channel, and on the deadlines of every part.

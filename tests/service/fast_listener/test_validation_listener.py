@@ -355,11 +355,17 @@ async def test_compressed_messages_are_accepted_and_large_ones_rejected(both: Bo
     unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = both.validation.channel.unary_unary(VALIDATE)
     for turn in (TURN, QUICK):
         assert await unary(turn, compression=grpc.Compression.Gzip) == await unary(turn)
-    large = TURN + wire.part(wire.UNKNOWN, bytes(2_000_000))
-    assert (await refusal(both.validation.call(VALIDATE, large))).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    stream = both.validation.stream()
-    await stream.write(large)
-    assert (await refusal(read_to_end(stream))).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    for size, code, reason in (
+        (300_000, grpc.StatusCode.INVALID_ARGUMENT, "MALFORMED_REQUEST"),
+        (2_000_000, grpc.StatusCode.RESOURCE_EXHAUSTED, ""),
+    ):
+        large = TURN + wire.part(wire.UNKNOWN, bytes(size))
+        for caller in (both.main, both.validation):
+            stream = caller.stream()
+            await stream.write(large)
+            for refused in (await refusal(caller.call(VALIDATE, large)), await refusal(read_to_end(stream))):
+                assert refused.code() is code
+                assert not reason or error_info(refused).reason == reason
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -24,6 +24,7 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.app.identity import digest
+from service.grpc_api import reflection
 from service.grpc_api.handlers import REQUEST_ID_LEAST, SECRET_REQUEST_ID_LEAST
 from service.settings import Settings
 from service.storage.base import GameStore
@@ -58,9 +59,11 @@ Metadata = tuple[tuple[str, str], ...]
 SERVICES = (
     *CONTRACT,
     health_pb2.DESCRIPTOR.services_by_name["Health"],
-    reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"],
+    *reflection.SERVICES,
 )
-RPCS: dict[str, MethodDescriptor] = {rpc.name: rpc for service in SERVICES for rpc in service.methods}
+REFLECTION = [f"ServerReflectionInfo of {service.full_name}" for service in reflection.SERVICES]
+RPCS: dict[str, MethodDescriptor] = {rpc.name: rpc for service in SERVICES[:-2] for rpc in service.methods}
+RPCS |= {name: service.methods[0] for name, service in zip(REFLECTION, reflection.SERVICES, strict=True)}
 ON_GAMES = [rpc.name for service in CONTRACT[:2] for rpc in service.methods]
 WITH_GAME_ID = [name for name in ON_GAMES if "game_id" in RPCS[name].input_type.fields_by_name]
 MUTATING = [
@@ -212,7 +215,7 @@ def usual_requests(scene: Scene) -> dict[str, Message]:
         "Check": health_pb2.HealthCheckRequest(),
         "List": health_pb2.HealthListRequest(),
         "Watch": health_pb2.HealthCheckRequest(),
-        "ServerReflectionInfo": reflection_pb2.ServerReflectionRequest(list_services="*"),
+        **dict.fromkeys(REFLECTION, reflection_pb2.ServerReflectionRequest(list_services="*")),
     }
 
 
@@ -289,9 +292,10 @@ EMPTY_TURN = vs.ValidateTurnResponse(
 @pytest.mark.asyncio(loop_scope="module")
 async def test_every_rpc_has_a_row(scene: Scene) -> None:
     data = reflection_pb2.ServerReflectionRequest(list_services="*").SerializeToString()
-    answer = await answer_to(scene.client, "ServerReflectionInfo", data)
-    served = reflection_pb2.ServerReflectionResponse.FromString(answer).list_services_response.service
-    assert {service.name for service in served} == {service.full_name for service in SERVICES}
+    for rpc in REFLECTION:
+        answer = await answer_to(scene.client, rpc, data)
+        served = reflection_pb2.ServerReflectionResponse.FromString(answer).list_services_response.service
+        assert {service.name for service in served} == {service.full_name for service in SERVICES}
     assert set(usual_requests(scene)) == set(RPCS)
 
 
@@ -546,8 +550,17 @@ def padded(request: Message, size: int) -> bytes:
 @pytest.mark.parametrize("rpc", RPCS)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_message_that_is_too_large_is_refused(scene: Scene, rpc: str) -> None:
-    data = padded(usual_requests(scene)[rpc], 262_144)
-    refusal = await refused(scene, rpc, data, scene.game.as_seat(scene.seat))
+    for size in (262_144, 500_000):
+        data = padded(usual_requests(scene)[rpc], size)
+        refusal = await refused(scene, rpc, data, scene.game.as_seat(scene.seat))
+        assert reason_of(refusal) == ("INVALID_ARGUMENT", "MALFORMED_REQUEST")
+        assert "RUMMIKUB_MAX_MESSAGE_BYTES" in str(refusal.details())
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_message_that_is_more_than_twice_too_large_is_refused_by_the_core(scene: Scene) -> None:
+    data = padded(usual_requests(scene)["GetGame"], 600_000)
+    refusal = await refused(scene, "GetGame", data, scene.game.as_seat(scene.seat))
     assert refusal.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 

@@ -86,6 +86,8 @@ def test_a_call_without_one_valid_key_is_refused(tmp_path: Path, metadata: tuple
         ("[keys.web\n", "line 1"),
         ("[keys]\nweb = 1", "keys.web: expected a table [keys.web]"),
         ("keys = 1", "keys: expected tables [keys.NAME]"),
+        ("", "keys: there is none; expected tables [keys.NAME]"),
+        ("# none\n[keys]\n", "keys: there is none; expected tables [keys.NAME]"),
         ("[key.web]", "key: unknown; expected keys"),
         ("[keys.Web]", "keys.Web: a name has 1 to 32 of a-z, 0-9, - and _"),
         ("[keys.web]", "keys.web: expected sha256 or certificate"),
@@ -142,7 +144,7 @@ def test_a_changed_file_is_read_again_and_a_broken_one_is_not_used(tmp_path: Pat
         for _ in range(2):
             keys.reload()
         assert keys.identify(GAMES, [(HEADER, "old")]).name == "web"
-        path.write_text("")
+        path.write_text(f'[keys.web]\nsha256 = ["{sha256("half")}"]\n#')
         keys.reload()
         assert keys.identify(GAMES, [(HEADER, "old")]).name == "web", "an editor may still be writing"
         path.write_text(f'[keys.web]\nsha256 = ["{sha256("new")}"]')
@@ -151,6 +153,20 @@ def test_a_changed_file_is_read_again_and_a_broken_one_is_not_used(tmp_path: Pat
     assert keys.identify(GAMES, [(HEADER, "new")]).name == "web"
     with pytest.raises(ApiKeyInvalid):
         keys.identify(GAMES, [(HEADER, "old")])
+
+
+def test_the_keys_stay_when_the_file_is_emptied(tmp_path: Path) -> None:
+    """A write that is cut short by a full disk leaves an empty file."""
+    path = written(tmp_path, f'[keys.web]\nsha256 = ["{sha256("old")}"]')
+    keys = Keys(path)
+    with structlog.testing.capture_logs() as logs:
+        path.write_text("")
+        for _ in range(3):
+            keys.reload()
+    assert [(log["log_level"], log["error"]) for log in logs] == [
+        ("error", f"{path}: keys: there is none; expected tables [keys.NAME]")
+    ]
+    assert keys.identify(GAMES, [(HEADER, "old")]).name == "web"
 
 
 def test_a_changed_file_that_cannot_be_read_for_a_while_is_read_later(

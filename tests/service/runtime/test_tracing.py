@@ -476,6 +476,7 @@ async def test_nothing_is_wrapped_if_tracing_is_off() -> None:
         Origins(None, TrustedProxies(())),
         CallAdmission(1, 1.0),
         Admission(1, 1.0, "streams"),
+        1,
     )
     assert "traced" not in plain.unary("/a", bytes).at_once.__qualname__
     store = memory_store()

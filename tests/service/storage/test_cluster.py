@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from itertools import count
+from itertools import count, islice
 
 import pytest
 from structlog.testing import capture_logs
@@ -15,7 +15,7 @@ from rummikub.v1 import game_pb2, ruleset_pb2
 from service.errors import StoreUnavailable
 from service.storage.base import Commit, Committed, Conflict, GameState, Record
 from service.storage.redis import connection
-from service.storage.redis.keys import CLUSTER_PARTS, keys_of, part_of, pointer_key, slot_of
+from service.storage.redis.keys import CLUSTER_PARTS, deadlines_key, keys_of, part_of, pointer_key, slot_of
 from service.storage.redis.nodes import REPLY_SECONDS
 from service.storage.redis.store import RedisStore
 from support.commits import GAME, MEMO, creation, joining
@@ -123,6 +123,38 @@ async def test_a_name_is_read_and_set_where_its_slot_moves_to(
     assert await on_cluster.point("code:A", "f" * 32, GAME) == "f" * 32
     cluster.close_slot(slot, target)
     assert await on_cluster.pointed("code:A") == "f" * 32
+    cluster.move_slot(slot, source)
+
+
+async def test_games_are_claimed_where_the_slot_of_their_part_moves_to(
+    on_cluster: RedisStore, cluster: RedisCluster
+) -> None:
+    slot = slot_of(deadlines_key(part_of(CLUSTER_PARTS, GAME)))
+    source = cluster.owner(slot)
+    ids = (f"{number:032x}" for number in count())
+    key_of = {game_id: deadlines_key(part_of(CLUSTER_PARTS, game_id)) for game_id in (GAME, *islice(ids, 100))}
+    beside = next(
+        game_id for game_id, key in key_of.items() if slot_of(key) != slot and cluster.owner(slot_of(key)) is source
+    )
+    due = {GAME, beside}
+    for game_id in due:
+        await on_cluster.arm(game_id, START_MS - 1)
+    target = next(node for node in cluster.primaries if node is not source)
+
+    async def claimed() -> set[str]:
+        claims = await on_cluster.claim(10)
+        for claim in claims:
+            await on_cluster.rearm(claim, claim.at_ms)
+        return {claim.game_id for claim in claims}
+
+    assert await claimed() == due
+    cluster.open_slot(slot, target)
+    assert await claimed() == due
+    for key in cluster.keys_in(slot, source):
+        cluster.move_key(key, source, target)
+    assert await claimed() == due
+    cluster.close_slot(slot, target)
+    assert await claimed() == due
     cluster.move_slot(slot, source)
 
 

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from service.errors import StoreUnavailable
 from service.storage.redis import cluster
 from service.storage.redis.cluster import ClusterNodes
-from service.storage.redis.connection import _exception_of
+from service.storage.redis.connection import exception_of
 from service.storage.redis.keys import MARK, UNFINISHED, slot_of
 from service.storage.redis.slots import SlotMap
 from service.storage.redis.url import Address
@@ -52,7 +52,7 @@ class FakeConnection:
 
     async def execute(self, *command: str | int | bytes, is_asking: bool = False) -> bytes | None:  # noqa: ARG002 - the protocol's
         if error := self._nodes.errors.get(self._address):
-            raise _exception_of(error)
+            raise exception_of(error)
         return None if command in MARKS else b"OK"
 
     def drop(self, _: object) -> None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import grpc.aio
@@ -22,6 +22,7 @@ from service.storage.redis.deployment import (
     UNGUARDED,
 )
 from service.storage.redis.keys import MARK, UNFINISHED, slot_of
+from support.commits import GAME
 from support.harness import primary_and_replica, redis_store, run_service, running_redis, server_process, until
 from tools.redis_cluster import RedisCluster
 from tools.redis_servers import RedisServer
@@ -179,6 +180,15 @@ async def test_a_cluster_whose_games_have_moved_is_not_used(
     node.execute("SET", key, 0)
     refused = run_service(RUMMIKUB_REDIS_URL=limited_cluster_url)
     assert (refused.returncode, refused.stderr) == (1, f"rummikub-server: RUMMIKUB_REDIS_URL: {problem}\n")
+    for primary in cluster.primaries:
+        primary.execute("CONFIG", "SET", "min-replicas-to-write", 1)  # as a migration does
+    with pytest.raises(StoreUnavailable, match=problem):
+        await store.ping()
+    for primary in cluster.primaries:
+        primary.execute("CONFIG", "SET", "min-replicas-to-write", 0)  # as a restart does
+        primary.execute("CLIENT", "KILL", "TYPE", "normal")
+    with pytest.raises(StoreUnavailable):
+        await store.ping()
     with pytest.raises(StoreUnavailable, match=problem):
         await store.ping()
     node.execute("DEL", key)
@@ -187,6 +197,33 @@ async def test_a_cluster_whose_games_have_moved_is_not_used(
 
 
 # Keys
+
+
+async def test_rights_are_checked_again_on_a_new_connection_and_after_a_call_that_lacks_one(
+    cluster: RedisCluster,
+) -> None:
+    with running_redis() as server:
+        for url, servers in ((server.url, [server]), (cluster.url, cluster.primaries)):
+            store = redis_store(url)
+            await store.ping()
+            for check in ("a call", "a new connection"):
+                for one in servers:
+                    forbid(one, "-spublish", "-publish")
+                if check == "a call":
+                    with pytest.raises(StoreUnavailable, match="NoPermission"):
+                        await store.delete(GAME)
+                else:
+                    for one in servers:
+                        one.execute("CLIENT", "KILL", "TYPE", "normal")
+                    with suppress(StoreUnavailable):
+                        await store.ping()
+                for _ in range(2):
+                    with pytest.raises(StoreUnavailable, match="NoPermission"):
+                        await store.ping()
+                for one in servers:
+                    forbid(one, "+spublish", "+publish")
+                await store.ping()
+            await store.close()
 
 
 async def test_a_store_is_healthy_exactly_with_rights_to_every_key_and_channel() -> None:

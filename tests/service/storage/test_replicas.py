@@ -293,6 +293,27 @@ async def test_a_primary_with_too_few_replicas_is_logged_and_all_of_them_are_unh
         await store.ping()
 
 
+@pytest.mark.parametrize(
+    ("setting", "value", "error"),
+    [("min-replicas-to-write", 2, "NoReplicasError"), ("maxmemory", 1, "OutOfMemoryError")],
+)
+async def test_a_primary_that_refuses_writes_leaves_the_others_healthy(
+    emptied: RedisCluster, setting: str, value: int, error: str
+) -> None:
+    refusing = emptied.primaries[0]
+    async with waiting_store(emptied.url) as store:
+        await store.ping()
+        refusing.execute("CONFIG", "SET", setting, value)
+        with capture_logs() as logs:
+            for _ in range(3):
+                await store.ping()
+        refusing.execute("CONFIG", "SET", setting, 0)
+        assert [(log["result"], log["error"].partition(":")[0]) for log in logs if "result" in log] == [
+            ("a primary accepts no writes", error)
+        ]
+        await store.ping()
+
+
 async def test_a_change_is_acknowledged_while_the_slot_of_its_primarys_probe_moves(emptied: RedisCluster) -> None:
     async with waiting_store(emptied.url) as store:
         await acknowledged(store, creation())

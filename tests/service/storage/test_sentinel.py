@@ -382,45 +382,63 @@ async def test_a_primary_that_cannot_refuse_writes_is_not_failed_over(group: Wat
         await fail_over(group.url)
 
 
-async def test_an_ordered_failover_is_undone_if_replicas_do_not_catch_up(group: WatchedServers) -> None:
-    primary, replicas = group.primary, group.replicas
+def temporary_settings(group: WatchedServers) -> list[object]:
+    """Returns the settings of each server that a failover changes for a while."""
+    names = (GUARD, failover.PRIORITY, failover.SYNC_DELAY)
+    return [{name: server.execute("CONFIG", "GET", name) for name in names} for server in group.servers]
+
+
+def primaries(group: WatchedServers) -> list[object]:
+    """Returns the port of each server's primary; None for the primary itself."""
+    return [server.replication().get("master_port") for server in group.servers]
+
+
+@pytest.mark.parametrize("step", ["_wait_for_replicas", "_wait_for_sentinel", "_order"])
+async def test_an_ordered_failover_is_undone_if_a_step_takes_too_long(
+    group: WatchedServers, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    before, primary = (temporary_settings(group), primaries(group)), group.primary
+    monkeypatch.setattr(failover.Failover, "_wait_for_sentinel", lambda *_: asyncio.sleep(0))
+    monkeypatch.setattr(failover.Failover, step, lambda *_: asyncio.sleep(60))
+    with pytest.raises(AdminError, match="is still the primary"):
+        await fail_over(group.url, "--seconds", "1")
+    assert (temporary_settings(group), primaries(group)) == before
+    assert group.primary is primary
+    group.wait_until_whole()
+
+
+async def test_a_failover_without_an_answer_of_the_replicas_changes_nothing(group: WatchedServers) -> None:
+    before, replicas = (temporary_settings(group), primaries(group)), group.replicas
     for replica in replicas:
         replica.pause()
-    primary.execute("SET", "behind", 1)
     try:
         with pytest.raises(AdminError, match="is still the primary"):
             await fail_over(group.url, "--seconds", "0.2")
     finally:
         for replica in replicas:
             replica.resume()
-    assert set(guards(group)) == {b"1"}
-    assert group.primary is primary
+    assert (temporary_settings(group), primaries(group)) == before
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 async def test_an_interrupted_failover_is_undone(group: WatchedServers, number: signal.Signals) -> None:
-    primary, replicas = group.primary, group.replicas
-    for replica in replicas:
-        replica.pause()
-    primary.execute("SET", "behind", 2)
+    before, primary = (temporary_settings(group), primaries(group)), group.primary
     program = (
-        "import signal; from service.cli.admin.program import main\n"
+        "import asyncio, signal; from service.cli.admin import failover; from service.cli.admin.program import main\n"
         f"is_ignored = signal.getsignal({number:d}) is signal.SIG_IGN  # as nohup sets it\n"
         f"is_ignored and signal.signal({number:d}, signal.SIG_DFL)\n"
+        "failover.Failover._wait_for_sentinel = lambda *_: asyncio.sleep(0)\n"
+        "failover.Failover._wait_for_replicas = lambda *_: asyncio.sleep(60)\n"
         "main()"
     )
-    try:
-        command = (sys.executable, "-c", program, "failover", group.url)
-        process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stderr=asyncio.subprocess.PIPE)
-        wait_until(lambda: str(REFUSE_ALL).encode() in guards(group, primary), "the primary refuses writes")
-        process.send_signal(number)
-        _, problem = await process.communicate()
-    finally:
-        for replica in replicas:
-            replica.resume()
+    command = (sys.executable, "-c", program, "failover", group.url)
+    process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stderr=asyncio.subprocess.PIPE)
+    wait_until(lambda: str(REFUSE_ALL).encode() in guards(group, primary), "the primary refuses writes")
+    process.send_signal(number)
+    _, problem = await process.communicate()
     assert b"interrupted" in problem
     assert b"is still the primary" in problem
-    assert set(guards(group)) == {b"1"}
+    assert (temporary_settings(group), primaries(group)) == before
     group.wait_until_whole()
 
 
@@ -447,6 +465,45 @@ async def test_an_ordered_failover_loses_and_doubles_no_turn(group: WatchedServe
     assert report.is_clean
     assert group.primary is not old
     assert set(guards(group)) == {b"1"}
+    group.wait_until_whole()
+
+
+async def test_the_new_primary_has_a_replica_that_need_not_copy_it_from_the_start(group: WatchedServers) -> None:
+    """A primary that refuses writes goes on to publish. A replica that has got more of it than the new one is ahead."""
+    old, settings = group.primary, temporary_settings(group)
+    copied = {server.port: server.execute("INFO", "stats")["sync_full"] for server in group.servers}
+    is_done = asyncio.Event()
+
+    async def publish() -> None:
+        with old.client() as client:
+            while not is_done.is_set():
+                client.publish("anything", "")
+                await asyncio.sleep(0.005)
+
+    publishing = asyncio.create_task(publish())
+    await fail_over(group.url)
+    is_done.set()
+    await publishing
+    group.wait_until_whole()
+    new = group.primary
+    assert new is not old
+    assert new.execute("INFO", "stats")["sync_full"] - copied[new.port] <= 1, "the old primary alone copies all"
+    assert temporary_settings(group) == settings
+
+
+async def test_a_failover_by_a_user_who_may_not_prepare_it_is_done_without_it(
+    group: WatchedServers, capfd: pytest.CaptureFixture[str]
+) -> None:
+    old = group.primary
+    for server in group.servers:
+        server.execute("ACL", "SETUSER", "default", "-replicaof")
+    try:
+        await fail_over(group.url)
+    finally:
+        for server in group.servers:
+            server.execute("ACL", "SETUSER", "default", "+replicaof")
+    assert group.primary is not old
+    assert "later, by its Sentinels" in capfd.readouterr().out
     group.wait_until_whole()
 
 

@@ -12,15 +12,16 @@
 /// with a google.rpc.RetryInfo, and with the same delay as the trailing metadata `grpc-retry-pushback-ms`, which channels
 /// that retry by a service config use.
 ///
-/// The transport itself answers some calls, without ErrorInfo: RESOURCE_EXHAUSTED for a message or metadata over the
-/// size limit, UNIMPLEMENTED for an RPC that does not exist, and UNAVAILABLE when a connection breaks or the server
-/// exits.
+/// The transport itself answers some calls, without ErrorInfo: RESOURCE_EXHAUSTED for metadata over the size limit and for
+/// a message of more than twice its limit, UNIMPLEMENTED for an RPC that does not exist, and UNAVAILABLE when a connection
+/// breaks or the server exits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum ErrorReason {
     /// Not a reason.
     Unspecified = 0,
-    /// INVALID_ARGUMENT. The bytes are not a message of the RPC's request type.
+    /// INVALID_ARGUMENT. The bytes are not a message of the RPC's request type, or more than the server accepts
+    /// (RUMMIKUB_MAX_MESSAGE_BYTES).
     MalformedRequest = 1,
     /// INVALID_ARGUMENT. A field is missing, too long, out of range or malformed; BadRequest names it.
     FieldInvalid = 2,

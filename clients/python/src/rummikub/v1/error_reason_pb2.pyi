@@ -25,7 +25,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_UNSPECIFIED: _ErrorReason.ValueType  # 0
     """Not a reason."""
     ERROR_REASON_MALFORMED_REQUEST: _ErrorReason.ValueType  # 1
-    """INVALID_ARGUMENT. The bytes are not a message of the RPC's request type."""
+    """INVALID_ARGUMENT. The bytes are not a message of the RPC's request type, or more than the server accepts
+    (RUMMIKUB_MAX_MESSAGE_BYTES).
+    """
     ERROR_REASON_FIELD_INVALID: _ErrorReason.ValueType  # 2
     """INVALID_ARGUMENT. A field is missing, too long, out of range or malformed; BadRequest names it."""
     ERROR_REASON_MALFORMED_MELD: _ErrorReason.ValueType  # 3
@@ -388,15 +390,17 @@ class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     with a google.rpc.RetryInfo, and with the same delay as the trailing metadata `grpc-retry-pushback-ms`, which channels
     that retry by a service config use.
 
-    The transport itself answers some calls, without ErrorInfo: RESOURCE_EXHAUSTED for a message or metadata over the
-    size limit, UNIMPLEMENTED for an RPC that does not exist, and UNAVAILABLE when a connection breaks or the server
-    exits.
+    The transport itself answers some calls, without ErrorInfo: RESOURCE_EXHAUSTED for metadata over the size limit and for
+    a message of more than twice its limit, UNIMPLEMENTED for an RPC that does not exist, and UNAVAILABLE when a connection
+    breaks or the server exits.
     """
 
 ERROR_REASON_UNSPECIFIED: ErrorReason.ValueType  # 0
 """Not a reason."""
 ERROR_REASON_MALFORMED_REQUEST: ErrorReason.ValueType  # 1
-"""INVALID_ARGUMENT. The bytes are not a message of the RPC's request type."""
+"""INVALID_ARGUMENT. The bytes are not a message of the RPC's request type, or more than the server accepts
+(RUMMIKUB_MAX_MESSAGE_BYTES).
+"""
 ERROR_REASON_FIELD_INVALID: ErrorReason.ValueType  # 2
 """INVALID_ARGUMENT. A field is missing, too long, out of range or malformed; BadRequest names it."""
 ERROR_REASON_MALFORMED_MELD: ErrorReason.ValueType  # 3

@@ -25,9 +25,9 @@ export const file_rummikub_v1_error_reason: GenFile = /*@__PURE__*/
  * with a google.rpc.RetryInfo, and with the same delay as the trailing metadata `grpc-retry-pushback-ms`, which channels
  * that retry by a service config use.
  *
- * The transport itself answers some calls, without ErrorInfo: RESOURCE_EXHAUSTED for a message or metadata over the
- * size limit, UNIMPLEMENTED for an RPC that does not exist, and UNAVAILABLE when a connection breaks or the server
- * exits.
+ * The transport itself answers some calls, without ErrorInfo: RESOURCE_EXHAUSTED for metadata over the size limit and for
+ * a message of more than twice its limit, UNIMPLEMENTED for an RPC that does not exist, and UNAVAILABLE when a connection
+ * breaks or the server exits.
  *
  * @generated from enum rummikub.v1.ErrorReason
  */
@@ -40,7 +40,8 @@ export enum ErrorReason {
   UNSPECIFIED = 0,
 
   /**
-   * INVALID_ARGUMENT. The bytes are not a message of the RPC's request type.
+   * INVALID_ARGUMENT. The bytes are not a message of the RPC's request type, or more than the server accepts
+   * (RUMMIKUB_MAX_MESSAGE_BYTES).
    *
    * @generated from enum value: ERROR_REASON_MALFORMED_REQUEST = 1;
    */
