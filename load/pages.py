@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from load.bench.figures import Tables
+from load.bench.figures import Tables, verdict
 from tools.servers import ROOT
 
 DOCS: Final = ROOT / "docs"
+VERDICTS: Final = {"met": "met", "open": "a goal, not met yet", "missed": "**missed**"}
 
 
 def page_with(page: str, command: str, text: str) -> str:
@@ -27,7 +28,7 @@ def write(name: str, command: str, text: str) -> None:
 
 def text_of(report: Mapping[str, Any], told: Sequence[str], tables: Tables) -> str:
     """Returns a report as Markdown."""
-    required = [[one["what"], one["measured"], "met" if one["met"] else "**missed**"] for one in report["requirements"]]
+    required = [[one["what"], one["measured"], VERDICTS[verdict(one)]] for one in report["requirements"]]
     parts = [
         ";\n".join(told) + ".",
         *(f"{title}.\n\n{_table(':', *rows)}" for title, rows in tables.items()),

@@ -259,7 +259,12 @@ class Settings(BaseSettings):
     )
     max_message_bytes: int = Field(262_144, ge=65_536, le=_MOST, description="maximum size of a request")
     max_metadata_bytes: int = Field(8_192, ge=1_024, le=_MOST, description="maximum size of a request's metadata")
-    max_streams: int = Field(100, ge=1, le=_MOST, description="maximum concurrent calls on one connection")
+    max_streams: int = Field(
+        100,
+        ge=1,
+        le=_MOST,
+        description="maximum concurrent calls on one connection; clients use 50 of them for streams",
+    )
     max_connection_age_seconds: float = Field(
         0.0,
         ge=0,

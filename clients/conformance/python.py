@@ -27,6 +27,8 @@ CUTS = (1, 2)
 ROUNDS = 3
 """How many rounds are tried: about one in 600 ends before the person's second turn."""
 UUID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+CHECKS = ("wire", "batch", "stream", "refusal", "game", "rules", "names", "unknown", "deadline", "retry", "watches")
+WATCHES = 150
 BATCH = 100
 """The server's maximum of turns in a batch."""
 
@@ -249,6 +251,16 @@ class Checks:
             equal("filled in request ids", len(UUID.findall(proxy.sent)), 1)
             service.close()
 
+    def watches(self) -> None:
+        service = self._connect(self._target)
+        game = service.games.CreateGame(rummikub.CreateGameRequest()).game
+        watches = [service.watch(game.game_id) for _ in range(WATCHES)]
+        for watch in watches:
+            equal("the first update", next(watch).snapshot.game_id, game.game_id)
+        answer = service.games.GetGame(rummikub.GetGameRequest(game_id=game.game_id))
+        equal("the game", answer.game.game_id, game.game_id)
+        service.close()
+
     def _turns(self) -> list[tuple[str, rummikub.ValidateTurnRequest, rummikub.ValidateTurnResponse]]:
         """Returns the ids, requests and responses of the ValidateTurn calls."""
         return [
@@ -331,7 +343,7 @@ def main() -> None:
     connect = Blocking if arguments.aio else rummikub.Rummikub
     checks = Checks(connect, arguments.target, arguments.validation, Path(arguments.wire))
     is_good = True
-    for name in ("wire", "batch", "stream", "refusal", "game", "rules", "names", "unknown", "deadline", "retry"):
+    for name in CHECKS:
         began = time.monotonic()
         try:
             getattr(checks, name)()

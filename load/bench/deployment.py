@@ -52,6 +52,7 @@ def run(arguments: Sequence[str], results: Path) -> int:
     """Measures, prints and writes the report; returns 1 if a requirement is missed."""
     parser = argparse.ArgumentParser(prog="load.bench deployment", description="Measure what a deployment adds.")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} round, not {ROUNDS}")
+    parser.add_argument("--full", action="store_true", help="all of them, as without it")
     chosen = parser.parse_args(arguments)
     check_envoy()
     began = time.monotonic()

@@ -17,6 +17,8 @@ Tables = Mapping[str, Sequence[Sequence[str]]]
 
 QUANTILES: Final = {"median": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
 
+MARKS: Final = {"met": ("met   ", "green"), "open": ("open  ", "yellow"), "missed": ("MISSED", "red")}
+"""How the verdict on a requirement is printed."""
 
 PIPED_WIDTH: Final = 120
 """The width of tables that are not printed to a terminal."""
@@ -70,15 +72,25 @@ def requirement(what: str, *, met: bool, measured: str) -> dict[str, Any]:
     return {"what": what, "met": met, "measured": measured}
 
 
+def goal(what: str, *, met: bool, measured: str) -> dict[str, Any]:
+    """Returns a requirement that is not met yet: it is reported, and fails no run."""
+    return {**requirement(what, met=met, measured=measured), "is_goal": True}
+
+
+def verdict(one: Mapping[str, Any]) -> str:
+    """Returns whether a requirement is met or missed; a goal that is not met is still open."""
+    return "met" if one["met"] else "open" if one.get("is_goal") else "missed"
+
+
 def are_met(report: Mapping[str, Any]) -> bool:
-    """Whether all requirements of a report are met."""
-    return all(one["met"] for one in report["requirements"])
+    """Whether no requirement of a report is missed."""
+    return all(verdict(one) != "missed" for one in report["requirements"])
 
 
 def print_requirements(report: Mapping[str, Any], console: Console) -> None:
     """Prints which requirements are met."""
     for one in report["requirements"]:
-        mark, style = ("met   ", "green") if one["met"] else ("MISSED", "red")
+        mark, style = MARKS[verdict(one)]
         console.print(f"{mark} {one['what']}: {one['measured']}", style=style, highlight=False)
 
 

@@ -12,6 +12,7 @@ import json
 import statistics
 import sys
 import time
+import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -25,7 +26,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from engine.ruleset import SABRA, MatchEnd, with_options
-from load.bench.figures import are_met, print_report, printer, quantiles, requirement
+from load.bench.figures import are_met, goal, print_report, printer, quantiles, requirement
 from load.bench.measured_servers import cpu_seconds_of, ready, serving
 from load.bench.noop_server import AIO
 from load.calls import OWN_CONNECTION
@@ -59,7 +60,8 @@ SIZES: Final = (1, 1_000, 100_000)
 COPIES_AT_ONCE: Final = 5_000
 ROUNDS: Final = 5
 QUICK_ROUNDS: Final = 2
-MOST_RATIO: Final = 2.5
+MOST_RATIO: Final = 2.2
+"""A goal: a run does not fail because of it."""
 MOST_ROUND_TRIPS: Final = 2.0
 MOST_GROWTH: Final = 1.15
 RULESET: Final = with_options(
@@ -238,9 +240,10 @@ class Phase:
 class Bench:
     """The servers, the store, and the measurements."""
 
-    def __init__(self, noop: Server, server: Server, shelf: Shelf) -> None:
+    def __init__(self, noop: Server, server: Server, metrics_port: int, shelf: Shelf) -> None:
         self._noop = noop
         self._server = server
+        self._metrics_port = metrics_port
         self.shelf = shelf
         self.phases: dict[str, list[Phase]] = {}
 
@@ -277,11 +280,23 @@ class Bench:
         self.phases.setdefault(name, []).append(phase)
 
     async def _store_figures(self) -> tuple[float, int]:
-        """Returns the CPU seconds of Redis, and the number of scripts that it ran, each of which is a round trip."""
+        """Returns the CPU seconds of Redis, and the number of scripts that it ran for turns, each in a round trip.
+
+        Reports of presence are scripts too. A task sends them, one for each game in 15 s.
+        """
         cpu = await self.shelf.client.info("cpu")
         commands = await self.shelf.client.info("commandstats")
         scripts = sum(commands.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in ("eval", "evalsha"))
-        return cpu["used_cpu_user"] + cpu["used_cpu_sys"], scripts
+        reports = await asyncio.to_thread(_presence_reports, self._metrics_port)
+        return cpu["used_cpu_user"] + cpu["used_cpu_sys"], scripts - reports
+
+
+def _presence_reports(metrics_port: int) -> int:
+    """Returns how often a server has reported the presence of a game."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics") as answer:
+        rows = answer.read().decode().splitlines()
+    name = 'rummikub_store_seconds_count{operation="report_presence"'
+    return sum(int(float(row.rpartition(" ")[2])) for row in rows if row.startswith(name))
 
 
 def _slices(games: Sequence[Sequence[Call]]) -> Iterator[Sequence[Sequence[Call]]]:
@@ -308,6 +323,7 @@ async def _bench() -> AsyncIterator[Bench]:
         yield Bench(
             Server(noop.pid, await stack.enter_async_context(_channel(ready(noop).main))),
             Server(process.pid, await stack.enter_async_context(_channel(process.target))),
+            process.metrics_port,
             shelf,
         )
 
@@ -412,14 +428,11 @@ def _report(phases: dict[str, list[Phase]], store: dict[str, Any]) -> dict[str, 
         "clients": CLIENTS,
         "phases": figures,
         "requirements": [
-            requirement(
-                f"the server's CPU at most {MOST_RATIO} times that of a call that does nothing ({name})",
-                met=ratios[name] <= MOST_RATIO,
-                measured=f"{ratios[name]:.2f}",
-            )
-            for name in (WHOLE, PLAYS, DRAWS)
-        ]
-        + [
+            goal(
+                f"the server's CPU at most {MOST_RATIO} times that of a call that does nothing ({WHOLE})",
+                met=ratios[WHOLE] <= MOST_RATIO,
+                measured=f"{ratios[WHOLE]:.2f}",
+            ),
             requirement(
                 f"at most {MOST_ROUND_TRIPS:.0f} round trips to the store a turn",
                 met=most_round_trips <= MOST_ROUND_TRIPS,

@@ -9,7 +9,7 @@ import pytest
 from proxy import Proxy
 
 import rummikub
-from support.harness import ServerProcess, memory_store, running_server, server_process
+from support.harness import ServerProcess, memory_store, running_server, server_process, server_settings
 
 CLIENTS = pytest.mark.parametrize("client", [rummikub.Rummikub, rummikub.aio.Rummikub], ids=["threads", "asyncio"])
 SECONDS = 20
@@ -218,3 +218,21 @@ async def test_a_watch_that_nobody_uses_ends_its_stream() -> None:
                 return watch._call  # noqa: SLF001 - only the stream shows that it has ended
 
             assert not (await asyncio.to_thread(use)).is_active()
+
+
+@CLIENTS
+async def test_calls_are_answered_while_more_watches_are_open_than_a_connection_carries(client: Client) -> None:
+    async with running_server(memory_store(), server_settings(max_streams=100)) as (server, caller):
+        game = await caller.new_game()
+        service = client(f"127.0.0.1:{server.port}")
+        watches = [service.watch(game.game_id) for _ in range(120)]
+        revisions = {await revision_of(watch) for watch in watches}
+        request = rummikub.GetGameRequest(game_id=game.game_id)
+        if isinstance(service, rummikub.Rummikub):
+            answer = await asyncio.to_thread(service.games.GetGame, request, timeout=SECONDS)
+        else:
+            answer = await service.games.GetGame(request, timeout=SECONDS)
+        assert revisions == {answer.game.revision}
+        for watch in watches:
+            await closed(watch.close())
+        await closed(service.close())

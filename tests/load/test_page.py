@@ -8,12 +8,14 @@ import pytest
 from load import pages
 from load.bench import analysis as bench_analysis
 from load.bench import page
+from load.bench.figures import goal
 from load.pages import page_with, text_of
 
 REPORT = {
     "requirements": [
         {"what": "a call: at most 2", "met": True, "measured": "1.5"},
         {"what": "a turn: at most 1", "met": False, "measured": "1.1"},
+        goal("a batch: at most 3", met=False, measured="3.1"),
     ]
 }
 
@@ -43,7 +45,8 @@ Costs.
 | required | measured |  |
 | --- | --- | --- |
 | a call: at most 2 | 1.5 | met |
-| a turn: at most 1 | 1.1 | **missed** |"""
+| a turn: at most 1 | 1.1 | **missed** |
+| a batch: at most 3 | 3.1 | a goal, not met yet |"""
     )
 
 

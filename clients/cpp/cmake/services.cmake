@@ -26,7 +26,7 @@ function(write_services protos header)
         string(APPEND text
           "  Stream<v1::${CMAKE_MATCH_2}, v1::${CMAKE_MATCH_3}> ${CMAKE_MATCH_1}() const {\n"
           "    return stream<v1::${CMAKE_MATCH_2}, v1::${CMAKE_MATCH_3}>(\"${CMAKE_MATCH_1}\","
-          " [this](grpc::ClientContext* context) { return stub().${CMAKE_MATCH_1}(context); });\n  }\n")
+          " [](Stub& stub, grpc::ClientContext* context) { return stub.${CMAKE_MATCH_1}(context); });\n  }\n")
       endif()
     endforeach()
     string(APPEND text "};\n")

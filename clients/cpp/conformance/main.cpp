@@ -331,6 +331,20 @@ class Checks {
     expect(std::distance(std::sregex_iterator(sent.begin(), sent.end(), uuid), {}) == 1, "no request id was filled in");
   }
 
+  void watches() {
+    const Client client(target_);
+    const auto id = client.games.CreateGame({}).game().game_id();
+    std::vector<Watch> open;
+    for (int i = 0; i < 150; ++i) {  // more than a connection carries
+      open.push_back(client.watch(id));
+      const auto first = open.back().next();
+      expect(first && first->snapshot().game_id() == id, "the first update is no snapshot of the game");
+    }
+    v1::GetGameRequest read;
+    read.set_game_id(id);
+    expect(client.games.GetGame(read).game().game_id() == id, "another game");
+  }
+
  private:
   static constexpr int cuts = 2;
 
@@ -397,7 +411,8 @@ int main(int argc, char** argv) try {
   const std::pair<const char*, void (Checks::*)()> all[] = {
       {"wire", &Checks::wire}, {"batch", &Checks::batch}, {"stream", &Checks::stream},
       {"refusal", &Checks::refusal}, {"game", &Checks::game}, {"rules", &Checks::rules}, {"names", &Checks::names},
-      {"unknown", &Checks::unknown}, {"deadline", &Checks::deadline}, {"retry", &Checks::retry}};
+      {"unknown", &Checks::unknown}, {"deadline", &Checks::deadline}, {"retry", &Checks::retry},
+      {"watches", &Checks::watches}};
   bool is_good = true;
   for (const auto& [name, check] : all) {
     const auto began = std::chrono::steady_clock::now();

@@ -27,6 +27,7 @@ std::shared_ptr<grpc::Channel> open_channel(const std::string& target, const Opt
     }
   };
   set(GRPC_ARG_SERVICE_CONFIG, service_config);
+  set(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // else channels to one server share a connection
   set(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);  // the server closes connections with more than one ping in 10 seconds
   set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -50,8 +51,25 @@ std::string new_request_id() {
   return id;
 }
 
-Connection::Connection(std::string target, std::shared_ptr<grpc::Channel> channel, std::string token)
-    : target_(std::move(target)), channel_(std::move(channel)), token_(std::move(token)) {}
+Channels::Channels(Connect connect)
+    : connect_(std::move(connect)), first_(std::make_shared<Entry>()), all_{first_} {
+  first_->channel = connect_();
+}
+
+std::shared_ptr<grpc::Channel> Channels::enter() {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(all_.begin(), all_.end(), [](const auto& one) { return one->streams < streams_each; });
+  const auto entry = found == all_.end() ? std::make_shared<Entry>() : *found;
+  if (found == all_.end()) {
+    entry->channel = connect_();
+    all_.push_back(entry);
+  }
+  ++entry->streams;
+  return {entry->channel.get(), [entry](grpc::Channel*) { --entry->streams; }};
+}
+
+Connection::Connection(std::string target, std::shared_ptr<Channels> channels, std::string token)
+    : target_(std::move(target)), channels_(std::move(channels)), token_(std::move(token)) {}
 
 void Connection::prepare(grpc::ClientContext& context, std::optional<std::chrono::milliseconds> timeout) const {
   if (!token_.empty()) context.AddMetadata("authorization", "Bearer " + token_);
@@ -59,7 +77,7 @@ void Connection::prepare(grpc::ClientContext& context, std::optional<std::chrono
 }
 
 Error Connection::error(const std::string& method, const grpc::Status& status) const {
-  const auto state = channel_->GetState(false);
+  const auto state = channel()->GetState(false);
   const bool is_absent = state == GRPC_CHANNEL_TRANSIENT_FAILURE || state == GRPC_CHANNEL_CONNECTING;
   std::string hint;
   switch (status.error_code()) {
@@ -84,7 +102,8 @@ Error Connection::error(const std::string& method, const grpc::Status& status) c
 }
 
 Client::Client(const std::string& target, const Options& options)
-    : Client(std::make_shared<const Connection>(target, open_channel(target, options), "")) {}
+    : Client(std::make_shared<const Connection>(
+          target, std::make_shared<Channels>([target, options] { return open_channel(target, options); }), "")) {}
 
 Client::Client(std::shared_ptr<const Connection> connection)
     : games(connection),
@@ -98,7 +117,7 @@ Client Client::seated(const std::string& token) const {
   if (!std::all_of(token.begin(), token.end(), [](char c) { return ' ' <= c && c <= '~'; })) {
     throw std::invalid_argument("rummikub: a token has visible ASCII characters only; pass it as JoinGame returned it");
   }
-  return Client(std::make_shared<const Connection>(target(), channel(), token));
+  return Client(std::make_shared<const Connection>(target(), connection_->channels(), token));
 }
 
 Watch Client::watch(const v1::WatchGameRequest& request, WatchOptions options) const {

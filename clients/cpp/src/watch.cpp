@@ -19,12 +19,12 @@ namespace detail {
 // One call of WatchGame. All but cancel() belongs to one thread.
 class WatchStream {
  public:
-  WatchStream(const Connection& connection, v1::GameService::Stub& stub, const v1::WatchGameRequest& request)
-      : channel_(connection.channel()) {
+  WatchStream(const Connection& connection, const v1::WatchGameRequest& request)
+      : channel_(connection.channels()->enter()), stub_(v1::GameService::NewStub(channel_)) {
     connection.prepare(context_);
     // The channel connects with a backoff of its own. A call that fails at once would see its last failure, not the server.
     context_.set_wait_for_ready(true);
-    reader_ = stub.PrepareAsyncWatchGame(&context_, request, &queue_);
+    reader_ = stub_->PrepareAsyncWatchGame(&context_, request, &queue_);
     reader_->StartCall(nullptr);
   }
   WatchStream(const WatchStream&) = delete;
@@ -98,6 +98,7 @@ class WatchStream {
   }
 
   std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::GameService::Stub> stub_;
   grpc::ClientContext context_;
   grpc::CompletionQueue queue_;
   std::unique_ptr<grpc::ClientAsyncReader<v1::WatchGameResponse>> reader_;
@@ -113,7 +114,6 @@ using detail::WatchStream;
 struct Watch::State {
   State(std::shared_ptr<const Connection> shared, const v1::WatchGameRequest& request, WatchOptions given)
       : connection(std::move(shared)),
-        stub(v1::GameService::NewStub(connection->channel())),
         position(request, given.patience),
         options(std::move(given)) {}
 
@@ -121,7 +121,7 @@ struct Watch::State {
   WatchStream* connected() {
     const std::lock_guard lock(mutex);
     if (has_ended) return nullptr;
-    if (!stream) stream = std::make_unique<WatchStream>(*connection, *stub, position.request());
+    if (!stream) stream = std::make_unique<WatchStream>(*connection, position.request());
     return stream.get();
   }
 
@@ -160,7 +160,6 @@ struct Watch::State {
   }
 
   std::shared_ptr<const Connection> connection;
-  std::unique_ptr<v1::GameService::Stub> stub;
   WatchPosition position;
   WatchOptions options;
 

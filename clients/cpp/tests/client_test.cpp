@@ -160,3 +160,16 @@ TEST(a_token_that_cannot_be_sent_is_refused) {
     CHECK_CONTAINS(thrown<std::invalid_argument>([&] { client.seated(token); }).what(), "visible ASCII");
   }
 }
+
+TEST(every_fifty_streams_have_a_channel_and_those_that_end_make_room) {
+  const auto connect = [] { return grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials()); };
+  rummikub::Channels channels(connect);
+  std::vector<std::shared_ptr<grpc::Channel>> held;
+  for (int i = 0; i < 50; ++i) held.push_back(channels.enter());
+  CHECK(held.back().get() == channels.first().get());
+  const auto second = channels.enter();
+  CHECK(second.get() != channels.first().get());
+  CHECK(channels.enter().get() == second.get());
+  held.pop_back();
+  CHECK(channels.enter().get() == channels.first().get());
+}

@@ -33,7 +33,8 @@ const Version = "0.1.0"
 var ServiceConfig string
 
 // Client is a connection to the service, as a spectator or, after Seated, as a seat of a game. It is safe for concurrent
-// use. A failed call returns a *RefusalError. A call without a deadline gets that of ServiceConfig.
+// use. A failed call returns a *RefusalError. A call without a deadline gets that of ServiceConfig. There is a connection
+// for every 50 streams, such as watches, because a server accepts 100 calls on one.
 //
 // A request with an empty request_id is sent with a new one, so that a repeated attempt is applied once. To repeat a
 // call yourself, set the field (NewRequestID) and send the same request again.
@@ -43,7 +44,7 @@ type Client struct {
 	Validation pb.ValidationServiceClient
 	Analysis   pb.AnalysisServiceClient
 
-	conn *grpc.ClientConn
+	conn *connections
 }
 
 // Option changes a connection.
@@ -90,7 +91,8 @@ func Connect(target string, opts ...Option) (*Client, error) {
 			MinConnectTimeout: 5 * time.Second,
 		}),
 	}
-	conn, err := grpc.NewClient(target, append(dial, o.dial...)...)
+	dial = append(dial, o.dial...)
+	conn, err := newConnections(func() (*grpc.ClientConn, error) { return grpc.NewClient(target, dial...) })
 	if err != nil {
 		return nil, fmt.Errorf("rummikub: %w", err)
 	}
@@ -126,7 +128,7 @@ func NewRequestID() string {
 
 // caller is a connection that sends a token and request ids, and returns each error as a *RefusalError.
 type caller struct {
-	conn  *grpc.ClientConn
+	conn  *connections
 	token string
 }
 
@@ -138,11 +140,11 @@ func (c caller) Invoke(ctx context.Context, method string, args, reply any, opts
 func (c caller) NewStream(
 	ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
-	s, err := c.conn.NewStream(c.signed(ctx), desc, method, opts...)
+	s, ended, err := c.conn.NewStream(c.signed(ctx), desc, method, opts...)
 	if err != nil {
 		return nil, c.refusal(method, err)
 	}
-	return stream{s, c, method}, nil
+	return stream{s, c, method, ended}, nil
 }
 
 func (c caller) signed(ctx context.Context) context.Context {
@@ -157,10 +159,15 @@ type stream struct {
 	grpc.ClientStream
 	caller caller
 	method string
+	ended  func()
 }
 
 func (s stream) RecvMsg(m any) error {
-	return s.caller.refusal(s.method, s.ClientStream.RecvMsg(m))
+	err := s.ClientStream.RecvMsg(m)
+	if err != nil {
+		s.ended()
+	}
+	return s.caller.refusal(s.method, err)
 }
 
 func (s stream) SendMsg(m any) error {

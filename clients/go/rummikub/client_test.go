@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -105,5 +106,44 @@ func TestNoServer(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) ||
 		!strings.Contains(err.Error(), "no service answers at 127.0.0.1:1; start one with `make run`") {
 		t.Error(err)
+	}
+}
+
+func TestStreamsShareConnections(t *testing.T) {
+	held := func(_ *pb.WatchGameRequest, stream grpc.ServerStreamingServer[pb.WatchGameResponse]) error {
+		<-stream.Context().Done()
+		return nil
+	}
+	client := start(t, &fakeServer{watches: []stepOfWatch{held}})
+	for range 3 { // streams that have ended make room for others
+		ctx, cancel := context.WithCancel(context.Background())
+		for range streamsEach + 1 {
+			if _, err := client.Games.WatchGame(ctx, &pb.WatchGameRequest{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cancel()
+		for _, conn := range client.conn.all {
+			for isBusy := true; isBusy; time.Sleep(time.Millisecond) {
+				client.conn.mutex.Lock()
+				isBusy = client.conn.streams[conn] > 0
+				client.conn.mutex.Unlock()
+			}
+		}
+	}
+	if len(client.conn.all) != 2 {
+		t.Errorf("%d connections", len(client.conn.all))
+	}
+}
+
+func TestStreamsThatTheServerEndsMakeRoom(t *testing.T) {
+	client := start(t, &fakeServer{watches: []stepOfWatch{sends(nil)}})
+	for range 2 * streamsEach {
+		if _, err := seen(client, &pb.WatchGameRequest{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(client.conn.all) != 1 {
+		t.Errorf("%d connections", len(client.conn.all))
 	}
 }

@@ -15,6 +15,7 @@ use tonic::{Code, Request, Status, Streaming};
 use tonic_prost::ProstCodec;
 
 use crate::config::{self, Method, Throttle};
+use crate::connections::{Connections, Place};
 use crate::refusal::{is_unreachable, normalized, Refusal};
 use crate::v1;
 use crate::watch::Watch;
@@ -48,7 +49,8 @@ pub trait Call: prost::Message + Clone + Default + 'static {
 /// A connection to a service, as a spectator or, with a token, as a seat of a game.
 ///
 /// It is cheap to clone, and clones share the connection. The connection closes when the last clone is dropped. If it
-/// is lost, the next call connects again.
+/// is lost, the next call connects again. There is a connection for every 50 streams, such as watches, because a server
+/// accepts 100 calls on one.
 #[derive(Clone, Debug)]
 pub struct Rummikub {
     shared: Arc<Shared>,
@@ -59,7 +61,7 @@ pub struct Rummikub {
 
 #[derive(Debug)]
 struct Shared {
-    channel: Channel,
+    connections: Connections,
     target: String,
     throttle: Throttle,
 }
@@ -119,7 +121,7 @@ impl Rummikub {
             .keep_alive_while_idle(true);
         let target = endpoint.uri().to_string();
         let target = target.trim_start_matches("http://").trim_end_matches('/').to_owned();
-        let shared = Shared { channel: endpoint.connect_lazy(), target, throttle: config::throttle() };
+        let shared = Shared { connections: Connections::new(endpoint), target, throttle: config::throttle() };
         Self { shared: Arc::new(shared), token: None, deadline: None, ready_within: READY_WITHIN }
     }
 
@@ -144,10 +146,14 @@ impl Rummikub {
 
     /// Returns the connection with the token, for the tonic stubs in [`v1`]:
     /// `GameServiceClient::new(client.service())`. They send requests as they are: without retries, deadlines and
-    /// request ids.
+    /// request ids, and all of their streams on one connection, which carries 100 calls.
     #[must_use]
     pub fn service(&self) -> InterceptedService<Channel, Seat> {
-        InterceptedService::new(self.shared.channel.clone(), Seat(self.token.clone()))
+        self.service_on(self.shared.connections.first())
+    }
+
+    fn service_on(&self, channel: Channel) -> InterceptedService<Channel, Seat> {
+        InterceptedService::new(channel, Seat(self.token.clone()))
     }
 
     /// Watches a game. The stream reconnects and resumes by itself; see [`Watch`].
@@ -162,10 +168,14 @@ impl Rummikub {
         turns: impl Stream<Item = v1::StreamValidateTurnsRequest> + Send + 'static,
     ) -> Result<impl Stream<Item = Result<v1::StreamValidateTurnsResponse, Refusal>>, Refusal> {
         use futures_util::TryStreamExt;
-        let mut stub = v1::validation_service_client::ValidationServiceClient::new(self.service());
+        let (channel, place) = self.shared.connections.enter();
+        let mut stub = v1::validation_service_client::ValidationServiceClient::new(self.service_on(channel));
         let answers = stub.stream_validate_turns(turns).await.map_err(|status| self.refusal(status))?;
         let client = self.clone();
-        Ok(answers.into_inner().map_err(move |status| client.refusal(status)))
+        Ok(answers.into_inner().map_err(move |status| {
+            let _held = &place;
+            client.refusal(status)
+        }))
     }
 
     /// Sends the request of a unary RPC; each RPC also has a method of its own, such as [`Rummikub::create_game`].
@@ -236,13 +246,14 @@ impl Rummikub {
         }
     }
 
-    /// Opens a watch once.
+    /// Opens a watch once. The place is that of its stream.
     pub(crate) async fn open_watch(
         &self,
         request: v1::WatchGameRequest,
-    ) -> Result<Streaming<v1::WatchGameResponse>, Status> {
-        let mut stub = v1::game_service_client::GameServiceClient::new(self.service());
-        Ok(stub.watch_game(request).await.map_err(normalized)?.into_inner())
+    ) -> Result<(Streaming<v1::WatchGameResponse>, Place), Status> {
+        let (channel, place) = self.shared.connections.enter();
+        let mut stub = v1::game_service_client::GameServiceClient::new(self.service_on(channel));
+        Ok((stub.watch_game(request).await.map_err(normalized)?.into_inner(), place))
     }
 
     /// Returns a status as a refusal of this connection.

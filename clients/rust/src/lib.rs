@@ -4,6 +4,7 @@ mod client;
 #[cfg(test)]
 mod client_tests;
 mod config;
+mod connections;
 mod refusal;
 #[cfg(test)]
 mod scripted;

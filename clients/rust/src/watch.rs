@@ -12,6 +12,7 @@ use tokio::time::{sleep, timeout, Instant};
 use tonic::{Code, Status, Streaming};
 
 use crate::config::jittered;
+use crate::connections::Place;
 use crate::v1::{ErrorReason, Game, GameChange, WatchContent, WatchGameRequest, WatchGameResponse};
 use crate::{Refusal, Rummikub};
 
@@ -106,7 +107,7 @@ struct State {
     /// What never changes, which only the first game of a stream has.
     lasting: Game,
     reconnects: Arc<Notify>,
-    updates: Option<Streaming<WatchGameResponse>>,
+    updates: Option<(Streaming<WatchGameResponse>, Place)>,
     backoff: Duration,
     /// When a server last sent anything, or the reader began to wait.
     alive: Instant,
@@ -151,7 +152,7 @@ impl State {
             self.updates = Some(self.client.open_watch(self.request.clone()).await?);
         }
         match &mut self.updates {
-            Some(updates) => updates.message().await,
+            Some((updates, _)) => updates.message().await,
             None => Ok(None),
         }
     }

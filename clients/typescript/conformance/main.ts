@@ -420,7 +420,20 @@ async function retry(): Promise<void> {
   proxy.close();
 }
 
-const checks = { wire, batch, stream, refusal: refusals, game, rules, names, unknown, deadline, retry };
+async function watches(): Promise<void> {
+  if (isWeb) throw new Skip("connections are the browser's");
+  const client = connect!(flags.target);
+  const gameId = (await client.games.createGame({})).game?.gameId ?? "";
+  // More than a connection carries.
+  const open = Array.from({ length: 150 }, () => client.watch(gameId)[Symbol.asyncIterator]());
+  for (const { value } of await Promise.all(open.map((watch) => watch.next()))) {
+    assert.equal(value?.case === "snapshot" && value.value.gameId, gameId);
+  }
+  assert.equal((await client.games.getGame({ gameId })).game?.gameId, gameId);
+  client.close();
+}
+
+const checks = { wire, batch, stream, refusal: refusals, game, rules, names, unknown, deadline, retry, watches };
 for (const [name, check] of Object.entries(checks)) {
   const start = performance.now();
   const seconds = () => ((performance.now() - start) / 1000).toFixed(2);

@@ -12,6 +12,7 @@ import { Code, ConnectError, type StreamResponse, type Transport, type UnaryResp
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import * as grpc from "@grpc/grpc-js";
 import { Rummikub, type RummikubOptions } from "./client.js";
+import { expandable } from "./connections.js";
 import { SERVICE_CONFIG } from "./service-config.js";
 
 export * from "./index.js";
@@ -33,13 +34,17 @@ export function connect(
 ): Rummikub {
   const credentials =
     typeof tls === "object" ? tls : tls ? grpc.credentials.createSsl() : grpc.credentials.createInsecure();
-  const client = new grpc.Client(target, credentials, {
-    "grpc.service_config": JSON.stringify(serviceConfig),
-    "grpc.keepalive_time_ms": 20_000, // the server closes connections that ping more often than every 10 s
-    "grpc.keepalive_timeout_ms": 10_000,
-    ...channelOptions,
+  const { transport, close } = expandable(() => {
+    const client = new grpc.Client(target, credentials, {
+      "grpc.service_config": JSON.stringify(serviceConfig),
+      "grpc.use_local_subchannel_pool": 1, // else channels to one server share a connection
+      "grpc.keepalive_time_ms": 20_000, // the server closes connections that ping more often than every 10 s
+      "grpc.keepalive_timeout_ms": 10_000,
+      ...channelOptions,
+    });
+    return { transport: grpcJsTransport(client), close: () => client.close() };
   });
-  return Rummikub.over(grpcJsTransport(client), { ...options, target, retries: false }, () => client.close());
+  return Rummikub.over(transport, { ...options, target, retries: false }, close);
 }
 
 /** Returns a Connect transport over a client of @grpc/grpc-js. */

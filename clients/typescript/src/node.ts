@@ -1,6 +1,7 @@
 import type * as http2 from "node:http2";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { Rummikub, type RummikubOptions, targetUrl } from "./client.js";
+import { expandable } from "./connections.js";
 
 export * from "./index.js";
 
@@ -15,7 +16,9 @@ export function connect(target = "127.0.0.1:50051", { tls = false, ...options }:
   const baseUrl = targetUrl(target, tls !== false);
   // The server closes connections that ping more often than every 10 s.
   const keepalive = { pingIntervalMs: 20_000, pingTimeoutMs: 10_000 };
-  const sessionManager = new Http2SessionManager(baseUrl, keepalive, typeof tls === "object" ? tls : undefined);
-  const transport = createGrpcTransport({ baseUrl, sessionManager });
-  return Rummikub.over(transport, { ...options, target }, () => sessionManager.abort());
+  const { transport, close } = expandable(() => {
+    const sessionManager = new Http2SessionManager(baseUrl, keepalive, typeof tls === "object" ? tls : undefined);
+    return { transport: createGrpcTransport({ baseUrl, sessionManager }), close: () => sessionManager.abort() };
+  });
+  return Rummikub.over(transport, { ...options, target }, close);
 }

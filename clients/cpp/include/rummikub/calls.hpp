@@ -1,12 +1,16 @@
 // How calls are made: deadline, token, request id, and errors as exceptions.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <grpcpp/grpcpp.h>
 
@@ -24,13 +28,42 @@ struct CallOptions {
   grpc::ClientContext* context = nullptr;
 };
 
-// A channel with a token, which may be empty.
+// The channels of a client, each with a connection of its own: one for all calls, and further ones for many streams.
+class Channels {
+ public:
+  using Connect = std::function<std::shared_ptr<grpc::Channel>()>;
+
+  explicit Channels(Connect connect);
+
+  const std::shared_ptr<grpc::Channel>& first() const { return first_->channel; }
+
+  // Returns a channel with room for a stream, a new one if need be. There is room for another one when it is released.
+  std::shared_ptr<grpc::Channel> enter();
+
+ private:
+  // Most streams of a connection. A server accepts 100 calls on it; one more waits in the client, without an error.
+  static constexpr int streams_each = 50;
+
+  struct Entry {
+    std::shared_ptr<grpc::Channel> channel;
+    std::atomic<int> streams{0};
+  };
+
+  Connect connect_;
+  std::shared_ptr<Entry> first_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Entry>> all_;
+};
+
+// A connection with a token, which may be empty.
 class Connection {
  public:
-  Connection(std::string target, std::shared_ptr<grpc::Channel> channel, std::string token);
+  Connection(std::string target, std::shared_ptr<Channels> channels, std::string token);
 
   const std::string& target() const { return target_; }
-  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+  // The channel of calls that are no streams.
+  const std::shared_ptr<grpc::Channel>& channel() const { return channels_->first(); }
+  const std::shared_ptr<Channels>& channels() const { return channels_; }
 
   // Adds the token and the deadline to a call.
   void prepare(grpc::ClientContext& context, std::optional<std::chrono::milliseconds> timeout = {}) const;
@@ -40,7 +73,7 @@ class Connection {
 
  private:
   std::string target_;
-  std::shared_ptr<grpc::Channel> channel_;
+  std::shared_ptr<Channels> channels_;
   std::string token_;
 };
 
@@ -50,13 +83,15 @@ class Stream {
  public:
   using Raw = grpc::ClientReaderWriter<Request, Response>;
 
-  template <typename Start>
-  Stream(std::shared_ptr<const Connection> connection, std::string method, Start start)
+  // `stub` has a channel with room for the stream; `start` opens the stream on it.
+  template <typename Stub, typename Start>
+  Stream(std::shared_ptr<const Connection> connection, std::string method, std::unique_ptr<Stub> stub, Start start)
       : connection_(std::move(connection)),
         method_(std::move(method)),
         context_(std::make_unique<grpc::ClientContext>()) {
     connection_->prepare(*context_);
-    raw_ = start(context_.get());
+    raw_ = start(*stub, context_.get());
+    place_ = std::move(stub);
   }
   Stream(Stream&&) noexcept = default;
   Stream& operator=(Stream&&) = delete;
@@ -85,6 +120,7 @@ class Stream {
   std::shared_ptr<const Connection> connection_;
   std::string method_;
   std::unique_ptr<grpc::ClientContext> context_;
+  std::shared_ptr<const void> place_;
   std::unique_ptr<Raw> raw_;
   bool is_finished_ = false;
 };
@@ -105,8 +141,6 @@ class Calls {
       : connection_(std::move(connection)), stub_(Service::NewStub(connection_->channel())) {}
 
  protected:
-  Stub& stub() const { return *stub_; }
-
   template <typename Request, typename Response>
   Response call(const char* method, grpc::Status (Stub::*rpc)(grpc::ClientContext*, const Request&, Response*),
                 const Request& request, const CallOptions& options) const {
@@ -128,7 +162,7 @@ class Calls {
 
   template <typename Request, typename Response, typename Start>
   Stream<Request, Response> stream(const char* method, Start start) const {
-    return Stream<Request, Response>(connection_, method, start);
+    return Stream<Request, Response>(connection_, method, Service::NewStub(connection_->channels()->enter()), start);
   }
 
  private:

@@ -23,8 +23,9 @@ struct Options {
 };
 
 // A connection to the service, as a spectator or, after seated(), as a seat or the host of a game. It is safe for
-// concurrent use. Copies and seats share the connection, which is closed with the last of them. A call does not need the
-// server to be there: it waits for it until its deadline. A failed call throws Error.
+// concurrent use. Copies and seats share the connection, which is closed with the last of them. There is a connection for
+// every 50 streams, such as watches, because a server accepts 100 calls on one. A call does not need the server to be
+// there: it waits for it until its deadline. A failed call throws Error.
 class Client {
  public:
   // Returns a client of the service at target (`host:port`).

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"net"
 	"os"
@@ -65,6 +66,7 @@ func main() {
 	}{
 		{"wire", s.wire}, {"batch", s.batch}, {"stream", s.stream}, {"refusal", s.refusal}, {"game", s.game},
 		{"rules", s.rules}, {"names", s.names}, {"unknown", s.unknown}, {"deadline", s.deadline}, {"retry", s.retry},
+		{"watches", s.watches},
 	} {
 		began := time.Now()
 		err := failure(part.run)
@@ -77,6 +79,21 @@ func main() {
 		}
 	}
 	os.Exit(failed)
+}
+
+func (s suite) watches() {
+	lobby := must(rummikub.Connect(s.target))
+	defer lobby.Close()
+	id := must(lobby.Games.CreateGame(s.ctx, &pb.CreateGameRequest{})).Game.GameId
+	for range 150 { // more than a connection carries
+		next, stop := iter.Pull2(lobby.Watch(s.ctx, &pb.WatchGameRequest{GameId: id}))
+		defer stop()
+		update, err, _ := next()
+		check(err)
+		expect(update.GetSnapshot().GetGameId() == id, "the first update is %v", update)
+	}
+	game := must(lobby.Games.GetGame(s.ctx, &pb.GetGameRequest{GameId: id})).Game
+	expect(game.GameId == id, "the game is %s", game.GameId)
 }
 
 // failure returns the error with which a check panics.

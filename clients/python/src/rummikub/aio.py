@@ -9,7 +9,9 @@ async with aio.Rummikub("127.0.0.1:50051") as lobby:
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+import copy
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -17,6 +19,7 @@ import grpc
 import grpc.aio
 
 from rummikub.calls import authorization, channel_options, check_target, with_request_id
+from rummikub.connections import Connections
 from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceStub
 from rummikub.v1.game_service_pb2 import WATCH_CONTENT_UNSPECIFIED, WatchContent, WatchGameRequest, WatchGameResponse
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
@@ -31,14 +34,16 @@ if TYPE_CHECKING:
 class Rummikub:
     """The service at an address, as a spectator or, with a token, as a seat or the host of a game.
 
-    A request with an empty `request_id` is sent with a fresh one, so that calls can be retried.
+    A request with an empty `request_id` is sent with a fresh one, so that calls can be retried. There is a connection
+    for every 50 streams, such as watches, because a server accepts 100 calls on one. A client may be made outside of an
+    event loop, and used in several loops: its first call in a loop connects there.
 
     Args:
         target: `host:port`.
         credentials: TLS credentials; None for a plain connection.
         token: A seat's token or the host token, which is sent with every call.
         options: Channel options in addition to, or in place of, those of the client.
-        channel: A channel to use instead of a new one to the target.
+        channel: A channel to use instead of a new one to the target; it carries all streams, and belongs to one loop.
     """
 
     def __init__(
@@ -52,23 +57,28 @@ class Rummikub:
     ) -> None:
         if channel is None:
             check_target(target)
-            settings = channel_options(options)
-            channel = (
-                grpc.aio.secure_channel(target, credentials, settings)
-                if credentials
-                else grpc.aio.insecure_channel(target, settings)
-            )
         self.target = target
-        self.channel = channel
-        prepared = cast("grpc.aio.Channel", _Preparation(channel, token))
+        self._loops = _Loops(partial(_channel, target, credentials, channel_options(options)), channel)
+        self._bind(token)
+
+    def _bind(self, token: str | None) -> None:
+        """Makes the stubs."""
+        prepared = cast("grpc.aio.Channel", _Preparation(self._loops, token))
         self.games = GameServiceStub(prepared)
         self.turns = TurnServiceStub(prepared)
         self.validation = ValidationServiceStub(prepared)
         self.analysis = AnalysisServiceStub(prepared)
 
+    @property
+    def channel(self) -> grpc.aio.Channel:
+        """The channel of the running event loop. Raises RuntimeError outside of one."""
+        return self._loops.connections().first
+
     def seated(self, token: str) -> "Rummikub":
         """Returns the same connection with a seat's token, or the host token, on every call."""
-        return Rummikub(self.target, token=token, channel=self.channel)
+        seat = copy.copy(self)
+        seat._bind(token)  # noqa: SLF001 - of this class
+        return seat
 
     def watch(  # noqa: PLR0913 - the fields of WatchGameRequest
         self,
@@ -96,8 +106,9 @@ class Rummikub:
         return Watch(self.games, request, patience_seconds)
 
     async def close(self) -> None:
-        """Closes the connection, also for all seats."""
-        await self.channel.close()
+        """Closes the connection, also for all seats. Connections of other event loops have ended with their loops."""
+        for channel in self._loops.connections().channels:
+            await channel.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -181,24 +192,71 @@ class Watch(AsyncIterator[WatchGameResponse]):
         self._call = self._games.WatchGame(self._position.next_request(), wait_for_ready=False)
 
 
+def _channel(
+    target: str, credentials: grpc.ChannelCredentials | None, settings: Sequence[tuple[str, Any]]
+) -> grpc.aio.Channel:
+    if credentials:
+        return grpc.aio.secure_channel(target, credentials, settings)
+    return grpc.aio.insecure_channel(target, settings)
+
+
+class _Loops:
+    """The connections of a client in each event loop: a channel of grpc.aio works only in the loop that made it.
+
+    Args:
+        connect: Opens a channel in the running loop.
+        channel: A channel to use instead.
+    """
+
+    def __init__(self, connect: Callable[[], grpc.aio.Channel], channel: grpc.aio.Channel | None) -> None:
+        self._connect = connect
+        self._given = None if channel is None else Connections(channel, None)
+        self._by_loop: dict[asyncio.AbstractEventLoop, Connections[grpc.aio.Channel]] = {}
+
+    def connections(self) -> Connections[grpc.aio.Channel]:
+        """Returns the connections of the running loop. Raises RuntimeError outside of one."""
+        if self._given:
+            return self._given
+        loop = asyncio.get_running_loop()
+        found = self._by_loop.get(loop)
+        if found is None:
+            found = Connections(self._connect(), self._connect)
+            open_loops = {one: connections for one, connections in self._by_loop.items() if not one.is_closed()}
+            self._by_loop = {**open_loops, loop: found}
+        return found
+
+
 class _Preparation:
-    """A channel whose calls fill in empty request ids and send a token.
+    """A channel whose calls fill in empty request ids, send a token, and go to a connection with room for them.
 
     Interceptors cannot do this: grpc.aio takes them only with a new channel, and all seats share one.
     """
 
-    def __init__(self, channel: grpc.aio.Channel, token: str | None) -> None:
-        self._channel = channel
+    def __init__(self, loops: _Loops, token: str | None) -> None:
+        self._loops = loops
         self._authorization = authorization(token)
 
     def unary_unary(self, *arguments: Any, **named: Any) -> Callable[..., Any]:  # noqa: ANN401 - as grpc.aio.Channel
-        return self._prepared(self._channel.unary_unary(*arguments, **named))
+        def call(*request: Any, **details: Any) -> Any:  # noqa: ANN401 - as the calls of grpc.aio
+            return self._loops.connections().first.unary_unary(*arguments, **named)(*request, **details)
+
+        return self._prepared(call)
 
     def unary_stream(self, *arguments: Any, **named: Any) -> Callable[..., Any]:  # noqa: ANN401
-        return self._prepared(self._channel.unary_stream(*arguments, **named))
+        return self._prepared(self._spread(lambda channel: channel.unary_stream(*arguments, **named)))
 
-    def stream_stream(self, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401
-        return self._channel.stream_stream(*arguments, **named)  # the only one, StreamValidateTurns, needs no token
+    def stream_stream(self, *arguments: Any, **named: Any) -> Callable[..., Any]:  # noqa: ANN401
+        # the only one, StreamValidateTurns, needs no token
+        return self._spread(lambda channel: channel.stream_stream(*arguments, **named))
+
+    def _spread(self, method_of: Callable[[grpc.aio.Channel], Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401
+            connections = self._loops.connections()
+            opened, leave = connections.open_stream(lambda channel: method_of(channel)(*arguments, **named))
+            opened.add_done_callback(leave)
+            return opened
+
+        return call
 
     def _prepared(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def prepared(request: Any, *, metadata: Any = None, **named: Any) -> Any:  # noqa: ANN401 - as the calls of grpc.aio

@@ -18,6 +18,7 @@ the retries of a channel after 250 failures; ten answers make up for a failure.
 
 _OPTIONS: Final[Mapping[str, Any]] = {
     "grpc.service_config": SERVICE_CONFIG,
+    "grpc.use_local_subchannel_pool": 1,  # else channels to one server share a connection
     "grpc.keepalive_time_ms": 20_000,  # the server closes connections with more than one ping in 10 seconds
     "grpc.keepalive_timeout_ms": 10_000,
     "grpc.keepalive_permit_without_calls": 1,

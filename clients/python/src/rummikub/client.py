@@ -12,15 +12,18 @@ with Rummikub("127.0.0.1:50051") as lobby:
 ```
 """
 
+import copy
 import queue
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import grpc
 
 from rummikub.calls import authorization, channel_options, check_target, with_request_id
+from rummikub.connections import Connections
 from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceStub
 from rummikub.v1.game_service_pb2 import WATCH_CONTENT_UNSPECIFIED, WatchContent, WatchGameRequest, WatchGameResponse
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
@@ -32,14 +35,15 @@ from rummikub.watching import PATIENCE_SECONDS, SILENCE_SECONDS, SilenceError, W
 class Rummikub:
     """The service at an address, as a spectator or, with a token, as a seat or the host of a game.
 
-    A request with an empty `request_id` is sent with a fresh one, so that calls can be retried.
+    A request with an empty `request_id` is sent with a fresh one, so that calls can be retried. There is a connection
+    for every 50 streams, such as watches, because a server accepts 100 calls on one.
 
     Args:
         target: `host:port`.
         credentials: TLS credentials; None for a plain connection.
         token: A seat's token or the host token, which is sent with every call.
         options: Channel options in addition to, or in place of, those of the client.
-        channel: A channel to use instead of a new one to the target.
+        channel: A channel to use instead of a new one to the target; it carries all streams.
     """
 
     def __init__(
@@ -51,17 +55,19 @@ class Rummikub:
         options: Mapping[str, Any] | None = None,
         channel: grpc.Channel | None = None,
     ) -> None:
+        connect = None
         if channel is None:
             check_target(target)
-            settings = channel_options(options)
-            channel = (
-                grpc.secure_channel(target, credentials, settings)
-                if credentials
-                else grpc.insecure_channel(target, settings)
-            )
+            connect = partial(_channel, target, credentials, channel_options(options))
+            channel = connect()
         self.target = target
         self.channel = channel
-        prepared = grpc.intercept_channel(channel, _Preparation(token))
+        self._connections = Connections(channel, connect)
+        self._bind(token)
+
+    def _bind(self, token: str | None) -> None:
+        """Makes the stubs."""
+        prepared = grpc.intercept_channel(cast("grpc.Channel", _Spread(self._connections)), _Preparation(token))
         self.games = GameServiceStub(prepared)
         self.turns = TurnServiceStub(prepared)
         self.validation = ValidationServiceStub(prepared)
@@ -69,7 +75,9 @@ class Rummikub:
 
     def seated(self, token: str) -> "Rummikub":
         """Returns the same connection with a seat's token, or the host token, on every call."""
-        return Rummikub(self.target, token=token, channel=self.channel)
+        seat = copy.copy(self)
+        seat._bind(token)  # noqa: SLF001 - of this class
+        return seat
 
     def watch(  # noqa: PLR0913 - the fields of WatchGameRequest
         self,
@@ -98,7 +106,8 @@ class Rummikub:
 
     def close(self) -> None:
         """Closes the connection, also for all seats."""
-        self.channel.close()
+        for channel in self._connections.channels:
+            channel.close()
 
     def __enter__(self) -> Self:
         return self
@@ -187,6 +196,39 @@ def _collect(call: Iterator[WatchGameResponse], updates: "queue.SimpleQueue[Any]
         updates.put(None)
     except grpc.RpcError as error:
         updates.put(error)
+
+
+def _channel(
+    target: str, credentials: grpc.ChannelCredentials | None, settings: Sequence[tuple[str, Any]]
+) -> grpc.Channel:
+    if credentials:
+        return grpc.secure_channel(target, credentials, settings)
+    return grpc.insecure_channel(target, settings)
+
+
+class _Spread:
+    """A channel that spreads its streams over connections."""
+
+    def __init__(self, connections: Connections[grpc.Channel]) -> None:
+        self._connections = connections
+
+    def unary_unary(self, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as grpc.Channel
+        return self._connections.first.unary_unary(*arguments, **named)
+
+    def unary_stream(self, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401
+        return self._spread(lambda channel: channel.unary_stream(*arguments, **named))
+
+    def stream_stream(self, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401
+        return self._spread(lambda channel: channel.stream_stream(*arguments, **named))
+
+    def _spread(self, method_of: Callable[[grpc.Channel], Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the calls of grpcio
+            opened, leave = self._connections.open_stream(lambda channel: method_of(channel)(*arguments, **named))
+            if not opened.add_callback(leave):
+                leave()
+            return opened
+
+        return call
 
 
 class _Preparation(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):

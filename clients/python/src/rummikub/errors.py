@@ -64,7 +64,10 @@ def explain(error: grpc.RpcError, target: str = "the address") -> str:
         case grpc.StatusCode.UNAVAILABLE:
             return f"no service answers at {target}; start one with `make run`, or correct the address and TLS ({text})"
         case grpc.StatusCode.DEADLINE_EXCEEDED:
-            return f"no answer in time: no service answers at {target}, or it is slow; start one with `make run`"
+            return (
+                f"no answer in time: no service answers at {target}, it is slow, or 100 calls are in progress on this"
+                " connection; start one with `make run`, wait longer, or use another client"
+            )
         case grpc.StatusCode.UNIMPLEMENTED:
             return (
                 f"the service at {target} does not have this call: update the service, which is older than this client,"

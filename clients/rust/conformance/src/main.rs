@@ -31,6 +31,9 @@ type Outcome = Result<(), Box<dyn Error>>;
 /// The largest number of turns in a batch.
 const BATCH: usize = 100;
 
+/// How many watches one client has open: more than a connection carries.
+const WATCHES: usize = 150;
+
 /// Fails with what differs.
 macro_rules! expect {
     ($actual:expr, $expected:expr, $what:expr) => {
@@ -69,6 +72,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
         check("unknown", service.unknown()).await,
         check("deadline", service.deadline()).await,
         check("retry", service.retry()).await,
+        check("watches", service.watches()).await,
     ];
     Ok(if passed.contains(&false) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -372,6 +376,22 @@ impl Service {
         let seated = self.games.seated(&joined.seat_token);
         let game = seated.get_game(GetGameRequest { game_id, ..Default::default() }).await?.game.ok_or("no game")?;
         expect!((game.players.len(), game.seat), (1, joined.seat), "players and seat");
+        Ok(())
+    }
+
+    async fn watches(&self) -> Outcome {
+        let client = Rummikub::connect(&self.target)?;
+        let game = client.create_game(CreateGameRequest::default()).await?.game.ok_or("no game")?;
+        let watching = WatchGameRequest { game_id: game.game_id.clone(), ..Default::default() };
+        let mut watches = Vec::new();
+        for _ in 0..WATCHES {
+            let mut watch = client.watch(watching.clone());
+            let Some(Ok(Update::Snapshot(first))) = watch.next().await else { return Err("no snapshot".into()) };
+            expect!(first.game_id, game.game_id, "the first update");
+            watches.push(watch);
+        }
+        let request = GetGameRequest { game_id: game.game_id.clone(), ..Default::default() };
+        expect!(client.get_game(request).await?.game.ok_or("no game")?.game_id, game.game_id, "the game");
         Ok(())
     }
 

@@ -12,28 +12,36 @@ import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.Status;
 
-/** Fills in empty request ids, sends a token with every call, and explains errors. */
+/** Fills in empty request ids, sends a token with every call, finds a connection for streams, and explains errors. */
 final class Preparation implements ClientInterceptor {
   private static final Metadata.Key<String> AUTHORIZATION =
       Metadata.Key.of("authorization", Metadata.ASCII_STRING_MARSHALLER);
 
-  private final Connection connection;
+  private final Connections connections;
   private final String token;
 
-  Preparation(Connection connection, String token) {
-    this.connection = connection;
+  Preparation(Connections connections, String token) {
+    this.connections = connections;
     this.token = token;
   }
 
   @Override
   public <Q, R> ClientCall<Q, R> interceptCall(MethodDescriptor<Q, R> method, CallOptions options, Channel next) {
-    return new SimpleForwardingClientCall<>(next.newCall(method, options)) {
+    if (method.getType() == MethodDescriptor.MethodType.UNARY) {
+      return prepared(next.newCall(method, options), connections.first(), () -> {});
+    }
+    Connection connection = connections.enter();
+    return prepared(connection.channel().newCall(method, options), connection, () -> connections.leave(connection));
+  }
+
+  private <Q, R> ClientCall<Q, R> prepared(ClientCall<Q, R> call, Connection connection, Runnable onEnd) {
+    return new SimpleForwardingClientCall<>(call) {
       @Override
       public void start(Listener<R> listener, Metadata headers) {
         if (!token.isEmpty()) {
           headers.put(AUTHORIZATION, "Bearer " + token);
         }
-        super.start(explained(listener), headers);
+        super.start(explained(listener, connection, onEnd), headers);
       }
 
       @Override
@@ -43,10 +51,12 @@ final class Preparation implements ClientInterceptor {
     };
   }
 
-  private <R> ClientCall.Listener<R> explained(ClientCall.Listener<R> listener) {
+  private static <R> ClientCall.Listener<R> explained(
+      ClientCall.Listener<R> listener, Connection connection, Runnable onEnd) {
     return new SimpleForwardingClientCallListener<>(listener) {
       @Override
       public void onClose(Status status, Metadata trailers) {
+        onEnd.run();
         super.onClose(status.isOk() ? status : Refusals.explained(status, trailers, connection), trailers);
       }
     };

@@ -27,7 +27,8 @@ import rummikub.v1.WatchGameRequest;
 
 /**
  * A connection to the service, as a spectator or, after {@link #seated}, as a seat or the host of a game. It is safe for
- * use by several threads.
+ * use by several threads. There is a connection for every 50 streams, such as watches, because a server accepts 100 calls
+ * on one.
  *
  * <p>A request with an empty {@code request_id} is sent with a new one, so that a repeated attempt is applied once. To
  * repeat a call yourself, set the field ({@link #newRequestId}) and send the same request again.
@@ -45,17 +46,17 @@ public final class Rummikub implements AutoCloseable {
    */
   public static final String SERVICE_CONFIG = resource("service_config.json");
 
-  private final Connection connection;
+  private final Connections connections;
   private final Channel channel;
 
-  /** Uses a channel of your own. Build it with {@link #configure}. */
+  /** Uses a channel of your own, which carries 100 calls at a time, watches included. Build it with {@link #configure}. */
   public Rummikub(ManagedChannel channel) {
-    this(new Connection(channel), "");
+    this(new Connections(channel), "");
   }
 
-  private Rummikub(Connection connection, String token) {
-    this.connection = connection;
-    channel = ClientInterceptors.intercept(connection.channel(), new Preparation(connection, token));
+  private Rummikub(Connections connections, String token) {
+    this.connections = connections;
+    channel = ClientInterceptors.intercept(connections.first().channel(), new Preparation(connections, token));
   }
 
   /**
@@ -68,7 +69,8 @@ public final class Rummikub implements AutoCloseable {
 
   /** Returns a client with credentials, such as {@code TlsChannelCredentials.create()}. */
   public static Rummikub connect(String target, ChannelCredentials credentials) {
-    return new Rummikub(configure(Grpc.newChannelBuilder(target, credentials)).build());
+    var connections = new Connections(() -> configure(Grpc.newChannelBuilder(target, credentials)).build());
+    return new Rummikub(connections, "");
   }
 
   /** Returns a builder after setting the service config, keepalive pings and the user agent of this client. */
@@ -84,7 +86,7 @@ public final class Rummikub implements AutoCloseable {
 
   /** Returns the same connection with a seat's token, or the host token, on every call. */
   public Rummikub seated(String token) {
-    return new Rummikub(connection, token);
+    return new Rummikub(connections, token);
   }
 
   /** Returns the blocking stub of games: create, join, start, read. */
@@ -122,13 +124,13 @@ public final class Rummikub implements AutoCloseable {
 
   /** Returns the updates of a game, with options. */
   public Watch watch(WatchGameRequest request, WatchOptions options) {
-    return new Watch(connection, channel, request, options);
+    return new Watch(connections.first(), channel, request, options);
   }
 
   /** Closes the connection, also for every client that {@link #seated} returned. Calls and watches in progress end. */
   @Override
   public void close() {
-    connection.close();
+    connections.close();
   }
 
   /** Returns a random request id (a UUID). */

@@ -79,6 +79,7 @@ public final class Conformance extends Suite {
     checks.put("unknown", this::unknown);
     checks.put("deadline", this::deadline);
     checks.put("retry", this::retry);
+    checks.put("watches", this::watches);
     return checks;
   }
 
@@ -338,6 +339,17 @@ public final class Conformance extends Suite {
     var twice = new Twice();
     try (Rummikub client = connect(target, new Link(), twice)) {
       expectAppliedOnce(twice, join(client, List.of("Ann", "Bob")).game);
+    }
+  }
+
+  private void watches() {
+    try (Rummikub client = Rummikub.connect(target)) {
+      String id = join(client, List.of("Ann")).game.getGameId();
+      var request = WatchGameRequest.newBuilder().setGameId(id).build();
+      for (int i = 0; i < WATCHES; i++) {
+        expectEqual("the first update", client.watch(request).iterator().next().getSnapshot().getGameId(), id);
+      }
+      expectEqual("the game", read(client, id).getGameId(), id);
     }
   }
 }

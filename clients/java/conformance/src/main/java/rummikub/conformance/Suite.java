@@ -45,6 +45,9 @@ public abstract class Suite {
   protected static final List<String> NAMES =
       List.of("Zoe\u0308", "李雷", "שלום", "\uD83D\uDC68\u200D\uD83D\uDC69\u200D\uD83D\uDC67\u200D\uD83D\uDC66");
 
+  /** How many watches one client has open: more than a connection carries. */
+  protected static final int WATCHES = 150;
+
   /** The server's maximum of turns in a batch. */
   private static final int BATCH = 100;
 

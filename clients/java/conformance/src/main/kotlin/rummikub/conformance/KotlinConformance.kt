@@ -6,10 +6,12 @@ import io.grpc.StatusException
 import java.text.Normalizer
 import java.util.concurrent.TimeUnit
 import kotlin.system.exitProcess
+import kotlinx.coroutines.coroutineScope
 import kotlinx.coroutines.flow.asFlow
 import kotlinx.coroutines.flow.first
 import kotlinx.coroutines.flow.map
 import kotlinx.coroutines.flow.mapNotNull
+import kotlinx.coroutines.flow.produceIn
 import kotlinx.coroutines.flow.toList
 import kotlinx.coroutines.runBlocking
 import rummikub.client.Tiles
@@ -57,6 +59,7 @@ class KotlinConformance(arguments: Array<String>) : Suite(arguments) {
         "unknown" to ::unknown,
         "deadline" to ::deadline,
         "retry" to ::retry,
+        "watches" to ::watches,
     ).mapValues { (_, check) -> Check { runBlocking { check() } } }
 
     private suspend fun wire() {
@@ -281,6 +284,17 @@ class KotlinConformance(arguments: Array<String>) : Suite(arguments) {
         val twice = Twice()
         Rummikub(connect(target, Link(), twice)).use { client ->
             expectAppliedOnce(twice, join(client, listOf("Ann", "Bob")).first)
+        }
+    }
+
+    private suspend fun watches() = Rummikub(target).use { client ->
+        val id = join(client, listOf("Ann")).first.gameId
+        val request = WatchGameRequest.newBuilder().setGameId(id).build()
+        coroutineScope {
+            val watches = List(WATCHES) { client.watch(request).produceIn(this) }
+            for (watch in watches) expectEqual("the first update", watch.receive().snapshot.gameId, id)
+            expectEqual("the game", read(client, id).gameId, id)
+            watches.forEach { it.cancel() }
         }
     }
 }
