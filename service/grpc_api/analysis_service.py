@@ -73,6 +73,8 @@ class AnalysisServicer:
         if sender.is_spectator:
             raise NotAPlayer
         view = (await self._games.get_game(game_id, sender)).view
+        if view.seat is None:  # the host without a seat
+            raise NotAPlayer
         situation = own_situation(view)
         check_tier(analysis.tier(request.tier), view)
         return situation, view

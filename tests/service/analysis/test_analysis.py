@@ -466,7 +466,7 @@ async def test_games_that_look_the_same_to_a_seat_get_the_same_suggestion(
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_spectator_a_stranger_and_another_games_seat_get_no_hint(served: tuple[Client, MemoryStore]) -> None:
+async def test_only_a_player_of_the_game_gets_a_hint(served: tuple[Client, MemoryStore]) -> None:
     game = await put(served, game_at(TWO_SEATS, NO_LIMIT))
     client, _ = served
     unknown = pb.SuggestTurnRequest(game_id="0" * 32)
@@ -475,6 +475,7 @@ async def test_a_spectator_a_stranger_and_another_games_seat_get_no_hint(served:
     for request, token, reason in (
         (known, "", "NOT_A_PLAYER"),
         (unknown, "", "NOT_A_PLAYER"),
+        (known, game.host_token, "NOT_A_PLAYER"),
         (known, "w" * 43, "TOKEN_VOID"),
         (unknown, "1" * 43, "GAME_NOT_FOUND"),
     ):
@@ -482,7 +483,7 @@ async def test_a_spectator_a_stranger_and_another_games_seat_get_no_hint(served:
             await client.analysis.SuggestTurn(request, metadata=bearer(token))
         refusals.append(status_details(refusal.value))
         assert error_info(refusal.value).reason == reason
-    assert refusals[0] == refusals[1]
+    assert refusals[0] == refusals[1] == refusals[2]
 
 
 @pytest.mark.asyncio(loop_scope="module")
