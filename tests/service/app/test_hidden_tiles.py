@@ -169,8 +169,9 @@ def questions(seen: game_pb2.Game, rng: random.Random) -> Iterator[tuple[str, Me
             real.CopyFrom(turn)
             real.validate_only = False
             yield "TurnService/PlayTurn", real
-    hint = an.SuggestTurnRequest(game_id=game_id, tier=an.HINT_TIER_PLAY_EXISTS, time_limit=Duration(seconds=10))
-    yield "AnalysisService/SuggestTurn", hint
+    for tier in (an.HINT_TIER_PLAY_EXISTS, an.HINT_TIER_TURN):
+        hint = an.SuggestTurnRequest(game_id=game_id, tier=tier, time_limit=Duration(seconds=10))
+        yield "AnalysisService/SuggestTurn", hint
 
 
 def turns(seen: game_pb2.Game, rng: random.Random) -> Iterator[ts.PlayTurnRequest]:
@@ -206,9 +207,10 @@ async def answer(scene: Scene, method: str, request: Message, viewer: int) -> by
     try:
         return b"OK " + await rpc(request.SerializeToString(), metadata=bearer(token_of(viewer)))
     except grpc.aio.AioRpcError as error:
-        assert error.code() is not grpc.StatusCode.INTERNAL
-        details = dict(error.trailing_metadata() or ())["grpc-status-details-bin"]
-        return f"{error.code().name} {error.details()} ".encode() + bytes(details)
+        refusal = error
+    assert refusal.code() is not grpc.StatusCode.INTERNAL
+    details = dict(refusal.trailing_metadata() or ())["grpc-status-details-bin"]
+    return f"{refusal.code().name} {refusal.details()} ".encode() + bytes(details)
 
 
 async def watched(scene: Scene, after_revision: int, last_revision: int, viewer: int) -> list[bytes]:
