@@ -20,6 +20,8 @@ FIRST_GAMES = [
     ("cpp", "cpp"),
 ]
 """The folders of the clients, and the fences of the first games in their READMEs."""
+EXAMPLES = [("python", "python", "first_game.py"), ("rust", "rust", "game.rs")]
+"""The files that READMEs have as first games. The tests of other clients compare theirs."""
 WITHOUT_CLIENT = {"csharp", "dart", "objc", "php", "ruby", "swift"}
 """Languages that have only a page."""
 VERSIONED = {
@@ -46,9 +48,10 @@ def test_the_page_of_all_clients_has_the_first_game_of_each(client: str, fence: 
     assert first_program(CLIENTS / "README.md", fence) == first_program(CLIENTS / client / "README.md", fence)
 
 
-def test_the_first_game_of_rust_is_its_example() -> None:
-    example = (CLIENTS / "rust" / "examples" / "game.rs").read_text(encoding="utf-8")
-    assert first_program(CLIENTS / "rust" / "README.md", "rust") == example
+@pytest.mark.parametrize(("client", "fence", "file"), EXAMPLES)
+def test_the_first_game_of_a_page_is_an_example(client: str, fence: str, file: str) -> None:
+    example = (CLIENTS / client / "examples" / file).read_text(encoding="utf-8")
+    assert first_program(CLIENTS / client / "README.md", fence) == example
 
 
 def test_the_page_of_all_clients_names_each() -> None:

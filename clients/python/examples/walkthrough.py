@@ -156,7 +156,7 @@ def play_round(game_id: str, clients: dict[int, Rummikub], watch: Watcher) -> Ro
     """Plays suggested turns to the end of the round."""
     round_ = read(clients[ANN], game_id).round
     while (game := read(clients[ANN], game_id)).HasField("turn") and game.round == round_:
-        take_turn(clients[game.turn.seat], game)
+        take_turn(clients[game.turn.seat], game_id)
     result = watch.event("round_ended").round_ended.result
     for seat in result.seats:
         say(f"  seat {seat.seat}: {seat.points:+} points, rack {tiles_text(seat.rack) or 'empty'}")
