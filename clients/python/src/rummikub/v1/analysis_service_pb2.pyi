@@ -272,11 +272,13 @@ class SuggestTurnResponse(_message.Message):
 
     @_builtins.property
     def turn(self) -> _turn_service_pb2.PlayTurnRequest:
-        """The turn to send to PlayTurn as it is, with the revision and the etag of the game that was searched. It plays the
-        suggestion. If no turn was found, it draws, or passes if the pool is empty or a tile was drawn; after
-        TURN_DRAW_TWO_RIVER it lays the less useful tile on the River. Set for HINT_TIER_TURN, for a game in which the caller
-        has the turn. If play_exists is not EXISTENCE_NO and no turn was found, the rules may require a play, and refuse a
-        draw or a pass (DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS): ask again with more time.
+        """The turn to send to PlayTurn as it is; by JSON without game_id, which is in the path. It has the revision and the
+        etag of the game that was searched, and no request_id. It plays the suggestion. If no turn was found, it draws, or
+        passes if the pool is empty or a tile was drawn; after TURN_DRAW_TWO_RIVER it lays the less useful tile on the River.
+        Set with HINT_TIER_TURN, for a game in which the caller has the turn.
+
+        If the search ended without a turn, although play_exists is not EXISTENCE_NO, the rules may require a play, and refuse
+        the draw or the pass (DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS): ask again with more time.
         """
 
     def __init__(
