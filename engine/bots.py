@@ -79,8 +79,12 @@ def action_without_play(view: GameView) -> BotAction:
         ValueError: As `choose_action`.
     """
     turn, seat = _turn_and_seat(view)
-    if turn.turn.seat != seat:
-        return _vote(turn, seat)
+    return _vote(turn, seat) if turn.turn.seat != seat else turn_without_play(turn, view)
+
+
+def turn_without_play(turn: TurnView, view: GameView) -> DrawTile | LayOnRiver | Pass:
+    """Returns an action of the seat whose turn it is that plays no tiles: the River choice, a draw, or a pass."""
+    seat = turn.turn.seat
     if turn.step is Choosing:
         return LayOnRiver(seat, _less_useful(turn.tiles_drawn, view.rack))
     return DrawTile(seat) if turn.step is not Drawn and view.pool_count else Pass(seat)

@@ -1,6 +1,6 @@
 """Checks the Python client against a live server; README.md in this folder describes the checks.
 
-Usage: python.py --target host:port --validation host:port --wire path/to/wire.json [--aio]
+Usage: python.py --target host:port --validation host:port --wire path/to/wire.json --games id:token,... [--aio]
 """
 
 import argparse
@@ -11,7 +11,8 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from proxy import Proxy
 
 import rummikub
 
+CHECKS = ("wire", "batch", "stream", "refusal", "game", "turns", "rules", "names", "unknown", "deadline", "retry")
 NAMES = ("Zoë", "李雷", "שלום", "\N{MAN}\u200d\N{WOMAN}\u200d\N{GIRL}")
 CUTS = (1, 2)
 """In which turns of the person the watch is cut: then no change can have been received ahead."""
@@ -84,7 +86,10 @@ class BlockingStub:
 class Checks:
     """The checks: public methods without arguments, which raise AssertionError."""
 
-    def __init__(self, connect: Callable[[str], Any], target: str, validation: str, wire: Path) -> None:
+    def __init__(
+        self, connect: Callable[[str], Any], target: str, validation: str, wire: Path, games: Sequence[str]
+    ) -> None:
+        self._games = games
         self._connect = connect
         self._target = target
         self._service = connect(target)
@@ -184,7 +189,7 @@ class Checks:
                         turns += 1
                         if turns in CUTS:
                             proxy.cut()
-                        take_turn(ann, view)
+                        take_turn(ann, game_id)
             truth = self._connect(self._target).seated(joined.seat_token)
             final = truth.games.GetGame(rummikub.GetGameRequest(game_id=game_id)).game
             equal("the revision", changed_to, final.revision)
@@ -208,6 +213,21 @@ class Checks:
             if name is None:
                 return
             self._service.games.JoinGame(rummikub.JoinGameRequest(game_id=created.game_id, name=name))
+
+    def turns(self) -> None:
+        with ThreadPoolExecutor(len(self._games)) as threads:
+            list(threads.map(self._play, self._games))
+
+    def _play(self, game: str) -> None:
+        """Plays a game to its end with suggested turns."""
+        game_id, token = game.split(":")
+        person = self._service.seated(token)
+        for update in person.watch(game_id, content=rummikub.WATCH_CONTENT_GAMES):
+            view = rummikub.view(update)
+            if view and view.turn.seat == view.seat:
+                take_turn(person, game_id)
+            elif view and view.state == rummikub.GAME_STATE_ROUND_OVER:
+                person.games.StartNextRound(rummikub.StartNextRoundRequest(game_id=game_id))
 
     def names(self) -> None:
         ruleset = rummikub.Ruleset(players_max=len(NAMES))
@@ -287,17 +307,9 @@ class Checks:
         equal(f"{advice!r} in {text!r}", advice in text, True)  # noqa: FBT003
 
 
-def take_turn(person: Any, game: rummikub.Game) -> None:  # noqa: ANN401 - either client
-    """Plays the suggested turn if there is one, else draws, else passes."""
-    turn = rummikub.PlayTurnRequest(game_id=game.game_id, expected_revision=game.revision, etag=game.etag)
-    found = person.analysis.SuggestTurn(rummikub.SuggestTurnRequest(game_id=game.game_id)).suggestion
-    if found.tiles_played:
-        turn.play.table.extend(rummikub.Meld(tiles=meld.tiles, kind=meld.kind) for meld in found.table)
-    elif game.pool_count:
-        turn.draw.SetInParent()
-    else:
-        turn.pass_turn.SetInParent()
-    person.turns.PlayTurn(turn)
+def take_turn(person: Any, game_id: str) -> None:  # noqa: ANN401 - either client
+    """Takes the suggested turn."""
+    person.turns.PlayTurn(person.analysis.SuggestTurn(rummikub.SuggestTurnRequest(game_id=game_id)).turn)
 
 
 def of_the_rules(game: rummikub.Game) -> rummikub.Game:
@@ -335,13 +347,14 @@ def equal(name: str, found: object, expected: object) -> None:
 def main() -> None:
     """Runs the checks and prints a line for each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("--target", "--validation", "--wire"):
+    for name in ("--target", "--validation", "--wire", "--games"):
         parser.add_argument(name, required=True)
     parser.add_argument("--aio", action="store_true", help="check aio.Rummikub instead of Rummikub")
     arguments = parser.parse_args()
     threading.Thread(target=Blocking.loop.run_forever, daemon=True).start()
     connect = Blocking if arguments.aio else rummikub.Rummikub
-    checks = Checks(connect, arguments.target, arguments.validation, Path(arguments.wire))
+    games = arguments.games.split(",")
+    checks = Checks(connect, arguments.target, arguments.validation, Path(arguments.wire), games)
     is_good = True
     for name in CHECKS:
         began = time.monotonic()

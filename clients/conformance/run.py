@@ -22,11 +22,55 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from rummikub import (
+    BOT_LEVEL_EASY,
+    GAME_STATE_FINISHED,
+    JOKERS_DECLARATION_ALWAYS_EXPLICIT,
+    MATCH_END_FIXED_ROUNDS,
+    TURN_DRAW_TWO_RIVER,
+    TURN_PLAY_AFTER_DRAW_ALLOWED,
+    TURN_PLAY_AFTER_DRAW_OTHER_TILES,
+    WIN_CALL_REQUIRED,
+    AddBotRequest,
+    CreateGameRequest,
+    GetGameRequest,
+    JoinGameRequest,
+    Preset,
+    Ruleset,
+    Rummikub,
+    StartGameRequest,
+)
+
 ROOT = Path(__file__).parents[2]
 WIRE = ROOT / "tests" / "conformance" / "wire.json"
-CHECKS = ("wire", "batch", "stream", "refusal", "game", "rules", "names", "unknown", "deadline", "retry", "watches")
+CHECKS = (
+    "wire",
+    "batch",
+    "stream",
+    "refusal",
+    "game",
+    "turns",
+    "rules",
+    "names",
+    "unknown",
+    "deadline",
+    "retry",
+    "watches",
+)
 SHELL_SECONDS = 900
 RUN_SECONDS = 180
+RULESETS = {
+    **{name: Ruleset(preset=number) for name, number in Preset.items() if number},
+    "WIN_CALL_REQUIRED": Ruleset(win_call=WIN_CALL_REQUIRED),
+    "TURN_PLAY_AFTER_DRAW_ALLOWED": Ruleset(turn_play_after_draw=TURN_PLAY_AFTER_DRAW_ALLOWED),
+    "TURN_PLAY_AFTER_DRAW_OTHER_TILES": Ruleset(turn_play_after_draw=TURN_PLAY_AFTER_DRAW_OTHER_TILES),
+    "TURN_DRAW_TWO_RIVER": Ruleset(turn_draw=TURN_DRAW_TWO_RIVER),
+    "JOKERS_DECLARATION_ALWAYS_EXPLICIT": Ruleset(
+        jokers_declaration=JOKERS_DECLARATION_ALWAYS_EXPLICIT, geometry_jokers=4
+    ),
+    "MATCH_END_FIXED_ROUNDS": Ruleset(match_end=MATCH_END_FIXED_ROUNDS, match_rounds=3, round_pause_seconds=0),
+}
+"""The rulesets that the programs play a game of: the presets, and options that change what a turn is."""
 MARKS = {"PASS": "green", "FAIL": "bold red", "SKIP": "yellow"}
 
 
@@ -157,6 +201,29 @@ def server() -> Iterator[tuple[str, str]]:
                 process.terminate()
 
 
+def started_game(lobby: Rummikub, ruleset: Ruleset) -> tuple[str, str]:
+    """Starts a game of Ann against bots, without a time limit; returns its id and her token."""
+    untimed = Ruleset(turn_time_limit_seconds=0)
+    untimed.MergeFrom(ruleset)
+    created = lobby.games.CreateGame(CreateGameRequest(ruleset=untimed))
+    game_id, host = created.game.game_id, lobby.seated(created.host_token)
+    token = host.games.JoinGame(JoinGameRequest(game_id=game_id, name="Ann")).seat_token
+    for _ in range(1, created.game.ruleset.players_min):
+        host.games.AddBot(AddBotRequest(game_id=game_id, level=BOT_LEVEL_EASY))
+    host.games.StartGame(StartGameRequest(game_id=game_id))
+    return game_id, token
+
+
+def unfinished_games(target: str, games: dict[str, tuple[str, str]]) -> str:
+    """Returns the names of the games that are not over."""
+    with Rummikub(target) as lobby:
+        states = {
+            name: lobby.games.GetGame(GetGameRequest(game_id=game_id)).game.state
+            for name, (game_id, _) in games.items()
+        }
+    return ", ".join(name for name, state in states.items() if state != GAME_STATE_FINISHED)
+
+
 def missing(language: Language) -> str:
     """Returns why a language cannot run here; "" if it can."""
     tools = [tool for tool in language.tools if not shutil.which(tool)]
@@ -198,8 +265,19 @@ def run(language: Language, target: str, validation: str) -> Result:
     game_seconds, output = shell(language.game.format(target=target), folder)
     if output:
         return Result(problem=f"the first game of the README failed: {output}")
-    result = Result(build_seconds=build_seconds, test_seconds=test_seconds, game_seconds=game_seconds)
+    result = checked(language, target, validation)
+    result.build_seconds, result.test_seconds, result.game_seconds = build_seconds, test_seconds, game_seconds
+    return result
+
+
+def checked(language: Language, target: str, validation: str) -> Result:
+    """Runs the program of a language."""
+    result = Result()
+    with Rummikub(target) as lobby:
+        games = {name: started_game(lobby, ruleset) for name, ruleset in RULESETS.items()}
     command = [*shlex.split(language.run), "--target", target, "--validation", validation, "--wire", str(WIRE)]
+    command += ["--games", ",".join(f"{game_id}:{token}" for game_id, token in games.values())]
+    folder = ROOT / "clients" / language.folder
     try:
         ran = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, timeout=RUN_SECONDS, check=False)
         printed, code = ran.stdout, ran.returncode
@@ -213,6 +291,9 @@ def run(language: Language, target: str, validation: str) -> Result:
         check, _, seconds_and_text = rest.partition(" ")
         if verdict in MARKS and check in CHECKS:
             result.checks[check] = (verdict, seconds_and_text)
+    unfinished = unfinished_games(target, games)
+    if unfinished and result.checks.get("turns", ("",))[0] == "PASS":
+        result.checks["turns"] = ("FAIL", f"0 games that are not over: {unfinished}")
     if code and result.is_good:
         result.problem = f"no check failed, but the exit code is {code}"
     return result

@@ -28,9 +28,8 @@ from load.bench.figures import printer, quantiles
 from load.bench.measured_servers import MeasuredServer, cpu_seconds_of, ready, serving
 from load.calls import OWN_CONNECTION, opened
 from load.tables import NO_TIME_LIMIT
-from rummikub.v1 import analysis_service_pb2, game_pb2, meld_pb2, ruleset_pb2
+from rummikub.v1 import analysis_service_pb2, game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
-from rummikub.v1 import turn_service_pb2 as ts
 from tools.games import Client, GameAtHand
 from tools.redis_servers import RedisServer, running_redis
 from tools.servers import ROOT, end_in_order
@@ -355,14 +354,9 @@ async def _take_a_turn(client: Client, game: GameAtHand, seen: game_pb2.Game) ->
     request = analysis_service_pb2.SuggestTurnRequest(
         game_id=game.game_id, tier=analysis_service_pb2.HINT_TIER_TURN, time_limit=Duration(nanos=200_000_000)
     )
-    found = await client.analysis.SuggestTurn(request, metadata=game.as_seat(seen.turn.seat))
-    if found.suggestion.table:
-        table = [meld_pb2.Meld(tiles=meld.tiles, kind=meld.kind) for meld in found.suggestion.table]
-        await game.take(ts.PlayTurnRequest(play=ts.PlayTiles(table=table)), seen.turn.seat)
-    elif seen.pool_count:
-        await game.draw(seen.turn.seat)
-    else:
-        await game.pass_on(seen.turn.seat)
+    player = game.as_seat(seen.turn.seat)
+    found = await client.analysis.SuggestTurn(request, metadata=player)
+    await client.turns.PlayTurn(found.turn, metadata=player)
 
 
 PARTS: Final[dict[str, Callable[[Path], Awaitable[dict[str, Any]]]]] = {

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, Protocol, TypeVar
 
+from engine.actions import PlayTiles, TurnAction
 from engine.analysis import Situation
+from engine.bots import turn_without_play
 from engine.game import Aborted, Choosing, Drawn, Finished, Lobby, RoundOver
 from engine.melds import as_proposed
 from engine.play import Play
@@ -18,8 +20,9 @@ from engine.scoring import rack_value
 from engine.solver import Arrangement, Budget, Existence, LegalTurn, Objective, arrange, best_turn, has_turn
 from engine.solver.explanation import explain
 from engine.solver.steps import Step
+from engine.table import ProposedTable
 from engine.tiles import Tile, in_order, without
-from engine.views import GameView
+from engine.views import GameView, TurnView
 from engine.violations import Reason, refused
 from service.errors import ActionRefused, HintNotAllowed
 
@@ -67,6 +70,7 @@ class PlayedTurn:
 
     Attributes:
         turn: The turn.
+        table: The table after it, as it is proposed.
         points: The points of its tiles; a joker counts the tile it stands for (R20).
         value: The rack value of its tiles (R61).
         goes_out: Whether it empties the rack (R57).
@@ -74,6 +78,7 @@ class PlayedTurn:
     """
 
     turn: LegalTurn
+    table: ProposedTable
     points: int
     value: int
     goes_out: bool
@@ -167,17 +172,36 @@ def turn_query(
     return TurnExistsQuery(situation) if tier is HintTier.PLAY_EXISTS else BestTurnQuery(situation, objective, kept)
 
 
-def own_situation(view: GameView) -> Situation:
-    """Returns the position of a view's seat, on its turn or as if it were. Raises ActionRefused."""
+def own_turn_query(view: GameView, tier: HintTier, objective: Objective) -> BestTurnQuery | TurnExistsQuery | None:
+    """Returns the query for a view's seat, on its turn or as if it were.
+
+    None while the seat must lay a tile on the River: then it can play nothing (turn_draw TWO_RIVER). Raises
+    HintNotAllowed, and ActionRefused if no round is running or the player resigned.
+    """
     reason = _refusal(view)
     if reason:
         raise ActionRefused(refused(reason))
+    _check_tier(tier, view)
+    turn = _own_turn(view)
+    if turn and turn.step is Choosing:
+        return None
+    kept = _unplayable_tiles(turn, view.ruleset)
     player = next(player for player in view.players if player.seat == view.seat)
-    playable = without(view.rack, unplayable_tiles(view))
-    return Situation(view.table, playable, player.has_melded, view.ruleset, view.river)
+    situation = Situation(view.table, without(view.rack, kept), player.has_melded, view.ruleset, view.river)
+    return turn_query(situation, tier, objective, kept)
 
 
-def check_tier(tier: HintTier, view: GameView) -> None:
+def turn_action(view: GameView, suggestion: Suggestion) -> TurnAction | None:
+    """Returns the action that takes a suggested turn, or plays nothing if none was found; None on another's turn."""
+    turn, played = _own_turn(view), suggestion.played
+    if turn is None:
+        return None
+    if played is None:
+        return turn_without_play(turn, view)
+    return PlayTiles(turn.turn.seat, played.table, played.turn.river_index, calls_rummikub=played.goes_out)
+
+
+def _check_tier(tier: HintTier, view: GameView) -> None:
     """Raises HintNotAllowed if the seat of a view may not request a tier (hints)."""
     option = view.ruleset.hints
     allowed = option
@@ -199,19 +223,18 @@ def _refusal(view: GameView) -> Reason | None:
     }
     if view.phase in by_phase:
         return by_phase[view.phase]
-    if any(player.resigned for player in view.players if player.seat == view.seat):
-        return Reason.PLAYER_RESIGNED
-    turn = view.turn
-    if turn and turn.turn.seat == view.seat and turn.step is Choosing:
-        return Reason.RIVER_CHOICE_PENDING
-    return None
+    resigned = any(player.resigned for player in view.players if player.seat == view.seat)
+    return Reason.PLAYER_RESIGNED if resigned else None
 
 
-def unplayable_tiles(view: GameView) -> tuple[Tile, ...]:
-    """Returns the tile of the seat's rack that was drawn in this turn, if it may not be played (R25)."""
-    turn = view.turn
-    is_drawn = turn is not None and turn.turn.seat == view.seat and turn.step is Drawn
-    if turn is None or not is_drawn or view.ruleset.turn_play_after_draw is not TurnPlayAfterDraw.OTHER_TILES:
+def _own_turn(view: GameView) -> TurnView | None:
+    """Returns the turn in progress if the view's seat has it."""
+    return view.turn if view.turn and view.turn.turn.seat == view.seat else None
+
+
+def _unplayable_tiles(turn: TurnView | None, ruleset: Ruleset) -> tuple[Tile, ...]:
+    """Returns the tile of the seat's rack that was drawn in its turn, if it may not be played (R25)."""
+    if turn is None or turn.step is not Drawn or ruleset.turn_play_after_draw is not TurnPlayAfterDraw.OTHER_TILES:
         return ()
     return turn.tiles_drawn
 
@@ -239,6 +262,7 @@ def _judged(situation: Situation, turn: LegalTurn, kept: tuple[Tile, ...]) -> Pl
         raise RuntimeError(f"the solver's turn is not legal: {reasons or 'other tiles are played'}")
     return PlayedTurn(
         turn=turn,
+        table=play.table_after,
         points=judgement.points,
         value=rack_value(turn.tiles, situation.ruleset),
         goes_out=not judgement.rack_left and not kept,

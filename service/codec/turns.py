@@ -8,11 +8,21 @@ from engine.table import ProposedTable
 from rummikub.v1 import turn_service_pb2
 from service.app.commands import TurnRequest, Vote
 from service.app.drafts import DraftRequest
-from service.app.views import TurnResult
+from service.app.views import GameSnapshotView, TurnResult
 from service.codec import raw_messages
 from service.codec.fields import etag, game_id, invalid, revision, river_index
 from service.codec.games import changed_game_bytes
-from service.codec.tiles import MELD_BYTES_MAX, MELDS_MAX, encode_violation, meld_of, melds, tile_numbers, tile_of
+from service.codec.tiles import (
+    MELD_BYTES_MAX,
+    MELDS_MAX,
+    encode_proposed,
+    encode_violation,
+    meld_of,
+    melds,
+    tile_number,
+    tile_numbers,
+    tile_of,
+)
 from service.errors import InvalidRequest
 
 
@@ -25,6 +35,25 @@ def turn_request(message: turn_service_pb2.PlayTurnRequest, data: bytes) -> Turn
         validate_only=message.validate_only,
         action=_action(message, data),
     )
+
+
+def encode_turn_request(seen: GameSnapshotView, action: TurnAction) -> turn_service_pb2.PlayTurnRequest:
+    """Returns a turn that takes an action in the game as it was seen."""
+    message = turn_service_pb2.PlayTurnRequest(
+        game_id=seen.game_id, expected_revision=seen.view.revision, etag=seen.etag
+    )
+    match action:
+        case PlayTiles(_, table, index, calls_rummikub):
+            play = turn_service_pb2.PlayTiles(river_index=index, calls_rummikub=calls_rummikub)
+            play.table.extend(map(encode_proposed, table))
+            message.play.CopyFrom(play)
+        case DrawTile():
+            message.draw.SetInParent()
+        case Pass():
+            message.pass_turn.SetInParent()
+        case LayOnRiver(_, tile):
+            message.lay_on_river.tile = tile_number(tile)
+    return message
 
 
 def _action(message: turn_service_pb2.PlayTurnRequest, data: bytes) -> Callable[[int], TurnAction]:

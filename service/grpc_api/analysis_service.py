@@ -4,19 +4,22 @@ from collections.abc import Generator, Sequence
 
 from engine.analysis import Situation
 from engine.ruleset import Ruleset
-from engine.views import GameView
+from engine.solver import Existence
 from rummikub.v1 import analysis_service_pb2 as pb
 from service.analysis.pool import AnalysisPool
 from service.analysis.queries import (
     ArrangementQuery,
+    BestTurnQuery,
+    HintTier,
+    Suggestion,
     TurnExistsQuery,
-    check_tier,
-    own_situation,
+    own_turn_query,
+    turn_action,
     turn_query,
-    unplayable_tiles,
 )
 from service.app.games import Games
-from service.codec import analysis, fields, rulesets
+from service.app.views import GameSnapshotView
+from service.codec import analysis, fields, rulesets, turns
 from service.errors import FieldFault, InvalidRequest, NotAPlayer
 from service.grpc_api.call_origin import current_origin
 from service.grpc_api.deadlines import left_until, until_deadline
@@ -55,34 +58,40 @@ class AnalysisServicer:
         request, situation = read
         tier, objective = analysis.tier(request.tier), analysis.objective(request.objective)
         seconds = analysis.time_limit(request)
-        view = None
-        if situation is None:
-            situation, view = await self._own(request, context)
-        with self._pool.admit(current_origin()) as admitted:
-            question = turn_query(situation, tier, objective, unplayable_tiles(view) if view else ())
-            suggestion = await admitted.ask(question, seconds, until_deadline(context))
+        if situation is not None:
+            found = await self._found(turn_query(situation, tier, objective), seconds, context)
+            return pb.SuggestTurnResponse(suggestion=analysis.encode_suggestion(found, tier)).SerializeToString()
+        seen = await self._own_view(request, context)
+        query = own_turn_query(seen.view, tier, objective)
+        found = await self._found(query, seconds, context) if query else Suggestion(Existence.NO)
+        action = turn_action(seen.view, found) if tier is HintTier.TURN else None
         return pb.SuggestTurnResponse(
-            suggestion=analysis.encode_suggestion(suggestion, tier), revision=view.revision if view else 0
+            suggestion=analysis.encode_suggestion(found, tier),
+            revision=seen.view.revision,
+            turn=turns.encode_turn_request(seen, action) if action else None,
         ).SerializeToString()
 
-    async def _own(self, request: pb.SuggestTurnRequest, context: Context) -> tuple[Situation, GameView]:
-        """Returns the caller's position in a game, and the view it is from."""
+    async def _own_view(self, request: pb.SuggestTurnRequest, context: Context) -> GameSnapshotView:
+        """Returns the game of a request as its caller sees it. Raises NotAPlayer without a seat."""
         if request.WhichOneof("subject") is None:
             raise InvalidRequest(FieldFault("subject", "expected one of position, game_id"))
         game_id, sender = fields.game_id(request.game_id), caller(context)
         if sender.is_spectator:
             raise NotAPlayer
-        view = (await self._games.get_game(game_id, sender)).view
-        situation = own_situation(view)
-        check_tier(analysis.tier(request.tier), view)
-        return situation, view
+        seen = await self._games.get_game(game_id, sender)
+        if seen.view.seat is None:  # the host without a seat
+            raise NotAPlayer
+        return seen
+
+    async def _found(self, query: BestTurnQuery | TurnExistsQuery, seconds: float, context: Context) -> Suggestion:
+        with self._pool.admit(current_origin()) as admitted:
+            return await admitted.ask(query, seconds, until_deadline(context))
 
     async def has_legal_turn(self, read: "_HasLegal", context: Context) -> bytes:
         """HasLegalTurn."""
         request, situation = read
         seconds = analysis.time_limit(request)
-        with self._pool.admit(current_origin()) as admitted:
-            suggestion = await admitted.ask(TurnExistsQuery(situation), seconds, until_deadline(context))
+        suggestion = await self._found(TurnExistsQuery(situation), seconds, context)
         return pb.HasLegalTurnResponse(exists=analysis.encode_existence(suggestion.exists)).SerializeToString()
 
     async def arrange_tiles(self, request: pb.ArrangeTilesRequest, context: Context) -> bytes:

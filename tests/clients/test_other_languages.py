@@ -1,6 +1,9 @@
-"""The pages for languages without a toolchain here use names that exist in the code generated from the contract."""
+"""The pages for languages without a client: Ruby's game is played, the others' names exist in generated code."""
 
+import asyncio
+import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,56 +12,50 @@ from pathlib import Path
 import pytest
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FileDescriptor
 
-from support.harness import CONTRACT, ROOT
+from support.harness import CONTRACT, ROOT, server_process
 
 PROTOC = Path(sys.executable).with_name("protoc")
 WORD = re.compile(r"(?<!\w)[A-Za-z_]\w*")
 COMMENTS_AND_STRINGS = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
-WITH_PROTOC = ("csharp", "objc", "php", "ruby")
+WITH_PROTOC = ("csharp", "objc", "php")
 BY_RULES = ("dart", "swift")
 
 # The other words of the pages' code: of the language, of gRPC and other libraries, and the names that the code defines.
 OTHER_WORDS = {
     "csharp": """
-        analysis ann async await CancelAfter cancellationToken CancellationTokenSource Cancelled catch channel
-        Client continue Core Count created delay Delay error for ForAddress foreach found FromSeconds game games
-        Grpc GrpcChannel Guid id in is isOver joined meld Net NewGuid NewId or position ReadAllAsync
-        ResponseStream RpcException silence StatusCode Task Tasks Threading TimeSpan Token token ToTimeSpan try
-        turn turns Unavailable update var watch when
+        Act analysis ann async await CancelAfter cancellationToken CancellationTokenSource Cancelled catch
+        channel Client continue Core created Delay delay error for ForAddress foreach FromSeconds game games
+        Grpc GrpcChannel Guid id in is isOver joined Net NewGuid NewId or position ReadAllAsync ResponseStream
+        RpcException rules silence StatusCode Task Tasks Threading TimeSpan Token token ToTimeSpan try turn
+        turns Unavailable update var watch when
     """,
     "dart": """
-        analysis ann async await CallOptions catch channel ChannelCredentials ChannelOptions ClientChannel code
-        const continue credentials delay delayed Duration else error false final for found Future GrpcError id
-        if import in insecure isNotEmpty isOver joined main newId on options port rethrow shutdown StatusCode
-        String timeout TimeoutException toInt token true try unavailable Uuid v4 var void
+        act analysis ann async await CallOptions catch channel ChannelCredentials ChannelOptions ClientChannel
+        code const continue credentials delay delayed Duration else error false final for Future GrpcError id if
+        import in insecure isOver joined main newId on options port rethrow rules shutdown StatusCode String
+        timeout TimeoutException toInt token true try unavailable Uuid v4 var void
     """,
     "objc": """
         alloc ann break callOptions code core_insecure didCloseWithTrailingMetadata didReceiveProtoMessage
         dispatch_after dispatch_get_main_queue dispatch_queue_t dispatch_time DISPATCH_TIME_NOW dispatchQueue
-        GRPCCallOptions GRPCClient GRPCDefaultTransportImplList GRPCErrorCodeUnavailable GRPCMutableCallOptions
-        GRPCProtoResponseHandler GRPCUnaryResponseHandler handler host init initialMetadata
-        initWithResponseHandler joined joinGame kHost mutableCopy NSDictionary NSEC_PER_SEC NSError NSObject
-        NSUUID request response responseDispatchQueue responseHandler self start stringByAppendingString Table
-        trailingMetadata transport UUID UUIDString watch
+        found GRPCCallOptions GRPCClient GRPCDefaultTransportImplList GRPCErrorCodeUnavailable
+        GRPCMutableCallOptions GRPCProtoResponseHandler GRPCUnaryResponseHandler handler host init
+        initialMetadata initWithResponseHandler joined joinGame kHost mutableCopy NSDictionary NSEC_PER_SEC
+        NSError NSObject NSUUID playTurn request response responseDispatchQueue responseHandler self start
+        stringByAppendingString suggestTurn Table trailingMetadata transport UUID UUIDString watch
     """,
     "php": """
-        analysis ann answer as bot call ChannelCredentials code continue count createInsecure details do else
-        elseif file_get_contents foreach found getStatus Grpc id isClosing join joined newId options Ramsey
-        require response responses RuntimeException sleep status STATUS_OK STATUS_UNAVAILABLE target token
-        toString Uuid uuid4 wait watch while
-    """,
-    "ruby": """
-        analysis ann any arguments begin break call channel_args def delay do each else elsif end File found
-        GRPC id if include joined joining lambda loop map new new_id next nil positive read require rescue
-        SecureRandom sleep this_channel_is_insecure to_a token Unavailable unless uuid
+        analysis ann answer as bot call ChannelCredentials code continue createInsecure details do elseif
+        file_get_contents foreach getStatus Grpc id isClosing join joined newId next options Ramsey require
+        response responses RuntimeException sleep status STATUS_OK STATUS_UNAVAILABLE target token toString Uuid
+        uuid4 wait watch while
     """,
     "swift": """
-        _ analysis ann as async await callOptions CallOptions case catch channel close code continue
-        customMetadata default do else error eventLoopGroup false for found Foundation func get GRPC
-        GRPCChannelPool GRPCStatus id if import in Int64 isEmpty isOver joined let map
-        MultiThreadedEventLoopGroup nanoseconds newID next NIOCore NIOPosix numberOfThreads plaintext port
-        response shutdownGracefully sleep String switch target Task throws token transportSecurity true try
-        UInt64 unavailable UUID uuidString var where while with
+        _ act analysis ann as async await CallOptions callOptions case catch channel close code continue
+        customMetadata default do else error eventLoopGroup false for Foundation func get GRPC GRPCChannelPool
+        GRPCStatus id if import in Int64 isOver joined let MultiThreadedEventLoopGroup nanoseconds newID next
+        NIOCore NIOPosix numberOfThreads plaintext port response shutdownGracefully sleep String switch target
+        Task throws token transportSecurity true try UInt64 unavailable UUID uuidString var where while with
     """,
 }
 
@@ -138,8 +135,6 @@ def stubs(language: str) -> set[str]:
             }
         case "php":
             return {*(f"{name}Client" for name in services()), *rpcs()}
-        case "ruby":
-            return {"Stub", *services(), *map(snake, rpcs())}
         case "dart":
             return {*(f"{name}Client" for name in services()), *map(lower, rpcs())}
         case _:
@@ -168,25 +163,47 @@ def generated(language: str, folder: Path) -> set[str]:
     command = [str(PROTOC), "-I", str(ROOT / "proto"), f"--{language}_out={folder}", *sources]
     subprocess.run(command, check=True, timeout=100)
     code = "".join(path.read_text(encoding="utf-8") for path in folder.rglob("*") if path.is_file())
-    if language == "ruby":  # the code has the descriptors as strings, and a constant for each message and enum
-        constants = {value.name for enum in enums() for value in enum.values}
-        return {"Rummikub", "V1", *re.findall(r"^ +(\w+) = ", code, re.MULTILINE), *fields(), *constants}
     return set(WORD.findall(COMMENTS_AND_STRINGS.sub(" ", code)))
 
 
-def words(language: str) -> set[str]:
-    """Returns the words of the program in a language's page."""
+def program(language: str) -> str:
+    """Returns the program in a language's page."""
     page = (ROOT / "clients" / language / "README.md").read_text(encoding="utf-8")
     [code] = re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    return set(WORD.findall(COMMENTS_AND_STRINGS.sub(" ", code)))
+    return str(code)
 
 
 @pytest.mark.parametrize("language", [*WITH_PROTOC, *BY_RULES])
 def test_the_names_of_a_page_exist(language: str, tmp_path: Path) -> None:
     known = by_rules(language) if language in BY_RULES else generated(language, tmp_path)
     known |= stubs(language)
-    used = words(language)
+    used = set(WORD.findall(COMMENTS_AND_STRINGS.sub(" ", program(language))))
     other = set(OTHER_WORDS[language].split())
     assert used - known - other == set(), "names that do not exist in the generated code"
     assert other - used == set(), "words that the page does not use any more"
     assert len(used & known) > 20
+
+
+@pytest.fixture
+def ruby_project(tmp_path: Path) -> Path:
+    """Returns a folder with the generated code and the service config that the program of the page needs."""
+    if not shutil.which("grpc_tools_ruby_protoc"):
+        assert not os.environ.get("CI"), "Debian's ruby-grpc-tools is not installed"
+        pytest.skip("Debian's ruby-grpc-tools is not installed")
+    (tmp_path / "lib").mkdir()
+    sources = [*(ROOT / "proto/rummikub/v1").glob("*.proto"), *(ROOT / "proto/google/api").glob("*.proto")]
+    command = ["grpc_tools_ruby_protoc", f"-I{ROOT}/proto", "--ruby_out=lib", "--grpc_out=lib", *map(str, sources)]
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=100)
+    shutil.copy(ROOT / "clients" / "service_config.json", tmp_path)
+    return tmp_path
+
+
+async def test_the_game_of_the_ruby_page_is_played(ruby_project: Path) -> None:
+    async with server_process({"RUMMIKUB_REDIS_URL": "memory://"}) as server:
+        code = program("ruby").replace("127.0.0.1:50051", server.target)
+        ruby = await asyncio.create_subprocess_exec(
+            "ruby", "-Ilib", "-e", code, cwd=ruby_project, stdout=asyncio.subprocess.PIPE
+        )
+        printed, _ = await asyncio.wait_for(ruby.communicate(), 100)
+    assert ruby.returncode == 0
+    assert b"round 2: " in printed

@@ -1,7 +1,10 @@
 """The pages and packages of the clients agree: their first games, versions and licenses."""
 
 import json
+import os
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -20,6 +23,8 @@ FIRST_GAMES = [
     ("cpp", "cpp"),
 ]
 """The folders of the clients, and the fences of the first games in their READMEs."""
+EXAMPLES = [("python", "python", "first_game.py"), ("rust", "rust", "game.rs")]
+"""The files that READMEs have as first games. The tests of other clients compare theirs."""
 WITHOUT_CLIENT = {"csharp", "dart", "objc", "php", "ruby", "swift"}
 """Languages that have only a page."""
 VERSIONED = {
@@ -46,9 +51,10 @@ def test_the_page_of_all_clients_has_the_first_game_of_each(client: str, fence: 
     assert first_program(CLIENTS / "README.md", fence) == first_program(CLIENTS / client / "README.md", fence)
 
 
-def test_the_first_game_of_rust_is_its_example() -> None:
-    example = (CLIENTS / "rust" / "examples" / "game.rs").read_text(encoding="utf-8")
-    assert first_program(CLIENTS / "rust" / "README.md", "rust") == example
+@pytest.mark.parametrize(("client", "fence", "file"), EXAMPLES)
+def test_the_first_game_of_a_page_is_an_example(client: str, fence: str, file: str) -> None:
+    example = (CLIENTS / client / "examples" / file).read_text(encoding="utf-8")
+    assert first_program(CLIENTS / client / "README.md", fence) == example
 
 
 def test_the_page_of_all_clients_names_each() -> None:
@@ -57,6 +63,23 @@ def test_the_page_of_all_clients_names_each() -> None:
     folders = {folder.parent.name for folder in CLIENTS.glob("*/README.md")} - {"conformance"}
     assert rows == folders - WITHOUT_CLIENT == {client for client, _ in FIRST_GAMES}
     assert all(f"]({folder}/README.md)" in page for folder in folders)
+
+
+@pytest.mark.parametrize("language", ["java", "kotlin"])
+def test_maven_accepts_the_poms_of_a_page(language: str, tmp_path: Path) -> None:
+    if not shutil.which("mvn"):
+        assert not os.environ.get("CI"), "Maven is not installed"
+        pytest.skip("Maven is not installed")
+    page = (CLIENTS / "java" / "README.md").read_text(encoding="utf-8")
+    pom, build = re.findall(r"^```xml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    if language == "kotlin":
+        pom = re.sub(r"<build>.*</build>", build.strip(), pom, flags=re.DOTALL)
+        pom = pom.replace(">rummikub-client<", ">rummikub-client-kotlin<")
+    (tmp_path / "pom.xml").write_text(pom, encoding="utf-8")
+    command = ["mvn", "--offline", "--quiet", "--batch-mode", "validate"]
+    validated = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    is_read = validated.returncode == 0 or "PluginResolutionException" in validated.stdout  # nothing is downloaded
+    assert is_read, validated.stdout
 
 
 @pytest.mark.parametrize("file", VERSIONED)

@@ -77,6 +77,15 @@ async def test_an_illegal_turn_by_json_is_refused_with_all_violations(web: Web) 
     assert "ERROR_REASON_MELD_TOO_SHORT" in [violation["reason"] for violation in answer.refusal["violations"]]
 
 
+async def test_a_suggested_turn_by_json_is_played_without_the_field_of_the_path(web: Web) -> None:
+    game_id, token, _ = await started_game(web)
+    turn = None
+    while turn is None:  # until the bot has played, if it starts
+        turn = (await web.edge.call(f"/v1/games/{game_id}:suggestTurn", {}, token)).json.get("turn")
+    assert turn.pop("gameId") == game_id
+    assert (await web.edge.call(f"/v1/games/{game_id}:playTurn", turn, token)).status == 200
+
+
 async def test_a_token_by_json_shows_the_rack_of_its_seat_only(web: Web) -> None:
     game_id, token, _ = await started_game(web)
     own = (await web.edge.call(f"/v1/games/{game_id}", token=token)).json["game"]

@@ -3,11 +3,13 @@
 #include <chrono>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <iomanip>
 #include <iostream>
 #include <iterator>
 #include <map>
 #include <regex>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -100,8 +102,11 @@ std::vector<Row> read_rows(const std::string& path) {
 
 class Checks {
  public:
-  Checks(const std::string& target, const std::string& validation, const std::string& wire)
-      : target_(target), lobby_(target), validation_(Client(validation).validation), rows_(read_rows(wire)) {}
+  Checks(const std::string& target, const std::string& validation, const std::string& wire, const std::string& games)
+      : target_(target), lobby_(target), validation_(Client(validation).validation), rows_(read_rows(wire)) {
+    std::istringstream given(games);
+    for (std::string id, token; std::getline(std::getline(given, id, ':'), token, ',');) games_.emplace_back(id, token);
+  }
 
   void wire() {
     for (const auto& row : rows_) {
@@ -242,9 +247,7 @@ class Checks {
       view = update.game();
       if (view.turn().seat() != seat.seat()) continue;
       if (++turns <= cuts) proxy.cut();  // in a turn of the person: then no change can have been received ahead
-      v1::SuggestTurnRequest question;
-      question.set_game_id(id);
-      ann.turns.PlayTurn(suggested(view, ann.analysis.SuggestTurn(question).suggestion()));
+      take_turn(ann, id);
     }
     v1::GetGameRequest read;
     read.set_game_id(id);
@@ -254,6 +257,39 @@ class Checks {
     if (turns < cuts) return false;
     expect(proxy.connections > cuts, "the watch did not reconnect");
     return true;
+  }
+
+  // Plays the games to their ends with suggested turns, all at the same time.
+  void suggested_turns() {
+    std::vector<std::future<void>> games;
+    for (const auto& [id, token] : games_) {
+      games.push_back(std::async(std::launch::async, [this, id, token] { play_to_the_end(lobby_.seated(token), id); }));
+    }
+    for (auto& game : games) game.get();
+  }
+
+  static void play_to_the_end(const Client& player, const std::string& id) {
+    v1::WatchGameRequest watching;
+    watching.set_game_id(id);
+    watching.set_content(v1::WATCH_CONTENT_GAMES);
+    auto watch = player.watch(watching);
+    for (const auto& update : watch) {
+      const auto* game = view(update);
+      if (!game) continue;
+      if (game->has_turn() && game->turn().seat() == game->seat()) {
+        take_turn(player, id);
+      } else if (game->state() == v1::GAME_STATE_ROUND_OVER) {
+        v1::StartNextRoundRequest next;
+        next.set_game_id(id);
+        player.games.StartNextRound(next);
+      }
+    }
+  }
+
+  static void take_turn(const Client& player, const std::string& id) {
+    v1::SuggestTurnRequest question;
+    question.set_game_id(id);
+    player.turns.PlayTurn(player.analysis.SuggestTurn(question).turn());
   }
 
   // Watches a game that two players join, and compares what never changes.
@@ -400,6 +436,7 @@ class Checks {
   Client lobby_;
   Validation validation_;
   std::vector<Row> rows_;
+  std::vector<std::pair<std::string, std::string>> games_;  // ids and tokens
 };
 
 }  // namespace
@@ -407,12 +444,12 @@ class Checks {
 int main(int argc, char** argv) try {
   std::map<std::string, std::string> given;
   for (int i = 1; i + 1 < argc; i += 2) given[argv[i]] = argv[i + 1];
-  Checks checks(given.at("--target"), given.at("--validation"), given.at("--wire"));
+  Checks checks(given.at("--target"), given.at("--validation"), given.at("--wire"), given.at("--games"));
   const std::pair<const char*, void (Checks::*)()> all[] = {
       {"wire", &Checks::wire}, {"batch", &Checks::batch}, {"stream", &Checks::stream},
-      {"refusal", &Checks::refusal}, {"game", &Checks::game}, {"rules", &Checks::rules}, {"names", &Checks::names},
-      {"unknown", &Checks::unknown}, {"deadline", &Checks::deadline}, {"retry", &Checks::retry},
-      {"watches", &Checks::watches}};
+      {"refusal", &Checks::refusal}, {"game", &Checks::game}, {"turns", &Checks::suggested_turns},
+      {"rules", &Checks::rules}, {"names", &Checks::names}, {"unknown", &Checks::unknown},
+      {"deadline", &Checks::deadline}, {"retry", &Checks::retry}, {"watches", &Checks::watches}};
   bool is_good = true;
   for (const auto& [name, check] : all) {
     const auto began = std::chrono::steady_clock::now();
@@ -430,6 +467,7 @@ int main(int argc, char** argv) try {
   }
   return is_good ? 0 : 1;
 } catch (const std::out_of_range&) {
-  std::cerr << "usage: rummikub-conformance --target host:port --validation host:port --wire path/to/wire.json\n";
+  std::cerr << "usage: rummikub-conformance --target host:port --validation host:port --wire path/to/wire.json "
+               "--games id:token,...\n";
   return 2;
 }

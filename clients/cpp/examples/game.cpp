@@ -1,4 +1,4 @@
-// Plays a game against a bot: rummikub-game [host:port]
+// Plays two rounds against a bot: rummikub-game [host:port]
 #include <iostream>
 
 #include "rummikub/rummikub.hpp"
@@ -7,7 +7,10 @@ using namespace rummikub;
 
 int main(int argc, char** argv) try {
   const Client lobby(argc > 1 ? argv[1] : "127.0.0.1:50051");
-  const auto created = lobby.games.CreateGame({});
+  v1::CreateGameRequest creating;
+  creating.mutable_ruleset()->set_match_end(v1::MATCH_END_FIXED_ROUNDS);
+  creating.mutable_ruleset()->set_match_rounds(2);
+  const auto created = lobby.games.CreateGame(creating);
   const auto id = created.game().game_id();
   v1::JoinGameRequest joining;
   joining.set_game_id(id);
@@ -15,7 +18,7 @@ int main(int argc, char** argv) try {
   const auto ann = lobby.seated(lobby.seated(created.host_token()).games.JoinGame(joining).seat_token());
   v1::AddBotRequest bot;
   bot.set_game_id(id);
-  bot.set_level(v1::BOT_LEVEL_HARD);
+  bot.set_level(v1::BOT_LEVEL_EASY);
   ann.games.AddBot(bot);
   v1::StartGameRequest start;
   start.set_game_id(id);
@@ -31,7 +34,11 @@ int main(int argc, char** argv) try {
     if (game->has_turn() && game->turn().seat() == game->seat()) {
       v1::SuggestTurnRequest question;
       question.set_game_id(id);
-      ann.turns.PlayTurn(suggested(*game, ann.analysis.SuggestTurn(question).suggestion()));
+      ann.turns.PlayTurn(ann.analysis.SuggestTurn(question).turn());
+    } else if (game->state() == v1::GAME_STATE_ROUND_OVER) {
+      v1::StartNextRoundRequest next;
+      next.set_game_id(id);
+      ann.games.StartNextRound(next);
     }
   }
 } catch (const Error& error) {

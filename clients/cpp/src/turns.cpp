@@ -35,13 +35,6 @@ v1::PlayTurnRequest pass(const v1::Game& game) {
   return request;
 }
 
-v1::PlayTurnRequest suggested(const v1::Game& game, const v1::Suggestion& suggestion) {
-  if (suggestion.tiles_played().empty()) return game.pool_count() > 0 ? draw(game) : pass(game);
-  auto request = play(game, melds_of(suggestion.table()));
-  if (suggestion.has_river_index()) request.mutable_play()->set_river_index(suggestion.river_index());
-  return request;
-}
-
 std::vector<v1::Meld> melds_of(const google::protobuf::RepeatedPtrField<v1::TableMeld>& table) {
   std::vector<v1::Meld> melds;
   for (const auto& meld : table) {

@@ -34,22 +34,20 @@ TEST(turns_have_revision_and_etag) {
   game.set_game_id("id");
   game.set_revision(7);
   game.set_etag("etag");
-  v1::Suggestion suggestion;
-  CHECK(suggested(game, suggestion).has_pass_turn());
-  game.set_pool_count(1);
-  CHECK(suggested(game, suggestion).has_draw());
-  suggestion.add_tiles_played(v1::TILE_JOKER);
-  suggestion.set_river_index(0);
-  auto* meld = suggestion.add_table();
+  CHECK(draw(game).has_draw() && pass(game).has_pass_turn());
+  const auto turn = play(game, melds("[R7 R8 R9]"));
+  CHECK_EQUAL(melds_text(turn.play().table()), "[R7 R8 R9]");
+  CHECK_EQUAL(turn.etag(), "etag");
+  CHECK_EQUAL(turn.expected_revision(), 7u);
+}
+
+TEST(melds_declare_the_faces_of_jokers_that_can_stand_for_one_only) {
+  google::protobuf::RepeatedPtrField<v1::TableMeld> table;
+  auto* meld = table.Add();
   *meld->mutable_tiles() = melds("[R7 J R9]")[0].tiles();
   meld->set_kind(v1::MELD_KIND_RUN);
   meld->add_jokers()->add_faces(v1::TILE_RED_8);
-  const auto turn = suggested(game, suggestion);
-  CHECK_EQUAL(melds_text(turn.play().table()), "[R7 J R9]");
-  CHECK_EQUAL(turn.play().table(0).declared_faces(0), v1::TILE_RED_8);
-  CHECK(turn.play().has_river_index() && turn.play().river_index() == 0);
-  CHECK_EQUAL(turn.etag(), "etag");
-  CHECK_EQUAL(turn.expected_revision(), 7u);
+  CHECK_EQUAL(melds_of(table)[0].declared_faces(0), v1::TILE_RED_8);
   meld->mutable_jokers(0)->add_faces(v1::TILE_RED_7);
-  CHECK_EQUAL(melds_of(suggestion.table())[0].declared_faces_size(), 0);
+  CHECK_EQUAL(melds_of(table)[0].declared_faces_size(), 0);
 }

@@ -64,18 +64,11 @@ func TestMeldsDeclareFacesOfJokersThatCanStandForOneOnly(t *testing.T) {
 	}
 }
 
-func TestSuggestedTurns(t *testing.T) {
-	game := &pb.Game{GameId: "1", Revision: 3, Etag: "x", PoolCount: 1}
-	index := uint32(0)
-	found := &pb.Suggestion{TilesPlayed: []pb.Tile{pb.Tile_TILE_RED_1}, RiverIndex: &index}
-	play := Suggested(game, found)
-	if play.GetPlay() == nil || play.GetPlay().RiverIndex == nil || play.ExpectedRevision != 3 || play.Etag != "x" {
-		t.Error(play)
-	}
-	if request := Suggested(game, nil); request.GetDraw() == nil {
-		t.Error(request)
-	}
-	if request := Suggested(&pb.Game{}, &pb.Suggestion{}); request.GetPassTurn() == nil {
-		t.Error(request)
+func TestTurnsHaveRevisionAndEtag(t *testing.T) {
+	game := &pb.Game{GameId: "1", Revision: 3, Etag: "x"}
+	for _, request := range []*pb.PlayTurnRequest{Play(game, nil), Draw(game), Pass(game)} {
+		if request.GameId != "1" || request.ExpectedRevision != 3 || request.Etag != "x" || request.Action == nil {
+			t.Error(request)
+		}
 	}
 }

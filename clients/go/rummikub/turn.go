@@ -23,20 +23,6 @@ func Pass(game *pb.Game) *pb.PlayTurnRequest {
 	return request
 }
 
-// Suggested returns the request to take a suggested turn: to play its tiles, or else to draw, or else to pass.
-func Suggested(game *pb.Game, suggestion *pb.Suggestion) *pb.PlayTurnRequest {
-	switch {
-	case len(suggestion.GetTilesPlayed()) > 0:
-		request := Play(game, Melds(suggestion.Table))
-		request.GetPlay().RiverIndex = suggestion.RiverIndex
-		return request
-	case game.PoolCount > 0:
-		return Draw(game)
-	default:
-		return Pass(game)
-	}
-}
-
 // turn returns a turn with the revision and the etag. Without the etag, a turn may be applied to a history that its
 // player never saw.
 func turn(game *pb.Game) *pb.PlayTurnRequest {

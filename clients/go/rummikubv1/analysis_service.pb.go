@@ -474,8 +474,16 @@ type SuggestTurnResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The result of the search.
 	Suggestion *Suggestion `protobuf:"bytes,1,opt,name=suggestion,proto3" json:"suggestion,omitempty"`
-	// The revision of the game that the suggestion is for, to send with PlayTurn; 0 for a position.
-	Revision      uint32 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	// The revision of the game that the suggestion is for; 0 for a position.
+	Revision uint32 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	// The turn to send to PlayTurn as it is; by JSON without game_id, which is in the path. It has the revision and the
+	// etag of the game that was searched, and no request_id. It plays the suggestion. If no turn was found, it draws, or
+	// passes if the pool is empty or a tile was drawn; after TURN_DRAW_TWO_RIVER it lays the less useful tile on the River.
+	// Set with HINT_TIER_TURN, for a game in which the caller has the turn.
+	//
+	// If the search ended without a turn, although play_exists is not EXISTENCE_NO, the rules may require a play, and refuse
+	// the draw or the pass (DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS): ask again with more time.
+	Turn          *PlayTurnRequest `protobuf:"bytes,3,opt,name=turn,proto3" json:"turn,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -524,6 +532,13 @@ func (x *SuggestTurnResponse) GetRevision() uint32 {
 	return 0
 }
 
+func (x *SuggestTurnResponse) GetTurn() *PlayTurnRequest {
+	if x != nil {
+		return x.Turn
+	}
+	return nil
+}
+
 // The result of a search. Fields beyond the requested tier, and fields that describe a turn when none was found, are
 // unset.
 type Suggestion struct {
@@ -539,8 +554,9 @@ type Suggestion struct {
 	IsBest bool `protobuf:"varint,4,opt,name=is_best,json=isBest,proto3" json:"is_best,omitempty"`
 	// The points of the turn; see ValidateTurnResponse.points. Set for HINT_TIER_TURN, like all fields below.
 	Points uint32 `protobuf:"varint,5,opt,name=points,proto3" json:"points,omitempty"`
-	// The table after the turn: first the unchanged melds in their order, then the others. To play it, send each meld's
-	// tiles and kind; where each of its jokers has a single face, send these as declared_faces.
+	// The table after the turn: first the unchanged melds in their order, then the others. For a game, play it with
+	// SuggestTurnResponse.turn. For a position, send each meld's tiles and kind; where each of its jokers has a single
+	// face, send these as declared_faces.
 	Table []*TableMeld `protobuf:"bytes,6,rep,name=table,proto3" json:"table,omitempty"`
 	// The unchanged melds, as positions from 0 on the table before the turn.
 	Untouched []uint32 `protobuf:"varint,7,rep,packed,name=untouched,proto3" json:"untouched,omitempty"`
@@ -2402,7 +2418,7 @@ var File_rummikub_v1_analysis_service_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_analysis_service_proto_rawDesc = "" +
 	"\n" +
-	"\"rummikub/v1/analysis_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x18rummikub/v1/record.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"\x84\x02\n" +
+	"\"rummikub/v1/analysis_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x18rummikub/v1/record.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1erummikub/v1/turn_service.proto\x1a\x1brummikub/v1/violation.proto\"\x84\x02\n" +
 	"\bPosition\x124\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12-\n" +
 	"\x05table\x18\x02 \x03(\v2\x11.rummikub.v1.MeldB\x04\xe2A\x01\x01R\x05table\x12+\n" +
@@ -2418,12 +2434,13 @@ const file_rummikub_v1_analysis_service_proto_rawDesc = "" +
 	"\tobjective\x18\x04 \x01(\x0e2\x16.rummikub.v1.ObjectiveB\x04\xe2A\x01\x01R\tobjective\x12>\n" +
 	"\n" +
 	"time_limit\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\x04\xe2A\x01\x01R\ttimeLimitB\t\n" +
-	"\asubject\"j\n" +
+	"\asubject\"\x9c\x01\n" +
 	"\x13SuggestTurnResponse\x127\n" +
 	"\n" +
 	"suggestion\x18\x01 \x01(\v2\x17.rummikub.v1.SuggestionR\n" +
 	"suggestion\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\rR\brevision\"\xb9\x03\n" +
+	"\brevision\x18\x02 \x01(\rR\brevision\x120\n" +
+	"\x04turn\x18\x03 \x01(\v2\x1c.rummikub.v1.PlayTurnRequestR\x04turn\"\xb9\x03\n" +
 	"\n" +
 	"Suggestion\x127\n" +
 	"\vplay_exists\x18\x01 \x01(\x0e2\x16.rummikub.v1.ExistenceR\n" +
@@ -2656,12 +2673,13 @@ var file_rummikub_v1_analysis_service_proto_goTypes = []any{
 	(*Meld)(nil),                      // 32: rummikub.v1.Meld
 	(Tile)(0),                         // 33: rummikub.v1.Tile
 	(*durationpb.Duration)(nil),       // 34: google.protobuf.Duration
-	(*TableMeld)(nil),                 // 35: rummikub.v1.TableMeld
-	(*GameRecord)(nil),                // 36: rummikub.v1.GameRecord
-	(*Violation)(nil),                 // 37: rummikub.v1.Violation
-	(GameState)(0),                    // 38: rummikub.v1.GameState
-	(*RecordedPoints)(nil),            // 39: rummikub.v1.RecordedPoints
-	(MoveKind)(0),                     // 40: rummikub.v1.MoveKind
+	(*PlayTurnRequest)(nil),           // 35: rummikub.v1.PlayTurnRequest
+	(*TableMeld)(nil),                 // 36: rummikub.v1.TableMeld
+	(*GameRecord)(nil),                // 37: rummikub.v1.GameRecord
+	(*Violation)(nil),                 // 38: rummikub.v1.Violation
+	(GameState)(0),                    // 39: rummikub.v1.GameState
+	(*RecordedPoints)(nil),            // 40: rummikub.v1.RecordedPoints
+	(MoveKind)(0),                     // 41: rummikub.v1.MoveKind
 }
 var file_rummikub_v1_analysis_service_proto_depIdxs = []int32{
 	31, // 0: rummikub.v1.Position.ruleset:type_name -> rummikub.v1.Ruleset
@@ -2673,84 +2691,85 @@ var file_rummikub_v1_analysis_service_proto_depIdxs = []int32{
 	1,  // 6: rummikub.v1.SuggestTurnRequest.objective:type_name -> rummikub.v1.Objective
 	34, // 7: rummikub.v1.SuggestTurnRequest.time_limit:type_name -> google.protobuf.Duration
 	7,  // 8: rummikub.v1.SuggestTurnResponse.suggestion:type_name -> rummikub.v1.Suggestion
-	0,  // 9: rummikub.v1.Suggestion.play_exists:type_name -> rummikub.v1.Existence
-	33, // 10: rummikub.v1.Suggestion.tiles_played:type_name -> rummikub.v1.Tile
-	35, // 11: rummikub.v1.Suggestion.table:type_name -> rummikub.v1.TableMeld
-	10, // 12: rummikub.v1.Suggestion.steps:type_name -> rummikub.v1.SuggestedStep
-	8,  // 13: rummikub.v1.StepPart.meld:type_name -> rummikub.v1.StepMeld
-	32, // 14: rummikub.v1.StepPart.laid:type_name -> rummikub.v1.Meld
-	3,  // 15: rummikub.v1.SuggestedStep.kind:type_name -> rummikub.v1.StepKind
-	8,  // 16: rummikub.v1.SuggestedStep.meld:type_name -> rummikub.v1.StepMeld
-	32, // 17: rummikub.v1.SuggestedStep.laid:type_name -> rummikub.v1.Meld
-	33, // 18: rummikub.v1.SuggestedStep.tiles:type_name -> rummikub.v1.Tile
-	8,  // 19: rummikub.v1.SuggestedStep.source:type_name -> rummikub.v1.StepMeld
-	32, // 20: rummikub.v1.SuggestedStep.left:type_name -> rummikub.v1.Meld
-	9,  // 21: rummikub.v1.SuggestedStep.parts:type_name -> rummikub.v1.StepPart
-	4,  // 22: rummikub.v1.HasLegalTurnRequest.position:type_name -> rummikub.v1.Position
-	34, // 23: rummikub.v1.HasLegalTurnRequest.time_limit:type_name -> google.protobuf.Duration
-	0,  // 24: rummikub.v1.HasLegalTurnResponse.exists:type_name -> rummikub.v1.Existence
-	31, // 25: rummikub.v1.ArrangeTilesRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	33, // 26: rummikub.v1.ArrangeTilesRequest.tiles:type_name -> rummikub.v1.Tile
-	34, // 27: rummikub.v1.ArrangeTilesRequest.time_limit:type_name -> google.protobuf.Duration
-	0,  // 28: rummikub.v1.ArrangeTilesResponse.exists:type_name -> rummikub.v1.Existence
-	35, // 29: rummikub.v1.ArrangeTilesResponse.melds:type_name -> rummikub.v1.TableMeld
-	31, // 30: rummikub.v1.BatchSuggestTurnsRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	4,  // 31: rummikub.v1.BatchSuggestTurnsRequest.positions:type_name -> rummikub.v1.Position
-	2,  // 32: rummikub.v1.BatchSuggestTurnsRequest.tier:type_name -> rummikub.v1.HintTier
-	1,  // 33: rummikub.v1.BatchSuggestTurnsRequest.objective:type_name -> rummikub.v1.Objective
-	34, // 34: rummikub.v1.BatchSuggestTurnsRequest.time_limit:type_name -> google.protobuf.Duration
-	7,  // 35: rummikub.v1.BatchSuggestTurnsResponse.suggestions:type_name -> rummikub.v1.Suggestion
-	31, // 36: rummikub.v1.ExplainTurnRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	32, // 37: rummikub.v1.ExplainTurnRequest.table_before:type_name -> rummikub.v1.Meld
-	32, // 38: rummikub.v1.ExplainTurnRequest.table_after:type_name -> rummikub.v1.Meld
-	33, // 39: rummikub.v1.ExplainTurnRequest.pulled:type_name -> rummikub.v1.Tile
-	34, // 40: rummikub.v1.ExplainTurnRequest.time_limit:type_name -> google.protobuf.Duration
-	10, // 41: rummikub.v1.ExplainTurnResponse.steps:type_name -> rummikub.v1.SuggestedStep
-	33, // 42: rummikub.v1.ExplainTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
-	36, // 43: rummikub.v1.ImportRecordRequest.record:type_name -> rummikub.v1.GameRecord
-	34, // 44: rummikub.v1.ImportRecordRequest.time_limit:type_name -> google.protobuf.Duration
-	37, // 45: rummikub.v1.RecordFault.violations:type_name -> rummikub.v1.Violation
-	20, // 46: rummikub.v1.ImportRecordResponse.fault:type_name -> rummikub.v1.RecordFault
-	38, // 47: rummikub.v1.ImportRecordResponse.state:type_name -> rummikub.v1.GameState
-	39, // 48: rummikub.v1.ImportRecordResponse.totals:type_name -> rummikub.v1.RecordedPoints
-	36, // 49: rummikub.v1.ImportRecordResponse.record:type_name -> rummikub.v1.GameRecord
-	36, // 50: rummikub.v1.ReviewGameRequest.record:type_name -> rummikub.v1.GameRecord
-	1,  // 51: rummikub.v1.ReviewGameRequest.objective:type_name -> rummikub.v1.Objective
-	34, // 52: rummikub.v1.ReviewGameRequest.time_limit:type_name -> google.protobuf.Duration
-	40, // 53: rummikub.v1.MoveReview.kind:type_name -> rummikub.v1.MoveKind
-	7,  // 54: rummikub.v1.MoveReview.best:type_name -> rummikub.v1.Suggestion
-	23, // 55: rummikub.v1.ReviewGameResponse.moves:type_name -> rummikub.v1.MoveReview
-	24, // 56: rummikub.v1.ReviewGameResponse.seats:type_name -> rummikub.v1.SeatReview
-	33, // 57: rummikub.v1.PositionRack.tiles:type_name -> rummikub.v1.Tile
-	4,  // 58: rummikub.v1.ParsePositionResponse.position:type_name -> rummikub.v1.Position
-	26, // 59: rummikub.v1.ParsePositionResponse.racks:type_name -> rummikub.v1.PositionRack
-	33, // 60: rummikub.v1.ParsePositionResponse.pool:type_name -> rummikub.v1.Tile
-	4,  // 61: rummikub.v1.FormatPositionRequest.position:type_name -> rummikub.v1.Position
-	26, // 62: rummikub.v1.FormatPositionRequest.racks:type_name -> rummikub.v1.PositionRack
-	33, // 63: rummikub.v1.FormatPositionRequest.pool:type_name -> rummikub.v1.Tile
-	5,  // 64: rummikub.v1.AnalysisService.SuggestTurn:input_type -> rummikub.v1.SuggestTurnRequest
-	11, // 65: rummikub.v1.AnalysisService.HasLegalTurn:input_type -> rummikub.v1.HasLegalTurnRequest
-	13, // 66: rummikub.v1.AnalysisService.ArrangeTiles:input_type -> rummikub.v1.ArrangeTilesRequest
-	15, // 67: rummikub.v1.AnalysisService.BatchSuggestTurns:input_type -> rummikub.v1.BatchSuggestTurnsRequest
-	17, // 68: rummikub.v1.AnalysisService.ExplainTurn:input_type -> rummikub.v1.ExplainTurnRequest
-	19, // 69: rummikub.v1.AnalysisService.ImportRecord:input_type -> rummikub.v1.ImportRecordRequest
-	22, // 70: rummikub.v1.AnalysisService.ReviewGame:input_type -> rummikub.v1.ReviewGameRequest
-	27, // 71: rummikub.v1.AnalysisService.ParsePosition:input_type -> rummikub.v1.ParsePositionRequest
-	29, // 72: rummikub.v1.AnalysisService.FormatPosition:input_type -> rummikub.v1.FormatPositionRequest
-	6,  // 73: rummikub.v1.AnalysisService.SuggestTurn:output_type -> rummikub.v1.SuggestTurnResponse
-	12, // 74: rummikub.v1.AnalysisService.HasLegalTurn:output_type -> rummikub.v1.HasLegalTurnResponse
-	14, // 75: rummikub.v1.AnalysisService.ArrangeTiles:output_type -> rummikub.v1.ArrangeTilesResponse
-	16, // 76: rummikub.v1.AnalysisService.BatchSuggestTurns:output_type -> rummikub.v1.BatchSuggestTurnsResponse
-	18, // 77: rummikub.v1.AnalysisService.ExplainTurn:output_type -> rummikub.v1.ExplainTurnResponse
-	21, // 78: rummikub.v1.AnalysisService.ImportRecord:output_type -> rummikub.v1.ImportRecordResponse
-	25, // 79: rummikub.v1.AnalysisService.ReviewGame:output_type -> rummikub.v1.ReviewGameResponse
-	28, // 80: rummikub.v1.AnalysisService.ParsePosition:output_type -> rummikub.v1.ParsePositionResponse
-	30, // 81: rummikub.v1.AnalysisService.FormatPosition:output_type -> rummikub.v1.FormatPositionResponse
-	73, // [73:82] is the sub-list for method output_type
-	64, // [64:73] is the sub-list for method input_type
-	64, // [64:64] is the sub-list for extension type_name
-	64, // [64:64] is the sub-list for extension extendee
-	0,  // [0:64] is the sub-list for field type_name
+	35, // 9: rummikub.v1.SuggestTurnResponse.turn:type_name -> rummikub.v1.PlayTurnRequest
+	0,  // 10: rummikub.v1.Suggestion.play_exists:type_name -> rummikub.v1.Existence
+	33, // 11: rummikub.v1.Suggestion.tiles_played:type_name -> rummikub.v1.Tile
+	36, // 12: rummikub.v1.Suggestion.table:type_name -> rummikub.v1.TableMeld
+	10, // 13: rummikub.v1.Suggestion.steps:type_name -> rummikub.v1.SuggestedStep
+	8,  // 14: rummikub.v1.StepPart.meld:type_name -> rummikub.v1.StepMeld
+	32, // 15: rummikub.v1.StepPart.laid:type_name -> rummikub.v1.Meld
+	3,  // 16: rummikub.v1.SuggestedStep.kind:type_name -> rummikub.v1.StepKind
+	8,  // 17: rummikub.v1.SuggestedStep.meld:type_name -> rummikub.v1.StepMeld
+	32, // 18: rummikub.v1.SuggestedStep.laid:type_name -> rummikub.v1.Meld
+	33, // 19: rummikub.v1.SuggestedStep.tiles:type_name -> rummikub.v1.Tile
+	8,  // 20: rummikub.v1.SuggestedStep.source:type_name -> rummikub.v1.StepMeld
+	32, // 21: rummikub.v1.SuggestedStep.left:type_name -> rummikub.v1.Meld
+	9,  // 22: rummikub.v1.SuggestedStep.parts:type_name -> rummikub.v1.StepPart
+	4,  // 23: rummikub.v1.HasLegalTurnRequest.position:type_name -> rummikub.v1.Position
+	34, // 24: rummikub.v1.HasLegalTurnRequest.time_limit:type_name -> google.protobuf.Duration
+	0,  // 25: rummikub.v1.HasLegalTurnResponse.exists:type_name -> rummikub.v1.Existence
+	31, // 26: rummikub.v1.ArrangeTilesRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	33, // 27: rummikub.v1.ArrangeTilesRequest.tiles:type_name -> rummikub.v1.Tile
+	34, // 28: rummikub.v1.ArrangeTilesRequest.time_limit:type_name -> google.protobuf.Duration
+	0,  // 29: rummikub.v1.ArrangeTilesResponse.exists:type_name -> rummikub.v1.Existence
+	36, // 30: rummikub.v1.ArrangeTilesResponse.melds:type_name -> rummikub.v1.TableMeld
+	31, // 31: rummikub.v1.BatchSuggestTurnsRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	4,  // 32: rummikub.v1.BatchSuggestTurnsRequest.positions:type_name -> rummikub.v1.Position
+	2,  // 33: rummikub.v1.BatchSuggestTurnsRequest.tier:type_name -> rummikub.v1.HintTier
+	1,  // 34: rummikub.v1.BatchSuggestTurnsRequest.objective:type_name -> rummikub.v1.Objective
+	34, // 35: rummikub.v1.BatchSuggestTurnsRequest.time_limit:type_name -> google.protobuf.Duration
+	7,  // 36: rummikub.v1.BatchSuggestTurnsResponse.suggestions:type_name -> rummikub.v1.Suggestion
+	31, // 37: rummikub.v1.ExplainTurnRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	32, // 38: rummikub.v1.ExplainTurnRequest.table_before:type_name -> rummikub.v1.Meld
+	32, // 39: rummikub.v1.ExplainTurnRequest.table_after:type_name -> rummikub.v1.Meld
+	33, // 40: rummikub.v1.ExplainTurnRequest.pulled:type_name -> rummikub.v1.Tile
+	34, // 41: rummikub.v1.ExplainTurnRequest.time_limit:type_name -> google.protobuf.Duration
+	10, // 42: rummikub.v1.ExplainTurnResponse.steps:type_name -> rummikub.v1.SuggestedStep
+	33, // 43: rummikub.v1.ExplainTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
+	37, // 44: rummikub.v1.ImportRecordRequest.record:type_name -> rummikub.v1.GameRecord
+	34, // 45: rummikub.v1.ImportRecordRequest.time_limit:type_name -> google.protobuf.Duration
+	38, // 46: rummikub.v1.RecordFault.violations:type_name -> rummikub.v1.Violation
+	20, // 47: rummikub.v1.ImportRecordResponse.fault:type_name -> rummikub.v1.RecordFault
+	39, // 48: rummikub.v1.ImportRecordResponse.state:type_name -> rummikub.v1.GameState
+	40, // 49: rummikub.v1.ImportRecordResponse.totals:type_name -> rummikub.v1.RecordedPoints
+	37, // 50: rummikub.v1.ImportRecordResponse.record:type_name -> rummikub.v1.GameRecord
+	37, // 51: rummikub.v1.ReviewGameRequest.record:type_name -> rummikub.v1.GameRecord
+	1,  // 52: rummikub.v1.ReviewGameRequest.objective:type_name -> rummikub.v1.Objective
+	34, // 53: rummikub.v1.ReviewGameRequest.time_limit:type_name -> google.protobuf.Duration
+	41, // 54: rummikub.v1.MoveReview.kind:type_name -> rummikub.v1.MoveKind
+	7,  // 55: rummikub.v1.MoveReview.best:type_name -> rummikub.v1.Suggestion
+	23, // 56: rummikub.v1.ReviewGameResponse.moves:type_name -> rummikub.v1.MoveReview
+	24, // 57: rummikub.v1.ReviewGameResponse.seats:type_name -> rummikub.v1.SeatReview
+	33, // 58: rummikub.v1.PositionRack.tiles:type_name -> rummikub.v1.Tile
+	4,  // 59: rummikub.v1.ParsePositionResponse.position:type_name -> rummikub.v1.Position
+	26, // 60: rummikub.v1.ParsePositionResponse.racks:type_name -> rummikub.v1.PositionRack
+	33, // 61: rummikub.v1.ParsePositionResponse.pool:type_name -> rummikub.v1.Tile
+	4,  // 62: rummikub.v1.FormatPositionRequest.position:type_name -> rummikub.v1.Position
+	26, // 63: rummikub.v1.FormatPositionRequest.racks:type_name -> rummikub.v1.PositionRack
+	33, // 64: rummikub.v1.FormatPositionRequest.pool:type_name -> rummikub.v1.Tile
+	5,  // 65: rummikub.v1.AnalysisService.SuggestTurn:input_type -> rummikub.v1.SuggestTurnRequest
+	11, // 66: rummikub.v1.AnalysisService.HasLegalTurn:input_type -> rummikub.v1.HasLegalTurnRequest
+	13, // 67: rummikub.v1.AnalysisService.ArrangeTiles:input_type -> rummikub.v1.ArrangeTilesRequest
+	15, // 68: rummikub.v1.AnalysisService.BatchSuggestTurns:input_type -> rummikub.v1.BatchSuggestTurnsRequest
+	17, // 69: rummikub.v1.AnalysisService.ExplainTurn:input_type -> rummikub.v1.ExplainTurnRequest
+	19, // 70: rummikub.v1.AnalysisService.ImportRecord:input_type -> rummikub.v1.ImportRecordRequest
+	22, // 71: rummikub.v1.AnalysisService.ReviewGame:input_type -> rummikub.v1.ReviewGameRequest
+	27, // 72: rummikub.v1.AnalysisService.ParsePosition:input_type -> rummikub.v1.ParsePositionRequest
+	29, // 73: rummikub.v1.AnalysisService.FormatPosition:input_type -> rummikub.v1.FormatPositionRequest
+	6,  // 74: rummikub.v1.AnalysisService.SuggestTurn:output_type -> rummikub.v1.SuggestTurnResponse
+	12, // 75: rummikub.v1.AnalysisService.HasLegalTurn:output_type -> rummikub.v1.HasLegalTurnResponse
+	14, // 76: rummikub.v1.AnalysisService.ArrangeTiles:output_type -> rummikub.v1.ArrangeTilesResponse
+	16, // 77: rummikub.v1.AnalysisService.BatchSuggestTurns:output_type -> rummikub.v1.BatchSuggestTurnsResponse
+	18, // 78: rummikub.v1.AnalysisService.ExplainTurn:output_type -> rummikub.v1.ExplainTurnResponse
+	21, // 79: rummikub.v1.AnalysisService.ImportRecord:output_type -> rummikub.v1.ImportRecordResponse
+	25, // 80: rummikub.v1.AnalysisService.ReviewGame:output_type -> rummikub.v1.ReviewGameResponse
+	28, // 81: rummikub.v1.AnalysisService.ParsePosition:output_type -> rummikub.v1.ParsePositionResponse
+	30, // 82: rummikub.v1.AnalysisService.FormatPosition:output_type -> rummikub.v1.FormatPositionResponse
+	74, // [74:83] is the sub-list for method output_type
+	65, // [65:74] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_analysis_service_proto_init() }
@@ -2763,6 +2782,7 @@ func file_rummikub_v1_analysis_service_proto_init() {
 	file_rummikub_v1_record_proto_init()
 	file_rummikub_v1_ruleset_proto_init()
 	file_rummikub_v1_tile_proto_init()
+	file_rummikub_v1_turn_service_proto_init()
 	file_rummikub_v1_violation_proto_init()
 	file_rummikub_v1_analysis_service_proto_msgTypes[0].OneofWrappers = []any{}
 	file_rummikub_v1_analysis_service_proto_msgTypes[1].OneofWrappers = []any{

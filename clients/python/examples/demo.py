@@ -22,23 +22,18 @@ from rummikub import (
     WATCH_CONTENT_BOTH,
     AddBotRequest,
     CreateGameRequest,
-    DrawTile,
     Game,
     GameChange,
     GameEvent,
     JoinGameRequest,
-    Meld,
-    Pass,
-    PlayTiles,
-    PlayTurnRequest,
     Rummikub,
     StartGameRequest,
-    Suggestion,
     SuggestTurnRequest,
     TableMeld,
     Tile,
     explain,
     tile_name,
+    view,
 )
 
 NAME = "Ann"
@@ -63,31 +58,9 @@ def table_text(table: Sequence[TableMeld]) -> str:
     return " | ".join(f"[{tiles_text(meld.tiles)}]" for meld in table) or "."
 
 
-def take_turn(person: Rummikub, game: Game) -> None:
-    """Plays the suggested turn if there is one, else draws, else passes."""
-    request = PlayTurnRequest(game_id=game.game_id, expected_revision=game.revision, etag=game.etag)
-    found = person.analysis.SuggestTurn(SuggestTurnRequest(game_id=game.game_id)).suggestion
-    if found.tiles_played:
-        request.play.CopyFrom(PlayTiles(table=suggested_table(found)))
-    elif game.pool_count:
-        request.draw.CopyFrom(DrawTile())
-    else:
-        request.pass_turn.CopyFrom(Pass())
-    person.turns.PlayTurn(request)
-
-
-def suggested_table(found: Suggestion) -> list[Meld]:
-    """Returns the table of a suggestion as it is sent; declares the face of a joker if only one is possible."""
-    return [
-        Meld(
-            tiles=meld.tiles,
-            kind=meld.kind,
-            declared_faces=[joker.faces[0] for joker in meld.jokers]
-            if all(len(joker.faces) == 1 for joker in meld.jokers)
-            else [],
-        )
-        for meld in found.table
-    ]
+def take_turn(person: Rummikub, game_id: str) -> None:
+    """Takes the turn that the service suggests."""
+    person.turns.PlayTurn(person.analysis.SuggestTurn(SuggestTurnRequest(game_id=game_id)).turn)
 
 
 def event_text(event: GameEvent, names: dict[int, str]) -> str:
@@ -145,10 +118,10 @@ def play(service: Rummikub) -> Game:
     print(f"Game {game_id}: {NAME} against the bots {', '.join(BOTS)}")
     for update in watch:
         print_change(update.change, names)
-        if update.WhichOneof("update") in {"snapshot", "game"}:
-            game = update.snapshot if update.HasField("snapshot") else update.game
+        if seen := view(update):
+            game = seen
             if game.turn.seat == joined.seat:
-                take_turn(person, game)
+                take_turn(person, game_id)
     print_score(game, names)
     return game
 

@@ -77,10 +77,12 @@ def main() -> None:
         person, game_id = start(lobby)
         print(HELP)
         for update in person.watch(game_id, content=rummikub.WATCH_CONTENT_GAMES):
-            game = update.game if update.HasField("game") else update.snapshot
+            game = rummikub.view(update)
+            if game is None:  # who is connected, for example
+                continue
             if game.state == rummikub.GAME_STATE_FINISHED:
                 print("\n" + ", ".join(f"{player.name}: {player.total_points}" for player in game.players))
-            elif game.turn.seat == game.seat and game.seat:
+            elif game.turn.seat == game.seat:
                 show(game)
                 take_turn(person, game, texts)
 

@@ -102,8 +102,8 @@ def open_lobby(service: Rummikub) -> tuple[str, Rummikub, Rummikub]:
     joined = host.games.JoinGame(JoinGameRequest(game_id=game_id, name="Ann", seat=ANN))
     ann = service.seated(joined.seat_token)
     stranger = service.games.JoinGame(JoinGameRequest(join_code=code, name="Mallory", seat=BOB))
-    ann.games.KickPlayer(KickPlayerRequest(game_id=game_id, seat=stranger.seat))
-    say("Mallory joins, and Ann kicks Mallory")
+    code = ann.games.KickPlayer(KickPlayerRequest(game_id=game_id, seat=stranger.seat)).game.join_code
+    say(f"Mallory joins, and Ann kicks Mallory; the new code is {code}")
     joined = service.games.JoinGame(JoinGameRequest(join_code=code, name="Bob", seat=BOB))
     bob = service.seated(joined.seat_token)
     game = bob.games.SetReady(SetReadyRequest(game_id=game_id, is_ready=True)).game
@@ -156,7 +156,7 @@ def play_round(game_id: str, clients: dict[int, Rummikub], watch: Watcher) -> Ro
     """Plays suggested turns to the end of the round."""
     round_ = read(clients[ANN], game_id).round
     while (game := read(clients[ANN], game_id)).HasField("turn") and game.round == round_:
-        take_turn(clients[game.turn.seat], game)
+        take_turn(clients[game.turn.seat], game_id)
     result = watch.event("round_ended").round_ended.result
     for seat in result.seats:
         say(f"  seat {seat.seat}: {seat.points:+} points, rack {tiles_text(seat.rack) or 'empty'}")

@@ -1,24 +1,35 @@
-//! Creates a game, seats Ann and a bot, and prints Ann's rack.
+//! Plays two rounds against a bot, with the turns that the service suggests.
 
-use rummikub_client::v1::{join_game_request::Game, *};
+use rummikub_client::tiles::{table_text, tiles_text};
+use rummikub_client::v1::*;
 use rummikub_client::{Rummikub, Update};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let target = std::env::args().nth(1).unwrap_or("127.0.0.1:50051".to_owned());
     let service = Rummikub::connect(&target)?;
-    let created = service.create_game(CreateGameRequest::default()).await?;
+    let rules = Ruleset { match_end: MatchEnd::FixedRounds.into(), match_rounds: Some(2), ..Default::default() };
+    let created = service.create_game(CreateGameRequest { ruleset: Some(rules), ..Default::default() }).await?;
     let game_id = created.game.unwrap_or_default().game_id;
-    let (game, name) = (Some(Game::GameId(game_id.clone())), "Ann".to_owned());
+    let (game, name) = (Some(join_game_request::Game::GameId(game_id.clone())), "Ann".to_owned());
     let host = service.seated(&created.host_token);
     let ann = host.join_game(JoinGameRequest { game, name, ..Default::default() }).await?;
-    let ann = service.seated(&ann.seat_token);
+    let ann = service.seated(&ann.seat_token); // store the tokens: they are returned once
     let level = BotLevel::Easy.into();
     ann.add_bot(AddBotRequest { game_id: game_id.clone(), level, ..Default::default() }).await?;
     ann.start_game(StartGameRequest { game_id: game_id.clone(), ..Default::default() }).await?;
-    let mut watch = ann.watch(WatchGameRequest { game_id, ..Default::default() });
-    if let Some(Update::Snapshot(game)) = watch.next().await.transpose()? {
-        println!("Ann's rack: {}", rummikub_client::tiles::tiles_text(&game.rack));
+    let content = WatchContent::Games.into();
+    let mut watch = ann.watch(WatchGameRequest { game_id: game_id.clone(), content, ..Default::default() });
+    while let Some(update) = watch.next().await {
+        let (Update::Snapshot(game) | Update::Game(game)) = update? else { continue };
+        println!("{} rack: {}", table_text(&game.table), tiles_text(&game.rack));
+        if game.turn.as_ref().is_some_and(|turn| turn.seat == game.seat) {
+            let subject = Some(suggest_turn_request::Subject::GameId(game_id.clone()));
+            let suggested = ann.suggest_turn(SuggestTurnRequest { subject, ..Default::default() }).await?;
+            ann.play_turn(suggested.turn.unwrap_or_default()).await?;
+        } else if game.state() == GameState::RoundOver {
+            ann.start_next_round(StartNextRoundRequest { game_id: game_id.clone(), ..Default::default() }).await?;
+        }
     }
     Ok(())
 }

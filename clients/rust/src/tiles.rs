@@ -109,8 +109,7 @@ fn parse_meld(text: &str) -> Result<Meld, TileError> {
 }
 
 impl From<&TableMeld> for Meld {
-    /// Returns the meld as it is sent to play it again, or to play a suggestion: each joker's face is declared if only
-    /// one is possible.
+    /// Returns the meld as it is sent to play it again: each joker's face is declared if only one is possible.
     fn from(meld: &TableMeld) -> Self {
         let declares = meld.jokers.iter().all(|joker| joker.faces.len() == 1);
         let faces = meld.jokers.iter().filter(|_| declares).map(|joker| joker.faces[0]);

@@ -39,11 +39,11 @@ import {
   Tile,
   tiles,
   tilesText,
-  toMelds,
   ValidateTurnRequestSchema,
   type ValidateTurnResponse,
   ValidateTurnResponseSchema,
   ValidationService,
+  view,
   Visibility,
 } from "rummikub-client";
 
@@ -63,6 +63,7 @@ const { values: flags } = parseArgs({
     target: { type: "string", default: "127.0.0.1:50051" },
     validation: { type: "string" },
     wire: { type: "string", default: "tests/conformance/wire.json" },
+    games: { type: "string", default: "" },
     proxy: { type: "string" },
     transport: { type: "string", default: "grpc" },
   },
@@ -74,8 +75,7 @@ const isWeb = flags.transport === "web";
 const lobby = connect(flags.target);
 const validator = connect(flags.validation ?? flags.target);
 const calls = (JSON.parse(await readFile(flags.wire, "utf8")) as { calls: WireCall[] }).calls;
-const turns = calls.filter(({ rpc }) => rpc.endsWith("/ValidateTurn"));
-const validTurns = turns.filter(({ response }) => response !== undefined);
+const validTurns = calls.filter(({ rpc, response }) => rpc.endsWith("/ValidateTurn") && response !== undefined);
 
 /** Calls an RPC of the ValidationService by its name. */
 async function ask({ rpc, request }: WireCall): Promise<{ schema: DescMessage; message: Message }> {
@@ -264,16 +264,26 @@ async function startProxy(target: string) {
   };
 }
 
-/** Plays the suggested turn if there is one, else draws, else passes. */
+/** Takes the suggested turn. */
 async function takeTurn(person: Rummikub, gameId: string): Promise<void> {
-  const { game } = await person.games.getGame({ gameId });
-  const { suggestion } = await person.analysis.suggestTurn({ subject: { case: "gameId", value: gameId } });
-  assert(game !== undefined && suggestion !== undefined);
-  const action =
-    suggestion.tilesPlayed.length > 0
-      ? { case: "play" as const, value: create(PlayTilesSchema, { table: toMelds(suggestion.table) }) }
-      : { case: game.poolCount > 0 ? ("draw" as const) : ("passTurn" as const), value: {} };
-  await person.turns.playTurn({ gameId, expectedRevision: game.revision, etag: game.etag, action });
+  const { turn } = await person.analysis.suggestTurn({ subject: { case: "gameId", value: gameId } });
+  assert(turn !== undefined, "no turn is suggested");
+  await person.turns.playTurn(turn);
+}
+
+/** Plays the games to their ends with suggested turns, all at the same time. */
+async function turns(): Promise<void> {
+  await Promise.all(flags.games.split(",").map(playToTheEnd));
+}
+
+async function playToTheEnd(game: string): Promise<void> {
+  const [gameId = "", token = ""] = game.split(":");
+  const person = lobby.seated(token);
+  for await (const update of person.watch(gameId, { content: node.WatchContent.GAMES })) {
+    const seen = view(update);
+    if (seen?.turn !== undefined && seen.turn.seat === seen.seat) await takeTurn(person, gameId);
+    else if (seen?.state === GameState.ROUND_OVER) await person.games.startNextRound({ gameId });
+  }
 }
 
 /** Plays rounds until one is long enough to be cut twice: about one in 600 is not. */
@@ -433,7 +443,7 @@ async function watches(): Promise<void> {
   client.close();
 }
 
-const checks = { wire, batch, stream, refusal: refusals, game, rules, names, unknown, deadline, retry, watches };
+const checks = { wire, batch, stream, refusal: refusals, game, turns, rules, names, unknown, deadline, retry, watches };
 for (const [name, check] of Object.entries(checks)) {
   const start = performance.now();
   const seconds = () => ((performance.now() - start) / 1000).toFixed(2);

@@ -3,7 +3,7 @@ export { Rummikub, type RummikubOptions } from "./client.js";
 export { randomRequestId } from "./connection.js";
 export { explain, refusal, type Refused } from "./refusal.js";
 export { meld, meldText, table, tableText, tile, tileName, tiles, tilesText, toMelds } from "./tiles.js";
-export { type Position as WatchPosition, type Update, Watch, type WatchOptions } from "./watch.js";
+export { type Position as WatchPosition, type Update, view, Watch, type WatchOptions } from "./watch.js";
 export * from "./gen/rummikub/v1/analysis_service_pb.js";
 export * from "./gen/rummikub/v1/error_reason_pb.js";
 export * from "./gen/rummikub/v1/game_pb.js";

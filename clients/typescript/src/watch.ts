@@ -8,6 +8,11 @@ import { backoffMs, sleep } from "./timing.js";
 /** An update of a game: all that WatchGame sends, except heartbeats and the notice that the server stops. */
 export type Update = Exclude<WatchGameResponse["update"], { case: "heartbeat" | "closing" | undefined }>;
 
+/** Returns the game that an update has, as it is now or after a change; undefined for other updates. */
+export function view(update: Update): Game | undefined {
+  return update.case === "snapshot" || update.case === "game" ? update.value : undefined;
+}
+
 /** A place in a game's history. */
 export interface Position {
   /** 0: the beginning; the watch starts with a snapshot. */

@@ -18,17 +18,26 @@ import pytest_asyncio
 from google.protobuf.duration_pb2 import Duration
 
 from engine.analysis import Situation
-from engine.game import BotLevel, Drawn, Game, Playing
+from engine.game import BotLevel, Choosing, Drawn, Game, Playing
 from engine.melds import Meld, MeldKind
 from engine.notation import format_tiles, parse_tiles
+from engine.presets import PRESETS
 from engine.rules import Judgement
-from engine.ruleset import SABRA, Hints, TurnPlayAfterDraw
+from engine.ruleset import (
+    SABRA,
+    Hints,
+    JokersDeclaration,
+    Preset,
+    Ruleset,
+    TurnDraw,
+    TurnPlayAfterDraw,
+    WinCall,
+)
 from engine.solver import Budget, Existence, Objective
 from engine.tiles import Tile
 from engine.violations import Reason, Violation
 from rummikub.v1 import analysis_service_pb2 as pb
 from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2, tile_pb2
-from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.analysis import pool as analysis_pool
 from service.analysis.pool import AnalysisPool, Holder, PriorityAnalysis
@@ -378,7 +387,7 @@ async def test_a_malformed_request_is_refused_with_its_field(
 
 
 async def hint(game: GameAtHand, seat: int, tier: pb.HintTier.ValueType = pb.HINT_TIER_TURN) -> pb.SuggestTurnResponse:
-    request = pb.SuggestTurnRequest(game_id=game.game_id, tier=tier)
+    request = pb.SuggestTurnRequest(game_id=game.game_id, tier=tier, time_limit=LONG)
     return await game.client.analysis.SuggestTurn(request, metadata=game.as_seat(seat))
 
 
@@ -402,50 +411,66 @@ async def test_each_seat_gets_hints_for_its_own_rack_at_any_time_of_the_round(
 
 
 PLAYED = {
-    "Sabra": ruleset_pb2.Ruleset(),
-    "declared jokers": ruleset_pb2.Ruleset(
-        geometry_jokers=4, jokers_declaration=ruleset_pb2.JOKERS_DECLARATION_ALWAYS_EXPLICIT
+    "Sabra": SABRA,
+    "no pass if a play exists": PRESETS[Preset.INTL_OFFICIAL],
+    "declared jokers": replace(SABRA, geometry_jokers=4, jokers_declaration=JokersDeclaration.ALWAYS_EXPLICIT),
+    "the River, and a call": replace(SABRA, turn_draw=TurnDraw.TWO_RIVER, win_call=WinCall.REQUIRED),
+    "play after a draw": replace(SABRA, turn_play_after_draw=TurnPlayAfterDraw.ALLOWED),
+    "play other tiles after a draw": replace(
+        SABRA, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES, win_call=WinCall.REQUIRED
     ),
-    "the River, and a call": ruleset_pb2.Ruleset(
-        turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER, win_call=ruleset_pb2.WIN_CALL_REQUIRED, initial_meld_threshold=10
+    "draw until a play is possible": replace(
+        SABRA, turn_draw=TurnDraw.UNTIL_PLAYABLE, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES
     ),
-    "retrieval by replacement": ruleset_pb2.Ruleset(preset=ruleset_pb2.PRESET_WIKI_FR, initial_meld_threshold=10),
 }
 
 
 @pytest.mark.parametrize("rules", PLAYED.values(), ids=PLAYED)
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_suggested_turn_can_be_played(served: tuple[Client, MemoryStore], rules: ruleset_pb2.Ruleset) -> None:
+async def test_a_suggested_turn_can_be_played_as_received(served: tuple[Client, MemoryStore], rules: Ruleset) -> None:
+    """The conformance programs of the clients do the same with every preset."""
     client, _ = served
-    with_hints = ruleset_pb2.Ruleset(hints=ruleset_pb2.HINTS_TURN)
-    with_hints.MergeFrom(rules)
-    game = await client.new_game(3, ruleset=with_hints)
+    game = await client.new_game(ruleset=rulesets.encode_ruleset(replace(rules, hints=Hints.TURN)))
     plays = 0
-    for _ in range(60):
-        seen = await game.see()
-        if seen.state != game_pb2.GAME_STATE_PLAYING:
-            break
+    while (seen := await game.see()).state == game_pb2.GAME_STATE_PLAYING:
         seat = seen.turn.seat
-        if seen.turn.step == game_pb2.TURN_STEP_CHOOSING:
-            await game.lay_on_river((await game.see(seat)).turn.tiles_drawn[0])
-            continue
         answer = await hint(game, seat)
+        assert (answer.turn.expected_revision, answer.turn.etag) == (seen.revision, seen.etag)
+        played = await client.turns.PlayTurn(answer.turn, metadata=game.as_seat(seat))
         found = answer.suggestion
-        if found.play_exists != pb.EXISTENCE_YES and seen.pool_count:
-            await game.draw()
-            continue
-        assert found.play_exists == pb.EXISTENCE_YES
-        play = ts.PlayTiles(
-            table=sent_back(found.table),
-            river_index=found.river_index if found.HasField("river_index") else None,
-            calls_rummikub=found.goes_out,
-        )
-        request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=answer.revision, play=play)
-        played = await client.turns.PlayTurn(request, metadata=game.as_seat(seat))
+        assert answer.turn.HasField("play") is (found.play_exists == pb.EXISTENCE_YES)
         assert played.points == found.points
         assert set(found.tiles_played) <= set(played.tiles_played)
-        plays += 1
-    assert plays > 5
+        plays += answer.turn.HasField("play")
+    assert (seen.state, plays > 5) == (game_pb2.GAME_STATE_FINISHED, True)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_turn_is_returned_only_for_the_whole_turn_of_the_seat_to_play(
+    served: tuple[Client, MemoryStore],
+) -> None:
+    client, _ = served
+    game = await put(served, game_at(TWO_SEATS, NO_LIMIT))
+    assert (await hint(game, 1)).turn.play.table
+    for tier in (pb.HINT_TIER_PLAY_EXISTS, pb.HINT_TIER_TILES):
+        assert not (await hint(game, 1, tier)).HasField("turn")
+    assert not (await hint(game, 2)).HasField("turn")
+    of_position = await client.analysis.SuggestTurn(pb.SuggestTurnRequest(position=position("R7", "R4 R5 R6")))
+    assert not of_position.HasField("turn")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_seat_that_chooses_for_the_river_can_play_nothing(served: tuple[Client, MemoryStore]) -> None:
+    river = replace(NO_LIMIT, turn_draw=TurnDraw.TWO_RIVER)
+    start = game_at("[R4 R5 R6] / 1*{R7 K1 K9 O12} 2*{R3 O9} / {O1 O2} / 1", river)
+    game = await put(served, with_round(start, step=Choosing((parse_tiles("K9")[0], parse_tiles("R7")[0]))))
+    for tier in (pb.HINT_TIER_PLAY_EXISTS, pb.HINT_TIER_TILES, pb.HINT_TIER_TURN):
+        assert (await hint(game, 1, tier)).suggestion == pb.Suggestion(play_exists=pb.EXISTENCE_NO)
+    laid = (await hint(game, 1)).turn
+    assert laid.lay_on_river.tile in as_tiles(parse_tiles("K9 R7"))
+    assert text((await hint(game, 2)).suggestion.tiles_played) == "R3"
+    await game.client.turns.PlayTurn(laid, metadata=game.as_seat(1))
+    assert (await game.see()).river == [laid.lay_on_river.tile]
 
 
 def with_round(game: Game, **changes: object) -> Game:
@@ -460,13 +485,16 @@ async def test_games_that_look_the_same_to_a_seat_get_the_same_suggestion(
 ) -> None:
     one = await put(served, game_at("[R4 R5 R6] / 1*{R7 K1} 2*{R3 O9} / {R8 R9} / 1", NO_LIMIT))
     other = await put(served, game_at("[R4 R5 R6] / 1*{R7 K1} 2*{K9 K2} / {J R3} / 1", NO_LIMIT))
-    answers = [(await hint(game, 1, tier)).SerializeToString(deterministic=True) for game in (one, other)]
-    assert answers[0] == answers[1]
+    answers = [await hint(game, 1, tier) for game in (one, other)]
+    for answer in answers:
+        answer.turn.ClearField("game_id")
+        answer.turn.ClearField("etag")
+    assert answers[0].SerializeToString(deterministic=True) == answers[1].SerializeToString(deterministic=True)
     assert (await hint(one, 2)).suggestion != (await hint(other, 2)).suggestion
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_spectator_a_stranger_and_another_games_seat_get_no_hint(served: tuple[Client, MemoryStore]) -> None:
+async def test_only_a_player_of_the_game_gets_a_hint(served: tuple[Client, MemoryStore]) -> None:
     game = await put(served, game_at(TWO_SEATS, NO_LIMIT))
     client, _ = served
     unknown = pb.SuggestTurnRequest(game_id="0" * 32)
@@ -475,6 +503,7 @@ async def test_a_spectator_a_stranger_and_another_games_seat_get_no_hint(served:
     for request, token, reason in (
         (known, "", "NOT_A_PLAYER"),
         (unknown, "", "NOT_A_PLAYER"),
+        (known, game.host_token, "NOT_A_PLAYER"),
         (known, "w" * 43, "TOKEN_VOID"),
         (unknown, "1" * 43, "GAME_NOT_FOUND"),
     ):
@@ -482,7 +511,7 @@ async def test_a_spectator_a_stranger_and_another_games_seat_get_no_hint(served:
             await client.analysis.SuggestTurn(request, metadata=bearer(token))
         refusals.append(status_details(refusal.value))
         assert error_info(refusal.value).reason == reason
-    assert refusals[0] == refusals[1]
+    assert refusals[0] == refusals[1] == refusals[2]
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -571,8 +600,7 @@ async def test_a_player_who_keeps_the_drawn_tile_does_not_go_out(
     game = game_at("[R4 R5 R6] / 1*{R3 R7} 2*{O9} / {O1 O2} / 1", rules)
     at_hand = await put(served, with_round(game, step=Drawn(*parse_tiles("R7"))))
     found = await hint(at_hand, 1)
-    play = ts.PlayTiles(table=sent_back(found.suggestion.table))
-    played = await at_hand.take(ts.PlayTurnRequest(expected_revision=found.revision, play=play))
+    played = await at_hand.take(found.turn)
     assert found.suggestion.goes_out is (not played.game.rack)
 
 

@@ -1,4 +1,4 @@
-"""Hidden tiles, and what only the operator sees, change no response to a seat or a spectator.
+"""Hidden tiles, and what only the operator sees, change no response to a seat, a spectator or a host without a seat.
 
 Two games look the same to a viewer if they differ only in the tiles on other racks and in the pool, now and earlier.
 Such games give byte-identical responses.
@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 
 from engine.actions import AbortGame, Action, Resign, TimeOut
 from engine.analysis import options_needing_analysis
-from engine.game import Aborted, Finished, Game, Playing, round_of
+from engine.game import HOST, Aborted, Finished, Game, Playing, round_of
 from engine.presets import PRESETS
 from engine.replay import replay
 from engine.ruleset import SABRA, Hints, MatchEnd, RacksShown, Ruleset, TurnDraw, TurnPlayAfterDraw
@@ -55,6 +55,8 @@ WHOLE = 0.15
 """The probability that all changes are read."""
 GAME = f"{1:032x}"
 """The id of every game in the test, so that neither ids nor etags distinguish games."""
+HOST_VIEWER = 9
+"""The number by which the test names a host without a seat as a viewer; no game has nine players."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,8 @@ class Shelf(MemoryStore):
             (revision, encode_change(revision, now_ms, bytes(16), events), f"{revision:032x}")
             for revision, (events, now_ms) in enumerate(zip(course.history, course.times, strict=True), 1)
         ]
-        tokens = tuple(SeatToken(player.seat, digest(token_of(player.seat))) for player in game.players)
+        seats = tuple(SeatToken(player.seat, digest(token_of(player.seat))) for player in game.players)
+        tokens = (*seats, SeatToken(HOST, digest(token_of(HOST_VIEWER))))
         _, change, etag = stream[-1]
         self._games.pop(GAME, None)
         self._clock_to_set.now_ms = course.times[-1]
@@ -110,7 +113,7 @@ class Shelf(MemoryStore):
 
 
 def token_of(seat: int) -> str:
-    """Returns the token of a seat; an empty string for 0, a spectator."""
+    """Returns the token of a viewer; an empty string for 0, a spectator."""
     return f"{seat}" * 43 if seat else ""
 
 
@@ -166,8 +169,9 @@ def questions(seen: game_pb2.Game, rng: random.Random) -> Iterator[tuple[str, Me
             real.CopyFrom(turn)
             real.validate_only = False
             yield "TurnService/PlayTurn", real
-    hint = an.SuggestTurnRequest(game_id=game_id, tier=an.HINT_TIER_PLAY_EXISTS, time_limit=Duration(seconds=10))
-    yield "AnalysisService/SuggestTurn", hint
+    for tier in (an.HINT_TIER_PLAY_EXISTS, an.HINT_TIER_TURN):
+        hint = an.SuggestTurnRequest(game_id=game_id, tier=tier, time_limit=Duration(seconds=10))
+        yield "AnalysisService/SuggestTurn", hint
 
 
 def turns(seen: game_pb2.Game, rng: random.Random) -> Iterator[ts.PlayTurnRequest]:
@@ -198,13 +202,15 @@ def happenings(seen: game_pb2.Game, viewer: int) -> Iterator[tuple[str, Message]
 
 
 async def answer(scene: Scene, method: str, request: Message, viewer: int) -> bytes:
-    """Returns a call's code and message, with its response or the details of its status."""
+    """Returns a call's code and message, with its response or the details of its status, which is never INTERNAL."""
     rpc: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = scene.client.channel.unary_unary(f"/rummikub.v1.{method}")
     try:
         return b"OK " + await rpc(request.SerializeToString(), metadata=bearer(token_of(viewer)))
     except grpc.aio.AioRpcError as error:
-        details = dict(error.trailing_metadata() or ())["grpc-status-details-bin"]
-        return f"{error.code().name} {error.details()} ".encode() + bytes(details)
+        refusal = error
+    assert refusal.code() is not grpc.StatusCode.INTERNAL
+    details = dict(refusal.trailing_metadata() or ())["grpc-status-details-bin"]
+    return f"{refusal.code().name} {refusal.details()} ".encode() + bytes(details)
 
 
 async def watched(scene: Scene, after_revision: int, last_revision: int, viewer: int) -> list[bytes]:
@@ -253,7 +259,10 @@ async def test_no_state_of_a_game_and_no_history_reveals_hidden_tiles(scene: Sce
         so_far = course.until(revision)
         first = 1 if rng.random() < WHOLE else max(1, revision - LATEST)
         watches = [rng.choice((0, first))]
-        for viewer in {rng.choice([player.seat for player in game.players]), rng.choice((0, 0, *game.active_seats))}:
+        for viewer in {
+            rng.choice([player.seat for player in game.players]),
+            rng.choice((0, HOST_VIEWER, *game.active_seats)),
+        }:
             await scene.store.put(so_far)
             told = await read(scene, revision, viewer, first, watches)
             await scene.store.put(so_far.lookalike(viewer, rng))
@@ -312,7 +321,7 @@ async def test_no_refusal_or_validation_depends_on_hidden_tiles(scene: Scene, na
     is_deep = len(round_.pool) > 2 * ruleset.penalty_tiles
     goes_on = is_deep and is_among_people and not options_needing_analysis(ruleset)
     others = [0, *(player.seat for player in game.players if player.seat != round_.turn.seat)]
-    for viewer in (round_.turn.seat, rng.choice(others)):
+    for viewer in (round_.turn.seat, rng.choice(others), HOST_VIEWER):
         told = await all_told(scene, so_far, viewer, goes_on=goes_on)
         draws = ruleset.penalty_tiles + 1 if goes_on and viewer == round_.turn.seat else 0
         same = so_far.lookalike(viewer, rng, draws)

@@ -1233,11 +1233,6 @@ async def _(stage: Stage, _rpc: str) -> Ask:
     return await hinting(stage, a_game(Playing(a_round()), resigned=frozenset({2})), seat=2)
 
 
-@case("RIVER_CHOICE_PENDING", "SuggestTurn")
-async def _(stage: Stage, _rpc: str) -> Ask:
-    return await hinting(stage, a_game(Playing(a_choice()), RIVER))
-
-
 @case("HINT_NOT_ALLOWED", "SuggestTurn")
 async def _(stage: Stage, _rpc: str) -> Ask:
     return await hinting(stage, a_game(Playing(a_round()), replace(SABRA, hints=Hints.TILES)))

@@ -30,7 +30,7 @@ async def test_what_a_page_shows_can_be_run(page: Path) -> None:
     async with server_process({"RUMMIKUB_REDIS_URL": "memory://"}) as server:
         for code in snippets(page, server.target):
             process = await run(code)
-            printed, _ = await asyncio.wait_for(process.communicate(), 20)
+            printed, _ = await asyncio.wait_for(process.communicate(), 60)
             assert process.returncode == 0
             for comment in re.findall(r"print\([^\n]*\)  # (?:\.\.\. )?(.*)", code):
                 assert comment in printed.decode()

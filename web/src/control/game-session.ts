@@ -9,7 +9,7 @@ import {
   type GameChange,
   GameState,
   HintTier,
-  type PlayTurnRequest,
+  type PlayTiles,
   RecordForm,
   refusal,
   type Rummikub,
@@ -61,8 +61,8 @@ export interface ShownTurn {
   readonly title: string;
   readonly before: readonly TableMeld[];
   readonly steps: readonly SuggestedStep[];
-  /** The table to lay, for a hint. */
-  readonly suggestion?: Suggestion;
+  /** The play to lay, for a hint in the own turn. */
+  readonly play?: PlayTiles;
 }
 
 export interface Carried {
@@ -262,11 +262,11 @@ export class GameSession {
 
   layHint(): void {
     const { shown, history } = this.state.value;
-    if (shown?.suggestion === undefined) return;
+    if (shown?.play === undefined) return;
     const start = history.past[0] ?? history.present;
-    const { riverIndex, table } = shown.suggestion;
+    const { riverIndex, table } = shown.play;
     const base = riverIndex === undefined ? start : pull(start, this.#game.river, riverIndex);
-    this.#lay(arrangeAs(base, toMelds(table)));
+    this.#lay(arrangeAs(base, table));
     this.state.set({ shown: undefined, hinted: [], selection: [] });
   }
 
@@ -281,7 +281,7 @@ export class GameSession {
         table: tableOf(arrangement),
         callsRummikub,
         ...(riverIndex !== undefined && { riverIndex }),
-      } as Extract<PlayTurnRequest["action"], { case: "play" }>["value"],
+      } as PlayTiles,
     });
   }
 
@@ -368,14 +368,15 @@ export class GameSession {
   /** Asks for a hint of a tier, and shows it. */
   async hint(tier: HintTier): Promise<void> {
     await this.#act(async (gameId) => {
-      const { suggestion } = await this.#service.analysis.suggestTurn({
+      const { suggestion, turn } = await this.#service.analysis.suggestTurn({
         subject: { case: "gameId", value: gameId },
         tier,
       });
       if (suggestion === undefined) return;
       this.state.set({ hinted: suggestion.tilesPlayed, notice: hintText(suggestion, tier) });
       if (tier === HintTier.TURN && suggestion.table.length > 0) {
-        this.#show({ title: t("bestTurn"), before: this.#game.table, steps: suggestion.steps, suggestion });
+        const play = turn?.action.case === "play" ? turn.action.value : undefined;
+        this.#show({ title: t("bestTurn"), before: this.#game.table, steps: suggestion.steps, ...(play && { play }) });
       }
     });
   }

@@ -62,7 +62,7 @@ export function TableView({ game, session }: { game: Game; session: GameSession 
           before={state.shown.before}
           steps={state.shown.steps}
           onClose={() => session.closeShown()}
-          {...(may.mayPlay && state.shown.suggestion && { onApply: () => session.layHint() })}
+          {...(may.mayPlay && state.shown.play && { onApply: () => session.layHint() })}
         />
       )}
       {state.othersDraft !== undefined && !isOver ? (

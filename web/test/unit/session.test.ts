@@ -3,11 +3,14 @@ import { test } from "node:test";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError, createRouterTransport, type ServiceImpl } from "@connectrpc/connect";
 import {
+  AnalysisService,
   ErrorReason,
   type Game,
   GameSchema,
   GameService,
   GameState,
+  HintTier,
+  type Meld,
   RefusalSchema,
   Rummikub,
   tableText,
@@ -45,6 +48,7 @@ function game(changes: Exclude<MessageInitShape<typeof GameSchema>, Game> = {}):
 function world(
   turns: Partial<ServiceImpl<typeof TurnService>> = {},
   validation: Partial<ServiceImpl<typeof ValidationService>> = {},
+  analysis: Partial<ServiceImpl<typeof AnalysisService>> = {},
 ) {
   const updates: Update[] = [];
   let wake = () => {};
@@ -63,6 +67,7 @@ function world(
     });
     router.service(TurnService, { saveDraft: () => ({}), ...turns });
     router.service(ValidationService, { validateTurn: () => ({}), ...validation });
+    router.service(AnalysisService, analysis);
   });
   const session = new GameSession(Rummikub.over(transport), "g");
   void session.follow();
@@ -121,6 +126,30 @@ test("tiles in an order that is not a run's are sorted as the service suggests",
   session.move([third!, first!, second!], { to: "new" });
   await until(() => session.state.value.judgment?.marks.isLegal === true);
   assert.equal(table(session), "[R5 R6 R7] | [R1 R2 R3]");
+  session.stop();
+});
+
+test("a hint is laid as the turn of the service, with the faces that it declares", async () => {
+  const laid = [
+    { tiles: tiles("R5 R6 R7"), declaredFaces: [] },
+    { tiles: tiles("R1 R2 J"), declaredFaces: tiles("R3") },
+  ];
+  const played: Meld[] = [];
+  const { session, push } = world(
+    { playTurn: ({ action }) => (action.case === "play" && played.push(...action.value.table), {}) },
+    {},
+    {
+      suggestTurn: () => ({
+        suggestion: { tilesPlayed: tiles("R1 R2 J"), table: laid.map((meld) => ({ tiles: meld.tiles })) },
+        turn: { action: { case: "play", value: { table: laid } } },
+      }),
+    },
+  );
+  await push({ case: "snapshot", value: game({ rack: tiles("R1 R2 J K9") }) });
+  await session.hint(HintTier.TURN);
+  session.layHint();
+  await session.play();
+  assert.deepEqual(played.map(({ tiles, declaredFaces }) => ({ tiles, declaredFaces })), laid);
   session.stop();
 });
 

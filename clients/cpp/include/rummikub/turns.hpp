@@ -4,7 +4,6 @@
 
 #include <vector>
 
-#include "rummikub/v1/analysis_service.pb.h"
 #include "rummikub/v1/game.pb.h"
 #include "rummikub/v1/turn_service.pb.h"
 
@@ -18,9 +17,6 @@ v1::PlayTurnRequest draw(const v1::Game& game);
 
 // Returns the request to pass.
 v1::PlayTurnRequest pass(const v1::Game& game);
-
-// Returns the request to take a suggested turn: to play its tiles, or else to draw, or else to pass.
-v1::PlayTurnRequest suggested(const v1::Game& game, const v1::Suggestion& suggestion);
 
 // Returns the melds of a table as a player sends them back: with their kinds, and with the faces of the jokers of a meld
 // if each can stand for one face only.

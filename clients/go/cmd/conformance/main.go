@@ -46,25 +46,29 @@ type suite struct {
 	target            string
 	lobby, validation *rummikub.Client
 	calls             []call
+	games             []string // id:token
 }
 
 func main() {
 	target := flag.String("target", "127.0.0.1:50051", "host:port of the service")
 	validation := flag.String("validation", "127.0.0.1:50051", "host:port of the validation listener")
 	wire := flag.String("wire", "tests/conformance/wire.json", "path of wire.json")
+	games := flag.String("games", "", "games to play, as id:token, separated by commas")
 	flag.String("proxy", "", "host:port of a web proxy; ignored")
 	flag.Parse()
 	var file struct{ Calls []call }
 	check(json.Unmarshal(must(os.ReadFile(*wire)), &file))
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	s := suite{ctx, *target, must(rummikub.Connect(*target)), must(rummikub.Connect(*validation)), file.Calls}
+	s := suite{ctx, *target, must(rummikub.Connect(*target)), must(rummikub.Connect(*validation)), file.Calls,
+		strings.Split(*games, ",")}
 	failed := 0
 	for _, part := range []struct {
 		name string
 		run  func()
 	}{
 		{"wire", s.wire}, {"batch", s.batch}, {"stream", s.stream}, {"refusal", s.refusal}, {"game", s.game},
+		{"turns", s.suggestedTurns},
 		{"rules", s.rules}, {"names", s.names}, {"unknown", s.unknown}, {"deadline", s.deadline}, {"retry", s.retry},
 		{"watches", s.watches},
 	} {
@@ -363,9 +367,7 @@ func (s suite) round() bool {
 		view = game
 		if game.Turn != nil && game.Turn.Seat == game.Seat && game.Revision != played {
 			played = game.Revision
-			question := &pb.SuggestTurnRequest{Subject: &pb.SuggestTurnRequest_GameId{GameId: id}}
-			found := must(ann.Analysis.SuggestTurn(s.ctx, question)).Suggestion
-			must(ann.Turns.PlayTurn(s.ctx, rummikub.Suggested(game, found)))
+			s.take(ann, id)
 		}
 	}
 	final := must(ann.Games.GetGame(s.ctx, &pb.GetGameRequest{GameId: id})).Game
@@ -377,6 +379,40 @@ func (s suite) round() bool {
 	}
 	expect(reconnected == len(cuts), "the watch was cut %d times and reconnected %d times", len(cuts), reconnected)
 	return true
+}
+
+// take takes the suggested turn.
+func (s suite) take(player *rummikub.Client, id string) {
+	question := &pb.SuggestTurnRequest{Subject: &pb.SuggestTurnRequest_GameId{GameId: id}}
+	must(player.Turns.PlayTurn(s.ctx, must(player.Analysis.SuggestTurn(s.ctx, question)).Turn))
+}
+
+// suggestedTurns plays the games to their ends with suggested turns, all at the same time.
+func (s suite) suggestedTurns() {
+	failures := make(chan error, len(s.games))
+	for _, game := range s.games {
+		go func() { failures <- failure(func() { s.play(game) }) }()
+	}
+	for range s.games {
+		check(<-failures)
+	}
+}
+
+// play plays a game, given as id:token.
+func (s suite) play(game string) {
+	id, token, _ := strings.Cut(game, ":")
+	player := s.lobby.Seated(token)
+	watching := &pb.WatchGameRequest{GameId: id, Content: pb.WatchContent_WATCH_CONTENT_GAMES}
+	for update, err := range player.Watch(s.ctx, watching) {
+		check(err)
+		game := rummikub.View(update)
+		switch {
+		case game.GetSeat() > 0 && game.GetTurn().GetSeat() == game.Seat:
+			s.take(player, id)
+		case game.GetState() == pb.GameState_GAME_STATE_ROUND_OVER:
+			must(player.Games.StartNextRound(s.ctx, &pb.StartNextRoundRequest{GameId: id}))
+		}
+	}
 }
 
 // still returns a game without what belongs to the moment: the server's time, and who is connected.

@@ -1,4 +1,4 @@
-// Command game plays a game against a bot: go run . [host:port]
+// Command game plays two rounds against a bot: go run . [host:port]
 package main
 
 import (
@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log"
 	"os"
+
+	"google.golang.org/protobuf/proto"
 
 	"rummikub.example/go/rummikub"
 	pb "rummikub.example/go/rummikubv1"
@@ -27,7 +29,8 @@ func play(ctx context.Context, target string) error {
 		return err
 	}
 	defer lobby.Close()
-	created, err := lobby.Games.CreateGame(ctx, &pb.CreateGameRequest{})
+	rules := &pb.Ruleset{MatchEnd: pb.MatchEnd_MATCH_END_FIXED_ROUNDS, MatchRounds: proto.Uint32(2)}
+	created, err := lobby.Games.CreateGame(ctx, &pb.CreateGameRequest{Ruleset: rules})
 	if err != nil {
 		return err
 	}
@@ -38,7 +41,7 @@ func play(ctx context.Context, target string) error {
 		return err
 	}
 	ann := lobby.Seated(joined.SeatToken)
-	if _, err := ann.Games.AddBot(ctx, &pb.AddBotRequest{GameId: id, Level: pb.BotLevel_BOT_LEVEL_HARD}); err != nil {
+	if _, err := ann.Games.AddBot(ctx, &pb.AddBotRequest{GameId: id, Level: pb.BotLevel_BOT_LEVEL_EASY}); err != nil {
 		return err
 	}
 	if _, err := ann.Games.StartGame(ctx, &pb.StartGameRequest{GameId: id}); err != nil {
@@ -54,13 +57,18 @@ func play(ctx context.Context, target string) error {
 			continue
 		}
 		fmt.Println(rummikub.FormatTable(game.Table), "rack:", rummikub.FormatTiles(game.Rack))
-		if game.Turn != nil && game.Turn.Seat == game.Seat {
+		switch {
+		case game.Turn != nil && game.Turn.Seat == game.Seat:
 			question := &pb.SuggestTurnRequest{Subject: &pb.SuggestTurnRequest_GameId{GameId: id}}
 			found, err := ann.Analysis.SuggestTurn(ctx, question)
 			if err != nil {
 				return err
 			}
-			if _, err := ann.Turns.PlayTurn(ctx, rummikub.Suggested(game, found.Suggestion)); err != nil {
+			if _, err := ann.Turns.PlayTurn(ctx, found.Turn); err != nil {
+				return err
+			}
+		case game.State == pb.GameState_GAME_STATE_ROUND_OVER:
+			if _, err := ann.Games.StartNextRound(ctx, &pb.StartNextRoundRequest{GameId: id}); err != nil {
 				return err
 			}
 		}

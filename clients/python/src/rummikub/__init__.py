@@ -26,3 +26,4 @@ from rummikub.v1.tile_pb2 import *
 from rummikub.v1.turn_service_pb2 import *
 from rummikub.v1.validation_service_pb2 import *
 from rummikub.v1.violation_pb2 import *
+from rummikub.watching import view as view

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
+use futures_util::future::try_join_all;
 use futures_util::{stream, TryStreamExt};
 use prost::Message;
 use relay::Relay;
@@ -17,9 +18,9 @@ use rummikub_client::v1::game_event::Event;
 use rummikub_client::v1::play_turn_request::Action;
 use rummikub_client::v1::suggest_turn_request::Subject;
 use rummikub_client::v1::{
-    join_game_request, AddBotRequest, BatchValidateTurnsRequest, BotLevel, CreateGameRequest, DrawTile, ErrorReason,
-    Game, GameState, GetGameRequest, GetGameResponse, JoinGameRequest, JoinGameResponse, Meld, Pass, PlayTiles,
-    PlayTurnRequest, ScoreRoundRequest, StartGameRequest, StreamValidateTurnsRequest, SuggestTurnRequest,
+    join_game_request, AddBotRequest, BatchValidateTurnsRequest, BotLevel, CreateGameRequest, ErrorReason, Game,
+    GameState, GetGameRequest, GetGameResponse, JoinGameRequest, JoinGameResponse, PlayTiles, PlayTurnRequest,
+    ScoreRoundRequest, StartGameRequest, StartNextRoundRequest, StreamValidateTurnsRequest, SuggestTurnRequest,
     ValidateMeldsRequest, ValidateTurnRequest, ValidateTurnResponse, Violation, WatchContent, WatchGameRequest,
 };
 use rummikub_client::{tiles, Call, Refusal, Rummikub, Update};
@@ -50,6 +51,8 @@ struct Service {
     games: Rummikub,
     validation: Rummikub,
     wire: Wire,
+    /// The games to play, as id:token.
+    seats: String,
 }
 
 #[tokio::main]
@@ -59,6 +62,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
         games: Rummikub::connect(&target)?,
         validation: Rummikub::connect(&option("--validation")?)?,
         wire: Wire::read(Path::new(&option("--wire")?))?,
+        seats: option("--games")?,
         target,
     };
     let passed = [
@@ -67,6 +71,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
         check("stream", service.stream()).await,
         check("refusal", service.refusal()).await,
         check("game", service.game()).await,
+        check("turns", service.turns()).await,
         check("rules", service.rules()).await,
         check("names", service.names()).await,
         check("unknown", service.unknown()).await,
@@ -292,6 +297,29 @@ impl Service {
         Ok(true)
     }
 
+    /// Plays the games to their ends with suggested turns, all at the same time.
+    async fn turns(&self) -> Outcome {
+        try_join_all(self.seats.split(',').map(|seat| self.play(seat))).await?;
+        Ok(())
+    }
+
+    /// Plays a game, given as id:token.
+    async fn play(&self, seat: &str) -> Outcome {
+        let (game_id, token) = seat.split_once(':').ok_or("--games has no id:token")?;
+        let (person, content) = (self.games.seated(token), WatchContent::Games.into());
+        let mut watch = person.watch(WatchGameRequest { game_id: game_id.to_owned(), content, ..Default::default() });
+        while let Some(update) = watch.next().await {
+            let (Update::Snapshot(game) | Update::Game(game)) = update? else { continue };
+            if game.turn.as_ref().is_some_and(|turn| turn.seat == game.seat) {
+                take_turn(&person, game_id).await?;
+            } else if game.state() == GameState::RoundOver {
+                let next = StartNextRoundRequest { game_id: game_id.to_owned(), ..Default::default() };
+                person.start_next_round(next).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Watches a game that two players join, and compares what never changes.
     async fn rules(&self) -> Outcome {
         let labels = [("mode".to_owned(), "conformance".to_owned())].into();
@@ -409,28 +437,11 @@ impl Service {
     }
 }
 
-/// Plays the suggested turn if there is one, else draws, else passes.
+/// Takes the suggested turn.
 async fn take_turn(person: &Rummikub, game_id: &str) -> Outcome {
-    let game = person.get_game(GetGameRequest { game_id: game_id.to_owned(), ..Default::default() }).await?.game;
-    let game = game.ok_or("no game")?;
     let subject = Some(Subject::GameId(game_id.to_owned()));
-    let found = person.suggest_turn(SuggestTurnRequest { subject, ..Default::default() }).await?.suggestion;
-    let action = match found.filter(|found| !found.tiles_played.is_empty()) {
-        Some(found) => {
-            let table = found.table.iter().map(Meld::from).collect();
-            Action::Play(PlayTiles { table, ..Default::default() })
-        }
-        None if game.pool_count > 0 => Action::Draw(DrawTile {}),
-        None => Action::PassTurn(Pass {}),
-    };
-    let turn = PlayTurnRequest {
-        game_id: game_id.to_owned(),
-        expected_revision: game.revision,
-        etag: game.etag,
-        action: Some(action),
-        ..Default::default()
-    };
-    person.play_turn(turn).await?;
+    let suggested = person.suggest_turn(SuggestTurnRequest { subject, ..Default::default() }).await?;
+    person.play_turn(suggested.turn.ok_or("no turn is suggested")?).await?;
     Ok(())
 }
 

@@ -4642,6 +4642,333 @@ impl MoveKind {
         }
     }
 }
+/// The table after the turn. The intermediate moves do not matter (R44).
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PlayTiles {
+    /// All melds: existing ones, changed or not, and new ones. At most 128 melds.
+    #[prost(message, repeated, tag = "1")]
+    pub table: ::prost::alloc::vec::Vec<Meld>,
+    /// Pulls this tile of the River, counted from 0, and all newer ones. The tile is played in this turn; the others go to
+    /// the rack after it (TURN_DRAW_TWO_RIVER). At most 999. Unset: no tile is pulled.
+    #[prost(uint32, optional, tag = "2")]
+    pub river_index: ::core::option::Option<u32>,
+    /// Calls the win. Required with the last tiles if win_call is REQUIRED; otherwise it has no effect.
+    #[prost(bool, tag = "3")]
+    pub calls_rummikub: bool,
+}
+/// Draws, which ends the turn (R22) unless turn_draw or turn_play_after_draw specify otherwise.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DrawTile {}
+/// Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Pass {}
+/// Lays one of the two drawn tiles on the River. The other is kept, and the turn ends (TURN_DRAW_TWO_RIVER).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LayOnRiver {
+    /// The tile to lay on the River.
+    #[prost(enumeration = "Tile", tag = "1")]
+    pub tile: i32,
+}
+/// A request to take a turn.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PlayTurnRequest {
+    /// The id of the game.
+    #[prost(string, tag = "1")]
+    pub game_id: ::prost::alloc::string::String,
+    /// The revision that the caller has seen. Required: a turn is judged only on the game that the player saw. It is not
+    /// sufficient alone; see etag.
+    #[prost(uint32, tag = "2")]
+    pub expected_revision: u32,
+    /// The etag of expected_revision. Optional, but always send it. A failover of the store may lose changes, and other
+    /// changes may then bring the game to the same revision. A turn without an etag is applied to that history, which the
+    /// player never saw; with the etag it is refused (ETAG_MISMATCH).
+    #[prost(string, tag = "3")]
+    pub etag: ::prost::alloc::string::String,
+    /// An idempotency key: a repeated request with it returns the first answer. Optional.
+    #[prost(string, tag = "4")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Judges the turn without taking it. Errors are the same; request_id is ignored. An illegal play is refused with its
+    /// violations, whatever turn_invalid_submission is, and has no consequences.
+    #[prost(bool, tag = "5")]
+    pub validate_only: bool,
+    /// The player's action. Required.
+    #[prost(oneof = "play_turn_request::Action", tags = "6, 7, 8, 9")]
+    pub action: ::core::option::Option<play_turn_request::Action>,
+}
+/// Nested message and enum types in `PlayTurnRequest`.
+pub mod play_turn_request {
+    /// The player's action. Required.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Action {
+        /// Plays tiles.
+        #[prost(message, tag = "6")]
+        Play(super::PlayTiles),
+        /// Draws a tile.
+        #[prost(message, tag = "7")]
+        Draw(super::DrawTile),
+        /// Passes.
+        #[prost(message, tag = "8")]
+        PassTurn(super::Pass),
+        /// Lays a drawn tile on the River.
+        #[prost(message, tag = "9")]
+        LayOnRiver(super::LayOnRiver),
+    }
+}
+/// The response to PlayTurn.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PlayTurnResponse {
+    /// The game after the turn, as the caller's seat sees it. With validate_only: before the turn.
+    #[prost(message, optional, tag = "1")]
+    pub game: ::core::option::Option<Game>,
+    /// The tiles that left the rack, in ascending order; see ValidateTurnResponse.tiles_played.
+    #[prost(enumeration = "Tile", repeated, tag = "2")]
+    pub tiles_played: ::prost::alloc::vec::Vec<i32>,
+    /// The points of tiles_played; see ValidateTurnResponse.points.
+    #[prost(uint32, tag = "3")]
+    pub points: u32,
+    /// The tiles drawn, if any: the two to choose from, or the penalty. Never set with validate_only.
+    #[prost(enumeration = "Tile", repeated, tag = "4")]
+    pub tiles_drawn: ::prost::alloc::vec::Vec<i32>,
+    /// The reasons why the play was illegal, if turn_invalid_submission is not REJECT. Empty when it was legal.
+    #[prost(message, repeated, tag = "5")]
+    pub violations: ::prost::alloc::vec::Vec<Violation>,
+}
+/// A request to save a draft.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SaveDraftRequest {
+    /// The id of the game.
+    #[prost(string, tag = "1")]
+    pub game_id: ::prost::alloc::string::String,
+    /// The revision that the caller has seen. Required.
+    #[prost(uint32, tag = "2")]
+    pub expected_revision: u32,
+    /// The etag of expected_revision. Optional, but always send it; see PlayTurnRequest.etag. Without it, the draft may be
+    /// stored for a turn of a history that the player never saw, and decide what its time-out does.
+    #[prost(string, tag = "3")]
+    pub etag: ::prost::alloc::string::String,
+    /// The table as the player has arranged it. Unset: as at the start of the turn.
+    #[prost(message, optional, tag = "4")]
+    pub draft: ::core::option::Option<Draft>,
+}
+/// The response to SaveDraft.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SaveDraftResponse {
+    /// The draft's number, higher than that of every earlier draft of the game; see SavedDraft.number.
+    #[prost(uint32, tag = "1")]
+    pub draft_number: u32,
+    /// Whether the table is a legal play as it is; see SavedDraft.is_legal.
+    #[prost(bool, tag = "2")]
+    pub is_legal: bool,
+}
+/// A request to vote on an error claim.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ClaimErrorRequest {
+    /// The id of the game.
+    #[prost(string, tag = "1")]
+    pub game_id: ::prost::alloc::string::String,
+    /// The ShownPlay.revision of the play in question. Required.
+    #[prost(uint32, tag = "2")]
+    pub play_revision: u32,
+    /// Whether the caller agrees that the play is illegal.
+    #[prost(bool, tag = "3")]
+    pub agrees: bool,
+    /// An idempotency key: a repeated request with it returns the first answer. Optional.
+    #[prost(string, tag = "4")]
+    pub request_id: ::prost::alloc::string::String,
+}
+/// The response to ClaimError.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ClaimErrorResponse {
+    /// The game as the caller's seat sees it.
+    #[prost(message, optional, tag = "1")]
+    pub game: ::core::option::Option<Game>,
+}
+/// Generated client implementations.
+pub mod turn_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Turns of a running game. Tokens, request ids and general errors are as in GameService.
+    #[derive(Debug, Clone)]
+    pub struct TurnServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> TurnServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> TurnServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            TurnServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Takes the caller's turn: plays tiles, draws, or passes.
+        ///
+        /// The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that
+        /// expected_revision refers to; expected_revision and etag; the state of the game; whose turn it is; the rules. If the
+        /// turn is past its deadline, the time-out is applied first, and only once. If turn_invalid_submission is not REJECT,
+        /// an illegal play is not an error: the response is OK with the violations, and the consequences of that option
+        /// follow. A play of tiles that the player does not have is refused nevertheless if other players would see it.
+        /// Without an etag, a turn may be judged on a history that its player never saw; see PlayTurnRequest.etag.
+        /// Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
+        /// (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
+        /// PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
+        /// RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, and
+        /// every violation, with the subject `play.table` or, for a single meld, `play.table[i]`).
+        pub async fn play_turn(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PlayTurnRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PlayTurnResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rummikub.v1.TurnService/PlayTurn",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("rummikub.v1.TurnService", "PlayTurn"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Saves the table as the caller, whose turn it is, has arranged it. A draft changes no game: it has no revision and
+        /// no event, and a turn may be played at the same revision afterwards. The last draft of a turn replaces all before it
+        /// and ends with the turn. It determines what a time-out does (turn_timeout_dirty, turn_timeout_clean), a front end
+        /// can restore it after a restart, and others see it with DRAFT_VISIBILITY_EVERYONE. Melds may be incomplete, but a
+        /// tile that is not on the table, the caller's rack or the River is refused.
+        ///
+        /// A seat may save 10 drafts per second, and 20 at once after a pause. More are refused with OVERLOADED; save the
+        /// newest draft again after the delay in RetryInfo.
+        /// Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
+        /// (STALE_STATE, ETAG_MISMATCH), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
+        /// NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING; and with the subject `draft.table` the violations
+        /// TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
+        pub async fn save_draft(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SaveDraftRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SaveDraftResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rummikub.v1.TurnService/SaveDraft",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("rummikub.v1.TurnService", "SaveDraft"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM). When all other
+        /// players who have not resigned have claimed the error, the player draws penalty_tiles and the turn ends. One vote
+        /// against it ends the claim. The claim lapses with the turn, or with the next illegal play.
+        /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
+        /// (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
+        /// CLAIM_ALREADY_VOTED).
+        pub async fn claim_error(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ClaimErrorRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ClaimErrorResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rummikub.v1.TurnService/ClaimError",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("rummikub.v1.TurnService", "ClaimError"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
 /// A position to search for turns.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Position {
@@ -4697,9 +5024,18 @@ pub struct SuggestTurnResponse {
     /// The result of the search.
     #[prost(message, optional, tag = "1")]
     pub suggestion: ::core::option::Option<Suggestion>,
-    /// The revision of the game that the suggestion is for, to send with PlayTurn; 0 for a position.
+    /// The revision of the game that the suggestion is for; 0 for a position.
     #[prost(uint32, tag = "2")]
     pub revision: u32,
+    /// The turn to send to PlayTurn as it is; by JSON without game_id, which is in the path. It has the revision and the
+    /// etag of the game that was searched, and no request_id. It plays the suggestion. If no turn was found, it draws, or
+    /// passes if the pool is empty or a tile was drawn; after TURN_DRAW_TWO_RIVER it lays the less useful tile on the River.
+    /// Set with HINT_TIER_TURN, for a game in which the caller has the turn.
+    ///
+    /// If the search ended without a turn, although play_exists is not EXISTENCE_NO, the rules may require a play, and refuse
+    /// the draw or the pass (DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS): ask again with more time.
+    #[prost(message, optional, tag = "3")]
+    pub turn: ::core::option::Option<PlayTurnRequest>,
 }
 /// The result of a search. Fields beyond the requested tier, and fields that describe a turn when none was found, are
 /// unset.
@@ -4721,8 +5057,9 @@ pub struct Suggestion {
     /// The points of the turn; see ValidateTurnResponse.points. Set for HINT_TIER_TURN, like all fields below.
     #[prost(uint32, tag = "5")]
     pub points: u32,
-    /// The table after the turn: first the unchanged melds in their order, then the others. To play it, send each meld's
-    /// tiles and kind; where each of its jokers has a single face, send these as declared_faces.
+    /// The table after the turn: first the unchanged melds in their order, then the others. For a game, play it with
+    /// SuggestTurnResponse.turn. For a position, send each meld's tiles and kind; where each of its jokers has a single
+    /// face, send these as declared_faces.
     #[prost(message, repeated, tag = "6")]
     pub table: ::prost::alloc::vec::Vec<TableMeld>,
     /// The unchanged melds, as positions from 0 on the table before the turn.
@@ -5393,11 +5730,12 @@ pub mod analysis_service_client {
         /// Suggests a best turn for a position, or for the caller's own seat in a running game.
         ///
         /// For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
-        /// seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
+        /// seat's turn, the suggestion is the best turn on the current table. While the seat must choose a tile for the River,
+        /// it can play nothing (EXISTENCE_NO). The option hints limits what seats may ask for.
         /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
         /// (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
-        /// FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING,
-        /// HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+        /// FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, HINT_NOT_ALLOWED), UNAVAILABLE
+        /// (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
         pub async fn suggest_turn(
             &mut self,
             request: impl tonic::IntoRequest<super::SuggestTurnRequest>,
@@ -6966,333 +7304,6 @@ pub mod game_service_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("rummikub.v1.GameService", "ExportGame"));
-            self.inner.unary(req, path, codec).await
-        }
-    }
-}
-/// The table after the turn. The intermediate moves do not matter (R44).
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct PlayTiles {
-    /// All melds: existing ones, changed or not, and new ones. At most 128 melds.
-    #[prost(message, repeated, tag = "1")]
-    pub table: ::prost::alloc::vec::Vec<Meld>,
-    /// Pulls this tile of the River, counted from 0, and all newer ones. The tile is played in this turn; the others go to
-    /// the rack after it (TURN_DRAW_TWO_RIVER). At most 999. Unset: no tile is pulled.
-    #[prost(uint32, optional, tag = "2")]
-    pub river_index: ::core::option::Option<u32>,
-    /// Calls the win. Required with the last tiles if win_call is REQUIRED; otherwise it has no effect.
-    #[prost(bool, tag = "3")]
-    pub calls_rummikub: bool,
-}
-/// Draws, which ends the turn (R22) unless turn_draw or turn_play_after_draw specify otherwise.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DrawTile {}
-/// Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Pass {}
-/// Lays one of the two drawn tiles on the River. The other is kept, and the turn ends (TURN_DRAW_TWO_RIVER).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct LayOnRiver {
-    /// The tile to lay on the River.
-    #[prost(enumeration = "Tile", tag = "1")]
-    pub tile: i32,
-}
-/// A request to take a turn.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct PlayTurnRequest {
-    /// The id of the game.
-    #[prost(string, tag = "1")]
-    pub game_id: ::prost::alloc::string::String,
-    /// The revision that the caller has seen. Required: a turn is judged only on the game that the player saw. It is not
-    /// sufficient alone; see etag.
-    #[prost(uint32, tag = "2")]
-    pub expected_revision: u32,
-    /// The etag of expected_revision. Optional, but always send it. A failover of the store may lose changes, and other
-    /// changes may then bring the game to the same revision. A turn without an etag is applied to that history, which the
-    /// player never saw; with the etag it is refused (ETAG_MISMATCH).
-    #[prost(string, tag = "3")]
-    pub etag: ::prost::alloc::string::String,
-    /// An idempotency key: a repeated request with it returns the first answer. Optional.
-    #[prost(string, tag = "4")]
-    pub request_id: ::prost::alloc::string::String,
-    /// Judges the turn without taking it. Errors are the same; request_id is ignored. An illegal play is refused with its
-    /// violations, whatever turn_invalid_submission is, and has no consequences.
-    #[prost(bool, tag = "5")]
-    pub validate_only: bool,
-    /// The player's action. Required.
-    #[prost(oneof = "play_turn_request::Action", tags = "6, 7, 8, 9")]
-    pub action: ::core::option::Option<play_turn_request::Action>,
-}
-/// Nested message and enum types in `PlayTurnRequest`.
-pub mod play_turn_request {
-    /// The player's action. Required.
-    #[derive(Clone, PartialEq, ::prost::Oneof)]
-    pub enum Action {
-        /// Plays tiles.
-        #[prost(message, tag = "6")]
-        Play(super::PlayTiles),
-        /// Draws a tile.
-        #[prost(message, tag = "7")]
-        Draw(super::DrawTile),
-        /// Passes.
-        #[prost(message, tag = "8")]
-        PassTurn(super::Pass),
-        /// Lays a drawn tile on the River.
-        #[prost(message, tag = "9")]
-        LayOnRiver(super::LayOnRiver),
-    }
-}
-/// The response to PlayTurn.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct PlayTurnResponse {
-    /// The game after the turn, as the caller's seat sees it. With validate_only: before the turn.
-    #[prost(message, optional, tag = "1")]
-    pub game: ::core::option::Option<Game>,
-    /// The tiles that left the rack, in ascending order; see ValidateTurnResponse.tiles_played.
-    #[prost(enumeration = "Tile", repeated, tag = "2")]
-    pub tiles_played: ::prost::alloc::vec::Vec<i32>,
-    /// The points of tiles_played; see ValidateTurnResponse.points.
-    #[prost(uint32, tag = "3")]
-    pub points: u32,
-    /// The tiles drawn, if any: the two to choose from, or the penalty. Never set with validate_only.
-    #[prost(enumeration = "Tile", repeated, tag = "4")]
-    pub tiles_drawn: ::prost::alloc::vec::Vec<i32>,
-    /// The reasons why the play was illegal, if turn_invalid_submission is not REJECT. Empty when it was legal.
-    #[prost(message, repeated, tag = "5")]
-    pub violations: ::prost::alloc::vec::Vec<Violation>,
-}
-/// A request to save a draft.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct SaveDraftRequest {
-    /// The id of the game.
-    #[prost(string, tag = "1")]
-    pub game_id: ::prost::alloc::string::String,
-    /// The revision that the caller has seen. Required.
-    #[prost(uint32, tag = "2")]
-    pub expected_revision: u32,
-    /// The etag of expected_revision. Optional, but always send it; see PlayTurnRequest.etag. Without it, the draft may be
-    /// stored for a turn of a history that the player never saw, and decide what its time-out does.
-    #[prost(string, tag = "3")]
-    pub etag: ::prost::alloc::string::String,
-    /// The table as the player has arranged it. Unset: as at the start of the turn.
-    #[prost(message, optional, tag = "4")]
-    pub draft: ::core::option::Option<Draft>,
-}
-/// The response to SaveDraft.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct SaveDraftResponse {
-    /// The draft's number, higher than that of every earlier draft of the game; see SavedDraft.number.
-    #[prost(uint32, tag = "1")]
-    pub draft_number: u32,
-    /// Whether the table is a legal play as it is; see SavedDraft.is_legal.
-    #[prost(bool, tag = "2")]
-    pub is_legal: bool,
-}
-/// A request to vote on an error claim.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ClaimErrorRequest {
-    /// The id of the game.
-    #[prost(string, tag = "1")]
-    pub game_id: ::prost::alloc::string::String,
-    /// The ShownPlay.revision of the play in question. Required.
-    #[prost(uint32, tag = "2")]
-    pub play_revision: u32,
-    /// Whether the caller agrees that the play is illegal.
-    #[prost(bool, tag = "3")]
-    pub agrees: bool,
-    /// An idempotency key: a repeated request with it returns the first answer. Optional.
-    #[prost(string, tag = "4")]
-    pub request_id: ::prost::alloc::string::String,
-}
-/// The response to ClaimError.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ClaimErrorResponse {
-    /// The game as the caller's seat sees it.
-    #[prost(message, optional, tag = "1")]
-    pub game: ::core::option::Option<Game>,
-}
-/// Generated client implementations.
-pub mod turn_service_client {
-    #![allow(
-        unused_variables,
-        dead_code,
-        missing_docs,
-        clippy::wildcard_imports,
-        clippy::let_unit_value,
-    )]
-    use tonic::codegen::*;
-    use tonic::codegen::http::Uri;
-    /// Turns of a running game. Tokens, request ids and general errors are as in GameService.
-    #[derive(Debug, Clone)]
-    pub struct TurnServiceClient<T> {
-        inner: tonic::client::Grpc<T>,
-    }
-    impl<T> TurnServiceClient<T>
-    where
-        T: tonic::client::GrpcService<tonic::body::Body>,
-        T::Error: Into<StdError>,
-        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
-        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
-    {
-        pub fn new(inner: T) -> Self {
-            let inner = tonic::client::Grpc::new(inner);
-            Self { inner }
-        }
-        pub fn with_origin(inner: T, origin: Uri) -> Self {
-            let inner = tonic::client::Grpc::with_origin(inner, origin);
-            Self { inner }
-        }
-        pub fn with_interceptor<F>(
-            inner: T,
-            interceptor: F,
-        ) -> TurnServiceClient<InterceptedService<T, F>>
-        where
-            F: tonic::service::Interceptor,
-            T::ResponseBody: Default,
-            T: tonic::codegen::Service<
-                http::Request<tonic::body::Body>,
-                Response = http::Response<
-                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
-                >,
-            >,
-            <T as tonic::codegen::Service<
-                http::Request<tonic::body::Body>,
-            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
-        {
-            TurnServiceClient::new(InterceptedService::new(inner, interceptor))
-        }
-        /// Compress requests with the given encoding.
-        ///
-        /// This requires the server to support it otherwise it might respond with an
-        /// error.
-        #[must_use]
-        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.inner = self.inner.send_compressed(encoding);
-            self
-        }
-        /// Enable decompressing responses.
-        #[must_use]
-        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.inner = self.inner.accept_compressed(encoding);
-            self
-        }
-        /// Limits the maximum size of a decoded message.
-        ///
-        /// Default: `4MB`
-        #[must_use]
-        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
-            self.inner = self.inner.max_decoding_message_size(limit);
-            self
-        }
-        /// Limits the maximum size of an encoded message.
-        ///
-        /// Default: `usize::MAX`
-        #[must_use]
-        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
-            self.inner = self.inner.max_encoding_message_size(limit);
-            self
-        }
-        /// Takes the caller's turn: plays tiles, draws, or passes.
-        ///
-        /// The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that
-        /// expected_revision refers to; expected_revision and etag; the state of the game; whose turn it is; the rules. If the
-        /// turn is past its deadline, the time-out is applied first, and only once. If turn_invalid_submission is not REJECT,
-        /// an illegal play is not an error: the response is OK with the violations, and the consequences of that option
-        /// follow. A play of tiles that the player does not have is refused nevertheless if other players would see it.
-        /// Without an etag, a turn may be judged on a history that its player never saw; see PlayTurnRequest.etag.
-        /// Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
-        /// (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-        /// PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
-        /// RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, and
-        /// every violation, with the subject `play.table` or, for a single meld, `play.table[i]`).
-        pub async fn play_turn(
-            &mut self,
-            request: impl tonic::IntoRequest<super::PlayTurnRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::PlayTurnResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/rummikub.v1.TurnService/PlayTurn",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("rummikub.v1.TurnService", "PlayTurn"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Saves the table as the caller, whose turn it is, has arranged it. A draft changes no game: it has no revision and
-        /// no event, and a turn may be played at the same revision afterwards. The last draft of a turn replaces all before it
-        /// and ends with the turn. It determines what a time-out does (turn_timeout_dirty, turn_timeout_clean), a front end
-        /// can restore it after a restart, and others see it with DRAFT_VISIBILITY_EVERYONE. Melds may be incomplete, but a
-        /// tile that is not on the table, the caller's rack or the River is refused.
-        ///
-        /// A seat may save 10 drafts per second, and 20 at once after a pause. More are refused with OVERLOADED; save the
-        /// newest draft again after the delay in RetryInfo.
-        /// Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
-        /// (STALE_STATE, ETAG_MISMATCH), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
-        /// NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING; and with the subject `draft.table` the violations
-        /// TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
-        pub async fn save_draft(
-            &mut self,
-            request: impl tonic::IntoRequest<super::SaveDraftRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::SaveDraftResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/rummikub.v1.TurnService/SaveDraft",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("rummikub.v1.TurnService", "SaveDraft"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM). When all other
-        /// players who have not resigned have claimed the error, the player draws penalty_tiles and the turn ends. One vote
-        /// against it ends the claim. The claim lapses with the turn, or with the next illegal play.
-        /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
-        /// (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
-        /// CLAIM_ALREADY_VOTED).
-        pub async fn claim_error(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ClaimErrorRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ClaimErrorResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/rummikub.v1.TurnService/ClaimError",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("rummikub.v1.TurnService", "ClaimError"));
             self.inner.unary(req, path, codec).await
         }
     }

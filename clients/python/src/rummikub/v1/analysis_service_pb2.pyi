@@ -14,6 +14,7 @@ from rummikub.v1 import meld_pb2 as _meld_pb2
 from rummikub.v1 import record_pb2 as _record_pb2
 from rummikub.v1 import ruleset_pb2 as _ruleset_pb2
 from rummikub.v1 import tile_pb2 as _tile_pb2
+from rummikub.v1 import turn_service_pb2 as _turn_service_pb2
 from rummikub.v1 import violation_pb2 as _violation_pb2
 import builtins as _builtins
 import sys
@@ -262,21 +263,34 @@ class SuggestTurnResponse(_message.Message):
 
     SUGGESTION_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
+    TURN_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
-    """The revision of the game that the suggestion is for, to send with PlayTurn; 0 for a position."""
+    """The revision of the game that the suggestion is for; 0 for a position."""
     @_builtins.property
     def suggestion(self) -> Global___Suggestion:
         """The result of the search."""
+
+    @_builtins.property
+    def turn(self) -> _turn_service_pb2.PlayTurnRequest:
+        """The turn to send to PlayTurn as it is; by JSON without game_id, which is in the path. It has the revision and the
+        etag of the game that was searched, and no request_id. It plays the suggestion. If no turn was found, it draws, or
+        passes if the pool is empty or a tile was drawn; after TURN_DRAW_TWO_RIVER it lays the less useful tile on the River.
+        Set with HINT_TIER_TURN, for a game in which the caller has the turn.
+
+        If the search ended without a turn, although play_exists is not EXISTENCE_NO, the rules may require a play, and refuse
+        the draw or the pass (DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS): ask again with more time.
+        """
 
     def __init__(
         self,
         *,
         suggestion: Global___Suggestion | None = ...,
         revision: _builtins.int = ...,
+        turn: _turn_service_pb2.PlayTurnRequest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["suggestion", b"suggestion"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["suggestion", b"suggestion", "turn", b"turn"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision", "suggestion", b"suggestion"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision", "suggestion", b"suggestion", "turn", b"turn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -323,8 +337,9 @@ class Suggestion(_message.Message):
 
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.TableMeld]:
-        """The table after the turn: first the unchanged melds in their order, then the others. To play it, send each meld's
-        tiles and kind; where each of its jokers has a single face, send these as declared_faces.
+        """The table after the turn: first the unchanged melds in their order, then the others. For a game, play it with
+        SuggestTurnResponse.turn. For a position, send each meld's tiles and kind; where each of its jokers has a single
+        face, send these as declared_faces.
         """
 
     @_builtins.property

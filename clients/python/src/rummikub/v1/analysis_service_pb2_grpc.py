@@ -112,11 +112,12 @@ class AnalysisServiceServicer(object):
         """Suggests a best turn for a position, or for the caller's own seat in a running game.
 
         For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
-        seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
+        seat's turn, the suggestion is the best turn on the current table. While the seat must choose a tile for the River,
+        it can play nothing (EXISTENCE_NO). The option hints limits what seats may ask for.
         Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
         (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
-        FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING,
-        HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+        FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, HINT_NOT_ALLOWED), UNAVAILABLE
+        (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

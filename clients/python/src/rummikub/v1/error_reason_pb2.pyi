@@ -155,8 +155,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_RECORD_HIDDEN: _ErrorReason.ValueType  # 229
     """FAILED_PRECONDITION. The racks of the game stay hidden (option racks_shown), so it has no record."""
     ERROR_REASON_GAME_NOT_OVER: _ErrorReason.ValueType  # 250
-    """FAILED_PRECONDITION. The game has not been played to its end: its record would show hidden tiles, and it has no
-    rematch. An aborted game has a rematch, and no record.
+    """FAILED_PRECONDITION. The game has not ended: its record would show hidden tiles, and it has no rematch. A game that
+    was aborted in the lobby has a rematch, and no record.
     """
     ERROR_REASON_TOO_MANY_CHANGES: _ErrorReason.ValueType  # 265
     """FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only start the game, leave it or abort it.
@@ -528,8 +528,8 @@ column, or the move.
 ERROR_REASON_RECORD_HIDDEN: ErrorReason.ValueType  # 229
 """FAILED_PRECONDITION. The racks of the game stay hidden (option racks_shown), so it has no record."""
 ERROR_REASON_GAME_NOT_OVER: ErrorReason.ValueType  # 250
-"""FAILED_PRECONDITION. The game has not been played to its end: its record would show hidden tiles, and it has no
-rematch. An aborted game has a rematch, and no record.
+"""FAILED_PRECONDITION. The game has not ended: its record would show hidden tiles, and it has no rematch. A game that
+was aborted in the lobby has a rematch, and no record.
 """
 ERROR_REASON_TOO_MANY_CHANGES: ErrorReason.ValueType  # 265
 """FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only start the game, leave it or abort it.

@@ -6,25 +6,32 @@ import rummikub.v1.*;
 public class FirstGame {
   public static void main(String[] arguments) {
     try (Rummikub lobby = Rummikub.connect(arguments.length > 0 ? arguments[0] : "127.0.0.1:50051")) {
-      var created = lobby.games().createGame(CreateGameRequest.getDefaultInstance());
+      var rules = Ruleset.newBuilder().setMatchEnd(MatchEnd.MATCH_END_FIXED_ROUNDS).setMatchRounds(2);
+      var created = lobby.games().createGame(CreateGameRequest.newBuilder().setRuleset(rules).build());
       String id = created.getGame().getGameId();
       var joining = JoinGameRequest.newBuilder().setGameId(id).setName("Ann").build();
       var joined = lobby.seated(created.getHostToken()).games().joinGame(joining);
       Rummikub ann = lobby.seated(joined.getSeatToken()); // store the tokens: they are returned once
-      ann.games().addBot(AddBotRequest.newBuilder().setGameId(id).setLevel(BotLevel.BOT_LEVEL_HARD).build());
+      ann.games().addBot(AddBotRequest.newBuilder().setGameId(id).setLevel(BotLevel.BOT_LEVEL_EASY).build());
       ann.games().startGame(StartGameRequest.newBuilder().setGameId(id).build());
-      var watching = WatchGameRequest.newBuilder().setGameId(id).setContent(WatchContent.WATCH_CONTENT_GAMES);
-      for (WatchGameResponse update : ann.watch(watching.build())) {
-        Watch.view(update).ifPresent(game -> play(ann, game));
-      }
+      play(ann, id);
     }
   }
 
-  static void play(Rummikub ann, Game game) {
+  public static void play(Rummikub ann, String id) {
+    var watching = WatchGameRequest.newBuilder().setGameId(id).setContent(WatchContent.WATCH_CONTENT_GAMES);
+    for (WatchGameResponse update : ann.watch(watching.build())) {
+      Watch.view(update).ifPresent(game -> act(ann, game));
+    }
+  }
+
+  static void act(Rummikub ann, Game game) {
     System.out.println(Tiles.tableText(game.getTableList()) + " rack: " + Tiles.text(game.getRackList()));
     if (game.hasTurn() && game.getTurn().getSeat() == game.getSeat()) {
       var question = SuggestTurnRequest.newBuilder().setGameId(game.getGameId()).build();
-      ann.turns().playTurn(Turns.suggested(game, ann.analysis().suggestTurn(question).getSuggestion()));
+      ann.turns().playTurn(ann.analysis().suggestTurn(question).getTurn());
+    } else if (game.getState() == GameState.GAME_STATE_ROUND_OVER) {
+      ann.games().startNextRound(StartNextRoundRequest.newBuilder().setGameId(game.getGameId()).build());
     }
   }
 }

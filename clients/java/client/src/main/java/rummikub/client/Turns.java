@@ -8,7 +8,6 @@ import rummikub.v1.Meld;
 import rummikub.v1.Pass;
 import rummikub.v1.PlayTiles;
 import rummikub.v1.PlayTurnRequest;
-import rummikub.v1.Suggestion;
 import rummikub.v1.TableMeld;
 
 /**
@@ -31,18 +30,6 @@ public final class Turns {
   /** Returns the request to pass. */
   public static PlayTurnRequest pass(Game game) {
     return turn(game).setPassTurn(Pass.getDefaultInstance()).build();
-  }
-
-  /** Returns the request to take a suggested turn: to play its tiles, or else to draw, or else to pass. */
-  public static PlayTurnRequest suggested(Game game, Suggestion suggestion) {
-    if (suggestion.getTilesPlayedCount() == 0) {
-      return game.getPoolCount() > 0 ? draw(game) : pass(game);
-    }
-    PlayTiles.Builder play = PlayTiles.newBuilder().addAllTable(melds(suggestion.getTableList()));
-    if (suggestion.hasRiverIndex()) {
-      play.setRiverIndex(suggestion.getRiverIndex());
-    }
-    return turn(game).setPlay(play).build();
   }
 
   /**

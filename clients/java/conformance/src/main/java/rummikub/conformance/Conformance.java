@@ -15,6 +15,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Function;
@@ -74,6 +76,7 @@ public final class Conformance extends Suite {
     checks.put("stream", this::stream);
     checks.put("refusal", this::refusal);
     checks.put("game", this::game);
+    checks.put("turns", this::suggestedTurns);
     checks.put("rules", this::rules);
     checks.put("names", this::names);
     checks.put("unknown", this::unknown);
@@ -272,7 +275,7 @@ public final class Conformance extends Suite {
         if (view.hasTurn() && view.getTurn().getSeat() == view.getSeat() && view.getRevision() != played) {
           played = view.getRevision();
           var found = ann.analysis().suggestTurn(SuggestTurnRequest.newBuilder().setGameId(id).build());
-          ann.turns().playTurn(Turns.suggested(view, found.getSuggestion()));
+          ann.turns().playTurn(found.getTurn());
         }
       }
     }
@@ -285,6 +288,20 @@ public final class Conformance extends Suite {
     }
     expectEqual("reconnections", reconnected.get(), CUTS.size());
     return true;
+  }
+
+  /** Plays the games to their ends, all at the same time, as the first game of the README does. */
+  private void suggestedTurns() throws Exception {
+    var threads = Executors.newFixedThreadPool(games.size());
+    var played = new ArrayList<Future<?>>();
+    for (String game : games) {
+      String[] idAndToken = game.split(":");
+      played.add(threads.submit(() -> FirstGame.play(lobby.seated(idAndToken[1]), idAndToken[0])));
+    }
+    threads.shutdown();
+    for (Future<?> game : played) {
+      game.get();
+    }
   }
 
   /** Watches a game that two players join, and compares what never changes. */

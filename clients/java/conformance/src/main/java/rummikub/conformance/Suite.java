@@ -55,6 +55,9 @@ public abstract class Suite {
   protected final String validation;
   protected final List<Row> rows;
 
+  /** The games to play, as id:token. */
+  protected final List<String> games;
+
   /** A call of wire.json with the response, or the error, that it has. */
   protected record Row(String id, String rpc, JsonElement request, JsonElement response, Expected error) {}
 
@@ -84,6 +87,7 @@ public abstract class Suite {
     validation = named.getOrDefault("--validation", target);
     String wire = Files.readString(Path.of(named.getOrDefault("--wire", "tests/conformance/wire.json")));
     rows = new Gson().fromJson(wire, Wire.class).calls;
+    games = List.of(named.get("--games").split(","));
   }
 
   /** Returns the checks by name. */

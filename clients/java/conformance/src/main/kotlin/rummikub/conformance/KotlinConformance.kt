@@ -13,6 +13,7 @@ import kotlinx.coroutines.flow.map
 import kotlinx.coroutines.flow.mapNotNull
 import kotlinx.coroutines.flow.produceIn
 import kotlinx.coroutines.flow.toList
+import kotlinx.coroutines.launch
 import kotlinx.coroutines.runBlocking
 import rummikub.client.Tiles
 import rummikub.client.Turns
@@ -54,6 +55,7 @@ class KotlinConformance(arguments: Array<String>) : Suite(arguments) {
         "stream" to ::stream,
         "refusal" to ::refusal,
         "game" to ::game,
+        "turns" to ::suggestedTurns,
         "rules" to ::rules,
         "names" to ::names,
         "unknown" to ::unknown,
@@ -228,7 +230,7 @@ class KotlinConformance(arguments: Array<String>) : Suite(arguments) {
             if (view.hasTurn() && view.turn.seat == view.seat && view.revision != played) {
                 played = view.revision
                 val found = ann.analysis.suggestTurn(SuggestTurnRequest.newBuilder().setGameId(id).build())
-                ann.turns.playTurn(Turns.suggested(view, found.suggestion))
+                ann.turns.playTurn(found.turn)
             }
         }
         watcher.close()
@@ -239,6 +241,13 @@ class KotlinConformance(arguments: Array<String>) : Suite(arguments) {
         if (changes <= CUTS[1]) return false
         expectEqual("reconnections", reconnected, CUTS.size)
         return true
+    }
+
+    /** Plays the games to their ends, all at the same time, as the first game of the README does. */
+    private suspend fun suggestedTurns() = coroutineScope {
+        for ((id, token) in games.map { it.split(":") }) {
+            launch { example.play(lobby.seated(token), id) }
+        }
     }
 
     /** Watches a game that two players join, and compares what never changes. */
