@@ -31,6 +31,7 @@ from load.bench.measured_servers import SERVICE_SETTINGS, MeasuredServer, cpu_se
 from load.drills.reports import finish
 from load.floods.attacks import FAIRNESS, FLOODS, Flood
 from load.floods.honest import OWN_LISTENER
+from load.parts import run_parts
 from tools.redis_servers import running_redis
 from tools.servers import ROOT
 
@@ -247,17 +248,21 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(f"no such flood: {', '.join(unknown)}")
     seconds, begin = (QUICK_SECONDS, QUICK_SECONDS) if chosen.quick else (chosen.seconds, BEGIN_SECONDS)
     console, began = printer(), time.monotonic()
-    results = []
-    for name in chosen.floods or FAIRNESS:
-        results.append(_flooded(name, seconds, begin, chosen.checkout))
-        _print(results[-1], console)
+
+    def run(name: str) -> Result:
+        result = _flooded(name, seconds, begin, chosen.checkout)
+        _print(result, console)
+        return result
+
+    finished, errors = run_parts(run, {name: name for name in chosen.floods or FAIRNESS})
+    results = list(finished.values())
     report = {
         "seconds": time.monotonic() - began,
         "floods": {result.name: result.as_json() for result in results},
-        "requirements": requirements_of(results, is_quick=chosen.quick),
+        "requirements": requirements_of(results, is_quick=chosen.quick) if results else [],
     }
     is_complete = not (chosen.floods or chosen.quick) and (chosen.seconds, chosen.checkout) == (SECONDS, ROOT)
-    return finish("flood", report, tables_of(results), is_complete=is_complete)
+    return finish("flood", report, tables_of(results), errors=errors, is_complete=is_complete)
 
 
 def _flooded(name: str, seconds: float, begin: float, checkout: Path) -> Result:
