@@ -20,14 +20,22 @@ from pathlib import Path
 from typing import Final
 
 from tools.edge_config import DEPLOY, PAGE_FILES, LocalEdge, local
-from tools.servers import STOP_SECONDS, ServerError, addresses_of, end_in_order, start_process, started, stop_process
+from tools.servers import (
+    START_SECONDS,
+    STOP_SECONDS,
+    ServerError,
+    addresses_of,
+    end_in_order,
+    start_process,
+    started,
+    stop_process,
+)
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 ENVOY: Final = Path(sys.executable).parent / "envoy"
 WEB: Final = ROOT / "web"
 DIST: Final = WEB / "dist"
 SOURCES: Final = (WEB, ROOT / "clients" / "typescript" / "src")
-START_SECONDS: Final = 15.0
 POLL_SECONDS: Final = 0.1
 DEFAULTS: Final = {
     "RUMMIKUB_LOG_LEVEL": "warning",
