@@ -21,6 +21,10 @@ REVISIONS: Final = 6_000
 EMPTY: Final = 130_000
 """Empty messages in a request: two bytes each, which gzip makes nothing of."""
 READERS: Final = 20
+LABELS: Final = {f"{number:032}": chr(0x1F600) * 64 for number in range(16)}
+"""As many bytes as a game may have in labels."""
+READINESS: Final = 400
+"""How often a seat changes its readiness, unless it is refused."""
 
 
 async def ready(attack: Attack) -> None:
@@ -77,7 +81,7 @@ async def store(attack: Attack) -> None:
 
         async def fill(number: int) -> None:
             client, with_bots = clients[number % len(clients)], number % 2 == 0
-            creation = gs.CreateGameRequest(ruleset=LONG_ROUNDS, request_id=new_id())
+            creation = gs.CreateGameRequest(ruleset=LONG_ROUNDS, operator_labels=LABELS, request_id=new_id())
             created = await attack.count(client.games.CreateGame(creation))
             if created is None:
                 return
@@ -95,7 +99,7 @@ async def store(attack: Attack) -> None:
 
 
 async def _play_alone(attack: Attack, client: Client, game_id: str, host: tuple[tuple[str, str], ...]) -> None:
-    """Takes two seats of a lobby, changes their readiness, and draws and drafts for both, until a call fails."""
+    """Takes two seats of a lobby, gets one ready again and again, saves a draft, and draws for both."""
     tokens = {}
     for name in ("Eve", "Eva"):
         joining = gs.JoinGameRequest(game_id=game_id, name=name, request_id=new_id())
@@ -103,24 +107,19 @@ async def _play_alone(attack: Attack, client: Client, game_id: str, host: tuple[
         if joined is None:
             return
         tokens[joined.seat] = joined.seat_token
-    for number in range(10):
-        for token in tokens.values():
-            change = gs.SetReadyRequest(game_id=game_id, is_ready=number % 2 == 0, request_id=new_id())
-            await attack.count(client.games.SetReady(change, metadata=bearer(token)))
+    for number in range(READINESS):
+        change = gs.SetReadyRequest(game_id=game_id, is_ready=number % 2 == 0, request_id=new_id())
+        if await attack.count(client.games.SetReady(change, metadata=bearer(tokens[1]))) is None:
+            break
     starting = gs.StartGameRequest(game_id=game_id, request_id=new_id())
     started = await attack.count(client.games.StartGame(starting, metadata=host))
     if started is None:
         return
     table = Table(game_id, tokens, started.game)
-    while table.game.pool_count:
-        rack = await attack.count(table.rack(client))
-        if (
-            rack is None
-            or await attack.count(client.turns.SaveDraft(table.draft(rack), metadata=table.to_move)) is None
-        ):
-            return
-        if await attack.count(table.draw(client)) is None:
-            return
+    rack = await table.rack(client)
+    await attack.count(client.turns.SaveDraft(table.draft(rack), metadata=table.to_move))
+    while table.game.pool_count and await attack.count(table.draw(client)):
+        pass
 
 
 async def revisions(attack: Attack) -> None:
