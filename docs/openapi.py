@@ -66,7 +66,7 @@ _STATUS: Final[Schema] = {
 _ABOUT: Final = """\
 The JSON form of the gRPC API, as the web edge serves it. Fields with default values (0, false, "", empty lists) are \
 absent from responses. Enums are names; requests may have numbers instead. A repeated field of a query is repeated: \
-`?a=1&a=2`. Unknown fields of a body are ignored, unknown parameters of a query are refused."""
+`?a=1&a=2`. Unknown fields of a body and unknown parameters of a query are refused."""
 
 
 @dataclass(frozen=True, slots=True)

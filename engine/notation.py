@@ -15,12 +15,13 @@ Playing cards have other names (`Naming.CARDS`). A card is a rank A, 2 to 10, J,
 D (diamonds) for orange, C (clubs) for blue, S (spades) for black. The joker is `*`, because J is the jack. Green and
 purple have no cards. `[R10 J=R11 R12]` is `[10H *=JH QH]`.
 
-Parsing ignores the case of tiles and cards, and a letter a to h after one (`R7a`), which identifies physical copies
-elsewhere. Commas may separate tiles (`{R2,B5}`).
+Parsing accepts more than formatting writes: any case of tiles, cards and kinds (`RUN[j j r5]`); the value first (`7R`);
+`J*` for a joker; a letter a to h after a tile (`R7a`), which identifies physical copies elsewhere; commas between tiles
+(`{R2,B5}`); `.` for an empty pool. Texts are parsed from left to right, so that an error names the first fault.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
@@ -31,11 +32,13 @@ from engine.ruleset import SABRA, Ruleset
 from engine.table import ProposedTable
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Color, Tile, in_order, tile
 
-EMPTY_TABLE: Final = "."
+EMPTY: Final = "."
+"""An empty table or pool."""
 
-_MELD: Final = re.compile(r"(run|group)?\[([^\[\]]*)\]")
+_MELD: Final = re.compile(r"(run|group)?\s*\[([^\[\]]*)\]", re.IGNORECASE)
 _RACK: Final = re.compile(r"\{([^{}]*)\}")
 _SEAT_RACK: Final = re.compile(r"([1-9])(\*?)(\{[^{}]*\})")
+_A_RACK: Final = "is not a rack with its seat: expected 1{tiles} or 1*{tiles}"
 
 
 class Naming(Enum):
@@ -58,8 +61,14 @@ _NAMES: Final = {
     | {"*": JOKER},
 }
 _NAME_OF: Final = {naming: {t: name for name, t in names.items()} for naming, names in _NAMES.items()}
-_YELLOW: Final = {f"Y{value}": tile(Color.ORANGE, value) for value in _VALUES}
-_READ: Final = {Naming.TILES: _NAMES[Naming.TILES] | _YELLOW, Naming.CARDS: _NAMES[Naming.CARDS]}
+_LETTERS: Final = {color.value: color for color in COLORS} | {"Y": Color.ORANGE}
+_OTHER_NAMES: Final = {
+    name: tile(color, value)
+    for letter, color in _LETTERS.items()
+    for value in _VALUES
+    for name in (f"{letter}{value}", f"{value}{letter}")
+} | {"J*": JOKER}
+_READ: Final = {Naming.TILES: _NAMES[Naming.TILES] | _OTHER_NAMES, Naming.CARDS: _NAMES[Naming.CARDS]}
 _EXPECTED: Final = {
     Naming.TILES: "a tile: expected a color R, B, K, O, G or P with a value 1 to 13, or J",
     Naming.CARDS: "a card: expected a rank A, 2 to 10, J, Q or K with a suit H, D, C or S, or *",
@@ -70,7 +79,7 @@ class NotationError(ValueError):
     """Text that does not follow the notation. The message quotes the invalid part and states what is expected.
 
     Attributes:
-        column: Where the invalid part begins in the text, from 1.
+        column: Where the invalid part begins in the text, from 1; of a missing part, the character before it.
     """
 
     def __init__(self, message: str, column: int = 1) -> None:
@@ -96,6 +105,22 @@ class Piece:
         starts = (0, *(end + 1 for end in ends))
         return tuple(self.part(start, end) for start, end in zip(starts, (*ends, len(self.text)), strict=True))
 
+    def parts(self, separators: Iterable[str], form: str) -> "Iterator[Piece]":
+        """Yields the parts between different separators, each when it is parsed: an error then names the first fault.
+
+        Args:
+            separators: The separators in order.
+            form: What is expected if one of them is missing.
+        """
+        rest = self
+        for separator in separators:
+            part, found, _ = rest.text.partition(separator)
+            yield rest.part(0, len(part)).strip()
+            if not found:
+                raise NotationError(f"a part is missing: expected {form}", max(1, self.start + len(self.text)))
+            rest = rest.part(len(part) + len(found), len(rest.text))
+        yield rest.strip()
+
     def words(self) -> "tuple[Piece, ...]":
         """Returns the parts between spaces and commas."""
         return tuple(self.part(*word.span()) for word in re.finditer(r"[^\s,]+", self.text))
@@ -106,7 +131,7 @@ class Piece:
 
     def error(self, message: str) -> NotationError:
         """Returns an error that quotes the piece."""
-        return NotationError(f"{self.text!r} {message}", self.start + 1)
+        return NotationError(f"{self.text!r} {message}", self.start + 1 if self.text else max(1, self.start))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +142,11 @@ class Position:
     racks: tuple[Rack, ...]
     pool: tuple[Tile, ...]
     turn_seat: int
+
+    @property
+    def rack(self) -> Rack:
+        """The rack of the player to move."""
+        return next(rack for rack in self.racks if rack.seat == self.turn_seat)
 
 
 def position_of(round_: Round, ruleset: Ruleset = SABRA) -> Position:
@@ -202,15 +232,26 @@ def parse_meld(text: str, naming: Naming = Naming.TILES) -> ProposedMeld:
 
 
 def _meld(piece: Piece, naming: Naming) -> ProposedMeld:
-    match = _MELD.fullmatch(piece.text)
+    match = _MELD.match(piece.text)
     if not match:
         raise piece.error("is not a meld: expected [tiles], run[tiles] or group[tiles]")
-    tokens = [_token(word, naming) for word in piece.part(*match.span(2)).words()]
-    tiles = tuple(t for t, _ in tokens)
-    declared = tuple(face for _, face in tokens if face is not None)
-    if declared and len(declared) < tiles.count(JOKER):
-        raise piece.error("declares some jokers: expected a face for each, or none")
-    return ProposedMeld(tiles, MeldKind[match[1].upper()] if match[1] else None, declared)
+    tiles: list[Tile] = []
+    declared: list[Tile] = []
+    for word in piece.part(*match.span(2)).words():
+        t, face = _token(word, naming)
+        if t == JOKER and len(declared) != (0 if face is None else tiles.count(JOKER)):
+            raise word.error("follows a joker of another form: expected a face for each joker of a meld, or none")
+        tiles.append(t)
+        declared += [] if face is None else [face]
+    _nothing(piece.part(match.end(), len(piece.text)), "follows a meld: expected | between melds")
+    return ProposedMeld(tuple(tiles), MeldKind[match[1].upper()] if match[1] else None, tuple(declared))
+
+
+def _nothing(piece: Piece, message: str) -> None:
+    """Raises NotationError unless a piece is empty."""
+    left = piece.strip()
+    if left.text:
+        raise left.error(message)
 
 
 def _token(piece: Piece, naming: Naming) -> tuple[Tile, Tile | None]:
@@ -224,7 +265,7 @@ def _token(piece: Piece, naming: Naming) -> tuple[Tile, Tile | None]:
 
 def format_table(table: Iterable[ProposedMeld | Meld], naming: Naming = Naming.TILES, ruleset: Ruleset = SABRA) -> str:
     """Returns `[R3 R4 R5] | [B6 K6 O6]`, or `.` when empty. Raises NotationError like format_meld."""
-    return " | ".join(format_meld(meld, naming, ruleset) for meld in table) or EMPTY_TABLE
+    return " | ".join(format_meld(meld, naming, ruleset) for meld in table) or EMPTY
 
 
 def parse_table(text: str, naming: Naming = Naming.TILES) -> ProposedTable:
@@ -234,7 +275,17 @@ def parse_table(text: str, naming: Naming = Naming.TILES) -> ProposedTable:
 
 def _table(piece: Piece, naming: Naming) -> ProposedTable:
     piece = piece.strip()
-    return () if piece.text in {"", EMPTY_TABLE} else tuple(_meld(meld.strip(), naming) for meld in piece.split("|"))
+    if not piece.text or _is_empty(piece):
+        return ()
+    return tuple(_meld(meld.strip(), naming) for meld in piece.split("|"))
+
+
+def _is_empty(piece: Piece) -> bool:
+    """Returns whether a piece is `.`. Raises NotationError if it goes on."""
+    is_empty = piece.text.startswith(EMPTY)
+    if is_empty:
+        _nothing(piece.part(len(EMPTY), len(piece.text)), f"follows {EMPTY!r}: expected nothing")
+    return is_empty
 
 
 def format_rack(tiles: Iterable[Tile], naming: Naming = Naming.TILES) -> str:
@@ -249,10 +300,12 @@ def parse_rack(text: str, naming: Naming = Naming.TILES) -> tuple[Tile, ...]:
 
 def _braced(piece: Piece, name: str, naming: Naming) -> tuple[Tile, ...]:
     """Parses `{R2 B5 J}`, in order; `name` says what the tiles are."""
-    match = _RACK.fullmatch(piece.text)
+    match = _RACK.match(piece.text)
     if not match:
         raise piece.error(f"is not a {name}: expected {{tiles}}")
-    return _tiles(piece.part(*match.span(1)), naming)
+    tiles = _tiles(piece.part(*match.span(1)), naming)
+    _nothing(piece.part(match.end(), len(piece.text)), f"follows the {name}: expected nothing")
+    return tiles
 
 
 def format_turn(table: Iterable[ProposedMeld | Meld], rack: Rack, naming: Naming = Naming.TILES) -> str:
@@ -262,13 +315,11 @@ def format_turn(table: Iterable[ProposedMeld | Meld], rack: Rack, naming: Naming
 
 def parse_turn(text: str, naming: Naming = Naming.TILES) -> tuple[ProposedTable, Rack]:
     """Parses `[R3 R4 R5] + *{R2 B5}`; the rack gets seat 1. Raises NotationError."""
-    parts = Piece(text).split("+")
-    if len(parts) != 2:
-        raise Piece(text).error("is not a position: expected table + *{rack}, or table / racks / pool / seat")
-    table, rack = parts[0], parts[1].strip()
+    parts = Piece(text).parts("+", "table + *{rack}, or table / racks / pool / seat")
+    table, rack = _table(next(parts), naming), next(parts)
     has_melded = rack.text.startswith("*")
     tiles = _braced(rack.part(has_melded, len(rack.text)), "rack", naming)
-    return _table(table, naming), Rack(1, in_order(tiles), has_melded)
+    return table, Rack(1, in_order(tiles), has_melded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,17 +340,12 @@ def format_play(play: PlayText, naming: Naming = Naming.TILES) -> str:
 
 def parse_play(text: str, naming: Naming = Naming.TILES) -> PlayText:
     """Parses `table + rack -> table ; rack`. Raises NotationError."""
-    match = re.fullmatch(r"([^+]*)\+([^>]*)->([^;]*);(.*)", text)
-    if not match:
-        raise NotationError(f"{text!r} is not a play: expected table + rack -> table ; rack")
-    table_before, rack_before, table_after, rack_after = (
-        Piece(text).part(*match.span(number)) for number in range(1, 5)
-    )
+    parts = Piece(text).parts(("+", "->", ";"), "table + rack -> table ; rack")
     return PlayText(
-        _table(table_before, naming),
-        in_order(_braced(rack_before.strip(), "rack", naming)),
-        _table(table_after, naming),
-        in_order(_braced(rack_after.strip(), "rack", naming)),
+        _table(next(parts), naming),
+        in_order(_braced(next(parts), "rack", naming)),
+        _table(next(parts), naming),
+        in_order(_braced(next(parts), "rack", naming)),
     )
 
 
@@ -311,17 +357,18 @@ def format_position(position: Position, naming: Naming = Naming.TILES) -> str:
 
 def parse_position(text: str, naming: Naming = Naming.TILES) -> Position:
     """Parses `table / racks / pool / seat`. Raises NotationError."""
-    parts = Piece(text).split("/")
-    if len(parts) != 4:
-        raise Piece(text).error("is not a position: expected table / racks / pool / seat")
-    table, racks, pool, seat = parts
-    pool_tiles = parse_pool(pool.strip(), naming)
-    return Position(_table(table, naming), parse_racks(racks, naming), pool_tiles, parse_seat(seat.strip()))
+    parts = Piece(text).parts("///", "table / racks / pool / seat")
+    table, racks = _table(next(parts), naming), parse_racks(next(parts), naming)
+    pool, seat = parse_pool(next(parts), naming), next(parts)
+    position = Position(table, racks, pool, parse_seat(seat))
+    if position.turn_seat not in {rack.seat for rack in racks}:
+        raise seat.error("is the seat to move, but has no rack")
+    return position
 
 
 def parse_pool(piece: Piece, naming: Naming = Naming.TILES) -> tuple[Tile, ...]:
-    """Parses `{R7 O8}`, in the order of drawing. Raises NotationError."""
-    return _braced(piece, "pool", naming)
+    """Parses `{R7 O8}`, in the order of drawing, or `.` for an empty pool. Raises NotationError."""
+    return () if _is_empty(piece) else _braced(piece, "pool", naming)
 
 
 def format_racks(racks: Iterable[Rack], naming: Naming = Naming.TILES) -> str:
@@ -331,21 +378,17 @@ def format_racks(racks: Iterable[Rack], naming: Naming = Naming.TILES) -> str:
 
 def parse_racks(piece: Piece, naming: Naming = Naming.TILES) -> tuple[Rack, ...]:
     """Parses `1*{R2 B5} 2{K1 J}`. Raises NotationError."""
-    racks, end = [], 0
+    racks: list[Rack] = []
+    end = 0
     for match in _SEAT_RACK.finditer(piece.text):
-        _nothing(piece.part(end, match.start()))
+        _nothing(piece.part(end, match.start()), _A_RACK)
+        if int(match[1]) in {rack.seat for rack in racks}:
+            raise piece.part(*match.span(1)).error("has two racks: expected one of each seat")
         tiles = in_order(_braced(piece.part(*match.span(3)), "rack", naming))
         racks.append(Rack(int(match[1]), tiles, bool(match[2])))
         end = match.end()
-    _nothing(piece.part(end, len(piece.text)))
+    _nothing(piece.part(end, len(piece.text)), _A_RACK)
     return tuple(racks)
-
-
-def _nothing(piece: Piece) -> None:
-    """Raises NotationError unless a piece between racks is empty."""
-    left = piece.strip()
-    if left.text:
-        raise left.error("is not a rack with its seat: expected 1{tiles} or 1*{tiles}")
 
 
 def parse_seat(piece: Piece) -> int:

@@ -23,9 +23,9 @@ from typing import Final, TypeVar
 
 from engine.events import RoundStarted, StartDraw
 from engine.game import BotLevel, RoundEnd
-from engine.melds import ProposedMeld
+from engine.melds import Meld, ProposedMeld, as_proposed, read_meld
 from engine.notation import (
-    EMPTY_TABLE,
+    EMPTY,
     NotationError,
     Piece,
     format_meld,
@@ -43,7 +43,7 @@ from engine.notation import (
 )
 from engine.presets import PRESETS, chosen_options
 from engine.record import GameRecord, Move, MoveKind, RecordedPlayer, RoundScore
-from engine.ruleset import Preset, Ruleset, with_options
+from engine.ruleset import SABRA, Preset, Ruleset, with_options
 from engine.ruleset_checks import problems
 
 _T = TypeVar("_T")
@@ -156,7 +156,7 @@ def _format_words(move: Move) -> str:
     if move.table is None:
         return format_tiles(move.tiles)
     if move.kind is MoveKind.SHOW:
-        return " | ".join(map(_format_shown, move.table)) or EMPTY_TABLE
+        return " | ".join(map(_format_shown, move.table)) or EMPTY
     pull = "" if move.river_index is None else f"pull {move.river_index} "
     return f"{'play ' if move.kind is MoveKind.TIME_OUT else pull}{format_table(move.table)}"
 
@@ -212,12 +212,15 @@ class _Reader:
         """The first word of the last line; `move` for a move."""
         self._preset = Preset.SABRA
         self._options: dict[str, object] = {}
+        self._ruleset = SABRA
         self._created_ms: int | None = None
         self._players: list[RecordedPlayer] = []
         self._moves: list[Move] = []
         self._deals = 0
         self._rounds: list[RoundScore] = []
         self._winners: tuple[int, ...] = ()
+        self._melds: dict[ProposedMeld, ProposedMeld] = {}
+        """The melds of the text as a record has them: most are on the table after many moves."""
 
     def record(self, lines: int) -> GameRecord:
         """Returns the record after its last line, which has the number `lines`. Raises RecordTextError."""
@@ -225,12 +228,8 @@ class _Reader:
             raise RecordTextError(f"the text is empty: expected {TITLE!r}", 1, 1)
         if self._created_ms is None:
             raise RecordTextError("the record ends without its time: expected created", lines, 1)
-        ruleset = with_options(PRESETS[self._preset], {"preset": self._preset, **self._options})
-        for problem in problems(ruleset):
-            names = " and ".join(problem.options)
-            raise RecordTextError(f"the options {names} have no such value together ({problem.value})", 1, 1)
         players, moves, rounds = tuple(self._players), tuple(self._moves), tuple(self._rounds)
-        return GameRecord(ruleset, self._created_ms, players, moves, rounds, self._winners)
+        return GameRecord(self._ruleset, self._created_ms, players, moves, rounds, self._winners)
 
     def read(self, text: str) -> None:
         """Reads a line. Raises NotationError."""
@@ -266,6 +265,7 @@ class _Reader:
                 self._read_option(line, words)
             case "created":
                 _check_count(line, words, 2, "created SECONDS")
+                self._ruleset = self._stated_ruleset()
                 self._created_ms = _time(words[1], _CREATED)
             case "player":
                 self._players.append(_player(line, words))
@@ -287,18 +287,33 @@ class _Reader:
             raise name.error("is given twice")
         self._options[name.text] = _option_value(_DEFAULTS[name.text], value)
 
+    def _stated_ruleset(self) -> Ruleset:
+        """Returns the ruleset of the lines before `created`."""
+        ruleset = with_options(PRESETS[self._preset], {"preset": self._preset, **self._options})
+        for problem in problems(ruleset):
+            names = " and ".join(problem.options)
+            raise NotationError(f"the options {names} have no such value together ({problem.value})")
+        return ruleset
+
     def _read_move(self, line: Piece, words: tuple[Piece, ...]) -> None:
-        verb = _verb(line, words)
-        kind = _KINDS[verb.text]
+        if len(words) < 4:
+            raise line.error("is not a move: expected REVISION SECONDS SEAT VERB")
+        revision, since_ms = _revision(words[0]), _time(words[1], _SINCE)
+        seat, verb = 0 if words[2].text == "0" else parse_seat(words[2]), _verb(words[3:])
+        kind, by_bot = _KINDS[verb.text], verb is not words[3]
         self._deals += kind is MoveKind.DEAL
-        move = Move(
-            _revision(words[0]),
-            (self._created_ms or 0) + _time(words[1], _SINCE),
-            kind,
-            0 if words[2].text == "0" else parse_seat(words[2]),
-            by_bot=verb is not words[3],
-        )
-        self._moves.append(_with_words(move, _rest(line, verb), self._deals))
+        move = Move(revision, (self._created_ms or 0) + since_ms, kind, seat, by_bot=by_bot)
+        move = _with_words(move, _rest(line, verb), self._deals)
+        if move.table and kind is not MoveKind.SHOW:
+            move = replace(move, table=tuple(map(self._recorded, move.table)))
+        self._moves.append(move)
+
+    def _recorded(self, meld: ProposedMeld) -> ProposedMeld:
+        """Returns a meld as `record_of` has it: with its kind, as the ruleset reads it."""
+        if meld not in self._melds:
+            read = read_meld(meld, self._ruleset)
+            self._melds[meld] = as_proposed(read, self._ruleset) if isinstance(read, Meld) else meld
+        return self._melds[meld]
 
 
 def _preset(line: Piece, words: tuple[Piece, ...]) -> Preset:
@@ -339,11 +354,9 @@ def _player(line: Piece, words: tuple[Piece, ...]) -> RecordedPlayer:
     return RecordedPlayer(seat, name.text, _LEVELS[level.text])
 
 
-def _verb(line: Piece, words: tuple[Piece, ...]) -> Piece:
-    """Returns the verb of a move."""
-    if len(words) < 4:
-        raise line.error("is not a move: expected REVISION SECONDS SEAT VERB")
-    verb = words[4] if words[3].text == _BOT and len(words) > 4 else words[3]
+def _verb(words: tuple[Piece, ...]) -> Piece:
+    """Returns the verb of a move from the words after its seat."""
+    verb = words[1] if words[0].text == _BOT and len(words) > 1 else words[0]
     if verb.text not in _KINDS:
         raise verb.error(f"is not a move: expected one of {', '.join(_KINDS)}")
     return verb
@@ -382,13 +395,11 @@ def _with_words(move: Move, rest: Piece, round_number: int) -> Move:
 
 
 def _deal(rest: Piece, round_number: int) -> RoundStarted:
-    parts = [part.strip() for part in rest.split("/")]
-    if len(parts) != 4:
-        raise rest.error("is not a deal: expected draws / order / racks / pool")
-    draws, order, racks, pool = parts
-    drawn = () if draws.text == "." else tuple(_draw(word) for word in draws.words())
-    seats = tuple(parse_seat(word) for word in order.words())
-    return RoundStarted(round_number, drawn, seats, parse_racks(racks), parse_pool(pool))
+    parts = rest.parts("///", "draws / order / racks / pool")
+    draws = next(parts)
+    drawn = () if draws.text == EMPTY else tuple(map(_draw, draws.words()))
+    seats = tuple(map(parse_seat, next(parts).words()))
+    return RoundStarted(round_number, drawn, seats, parse_racks(next(parts)), parse_pool(next(parts)))
 
 
 def _draw(word: Piece) -> StartDraw:

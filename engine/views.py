@@ -1,7 +1,8 @@
-"""Views of a game and of its events for one seat or a spectator (R4).
+"""Views of a game and of its events for one viewer (R4): a seat, HOST for the host without one, None for a spectator.
 
-A view has no field for a hidden tile, so encoding a view cannot leak one. Seat None is a spectator. The results of
-rounds have racks and pool only once they are open to everyone (racks_shown).
+A view has no field for a hidden tile, so encoding a view cannot leak one. The host without a seat sees what a spectator
+sees, and the rematch, which is for those who had a part in the game. The results of rounds have racks and pool only
+once they are open to everyone (racks_shown).
 """
 
 from dataclasses import dataclass, replace
@@ -113,8 +114,8 @@ class GameView:
         river: The River, oldest tile first.
         pool_count: The number of tiles in the pool.
         turn: The turn in progress, if any.
-        seat: The viewer's seat; None for a spectator.
-        rack: The viewer's tiles, ascending; empty for a spectator.
+        seat: The viewer's seat; None without one.
+        rack: The viewer's tiles, ascending; empty without a seat.
         order: The seats dealt into the round in progress or the last one, in turn order, the starter first.
         passed: The seats that have passed in a row.
         last_chance: The seats with a last turn left.
@@ -122,7 +123,7 @@ class GameView:
         winners: The winners of a finished game.
         next_round_ms: When the next round starts by itself, if it does.
         abandoned: Whether the game ended because all people were absent.
-        rematch_game_id: The id of the rematch; empty if there is none.
+        rematch_game_id: The id of the rematch; empty if there is none, and for spectators.
     """
 
     revision: int
@@ -244,11 +245,11 @@ def is_open_to_spectators(game: Game) -> bool:
 
 
 def see(game: Game, seat: int | None, draft: Draft | None = None) -> GameView:
-    """Returns the view of a game for a seat or a spectator.
+    """Returns the view of a game.
 
     Args:
         game: The game.
-        seat: The viewer's seat; None for a spectator.
+        seat: The viewer.
         draft: The last draft of the game, if known.
     """
     round_ = game.round
@@ -264,7 +265,7 @@ def see(game: Game, seat: int | None, draft: Draft | None = None) -> GameView:
         river=round_.river if round_ else (),
         pool_count=len(round_.pool) if round_ else 0,
         turn=_turn(game.phase.round, seat, visible_draft) if isinstance(game.phase, Playing) else None,
-        seat=seat,
+        seat=seat or None,
         rack=viewer_rack.tiles if viewer_rack else (),
         order=round_.order if round_ else (),
         passed=round_.passed if round_ else (),
@@ -273,7 +274,7 @@ def see(game: Game, seat: int | None, draft: Draft | None = None) -> GameView:
         winners=game.phase.winners if isinstance(game.phase, Finished) else (),
         next_round_ms=game.phase.next_round_ms if isinstance(game.phase, RoundOver) else None,
         abandoned=isinstance(game.phase, Finished) and game.phase.abandoned,
-        rematch_game_id=game.rematch_game_id,
+        rematch_game_id="" if seat is None else game.rematch_game_id,
     )
 
 
@@ -340,7 +341,7 @@ def _tiles_drawn(step: Step) -> tuple[Tile, ...]:
 
 
 def see_event(event: Event, seat: int | None) -> EventView:
-    """Returns the view of an event for a seat or a spectator."""
+    """Returns the view of an event."""
     match event:
         case RoundStarted(number, draws, order, racks, pool):
             viewer_rack = next((rack.tiles for rack in racks if rack.seat == seat), ())
@@ -359,5 +360,7 @@ def see_event(event: Event, seat: int | None) -> EventView:
             return TurnPenalisedView(drawer, len(tiles), tiles if drawer == seat else ())
         case RoundEnded(result, next_round_ms):
             return RoundEnded(_open_result(result), next_round_ms)
+        case RematchCreated() if seat is None:
+            return RematchCreated("")
         case _:
             return event

@@ -65,7 +65,27 @@ class SpectatorsNotAllowed(Fault):
 
 
 class GameNotFound(Fault):
-    """The game does not exist, or the token is not for one of its seats."""
+    """The game does not exist, or it is a game of another key."""
+
+
+class TokenVoid(Fault):
+    """The token is not, or no longer, valid in the game."""
+
+
+class NotAdmitted(Fault):
+    """A lobby does not admit the caller."""
+
+
+class JoinCodeRequired(NotAdmitted):
+    """A person was kicked from the unlisted lobby, so its id alone admits nobody."""
+
+
+class WasKicked(NotAdmitted):
+    """The host has kicked a person with this reference, or a name like this one, from the lobby."""
+
+
+class PlayerRefTaken(NotAdmitted):
+    """A person with this reference is in the game."""
 
 
 class AlreadySeated(Fault):

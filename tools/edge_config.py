@@ -6,6 +6,7 @@ It writes envoy-tls.yaml. --check writes nothing and fails if the committed file
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ PLAIN: Final = DEPLOY / "envoy.yaml"
 TLS: Final = DEPLOY / "envoy-tls.yaml"
 CONTRACT: Final = DEPLOY / "contract.binpb"
 OPENAPI: Final = DEPLOY / "openapi.json"
+SCRIPT: Final = DEPLOY / "json.lua"
 Address: TypeAlias = tuple[str, int]
 """A host and a port."""
 PAGE_FILES: Final = ("index.html", "app.css", "app.js")
@@ -83,7 +85,7 @@ _ENFORCED: Final = "filter_enforced: *always"
 
 
 class EdgeConfigError(Exception):
-    """deploy/envoy.yaml does not have a text that is to be replaced."""
+    """A file of the configuration does not have a text that is to be replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,7 @@ def local(edge: LocalEdge) -> str:
         _endpoint("address: service, port_value: 50052"): _endpoints(edge.validation),
         "proto_descriptor: /etc/envoy/contract.binpb": f"proto_descriptor: '{CONTRACT}'",
         "{filename: /etc/envoy/openapi.json}": f"{{filename: '{OPENAPI}'}}",
+        "{filename: /etc/envoy/json.lua}": f"{{inline_string: {json.dumps(script(OPENAPI))}}}",
     }
     for name in PAGE_FILES:
         replacements[f"{{filename: /srv/page/{name}}}"] = f"{{filename: '{edge.page / name}'}}"
@@ -132,6 +135,11 @@ def with_tls() -> str:
         _CLUSTERS: _REDIRECT + _CLUSTERS,
     }
     return _replaced(PLAIN.read_text(), replacements)
+
+
+def script(openapi: Path) -> str:
+    """Returns the script of the edge with another path of the description of the JSON API."""
+    return _replaced(SCRIPT.read_text(), {"/etc/envoy/openapi.json": str(openapi)})
 
 
 def _socket(address: Address) -> str:
@@ -154,9 +162,7 @@ def _replaced(text: str, replacements: dict[str, str]) -> str:
     """Returns a text with each of some parts replaced. Raises EdgeConfigError unless each is there once."""
     for old, new in replacements.items():
         if text.count(old) != 1:
-            raise EdgeConfigError(
-                f"deploy/envoy.yaml must have this text once, but has it {text.count(old)} times:\n{old}"
-            )
+            raise EdgeConfigError(f"this text must be there once, but is there {text.count(old)} times:\n{old}")
         text = text.replace(old, new)
     return text
 

@@ -144,7 +144,9 @@ class Checks:
         equal("metadata", dict(violation.metadata), {"total": 6, "threshold": 30})
         read = rummikub.GetGameRequest(game_id=game.game_id)
         self._explained(refused(self._service.seated("no token").games.GetGame, read), "seated()")
-        self._explained(refused(self._service.seated("A" * 43).games.GetGame, read), "token belongs to this game")
+        self._explained(
+            refused(self._service.seated("A" * 43).games.GetGame, read), "use the token that replaced it, or join again"
+        )
         unknown = rummikub.GetGameRequest(game_id="0" * 32)
         self._explained(refused(self._service.games.GetGame, unknown), "check the game's id")
         absent = self._connect("127.0.0.1:1")
@@ -189,6 +191,21 @@ class Checks:
                 return False
             equal("the watch reconnected", proxy.connections > len(CUTS), True)  # noqa: FBT003
             return True
+
+    def rules(self) -> None:
+        created = self._service.games.CreateGame(rummikub.CreateGameRequest(labels={"mode": "conformance"})).game
+        names = iter(("Ann", "Bob"))
+        for update in self._service.watch(created.game_id, content=rummikub.WATCH_CONTENT_GAMES):
+            game = {"snapshot": update.snapshot, "game": update.game}.get(update.WhichOneof("update") or "")
+            if game is None:
+                continue
+            equal("the ruleset", game.ruleset, created.ruleset)
+            equal("the visibility", game.visibility, created.visibility)
+            equal("the labels", game.labels, created.labels)
+            name = next(names, None)
+            if name is None:
+                return
+            self._service.games.JoinGame(rummikub.JoinGameRequest(game_id=created.game_id, name=name))
 
     def names(self) -> None:
         ruleset = rummikub.Ruleset(players_max=len(NAMES))
@@ -314,7 +331,7 @@ def main() -> None:
     connect = Blocking if arguments.aio else rummikub.Rummikub
     checks = Checks(connect, arguments.target, arguments.validation, Path(arguments.wire))
     is_good = True
-    for name in ("wire", "batch", "stream", "refusal", "game", "names", "unknown", "deadline", "retry"):
+    for name in ("wire", "batch", "stream", "refusal", "game", "rules", "names", "unknown", "deadline", "retry"):
         began = time.monotonic()
         try:
             getattr(checks, name)()

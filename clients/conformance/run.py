@@ -24,7 +24,7 @@ from rich.table import Table
 
 ROOT = Path(__file__).parents[2]
 WIRE = ROOT / "tests" / "conformance" / "wire.json"
-CHECKS = ("wire", "batch", "stream", "refusal", "game", "names", "unknown", "deadline", "retry")
+CHECKS = ("wire", "batch", "stream", "refusal", "game", "rules", "names", "unknown", "deadline", "retry")
 SHELL_SECONDS = 900
 RUN_SECONDS = 180
 MARKS = {"PASS": "green", "FAIL": "bold red", "SKIP": "yellow"}

@@ -37,6 +37,7 @@ from service.app.identity import Caller, Chance, check_key, join_codes, new_game
 from service.errors import DuplicateRequest, Fault, GameNotFound, StaleState, StoredFormatUnknown, StoreUnavailable
 from service.runtime.slow_calls import in_one_step
 from service.storage.base import (
+    KICKED_MAX,
     NO_ETAG,
     OUTBOX_VALID_MS,
     Commit,
@@ -44,6 +45,7 @@ from service.storage.base import (
     Conflict,
     GameState,
     GameStore,
+    Kicked,
     Listing,
     Loaded,
     Memo,
@@ -242,9 +244,9 @@ class ChangeLoop:
         await self._store.index(new)
         return new
 
-    async def _reserve_code(self, game_id: str) -> str:
-        """Returns a game's join code, which no other game in the lobby has."""
-        for code in join_codes(game_id):
+    async def _reserve_code(self, game_id: str, revision: int = 0) -> str:
+        """Returns a join code for a game, which no other game in the lobby has (join_codes)."""
+        for code in join_codes(await self._store.secret(), game_id, revision):
             if await self._store.point(code_name(code), game_id) == game_id:
                 break
         return code
@@ -366,8 +368,17 @@ class ChangeLoop:
         nonce = self._chance.token_bytes(NONCE_BYTES)
         change = encode_change(game.revision, basis.now_ms, nonce, decision.applied.events)
         etag = lineage(before.etag, change)
-        lasting = before.listing, _is_emptied(before, decision.applied), _operator_after(before.operator, decision)
-        return Record(before.game_id, game, etag, decision.tokens, before.created_ms, basis.now_ms, *lasting), change
+        after = replace(
+            before,
+            game=game,
+            etag=etag,
+            tokens=decision.tokens,
+            updated_ms=basis.now_ms,
+            is_emptied=_is_emptied(before, decision.applied),
+            operator=_operator_after(before.operator, decision),
+            kicked=_kicked_after(before, decision.applied),
+        )
+        return after, change
 
     async def _check_room(self, command: Command, record: Record) -> None:
         """Raises StoreFull for a change of a long game if the store's room is reserved for the growth of small ones."""
@@ -388,6 +399,10 @@ class ChangeLoop:
         Of a decision that changes nothing, only the answer is stored.
         """
         is_change = bool(decision.applied.events)
+        if _kicked_person(basis.record, decision.applied) and basis.record.listing.join_code:
+            code = await self._reserve_code(basis.record.game_id, decision.applied.game.revision)
+            listing = replace(basis.record.listing, join_code=code)
+            basis = replace(basis, record=replace(basis.record, listing=listing))
         after, change = self._after(basis, decision) if is_change else (basis.record, b"")
         answer, request = command.encode(decision, after), command.request
         memo = Memo(request.fingerprint, answer, decision.salt) if request.key else None
@@ -480,6 +495,22 @@ class ChangeLoop:
 def _refs_at_creation(operator: Operator) -> tuple[PlayerRef, ...]:
     """Returns the references of a game's people for a game that begins with them in their seats."""
     return tuple(replace(ref, revision=1) for ref in operator.player_refs if not ref.has_left)
+
+
+def _kicked_person(before: Record, applied: Applied) -> Kicked | None:
+    """Returns the person whom a change removes from the lobby; None if it removes none, a bot, or the host."""
+    seat = next((event.seat for event in applied.events if isinstance(event, PlayerKicked)), None)
+    people = (player for player in before.game.players if not player.bot and not player.is_host)
+    player = next((player for player in people if player.seat == seat), None)
+    return Kicked(player.name, before.operator.ref_of(player.seat)) if player else None
+
+
+def _kicked_after(before: Record, applied: Applied) -> tuple[Kicked, ...]:
+    """Returns who was kicked from a lobby after a change."""
+    if not isinstance(applied.game.phase, Lobby):
+        return ()
+    kicked = _kicked_person(before, applied)
+    return (*before.kicked, kicked)[-KICKED_MAX:] if kicked else before.kicked
 
 
 def _operator_after(before: Operator, decision: Decision) -> Operator:

@@ -49,7 +49,17 @@ from service.app.identity import (
 )
 from service.app.names import are_alike
 from service.app.views import GameSnapshotView, TurnResult, committed_view, turn_result
-from service.errors import ActionRefused, AlreadySeated, EtagMismatch, StaleState, TurnTimedOut
+from service.errors import (
+    ActionRefused,
+    AlreadySeated,
+    EtagMismatch,
+    JoinCodeRequired,
+    JoinCodeUnknown,
+    PlayerRefTaken,
+    StaleState,
+    TurnTimedOut,
+    WasKicked,
+)
 from service.storage.base import Record, SeatToken, Visibility
 
 KEY_LENGTH: Final = 32
@@ -150,7 +160,7 @@ class Decision:
     Attributes:
         applied: The engine's result.
         tokens: The tokens after the change.
-        viewer: The seat whose view the answer holds; None for a spectator's.
+        viewer: Whose view the answer holds (engine.views).
         actor: The seat that acts, HOST for the host token; None without a token.
         new_seat: The seat of a player or bot who has joined; 0 for none.
         salt: The salt of a new token (Memo.salt).
@@ -200,7 +210,7 @@ class CreateGame(Command):
     def decide(self) -> Decision:
         """Returns the new game."""
         salt, token = new_token(self.chance, self.request, HOST)
-        return Decision(create(self.plan.ruleset), (token,), salt=salt)
+        return Decision(create(self.plan.ruleset), (token,), viewer=HOST, salt=salt)
 
     def complete(self, answer: bytes, salt: bytes) -> bytes:
         """See Command."""
@@ -208,7 +218,7 @@ class CreateGame(Command):
 
     def encode(self, decision: Decision, after: Record) -> bytes:
         """See Command."""
-        return self.encode_game(committed_view(after, decision.viewer, is_creator=True))
+        return self.encode_game(committed_view(after, decision.viewer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +242,8 @@ class JoinOrCreateGame(Command):
     before_creation: Callable[[], None]
 
     def join(self, basis: Basis, chance: Chance) -> Decision:
-        """Returns the decision to join a game. Raises ActionRefused."""
+        """Returns the decision to join a game. Raises ActionRefused, NotAdmitted."""
+        check_admitted(basis.record, self)
         join = Join(self.name, is_host=not _has_host(basis.record))
         return _seated(basis.record, _joined(basis, join), self, chance)
 
@@ -274,10 +285,15 @@ class GameCommand(Command):
 
 @dataclass(frozen=True, slots=True)
 class JoinGame(GameCommand):
-    """Seats a player; seat 0 stands for the lowest free one. `complete` adds the seat token to the stored answer."""
+    """Seats a player; seat 0 stands for the lowest free one. `complete` adds the seat token to the stored answer.
+
+    Attributes:
+        join_code: The code with which the caller found the game; empty if by its id.
+    """
 
     name: str
     player_ref: str
+    join_code: str
     seat: int
     chance: Chance
     encode_seat: SeatEncoder
@@ -290,6 +306,9 @@ class JoinGame(GameCommand):
         is_host = actor == HOST
         if actor is not None and (not is_host or record.game.host_seat):
             raise AlreadySeated
+        if actor is None:
+            check_code(record, self.join_code)
+        check_admitted(record, self)
         join = Join(self.name, seat=self.seat, is_host=is_host or not _has_host(record))
         return _seated(record, _joined(basis, join), self, self.chance, actor)
 
@@ -324,7 +343,7 @@ class AddBot(GameCommand):
         applied = _joined(basis, join)
         bot = _new_seat(record.game, applied.game)
         token = SeatToken(bot, self.chance.token_bytes(DIGEST_BYTES))
-        return Decision(applied, (*record.tokens, token), viewer=seat or None, actor=seat, new_seat=bot)
+        return Decision(applied, (*record.tokens, token), viewer=seat, actor=seat, new_seat=bot)
 
     def encode(self, decision: Decision, after: Record) -> bytes:
         """See Command."""
@@ -368,7 +387,7 @@ class SeatCommand(GameCommand):
         record = basis.record
         seat = self.actor(record)
         applied = applied_or_refused(apply(record.game, self.action(seat, record.game), basis.now_ms))
-        return Decision(applied, valid_tokens(record, applied), viewer=seat or None, actor=seat)
+        return Decision(applied, valid_tokens(record, applied), viewer=seat, actor=seat)
 
     def encode(self, decision: Decision, after: Record) -> bytes:
         """See Command."""
@@ -553,6 +572,23 @@ class _RackOnlyAnalysis:
     def can_play(self, situation: Situation) -> Existence:
         """See Analysis. Returns UNKNOWN for any other rack."""
         return EXACT.can_play(situation) if situation.rack == self.rack else Existence.UNKNOWN
+
+
+def check_code(record: Record, join_code: str) -> None:
+    """Raises JoinCodeUnknown for a code that a game no longer has, JoinCodeRequired if it does not admit by its id."""
+    if join_code and join_code != record.listing.join_code:
+        raise JoinCodeUnknown
+    if record.kicked and not join_code and record.listing.visibility is Visibility.UNLISTED:
+        raise JoinCodeRequired
+
+
+def check_admitted(record: Record, command: "JoinGame | JoinOrCreateGame") -> None:
+    """Raises WasKicked, PlayerRefTaken for a person whom a lobby does not admit."""
+    ref = command.player_ref
+    if any((ref and ref == one.player_ref) or are_alike(command.name, one.name) for one in record.kicked):
+        raise WasKicked
+    if ref and record.operator.has(ref):
+        raise PlayerRefTaken
 
 
 def _has_host(record: Record) -> bool:

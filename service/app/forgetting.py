@@ -252,7 +252,9 @@ def _rewritten(record: Record, changes: Sequence[StoredChange], player_ref: str)
         record.operator, player_refs=tuple(ref for ref in record.operator.player_refs if ref not in refs)
     )
     etag = rewritten[-1].etag if rewritten else lineage(record.etag, secrets.token_bytes(NONCE_BYTES))
-    return replace(record, game=replace(record.game, players=players), etag=etag, operator=operator), rewritten
+    kicked = tuple(one for one in record.kicked if one.player_ref != player_ref)
+    game = replace(record.game, players=players)
+    return replace(record, game=game, etag=etag, operator=operator, kicked=kicked), rewritten
 
 
 def _seat(event: Event) -> int:

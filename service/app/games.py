@@ -5,10 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from engine.drafts import Draft
-from engine.game import (
-    HOST,
-    BotLevel,
-)
+from engine.game import BotLevel
 from engine.record import GameRecord
 from engine.ruleset import RacksShown
 from engine.views import is_open_to_spectators, sees_drafts
@@ -39,7 +36,7 @@ from service.app.commands import (
 from service.app.drafts import DraftRequest, Drafts
 from service.app.game_lists import GameFilter, list_games
 from service.app.history import History, OffLoopRunner, exported, record_at
-from service.app.identity import Caller, Chance, player_seat_in, seat_in, token_in
+from service.app.identity import Caller, Chance, player_seat_in, viewer_in
 from service.app.lobby_commands import (
     AbortTheGame,
     KickFromLobby,
@@ -148,13 +145,14 @@ class Games:
         game_id: str,
         name: str,
         player_ref: str,
+        join_code: str,
         seat: int,
         request: RequestIdentity,
         encode: SeatEncoder,
         add_token: TokenAdder,
     ) -> bytes:
-        """Seats a player; seat 0 stands for the lowest free one."""
-        join = JoinGame(request, game_id, name, player_ref, seat, self._chance, encode, add_token)
+        """Seats a player (JoinGame)."""
+        join = JoinGame(request, game_id, name, player_ref, join_code, seat, self._chance, encode, add_token)
         return await self._changes.run(join)
 
     async def add_bot(  # noqa: PLR0913, PLR0917 - made in one place
@@ -265,21 +263,20 @@ class Games:
         loaded, presence = await self.load_with_presence(game_id, caller)
         if loaded.record is None:
             return await self._archived_game(game_id, caller)
-        record, seat = self._record_for(loaded, caller)
-        draft = await self._store.draft(game_id) if sees_drafts(record.game, seat) else None
-        is_creator = seat is None and token_in(record, caller) == HOST
-        return snapshot_view(record, seat, loaded.now_ms, draft, presence, is_creator=is_creator)
+        record, viewer = self._record_for(loaded, caller)
+        draft = await self._store.draft(game_id) if sees_drafts(record.game, viewer) else None
+        return snapshot_view(record, viewer, loaded.now_ms, draft, presence)
 
     async def _archived_game(self, game_id: str, caller: Caller) -> GameSnapshotView:
         loaded, _ = await self._load_with_history(game_id, caller)
-        record, seat = self._record_for(loaded, caller)
-        return snapshot_view(record, seat, loaded.now_ms)
+        record, viewer = self._record_for(loaded, caller)
+        return snapshot_view(record, viewer, loaded.now_ms)
 
     async def game_at(self, game_id: str, caller: Caller, revision: int, runner: OffLoopRunner) -> GameSnapshotView:
         """Returns the caller's view of a game at a revision, without draft and presence. Raises HistoryUnavailable."""
         loaded, history = await self._load_with_history(game_id, caller)
-        record, seat = self._record_for(loaded, caller)
-        return snapshot_view(await record_at(history, record, revision, runner), seat, loaded.now_ms)
+        record, viewer = self._record_for(loaded, caller)
+        return snapshot_view(await record_at(history, record, revision, runner), viewer, loaded.now_ms)
 
     async def _load_with_history(self, game_id: str, caller: Caller) -> tuple[Loaded, History]:
         """Returns a game for readers of its history, and the history: from the store, else from the archive."""
@@ -308,12 +305,12 @@ class Games:
         return loaded, presence_in(loaded, seen)
 
     def _record_for(self, loaded: Loaded, caller: Caller) -> tuple[Record, int | None]:
-        """Returns a loaded game and the caller's seat. Raises GameNotFound."""
+        """Returns a loaded game, and whose view the caller gets. Raises GameNotFound."""
         if loaded.record is None:
             raise GameNotFound
-        seat = seat_in(loaded.record, caller)
-        self.presence.seen(loaded.record.game_id, seat)
-        return loaded.record, seat
+        viewer = viewer_in(loaded.record, caller)
+        self.presence.seen(loaded.record.game_id, viewer)
+        return loaded.record, viewer
 
     async def list_games(self, wanted: GameFilter, cursor: str, limit: int) -> tuple[tuple[GameSnapshotView, ...], str]:
         """Returns a spectator's views of public games, newest first, and the next cursor.
@@ -333,11 +330,11 @@ class Games:
         Raises HistoryUnavailable if the game has not had the revision, or the changes after it are no longer kept.
         """
         loaded, history = await self._load_with_history(game_id, caller)
-        _, seat = self._record_for(loaded, caller)
+        _, viewer = self._record_for(loaded, caller)
         entries = await history.events(game_id, after_revision + 1, limit + 1)
         if after_revision and (not entries or entries[0].revision != after_revision + 1):
             oldest, newest = await history.bounds(game_id)
             if entries or not oldest - 1 <= after_revision <= newest:
                 raise HistoryUnavailable(oldest, newest)
         following = entries[limit - 1].revision if len(entries) > limit else 0
-        return tuple(change_view(entry, seat) for entry in entries[:limit]), following
+        return tuple(change_view(entry, viewer) for entry in entries[:limit]), following

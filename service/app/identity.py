@@ -15,7 +15,7 @@ from engine.game import HOST
 from engine.ruleset import Ruleset
 from engine.tiles import Tile, tile_set
 from engine.views import is_open_to_spectators
-from service.errors import GameNotFound, NotAPlayer, SpectatorsNotAllowed
+from service.errors import GameNotFound, NotAPlayer, SpectatorsNotAllowed, TokenVoid
 from service.storage.base import Record
 
 CODE_ALPHABET: Final = "23456789CDFGHJKMNPQRTVWXY"
@@ -88,13 +88,15 @@ def requested_game_id(secret: bytes, request_key: str) -> str:
     return hmac.digest(secret, request_key.encode(), "sha256")[:16].hex()
 
 
-def join_codes(game_id: str) -> Iterator[str]:
+def join_codes(secret: bytes, game_id: str, revision: int = 0) -> Iterator[str]:
     """Yields the join codes of a game: its code is the first that no other game has.
 
-    They follow from the id, so a creation that is repeated reserves the same code.
+    They follow from the store's secret, the id, and the revision of the change that has made the last code void, so a
+    change that is repeated reserves the same code, and nobody can compute one from the id.
     """
     for number in itertools.count():
-        seed = int.from_bytes(hashlib.sha256(f"{game_id} {number}".encode()).digest())
+        digested = hmac.digest(secret, f"join code {number} of {game_id} at {revision}".encode(), "sha256")
+        seed = int.from_bytes(digested)
         yield "".join(
             CODE_ALPHABET[seed // len(CODE_ALPHABET) ** place % len(CODE_ALPHABET)] for place in range(CODE_LENGTH)
         )
@@ -142,15 +144,15 @@ def revoked_by(events: Iterable[Event]) -> set[int]:
 def token_in(record: Record, caller: Caller) -> int | None:
     """Returns the seat of the caller's token, HOST for the host token, or None without one.
 
-    It compares all tokens, each in constant time. Raises GameNotFound for a token of another game, or a game of another
-    key.
+    It compares all tokens, each in constant time. Raises TokenVoid for any other token, GameNotFound for a game of
+    another key.
     """
     check_key(record, caller)
     if caller.digest is None:
         return None
     matches = [token.seat for token in record.tokens if hmac.compare_digest(token.digest, caller.digest)]
     if not matches:
-        raise GameNotFound
+        raise TokenVoid
     return matches[0]
 
 
@@ -160,16 +162,16 @@ def check_key(record: Record, caller: Caller) -> None:
         raise GameNotFound
 
 
-def seat_in(record: Record, caller: Caller) -> int | None:
-    """Returns the seat whose view a caller gets; None for a spectator. Raises GameNotFound, SpectatorsNotAllowed."""
-    token = token_in(record, caller)
-    if token is None and not is_open_to_spectators(record.game):
+def viewer_in(record: Record, caller: Caller) -> int | None:
+    """Returns whose view a caller gets (engine.views). Raises GameNotFound, TokenVoid, SpectatorsNotAllowed."""
+    viewer = token_in(record, caller)
+    if viewer is None and not is_open_to_spectators(record.game):
         raise SpectatorsNotAllowed
-    return token or None
+    return viewer
 
 
 def player_seat_in(record: Record, caller: Caller) -> int:
-    """Returns the caller's seat in a game. Raises GameNotFound for a wrong token, NotAPlayer without a seat's."""
+    """Returns the caller's seat in a game. Raises GameNotFound, TokenVoid, NotAPlayer without a seat's token."""
     seat = token_in(record, caller)
     if not seat:
         raise NotAPlayer
@@ -177,7 +179,7 @@ def player_seat_in(record: Record, caller: Caller) -> int:
 
 
 def member_in(record: Record, caller: Caller) -> int:
-    """Returns the caller's seat, or HOST for the host token. Raises GameNotFound, NotAPlayer without a token."""
+    """Returns the caller's seat, or HOST for the host token. Raises GameNotFound, TokenVoid, NotAPlayer without one."""
     token = token_in(record, caller)
     if token is None:
         raise NotAPlayer

@@ -49,8 +49,8 @@ class Presence:
         self._is_stopping = False
 
     def seen(self, game_id: str, seat: int | None) -> None:
-        """Marks the owner of a seat as seen, after a call with its valid token. None: a caller without a seat."""
-        if seat is not None:
+        """Marks the owner of a seat as seen, after a call with its valid token. None and HOST have no seat."""
+        if seat:
             key = (game_id, seat)
             if time.monotonic() - self._reported.get(key, -math.inf) >= REPORT_SECONDS:
                 self._report(key, Sighting.CALL)
@@ -62,8 +62,8 @@ class Presence:
 
     @contextlib.contextmanager
     def watching(self, game_id: str, seat: int | None) -> Iterator[None]:
-        """Counts an open watch of a seat's owner within the context. None: a watcher without a seat."""
-        if seat is None:
+        """Counts an open watch of a seat's owner within the context. None and HOST have no seat."""
+        if not seat:
             yield
             return
         key = (game_id, seat)

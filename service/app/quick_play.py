@@ -11,7 +11,7 @@ from typing import Final
 from service.app.changes import ATTEMPTS, ChangeLoop
 from service.app.commands import JoinOrCreateGame
 from service.app.identity import Chance, new_game_id
-from service.errors import ActionRefused, StaleState
+from service.errors import ActionRefused, NotAdmitted, StaleState
 from service.storage.base import GameStore
 from service.storage.lists import match_key
 
@@ -43,7 +43,7 @@ class QuickPlay:
             game_id = await self._assign(command, candidate, refused)
             try:
                 return await self._changes.join_or_create(command, game_id)
-            except ActionRefused:  # full or started meanwhile, or a player has a name like this
+            except (ActionRefused, NotAdmitted):  # full or started meanwhile, or not for a person of this name
                 refused = game_id
         raise StaleState(0)
 

@@ -26,7 +26,7 @@ class GameSnapshotView:
     """A stored game as one seat or a spectator sees it, and the store's time of the reading.
 
     `presence` has the presence of each player who is not a bot, by seat; None where it is not shown. `join_code` is
-    empty for spectators, and after the start.
+    empty for spectators, and after the start. Viewers are those of engine.views.
     """
 
     game_id: str
@@ -62,28 +62,23 @@ class TurnResult:
     violations: tuple[Violation, ...] = ()
 
 
-def snapshot_view(  # noqa: PLR0913 - what is not in the record is optional
+def snapshot_view(
     record: Record,
-    seat: int | None,
+    viewer: int | None,
     now_ms: int,
     draft: Draft | None = None,
     presence: Mapping[int, SeatPresence] | None = None,
-    *,
-    is_creator: bool = False,
 ) -> GameSnapshotView:
-    """Returns the view of a stored game for a seat, with its last draft and the presence of its players.
-
-    None is a spectator, or the game's creator.
-    """
+    """Returns a viewer's view of a stored game, with its last draft and the presence of its players."""
     listing = record.listing
-    sees_code = record.state is GameState.LOBBY and (seat is not None or is_creator)
+    sees_code = record.state is GameState.LOBBY and viewer is not None
     return GameSnapshotView(
         record.game_id,
         record.etag,
         record.created_ms,
         record.updated_ms,
         now_ms,
-        see(record.game, seat, draft),
+        see(record.game, viewer, draft),
         listing.visibility,
         listing.labels,
         listing.join_code if sees_code else "",
@@ -91,14 +86,14 @@ def snapshot_view(  # noqa: PLR0913 - what is not in the record is optional
     )
 
 
-def committed_view(record: Record, seat: int | None, *, is_creator: bool = False) -> GameSnapshotView:
-    """Returns the view of a stored game at the time of its last change."""
-    return snapshot_view(record, seat, record.updated_ms, is_creator=is_creator)
+def committed_view(record: Record, viewer: int | None) -> GameSnapshotView:
+    """Returns a viewer's view of a stored game at the time of its last change."""
+    return snapshot_view(record, viewer, record.updated_ms)
 
 
-def change_view(entry: Entry, seat: int | None) -> ChangeView:
-    """Returns the view of a stored change for a seat; for a spectator if that is None."""
-    events = tuple(see_event(event, seat) for event in entry.events)
+def change_view(entry: Entry, viewer: int | None) -> ChangeView:
+    """Returns a viewer's view of a stored change."""
+    events = tuple(see_event(event, viewer) for event in entry.events)
     return ChangeView(entry.revision, entry.etag, entry.time_ms, events)
 
 

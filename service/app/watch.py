@@ -57,18 +57,18 @@ class Watch:
 
         With until_rematch it ends with the announcement of the rematch instead of the game.
         """
-        async with self._feed(game_id, caller.key) as feed, contextlib.AsyncExitStack() as connection:
+        async with self._feed(game_id, caller.key) as feed:
             snapshot = await feed.snapshot()
             position = Position.at(snapshot, caller, content)
-            connection.enter_context(self._games.presence.watching(game_id, position.seat))
-            await feed.turn()
-            feed.start_at(snapshot.record)
-            watcher = Watcher(feed, position, connection, self._stopping, self._next_delay_ms, until_rematch)
-            for update in await watcher.begin(after_revision, etag):
-                yield update
-            while not watcher.is_done:
-                for update in await watcher.step():
+            with self._games.presence.watching(game_id, position.viewer):
+                await feed.turn()
+                feed.start_at(snapshot.record)
+                watcher = Watcher(feed, position, self._stopping, self._next_delay_ms, until_rematch)
+                for update in await watcher.begin(after_revision, etag):
                     yield update
+                while not watcher.is_done:
+                    for update in await watcher.step():
+                        yield update
 
     @contextlib.asynccontextmanager
     async def _feed(self, game_id: str, key: str) -> AsyncIterator[Feed]:

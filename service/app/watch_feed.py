@@ -12,7 +12,7 @@ import contextlib
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextvars import Context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Final, Generic, TypeVar
 
@@ -45,11 +45,11 @@ class SharedView(Generic[_T]):
 
     Attributes:
         view: The view.
-        data: Its bytes, set by the first viewer who encodes it.
+        encoded: Its bytes by the form of the update, each set by the first viewer who encodes it.
     """
 
     view: _T
-    data: bytes | None = None
+    encoded: dict[str, bytes] = field(default_factory=dict)
 
 
 class SharedGame:
@@ -75,12 +75,12 @@ class SharedGame:
         """The number of that turn's draft; 0 if there is none."""
         self._views: dict[int | None, SharedView[GameSnapshotView]] = {}
 
-    def view_for(self, seat: int | None) -> SharedView[GameSnapshotView]:
-        """Returns the view of a seat, or of a spectator."""
-        view = self._views.get(seat)
+    def view_for(self, viewer: int | None) -> SharedView[GameSnapshotView]:
+        """Returns a viewer's view."""
+        view = self._views.get(viewer)
         if view is None:
-            view = self._views[seat] = SharedView(
-                snapshot_view(self.record, seat, self._now_ms, self._draft, self.presence)
+            view = self._views[viewer] = SharedView(
+                snapshot_view(self.record, viewer, self._now_ms, self._draft, self.presence)
             )
         return view
 
@@ -120,11 +120,11 @@ class SharedChange:
         self.turn_revision = turns[-1] if turns else None
         """The revision of the turn that starts with this change; 0 if only a turn ends; None if none does."""
 
-    def view_for(self, seat: int | None) -> SharedView[ChangeView]:
-        """Returns the view of a seat, or of a spectator."""
-        view = self._views.get(seat)
+    def view_for(self, viewer: int | None) -> SharedView[ChangeView]:
+        """Returns a viewer's view."""
+        view = self._views.get(viewer)
         if view is None:
-            view = self._views[seat] = SharedView(change_view(self._entry, seat))
+            view = self._views[viewer] = SharedView(change_view(self._entry, viewer))
         return view
 
     def after(self, before: Record, presence: Presences | None) -> SharedGame:

@@ -33,10 +33,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class GameAfter:
-    """The game after the next change; `notified_at` as for Change, None if it follows the Change."""
+    """The game after the next change; `notified_at` as for Change, None if it follows the Change.
+
+    Only the first game of a watch, a Snapshot or this, has what never changes.
+    """
 
     shared: SharedView[GameSnapshotView]
     notified_at: float | None = None
+    is_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """One watcher of a game: its position in the history, and the updates that come next."""
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -19,7 +18,7 @@ from service.app.watch_updates import (
     Snapshot,
     Update,
 )
-from service.errors import EtagMismatch, GameNotFound, HistoryUnavailable, SpectatorsNotAllowed
+from service.errors import EtagMismatch, GameNotFound, HistoryUnavailable, SpectatorsNotAllowed, TokenVoid
 from service.storage.base import Record
 
 
@@ -31,7 +30,7 @@ class Position:
         revision: The last revision that the watcher got.
         etag: That revision's etag.
         caller: The watcher.
-        token: The seat of the caller's token, HOST for the host token; None for a spectator.
+        viewer: Whose view the watcher gets (engine.views): the seat of the caller's token, HOST, or None.
         content: What the watcher gets after each change.
         loaded: A loaded game in which the token was valid. Tokens that the seat lost before were of another player.
         spectators: The game's option.
@@ -40,12 +39,13 @@ class Position:
         draft_number: The number of the last draft that the watcher got of this turn.
         record: The game at this position, for a watcher of games; None before a resuming watcher reaches `loaded`.
         presence: The presence of the players as the watcher knows it; None if it knows none.
+        has_game: Whether the watcher has got a game, with what never changes.
     """
 
     revision: int
     etag: str
     caller: Caller
-    token: int | None
+    viewer: int | None
     content: Content
     loaded: SharedGame
     spectators: Spectators
@@ -54,19 +54,20 @@ class Position:
     draft_number: int
     record: Record | None
     presence: Presences | None
+    has_game: bool = False
 
     @classmethod
     def at(cls, loaded: SharedGame, caller: Caller, content: Content) -> "Position":
         """Returns the position of a loaded game.
 
-        Raises GameNotFound for a token of another game, SpectatorsNotAllowed.
+        Raises GameNotFound, TokenVoid, SpectatorsNotAllowed.
         """
         record = loaded.record
         position = cls(
             revision=record.game.revision,
             etag=record.etag,
             caller=caller,
-            token=token_in(record, caller),
+            viewer=token_in(record, caller),
             content=content,
             loaded=loaded,
             spectators=record.game.ruleset.spectators,
@@ -79,30 +80,19 @@ class Position:
         position._check_allowed()
         return position
 
-    @property
-    def seat(self) -> int | None:
-        """The seat whose view the watcher gets; None for a spectator's."""
-        return self.token or None
-
     def _check_allowed(self) -> None:
         """Raises SpectatorsNotAllowed if the watcher may not see the game."""
-        if self.token is None and self.has_started and self.spectators is Spectators.OFF:
+        if self.viewer is None and self.has_started and self.spectators is Spectators.OFF:
             raise SpectatorsNotAllowed
 
     def skip_to(self, loaded: SharedGame) -> None:
-        """Moves to a loaded game. If the caller's token is revoked, the watcher becomes a spectator.
-
-        Raises SpectatorsNotAllowed.
-        """
+        """Moves to a loaded game. Raises TokenVoid, SpectatorsNotAllowed."""
         self.loaded, self.record = loaded, loaded.record
         self.revision, self.etag = loaded.record.game.revision, loaded.record.etag
         self.turn_revision, self.draft_number = loaded.turn_revision, loaded.draft_number
         self.presence = loaded.presence
         self.has_started = loaded.record.game.round is not None
-        try:
-            self.token = token_in(loaded.record, self.caller)
-        except GameNotFound:
-            self.token = None
+        self.viewer = token_in(loaded.record, self.caller)
         self._check_allowed()
 
     def go_back(self, revision: int, etag: str) -> None:
@@ -113,31 +103,31 @@ class Position:
         self.draft_number, self.presence = 0, None
 
     def advance(self, change: SharedChange, presence: Presences | None) -> Iterator[Update]:
-        """Moves past a change and yields its updates. A watcher whose token is revoked becomes a spectator.
+        """Moves past a change and yields its updates.
 
-        Raises SpectatorsNotAllowed.
+        Raises TokenVoid after a change that has made the watcher's token void, SpectatorsNotAllowed.
 
         Args:
             change: The next change.
             presence: The presence of the players, for the game after the change.
         """
-        view = change.view_for(self.seat)
+        view = change.view_for(self.viewer)
         self.revision, self.etag = change.revision, change.etag
         if change.turn_revision is not None:
             self.turn_revision, self.draft_number = change.turn_revision, 0
-        if self.token in change.revoked and change.revision > self.loaded.record.game.revision:
-            self.caller, self.token = Caller(key=self.caller.key), None
         self.has_started = self.has_started or change.starts_a_round
         self._check_allowed()
         if Content.CHANGES in self.content:
             yield Change(view, change.notified_at)
+        if self.viewer in change.revoked and change.revision > self.loaded.record.game.revision:
+            raise TokenVoid
         if Content.GAMES in self.content:
             after = self._after(change, presence)
             if after is not None:
                 self.record, self.presence, self.draft_number = after.record, after.presence, after.draft_number
-                yield GameAfter(
-                    after.view_for(self.seat), None if Content.CHANGES in self.content else change.notified_at
-                )
+                notified_at = None if Content.CHANGES in self.content else change.notified_at
+                is_first, self.has_game = not self.has_game, True
+                yield GameAfter(after.view_for(self.viewer), notified_at, is_first)
 
     def see_presence(self, presence: Presences | None) -> list[PresenceChange]:
         """Returns what is new to the watcher in the presence of the players."""
@@ -164,7 +154,6 @@ class Watcher:
     Args:
         feed: The game's feed.
         position: Where the watcher is: at the current game.
-        connection: Counts the watcher as connected until it is closed.
         stopping: Set when the server stops.
         closing_delay_ms: Returns how long a watcher of a stopping server waits before it reconnects.
         until_rematch: Whether the watch ends with the announcement of the rematch instead of the game.
@@ -173,18 +162,16 @@ class Watcher:
         is_done: Whether the watch ends.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - made in one place
+    def __init__(
         self,
         feed: Feed,
         position: Position,
-        connection: contextlib.AsyncExitStack,
         stopping: asyncio.Event,
         closing_delay_ms: Callable[[], int],
         until_rematch: bool,
     ) -> None:
         self._feed = feed
         self._position = position
-        self._connection = connection
         self._stopping = stopping
         self._closing_delay_ms = closing_delay_ms
         self._until_rematch = until_rematch
@@ -217,7 +204,7 @@ class Watcher:
         if not self._is_live:
             self._is_live = True
             return [Heartbeat(self._position.revision)]  # confirms to a resuming watcher that the stream works
-        return await self._see_presence() or self._close() or self._draft() or await self._wait()
+        return self._see_presence() or self._close() or self._draft() or await self._wait()
 
     def _begins_with_snapshot(self, after_revision: int, etag: str) -> bool:
         """Returns whether the stream begins with a snapshot: for a new watcher, or one of games at another revision."""
@@ -226,7 +213,8 @@ class Watcher:
         return not after_revision or (position.content is Content.GAMES and not is_current)
 
     def _snapshot(self) -> Snapshot:
-        return Snapshot(self._position.loaded.view_for(self._position.seat))
+        self._position.has_game = True
+        return Snapshot(self._position.loaded.view_for(self._position.viewer))
 
     def _is_last(self) -> bool:
         """Returns whether the position is at the last change to send, as far as the loaded game shows."""
@@ -292,9 +280,7 @@ class Watcher:
             self._is_live = True
             self.is_done = self._is_over
 
-    async def _see_presence(self) -> list[PresenceChange]:
-        if self._position.seat is None:
-            await self._connection.aclose()  # a seat that was given up is no longer watched by its former owner
+    def _see_presence(self) -> list[PresenceChange]:
         return self._position.see_presence(self._feed.presence)
 
     def _close(self) -> list[Closing]:

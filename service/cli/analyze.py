@@ -240,7 +240,7 @@ def _suggestion(name: str, known: Sequence[str]) -> str:
 def read_situation(
     text: str, ruleset: Ruleset, naming: Naming = Naming.TILES, river: str = "", *, unmelded: bool = False
 ) -> Situation:
-    """Returns the situation of the player to move from a position's text. Raises PositionError or NotationError.
+    """Returns the situation of the player to move from a position's text. Raises PositionError.
 
     Args:
         text: The position. A * before the rack says that the player has made the initial meld.
@@ -250,7 +250,10 @@ def read_situation(
         unmelded: States that the player has not made the initial meld.
     """
     is_full = "/" in text
-    proposed, rack, others = _full_position(text, naming) if is_full else _table_and_rack(text, naming)
+    try:
+        proposed, rack, others = _full_position(text, naming) if is_full else _table_and_rack(text, naming)
+    except NotationError as error:
+        raise PositionError(f"column {error.column}: {error}") from None
     if rack.has_melded and unmelded:
         raise PositionError("--unmelded contradicts the * of the rack: its player has made the initial meld")
     if not (is_full or rack.has_melded or unmelded):
@@ -258,7 +261,10 @@ def read_situation(
             "the position does not say whether the player has made the initial meld: write * before the rack if so, "
             "else add --unmelded"
         )
-    pulled = parse_tiles(river, naming)
+    try:
+        pulled = parse_tiles(river, naming)
+    except NotationError as error:
+        raise PositionError(f"--river: column {error.column}: {error}") from None
     if pulled and ruleset.turn_draw is not TurnDraw.TWO_RIVER:
         raise PositionError("--river: these rules have no River; add --option turn_draw=TWO_RIVER")
     table = tuple(_meld(place, meld, ruleset, naming) for place, meld in enumerate(proposed, 1))
@@ -272,13 +278,8 @@ _Read: TypeAlias = tuple[tuple[ProposedMeld, ...], Rack, tuple[Tile, ...]]
 
 def _full_position(text: str, naming: Naming) -> _Read:
     position = parse_position(text, naming)
-    racks = {rack.seat: rack for rack in position.racks}
-    if len(racks) < len(position.racks):
-        raise PositionError("the position has two racks of one seat")
-    if position.turn_seat not in racks:
-        raise PositionError(f"it is the turn of seat {position.turn_seat}, which has no rack")
-    rack = racks.pop(position.turn_seat)
-    return position.table, rack, (*(t for other in racks.values() for t in other.tiles), *position.pool)
+    others = (t for rack in position.racks if rack is not position.rack for t in rack.tiles)
+    return position.table, position.rack, (*others, *position.pool)
 
 
 def _table_and_rack(text: str, naming: Naming) -> _Read:

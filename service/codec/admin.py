@@ -5,7 +5,7 @@ from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from engine.game import Choosing, Game, Playing
+from engine.game import HOST, Choosing, Game, Playing
 from engine.tiles import Tile, in_order
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import game_pb2
@@ -108,7 +108,7 @@ def _players(record: Record) -> Iterator[pb.GamePlayer]:
 def encode_full(view: FullView) -> pb.FullGame:
     """Returns a game with everything visible."""
     record = view.record
-    seen = snapshot_view(record, None, view.now_ms, None, view.presence, is_creator=True)
+    seen = snapshot_view(record, HOST, view.now_ms, None, view.presence)
     message = encode_game(seen)
     del message.rounds[:]
     message.rounds.extend(map(encode_result, record.game.results))

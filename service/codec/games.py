@@ -153,7 +153,7 @@ def encode_game(sight: GameSnapshotView) -> game_pb2.Game:
 
 
 def encode_changed_game(sight: GameSnapshotView) -> game_pb2.Game:
-    """Returns a game without what never changes, for answers to changes: its ruleset is half of a game."""
+    """Returns a game without what never changes, for callers who have it already: its ruleset is half of a game."""
     return game_pb2.Game.FromString(changed_game_bytes(sight))
 
 

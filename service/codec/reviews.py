@@ -135,7 +135,7 @@ def parse_text(message: pb.ParsePositionRequest) -> pb.ParsePositionResponse:
     """Returns the position of a text."""
     text, naming = message.text, _naming(cards=message.cards)
     if len(text) > TEXT_MAX:
-        raise invalid("text", f"expected at most {TEXT_MAX} characters")
+        raise invalid("text", f"column {TEXT_MAX + 1}: expected at most {TEXT_MAX} characters")
     try:
         if "/" in text:
             return _position_of_round(parse_position(text, naming))
@@ -154,9 +154,7 @@ def _naming(*, cards: bool) -> Naming:
 
 
 def _position_of_round(position: Position) -> pb.ParsePositionResponse:
-    own = next((one for one in position.racks if one.seat == position.turn_seat), None)
-    if own is None or len({one.seat for one in position.racks}) < len(position.racks):
-        raise invalid("text", f"expected one rack a seat, and one of seat {position.turn_seat}, which is to move")
+    own = position.rack
     return pb.ParsePositionResponse(
         position=pb.Position(
             table=map(encode_proposed, position.table), rack=tile_numbers(own.tiles), has_melded=own.has_melded
@@ -191,7 +189,11 @@ def _racks(message: pb.FormatPositionRequest) -> tuple[Rack, ...]:
     for place, one in enumerate(message.racks):
         if not 1 <= one.seat <= RACKS_MAX:
             raise invalid(f"racks[{place}].seat", f"expected a seat from 1 to {RACKS_MAX}")
-    if message.turn_seat not in {one.seat for one in message.racks}:
+    seats = [one.seat for one in message.racks]
+    for place, seat in enumerate(seats):
+        if seat in seats[:place]:
+            raise invalid(f"racks[{place}].seat", "expected one rack of each seat")
+    if message.turn_seat not in seats:
         raise invalid("turn_seat", "expected the seat of a rack")
     return tuple(
         Rack(one.seat, rack(one.tiles, f"racks[{place}].tiles"), one.has_melded)

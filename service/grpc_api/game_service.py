@@ -137,8 +137,9 @@ class GameServicer:
         name, ref = fields.player_name(request.name), fields.player_ref(request.player_ref)
         identity = mutation(request, context)
         game_id = await self._game_of_code(target, identity.caller.key) if by_code else target
+        code = target if by_code else ""
         return await self._games.join_game(
-            game_id, name, ref, request.seat, identity, game_codec.encode_join, game_codec.with_token
+            game_id, name, ref, code, request.seat, identity, game_codec.encode_join, game_codec.with_token
         )
 
     async def _game_of_code(self, join_code: str, key: str) -> str:
@@ -316,13 +317,25 @@ def _update(update: Update) -> bytes:
     """Encodes an update. An update for several watchers is encoded once."""
     match update:
         case Snapshot(shared):
-            return _encoded_once(shared, lambda view: pb.WatchGameResponse(snapshot=game_codec.encode_game(view)))
+            return _encoded_once(
+                shared, "snapshot", lambda view: pb.WatchGameResponse(snapshot=game_codec.encode_game(view))
+            )
         case Change(shared, _):
-            return _encoded_once(shared, lambda view: pb.WatchGameResponse(change=game_codec.encode_change(view)))
-        case GameAfter(shared, _):
-            return _encoded_once(shared, lambda view: pb.WatchGameResponse(game=game_codec.encode_game(view)))
+            return _encoded_once(
+                shared, "change", lambda view: pb.WatchGameResponse(change=game_codec.encode_change(view))
+            )
+        case GameAfter(shared, _, is_first=True):
+            return _encoded_once(
+                shared, "first game", lambda view: pb.WatchGameResponse(game=game_codec.encode_game(view))
+            )
+        case GameAfter(shared):
+            return _encoded_once(
+                shared, "game", lambda view: pb.WatchGameResponse(game=game_codec.encode_changed_game(view))
+            )
         case LiveDraft(shared):
-            return _encoded_once(shared, lambda view: pb.WatchGameResponse(draft=game_codec.encode_draft(view)))
+            return _encoded_once(
+                shared, "draft", lambda view: pb.WatchGameResponse(draft=game_codec.encode_draft(view))
+            )
         case PresenceChange(seat):
             return pb.WatchGameResponse(presence=game_codec.encode_presence(seat)).SerializeToString()
         case Heartbeat(revision):
@@ -334,8 +347,8 @@ def _update(update: Update) -> bytes:
             return pb.WatchGameResponse(closing=closing).SerializeToString()
 
 
-def _encoded_once(shared: SharedView[_T], encode: Callable[[_T], pb.WatchGameResponse]) -> bytes:
-    """Returns the bytes of a shared update, which the first watcher encodes."""
-    if shared.data is None:
-        shared.data = encode(shared.view).SerializeToString()
-    return shared.data
+def _encoded_once(shared: SharedView[_T], form: str, encode: Callable[[_T], pb.WatchGameResponse]) -> bytes:
+    """Returns the bytes of a shared update of a form, which its first watcher encodes."""
+    if form not in shared.encoded:
+        shared.encoded[form] = encode(shared.view).SerializeToString()
+    return shared.encoded[form]

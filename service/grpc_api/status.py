@@ -39,11 +39,13 @@ from service.errors import (
     HintNotAllowed,
     HistoryUnavailable,
     InvalidRequest,
+    JoinCodeRequired,
     JoinCodeUnknown,
     Limit,
     MalformedRequest,
     NotAPlayer,
     Overloaded,
+    PlayerRefTaken,
     RecordHidden,
     RequestTimedOut,
     ShuttingDown,
@@ -52,9 +54,11 @@ from service.errors import (
     StoredFormatUnknown,
     StoreFull,
     StoreUnavailable,
+    TokenVoid,
     TooManyGames,
     TooManyGuesses,
     TurnTimedOut,
+    WasKicked,
 )
 from service.storage.base import DRAFT_MS
 
@@ -113,7 +117,27 @@ PLAIN: Final[Mapping[type[Exception], tuple[grpc.StatusCode, str, str]]] = {
     GameNotFound: (
         grpc.StatusCode.NOT_FOUND,
         "GAME_NOT_FOUND",
-        "there is no such game, or the token belongs to another game",
+        "there is no such game: it has expired, its id is wrong, or it is a game of another key",
+    ),
+    TokenVoid: (
+        grpc.StatusCode.UNAUTHENTICATED,
+        "TOKEN_VOID",
+        "the token is not valid in this game: it was renewed, the seat was left, or the token is of another game",
+    ),
+    JoinCodeRequired: (
+        grpc.StatusCode.PERMISSION_DENIED,
+        "JOIN_CODE_REQUIRED",
+        "a player was removed from this lobby, so it needs its new join code; get it from a player of the game",
+    ),
+    WasKicked: (
+        grpc.StatusCode.PERMISSION_DENIED,
+        "PLAYER_KICKED",
+        "the host has removed a player with this player_ref, or a name like this one, from the lobby",
+    ),
+    PlayerRefTaken: (
+        grpc.StatusCode.ALREADY_EXISTS,
+        "PLAYER_ALREADY_JOINED",
+        "a player with this player_ref has a seat in this game",
     ),
     SpectatorsNotAllowed: (
         grpc.StatusCode.PERMISSION_DENIED,

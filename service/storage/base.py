@@ -158,6 +158,10 @@ class Operator:
     labels: tuple[tuple[str, str], ...] = ()
     player_refs: tuple[PlayerRef, ...] = ()
 
+    def has(self, ref: str) -> bool:
+        """Returns whether a person with a reference is in the game."""
+        return any(known.text == ref and not known.has_left for known in self.player_refs)
+
     def ref_of(self, seat: int) -> str:
         """Returns the reference of the person in a seat; "" if there is none."""
         return next((ref.text for ref in self.player_refs if ref.seat == seat and not ref.has_left), "")
@@ -171,6 +175,18 @@ class Operator:
         refs = [replace(ref, has_left=True) if ref.seat == seat else ref for ref in self.player_refs]
         departed = [ref for ref in refs if ref.has_left][-DEPARTED_REFS_MAX:]
         return replace(self, player_refs=tuple(ref for ref in refs if not ref.has_left or ref in departed))
+
+
+KICKED_MAX: Final = 32
+"""Most people of a lobby who are known as kicked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kicked:
+    """A person whom the host has removed from the lobby: the name, and the operator's reference, empty for none."""
+
+    name: str
+    player_ref: str = ""
 
 
 NO_OPERATOR: Final = Operator()
@@ -191,6 +207,7 @@ class Record:
         listing: How it is found.
         is_emptied: Whether all people have left its lobby. It is then in no list and expires after EMPTIED_MS.
         operator: What only the operator sees.
+        kicked: Who was kicked from the lobby, the last KICKED_MAX; empty after the start.
     """
 
     game_id: str
@@ -202,6 +219,7 @@ class Record:
     listing: Listing = Listing()
     is_emptied: bool = False
     operator: Operator = NO_OPERATOR
+    kicked: tuple[Kicked, ...] = ()
 
     @property
     def state(self) -> GameState:

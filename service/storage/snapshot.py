@@ -1,8 +1,8 @@
 """The stored form of games, drafts and memos.
 
-Three values are written only if present: who declined the initial meld, which few games ask; the key of the game's
-creator; and what only the operator sees. A server that does not know keys cannot read a game with one, so it shows the
-game to nobody. One that does not know the operator's values reads such a game without them.
+Four values are written only if present: who declined the initial meld, which few games ask; the key of the game's
+creator; what only the operator sees; and who was kicked. A server that does not know keys cannot read a game with one,
+so it shows the game to nobody. One that does not know the last two reads such a game without them.
 """
 
 from itertools import pairwise
@@ -29,7 +29,7 @@ from engine.game import (
     Step,
 )
 from service.errors import StoredFormatUnknown
-from service.storage.base import NO_OPERATOR, Listing, Memo, Operator, PlayerRef, Record, SeatToken, Visibility
+from service.storage.base import NO_OPERATOR, Kicked, Listing, Memo, Operator, PlayerRef, Record, SeatToken, Visibility
 from service.storage.stored_values import (
     FORMAT,
     Json,
@@ -82,6 +82,7 @@ def encode_record(record: Record) -> bytes:
             "emptied": record.is_emptied,
             "game": _write_game(record.game),
             **_write_operator(record.operator),
+            **_write_kicked(record.kicked),
         }
     )
 
@@ -105,6 +106,7 @@ def decode_record(data: bytes) -> Record:
         listing=_read_listing(stored["listing"]),
         is_emptied=read_flag(stored["emptied"]),
         operator=_read_operator(stored["operator"]) if "operator" in stored else NO_OPERATOR,
+        kicked=read_each(_read_kicked, stored.get("kicked", [])),
     )
 
 
@@ -132,6 +134,15 @@ def _write_operator(operator: Operator) -> Json:
 def _read_operator(stored: list[Any]) -> Operator:
     labels, refs = stored
     return Operator(read_each(_read_label, labels), read_each(_read_player_ref, refs))
+
+
+def _write_kicked(kicked: tuple[Kicked, ...]) -> Json:
+    return {"kicked": [[one.name, one.player_ref] for one in kicked]} if kicked else {}
+
+
+def _read_kicked(stored: list[Any]) -> Kicked:
+    name, player_ref = stored
+    return Kicked(read_text(name), read_text(player_ref))
 
 
 def _read_player_ref(stored: list[Any]) -> PlayerRef:

@@ -77,6 +77,25 @@ def test_updates(
     assert (request.game_id, request.content) == ("g", content)
 
 
+WHOLE = rummikub.Game(
+    ruleset=rummikub.Ruleset(match_rounds=2), visibility=rummikub.VISIBILITY_PUBLIC, labels={"region": "eu"}
+)
+
+
+@pytest.mark.parametrize(
+    "first", [rummikub.WatchGameResponse(snapshot=WHOLE), rummikub.WatchGameResponse(game=WHOLE)], ids=repr
+)
+def test_every_game_has_what_only_the_first_one_of_a_stream_has(first: rummikub.WatchGameResponse) -> None:
+    watch = position(GAMES)
+    watch.receive(first)
+    for revision in (4, 5):
+        update = game(revision)
+        watch.receive(update)
+        found = update.game
+        assert (found.revision, found.ruleset, found.visibility) == (revision, WHOLE.ruleset, WHOLE.visibility)
+        assert found.labels == WHOLE.labels
+
+
 @pytest.mark.parametrize("reason", [rummikub.ERROR_REASON_ETAG_MISMATCH, rummikub.ERROR_REASON_HISTORY_UNAVAILABLE])
 def test_another_history_begins_with_a_snapshot_once(reason: int) -> None:
     error = FailedCall(grpc.StatusCode.ABORTED, reason=reason)

@@ -25,6 +25,8 @@ WITHOUT_URL = {"StreamValidateTurns": "HTTP has no stream of requests"}
 
 def local_paths(text: str, folder: Path) -> str:
     """Returns a configuration for production with paths of this machine and free ports."""
+    inline = json.dumps(edge_config.script(edge_config.OPENAPI))
+    text = text.replace("{filename: /etc/envoy/json.lua}", f"{{inline_string: {inline}}}")
     text = text.replace("/srv/page/", f"{DEPLOY}/page/").replace("/etc/envoy/tls/tls.crt", f"{folder}/cert.pem")
     text = text.replace("/etc/envoy/tls/tls.key", f"{folder}/key.pem").replace("/etc/envoy/", f"{DEPLOY}/")
     return text.replace("address: 0.0.0.0, port_value: 8080", "address: 127.0.0.1, port_value: 0")
@@ -70,6 +72,14 @@ def test_the_page_of_the_edge_lists_the_url_of_every_rpc() -> None:
 def test_every_service_is_transcoded() -> None:
     listed = re.findall(r"^ +- (rummikub\.v1\.\w+Service)$", PLAIN.read_text(), re.MULTILINE)
     assert listed == sorted(service.full_name for service in CONTRACT)
+
+
+def test_the_image_has_every_file_of_the_configuration() -> None:
+    text = TLS.read_text() + PLAIN.read_text() + edge_config.SCRIPT.read_text()
+    read = set(re.findall(r"/etc/envoy/([\w.]+\.\w+)", text))
+    copied = re.findall(r"deploy/(\S+)", (DEPLOY / "Dockerfile").read_text().partition("FROM envoyproxy")[2])
+    assert read <= set(copied)
+    assert {"contract.binpb", "json.lua", "openapi.json"} <= read
 
 
 def test_the_edge_serves_the_files_of_the_page() -> None:

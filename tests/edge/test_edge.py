@@ -106,10 +106,6 @@ async def test_errors_are_json(web: Web, path: str, body: object, status: int, c
     assert answer.json["message"]
 
 
-async def test_an_unknown_field_of_a_body_is_ignored(web: Web) -> None:
-    assert (await web.edge.call("/v1/games", {"fieldOfANewerClient": 1})).status == 200
-
-
 async def test_validation_goes_to_its_listener(web: Web, tmp_path: Path) -> None:
     nowhere = free_port()
     with running_edge(tmp_path, free_port(), nowhere, web.service.validation_port) as edge:

@@ -1,9 +1,10 @@
+import re
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from engine.game import Rack, Round, Turn
@@ -51,10 +52,12 @@ def as_written(tiles: tuple[Tile, ...], kind: MeldKind | None, faces: tuple[Tile
 
 MELDS = st.builds(as_written, LISTS, st.sampled_from((None, *MeldKind)), LISTS)
 TABLES = st.lists(MELDS, max_size=5).map(tuple)
-SEAT_RACKS = st.dictionaries(st.integers(1, 9), st.tuples(RACKS, st.booleans()), max_size=4).map(
+SEAT_RACKS = st.dictionaries(st.integers(1, 9), st.tuples(RACKS, st.booleans()), min_size=1, max_size=4).map(
     lambda racks: tuple(Rack(seat, tiles, melded) for seat, (tiles, melded) in sorted(racks.items()))
 )
-POSITIONS = st.builds(Position, TABLES, SEAT_RACKS, LISTS, st.integers(1, 9))
+POSITIONS = SEAT_RACKS.flatmap(
+    lambda racks: st.builds(Position, TABLES, st.just(racks), LISTS, st.sampled_from([rack.seat for rack in racks]))
+)
 
 
 def test_tiles_are_written_by_the_letter_of_their_color_and_their_value() -> None:
@@ -76,9 +79,16 @@ def test_tiles_are_written_by_the_letter_of_their_color_and_their_value() -> Non
         ("r7", "R7"),
         ("b13a", "B13"),
         ("j", "J"),
+        ("10b", "B10"),
+        ("7R", "R7"),
+        ("1ka", "K1"),
+        ("7bb", "B7"),
+        ("13y", "O13"),
+        ("J*", "J"),
+        ("j*a", "J"),
     ],
 )
-def test_copies_and_the_second_name_of_orange_are_read_and_dropped(text: str, written: str) -> None:
+def test_other_names_of_tiles_are_read_and_not_written(text: str, written: str) -> None:
     assert format_tile(parse_tile(text)) == written
 
 
@@ -132,6 +142,7 @@ def test_a_position_is_one_readable_line() -> None:
     assert position.racks == (Rack(1, parse_tiles("R2 B5"), has_melded=True), Rack(2, ()))
     assert position.pool == parse_tiles("O8 R7")
     assert position.turn_seat == 2
+    assert position.rack == position.racks[1]
     assert format_position(position) == text
 
 
@@ -141,74 +152,151 @@ def test_a_stated_kind_is_read_wherever_it_stands_and_written_where_it_is_needed
     assert format_meld(parse_meld("group[J R7 J]")) == "group[J R7 J]"
 
 
-def test_an_empty_table_is_a_dot() -> None:
+@pytest.mark.parametrize("text", ["RUN[J J R5]", "Run [j J* 5r]", "run[J, J, R5]"])
+def test_the_kind_is_read_in_any_case(text: str) -> None:
+    assert parse_meld(text) == parse_meld("run[J J R5]")
+    assert parse_meld(text.replace("R", "r")) == parse_meld("run[J J R5]")
+
+
+def test_an_empty_table_is_a_dot_and_an_empty_pool_is_read_as_one() -> None:
     assert parse_table("") == parse_table(" . ") == ()
     assert format_table(()) == "."
+    position = parse_position(". / 1{} / . / 1")
+    assert position.pool == ()
+    assert format_position(position) == ". / 1{} / {} / 1"
 
 
 NOT_A_TILE = " is not a tile: expected a color R, B, K, O, G or P with a value 1 to 13, or J"
+NOT_A_MELD = " is not a meld: expected [tiles], run[tiles] or group[tiles]"
+ALL_OR_NONE = " of another form: expected a face for each joker of a meld, or none"
 NOT_A_CARD = " is not a card: expected a rank A, 2 to 10, J, Q or K with a suit H, D, C or S, or *"
 
 ERRORS = [
-    (parse_tile, "R14", "'R14'" + NOT_A_TILE),
-    (parse_tile, "R0", "'R0'" + NOT_A_TILE),
-    (parse_tile, "R07", "'R07'" + NOT_A_TILE),
-    (parse_tile, "R7A", "'R7A'" + NOT_A_TILE),
-    (parse_tile, "R7z", "'R7z'" + NOT_A_TILE),
-    (parse_tile, "", "''" + NOT_A_TILE),
-    (parse_tile, "J5", "'J5'" + NOT_A_TILE),
-    (parse_tiles, "R7 X1", "'X1'" + NOT_A_TILE),
-    (parse_tile, "7H", "'7H'" + NOT_A_TILE),
-    (parse_tile, "*", "'*'" + NOT_A_TILE),
-    (parse_tile, "a", "'a'" + NOT_A_TILE),
-    (parse_card, "R7", "'R7'" + NOT_A_CARD),
-    (parse_card, "J", "'J'" + NOT_A_CARD),
-    (parse_card, "1H", "'1H'" + NOT_A_CARD),
-    (parse_card, "11H", "'11H'" + NOT_A_CARD),
-    (parse_card, "Y7", "'Y7'" + NOT_A_CARD),
+    # parser, text, column, message
+    (parse_tile, "R14", 1, "'R14'" + NOT_A_TILE),
+    (parse_tile, "R0", 1, "'R0'" + NOT_A_TILE),
+    (parse_tile, "R07", 1, "'R07'" + NOT_A_TILE),
+    (parse_tile, "R7A", 1, "'R7A'" + NOT_A_TILE),
+    (parse_tile, "R7z", 1, "'R7z'" + NOT_A_TILE),
+    (parse_tile, "14R", 1, "'14R'" + NOT_A_TILE),
+    (parse_tile, "7H", 1, "'7H'" + NOT_A_TILE),
+    (parse_tile, "", 1, "''" + NOT_A_TILE),
+    (parse_tile, "J5", 1, "'J5'" + NOT_A_TILE),
+    (parse_tiles, "R7 X1", 4, "'X1'" + NOT_A_TILE),
+    (parse_tile, "*", 1, "'*'" + NOT_A_TILE),
+    (parse_tile, "a", 1, "'a'" + NOT_A_TILE),
+    (parse_card, "R7", 1, "'R7'" + NOT_A_CARD),
+    (parse_card, "J", 1, "'J'" + NOT_A_CARD),
+    (parse_card, "J*", 1, "'J*'" + NOT_A_CARD),
+    (parse_card, "1H", 1, "'1H'" + NOT_A_CARD),
+    (parse_card, "11H", 1, "'11H'" + NOT_A_CARD),
+    (parse_card, "Y7", 1, "'Y7'" + NOT_A_CARD),
     (
         parse_meld,
         "[R7=J R8 R9]",
+        2,
         "'R7=J' declares a face of a tile that is not a joker: only jokers have declared faces",
     ),
-    (parse_meld, "[J= R8 R9]", "''" + NOT_A_TILE),
-    (parse_meld, " [J=R7 J R9] ", "'[J=R7 J R9]' declares some jokers: expected a face for each, or none"),
-    (parse_meld, "R7 B7", "'R7 B7' is not a meld: expected [tiles], run[tiles] or group[tiles]"),
-    (parse_meld, "set[R7]", "'set[R7]' is not a meld: expected [tiles], run[tiles] or group[tiles]"),
-    (parse_meld, "[[R7]]", "'[[R7]]' is not a meld: expected [tiles], run[tiles] or group[tiles]"),
-    (parse_table, "[R7] |", "'' is not a meld: expected [tiles], run[tiles] or group[tiles]"),
-    (parse_rack, "R7 B7", "'R7 B7' is not a rack: expected {tiles}"),
-    (parse_rack, "{R7} {B7}", "'{R7} {B7}' is not a rack: expected {tiles}"),
-    (parse_play, ". + {R7}", "'. + {R7}' is not a play: expected table + rack -> table ; rack"),
-    (parse_play, ". + {R7} -> .", "'. + {R7} -> .' is not a play: expected table + rack -> table ; rack"),
-    (parse_play, ". + R7 -> . ; {}", "'R7' is not a rack: expected {tiles}"),
-    (
-        parse_turn,
-        ". {R7}",
-        "'. {R7}' is not a position: expected table + *{rack}, or table / racks / pool / seat",
-    ),
-    (parse_turn, ". + **{R7}", "'*{R7}' is not a rack: expected {tiles}"),
-    (parse_turn, ". + {X}", "'X'" + NOT_A_TILE),
-    (parse_position, ". / 1{} / {}", "'. / 1{} / {}' is not a position: expected table / racks / pool / seat"),
-    (parse_position, ". / {R1} / {} / 1", "'{R1}' is not a rack with its seat: expected 1{tiles} or 1*{tiles}"),
-    (parse_position, ". / 1{R1} x / {} / 1", "'x' is not a rack with its seat: expected 1{tiles} or 1*{tiles}"),
-    (parse_position, ". / 1{} / R1 / 1", "'R1' is not a pool: expected {tiles}"),
-    (parse_position, ". / 1{} / {} / 0", "'0' is not a seat: expected 1 to 9"),
-    (parse_position, ". / 1{} / {} / 10", "'10' is not a seat: expected 1 to 9"),
-    (
-        parse_position,
-        ". / 1{X} / {} / 1",
-        "'X'" + NOT_A_TILE,
-    ),
+    (parse_meld, "[J= R8 R9]", 3, "''" + NOT_A_TILE),
+    (parse_meld, " [J=R7 J X9] ", 8, "'J' follows a joker" + ALL_OR_NONE),
+    (parse_meld, "[J J=R7 X9] ", 4, "'J=R7' follows a joker" + ALL_OR_NONE),
+    (parse_meld, "[J=R7 X9 J] ", 7, "'X9'" + NOT_A_TILE),
+    (parse_meld, "R7 B7", 1, "'R7 B7'" + NOT_A_MELD),
+    (parse_meld, "set[R7]", 1, "'set[R7]'" + NOT_A_MELD),
+    (parse_meld, "[[R7]]", 1, "'[[R7]]'" + NOT_A_MELD),
+    (parse_meld, " [R7", 2, "'[R7'" + NOT_A_MELD),
+    (parse_table, "[R7] |", 6, "''" + NOT_A_MELD),
+    (parse_table, "[X] | [Y]", 2, "'X'" + NOT_A_TILE),
+    (parse_table, "[R7] [Y]", 6, "'[Y]' follows a meld: expected | between melds"),
+    (parse_table, ". [Y]", 3, "'[Y]' follows '.': expected nothing"),
+    (parse_rack, "R7 B7", 1, "'R7 B7' is not a rack: expected {tiles}"),
+    (parse_rack, "{R7} {B7}", 6, "'{B7}' follows the rack: expected nothing"),
+    (parse_rack, "{R7 X} {B7}", 5, "'X'" + NOT_A_TILE),
+    (parse_play, ". + {R7}", 8, "a part is missing: expected table + rack -> table ; rack"),
+    (parse_play, ". + {R7} -> .", 13, "a part is missing: expected table + rack -> table ; rack"),
+    (parse_play, ". + R7 -> . ; {}", 5, "'R7' is not a rack: expected {tiles}"),
+    (parse_play, ". + {R7} -> [X] ; Y", 14, "'X'" + NOT_A_TILE),
+    (parse_turn, "", 1, "a part is missing: expected table + *{rack}, or table / racks / pool / seat"),
+    (parse_turn, "[R7]", 4, "a part is missing: expected table + *{rack}, or table / racks / pool / seat"),
+    (parse_turn, ". {R7}", 3, "'{R7}' follows '.': expected nothing"),
+    (parse_turn, ". + **{R7}", 6, "'*{R7}' is not a rack: expected {tiles}"),
+    (parse_turn, ". + ", 4, "'' is not a rack: expected {tiles}"),
+    (parse_turn, ". + {X}", 6, "'X'" + NOT_A_TILE),
+    (parse_turn, "[X] + {Y}", 2, "'X'" + NOT_A_TILE),
+    (parse_turn, "[R7] + {R8} + {Y}", 13, "'+ {Y}' follows the rack: expected nothing"),
+    (parse_position, ". / 1{} / {}", 12, "a part is missing: expected table / racks / pool / seat"),
+    (parse_position, ". / 1{} / {} / 1 / 2", 16, "'1 / 2' is not a seat: expected 1 to 9"),
+    (parse_position, ". / {R1} / {} / 1", 5, "'{R1}' is not a rack with its seat: expected 1{tiles} or 1*{tiles}"),
+    (parse_position, ". / 1{R1} x / {} / 1", 11, "'x' is not a rack with its seat: expected 1{tiles} or 1*{tiles}"),
+    (parse_position, ". / 1{} / R1 / 1", 11, "'R1' is not a pool: expected {tiles}"),
+    (parse_position, ". / 1{} / . R1 / 1", 13, "'R1' follows '.': expected nothing"),
+    (parse_position, ". / 1{} / {} / 0", 16, "'0' is not a seat: expected 1 to 9"),
+    (parse_position, ". / 1{} / {} / 10", 16, "'10' is not a seat: expected 1 to 9"),
+    (parse_position, ". / 1{} / {} / 2", 16, "'2' is the seat to move, but has no rack"),
+    (parse_position, ". / 1{} 2{} 1*{X} / {} / 1", 13, "'1' has two racks: expected one of each seat"),
+    (parse_position, ". / 1{X} / {} / 1", 7, "'X'" + NOT_A_TILE),
+    (parse_position, "[X] / 1{Y} / {Z} / 0", 2, "'X'" + NOT_A_TILE),
+    (parse_position, "[R7] / 1{Y} / {Z}", 10, "'Y'" + NOT_A_TILE),
 ]
 
 
-@pytest.mark.parametrize(("parse", "text", "message"), ERRORS, ids=[f"{row[0].__name__}-{row[1]}" for row in ERRORS])
-def test_invalid_notation_is_quoted_with_the_expected_form(parse: object, text: str, message: str) -> None:
-    assert callable(parse)
+@pytest.mark.parametrize(
+    ("parse", "text", "column", "message"), ERRORS, ids=[f"{row[0].__name__}-{row[1]}" for row in ERRORS]
+)
+def test_the_first_fault_is_quoted_with_its_column_and_the_expected_form(
+    parse: Callable[[str], object], text: str, column: int, message: str
+) -> None:
     with pytest.raises(NotationError) as caught:
         parse(text)
-    assert str(caught.value) == message
+    assert (caught.value.column, str(caught.value)) == (column, message)
+
+
+@given(POSITIONS, st.data())
+def test_of_several_invalid_tiles_the_first_is_named(position: Position, data: st.DataObject) -> None:
+    text = format_position(position)
+    tiles = list(re.finditer(r"[A-Z][0-9]+", text))
+    assume(tiles)
+    wrong = data.draw(st.sets(st.sampled_from(tiles), min_size=1))
+    for tile in wrong:
+        text = f"{text[: tile.start()]}X{text[tile.start() + 1 :]}"
+    with pytest.raises(NotationError) as caught:
+        parse_position(text)
+    assert caught.value.column == 1 + min(tile.start() for tile in wrong)
+
+
+PARSERS: Sequence[Callable[[str], object]] = [
+    parse_meld,
+    parse_table,
+    parse_rack,
+    parse_play,
+    parse_turn,
+    parse_position,
+]
+TYPED = st.text(st.sampled_from("RBKOGPYJrj*=0179aHQ.,|/+->;[]{}rungop \n\u2003é"), max_size=60)
+PIECES = st.lists(
+    st.sampled_from(
+        ["[R3 R4 R5]", "run[J R5]", "[J=R3", "{R2 J}", "{}", "1*{R7}", "2{", " . ", "|", "/", "+", "1", "->"]
+    )
+).map(" ".join)
+
+
+@given(TYPED | PIECES | POSITIONS.map(format_position), st.data())
+def test_every_text_is_parsed_or_has_a_fault_within_it(text: str, data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(text)))
+    changed = (
+        text[:place] + data.draw(TYPED.map(lambda typed: typed[:3])) + text[place + data.draw(st.integers(0, 2)) :]
+    )
+    for parse in PARSERS:
+        assert 1 <= fault(parse, changed) <= max(1, len(changed))
+
+
+def fault(parse: Callable[[str], object], text: str) -> int:
+    """Returns the column of a text's fault; 1 if it is parsed."""
+    try:
+        parse(text)
+    except NotationError as error:
+        return error.column
+    return 1
 
 
 CARDS = [
@@ -301,6 +389,7 @@ def test_faces_of_jokers_in_a_run_are_formatted_under_canonical_order() -> None:
 
 METADATA = {
     Reason.GAME_FULL: {"players_max"},
+    Reason.TOO_MANY_CHANGES: {"changes"},
     Reason.TOO_FEW_PLAYERS: {"players", "players_min"},
     Reason.PLAYERS_NOT_READY: {"players", "ready"},
     Reason.SEAT_TAKEN: {"seat"},

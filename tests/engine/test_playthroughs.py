@@ -92,6 +92,8 @@ from engine.notation import (
     position_of,
 )
 from engine.presets import PRESETS
+from engine.record import record_of
+from engine.record_text import format_record, parse_record
 from engine.ruleset import SABRA, MatchEnd, Preset, Ruleset, ScoreBlockedPoints, ScoreBlockedWinner, TurnDirection
 from engine.tiles import JOKER
 from engine.turns import Applied, apply, create
@@ -156,6 +158,21 @@ PRESETS_SHOW: Mapping[Preset, tuple[str, ...]] = {
 def test_golden_games_replay_to_their_text(name: str) -> None:
     golden = (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
     assert "\n".join(playthrough(name, SCENARIOS[name][2], actions_of(golden))) + "\n" == golden
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_record_of_a_golden_game_is_read_from_its_text_as_the_same_record(name: str) -> None:
+    golden = (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
+    applied = create(SCENARIOS[name][2])
+    changes = [(applied.game.revision, 0, applied.events)]
+    for now_ms, action in actions_of(golden):
+        outcome = apply(applied.game, action, now_ms)
+        assert isinstance(outcome, Applied)
+        applied = outcome
+        changes.append((applied.game.revision, now_ms, applied.events))
+    record = record_of(changes)
+    assert record.moves
+    assert parse_record(format_record(record)) == record
 
 
 def test_the_golden_games_match_their_names() -> None:

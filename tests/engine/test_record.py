@@ -279,12 +279,8 @@ def test_the_text_of_a_record_has_an_option_that_otherwise_follows_another(
 def test_the_text_of_a_record_is_read_as_the_same_record(name: str) -> None:
     record = recorded(played(name))
     text = format_record(record)
-    read = parse_record(text)
-    assert format_record(read) == text
-    assert [comparable(step.after) for step in replayed(read, ANALYSIS)] == [
-        comparable(step.after) for step in replayed(record, ANALYSIS)
-    ]
-    assert replace(read, moves=()) == replace(record, moves=())
+    assert parse_record(text) == record
+    assert format_record(parse_record(text)) == text
 
 
 def beginning(record: GameRecord) -> GameRecord:
@@ -396,12 +392,17 @@ def test_a_record_may_end_before_the_game_and_have_comments() -> None:
         ("5 4.000 2 draw B6", "5 4.000 2", "is not a move: expected REVISION SECONDS SEAT VERB"),
         ("5 4.000 2 draw B6", "05 4.000 2 draw B6", "'05' is not a revision"),
         ("5 4.000 2 draw B6", "5 4 2 draw B6", "'4' is not a time"),
+        ("5 4.000 2 draw B6", "5 4 x jump", "'4' is not a time"),
         ("5 4.000 2 draw B6", "5 4.000 2 jump", "'jump' is not a move"),
         ("5 4.000 2 draw B6", "5 4.000 2 pass B6", "'B6' follows pass: expected nothing"),
         ("5 4.000 2 draw B6", "5 4.000 2 play pull", "'pull' pulls nothing"),
         ("5 4.000 2 draw B6", "5 4.000 2 timeout play [X]", "line 9, column 25: 'X' is not a tile"),
         ("deal 1:B1", "deal 1B1", "'1B1' is not a start draw"),
-        (" / 2 1 / ", " / ", "is not a deal: expected draws / order / racks / pool"),
+        (
+            EXAMPLE[EXAMPLE.index(" / {B6") : EXAMPLE.index("\n5 4.000")],
+            "",
+            "a part is missing: expected draws / order / racks / pool",
+        ),
         ("end WENT_OUT", "end DRAWN", "is not a round's end"),
         ("1:40", "1:x", "'1:x' is not a seat's points"),
         ("winners 1", "winners", "'winners' names nobody"),

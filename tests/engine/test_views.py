@@ -41,6 +41,8 @@ from engine.events import (
     TurnTimedOut,
 )
 from engine.game import (
+    HOST,
+    Aborted,
     BotLevel,
     Choosing,
     Drawn,
@@ -80,7 +82,8 @@ from engine.violations import Reason
 from support.random_play import Change, random_changes
 
 TWO_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
-SEATS = (None, 1, 2, 3)
+SEATS = (None, HOST, 1, 2, 3)
+"""All viewers."""
 TILE_FIELDS = {
     *("tile", "tiles", "rack", "pool", "racks", "joker_faces", "start_draw", "deal"),
     *("river", "pulled", "declared", "tiles_drawn"),
@@ -258,7 +261,8 @@ def test_an_event_that_hides_nothing_is_seen_as_it_is() -> None:
     assert {type(event) for event in EVENTS} == set(get_args(Event))
     for event in EVENTS:
         for seat in SEATS:
-            hides = type(event) in hiding or event == RoundEnded(HIDDEN_RESULT)
+            is_hidden_rematch = isinstance(event, RematchCreated) and seat is None
+            hides = type(event) in hiding or event == RoundEnded(HIDDEN_RESULT) or is_hidden_rematch
             assert (see_event(event, seat) == event) == (not hides)
 
 
@@ -365,17 +369,24 @@ def test_everyone_sees_the_open_part_of_a_game() -> None:
         check_open_part(views[0], game)
 
 
+def test_spectators_do_not_see_the_rematch() -> None:
+    for seat in SEATS:
+        seen = "" if seat is None else "a" * 32
+        over = Game(SABRA, phase=Aborted(None, "a" * 32))
+        assert see(over, seat).rematch_game_id == seen
+        assert see_event(RematchCreated("a" * 32), seat) == RematchCreated(seen)
+
+
 def open_part(view: GameView) -> GameView:
     """Returns a view without the parts that only its own seat sees."""
     turn = view.turn and replace(view.turn, tiles_drawn=(), draft=None)
-    return replace(view, seat=None, rack=(), turn=turn)
+    return replace(view, seat=None, rack=(), turn=turn, rematch_game_id="")
 
 
 def check_open_part(view: GameView, game: Game) -> None:
     round_ = game.round
     assert (view.revision, view.ruleset, view.results) == (game.revision, game.ruleset, game.results)
     assert view.phase is type(game.phase)
-    assert view.rematch_game_id == game.rematch_game_id
     assert view.winners == (game.phase.winners if isinstance(game.phase, Finished) else ())
     assert view.abandoned == (isinstance(game.phase, Finished) and game.phase.abandoned)
     assert view.next_round_ms == (game.phase.next_round_ms if isinstance(game.phase, RoundOver) else None)

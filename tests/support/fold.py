@@ -32,6 +32,20 @@ def fold(before: Game, change: GameChange) -> Game:
     return game
 
 
+LASTING: Final = ("ruleset", "visibility", "labels")
+"""The fields of a game that never change: only the first game of a stream has them."""
+
+
+def completed(game: Game, first: Game) -> Game:
+    """Returns a game of a stream with what only the first one has."""
+    whole = Game()
+    whole.CopyFrom(game)
+    whole.ruleset.CopyFrom(first.ruleset)
+    whole.visibility = first.visibility
+    whole.labels.update(first.labels)
+    return whole
+
+
 def _player(game: Game, seat: int) -> Player:
     return next(player for player in game.players if player.seat == seat)
 

@@ -192,7 +192,7 @@ class Checks {
            "an initial meld of 6 points: " + judged.ShortDebugString());
 
     explained(lobby_.seated("no token"), game.game_id(), "pass seated() the token");
-    explained(lobby_.seated(std::string(43, 'A')), game.game_id(), "the token belongs to this game");
+    explained(lobby_.seated(std::string(43, 'A')), game.game_id(), "use the token that replaced it, or join again");
     explained(lobby_, std::string(32, '0'), "check the game's id");
     explained(Client("127.0.0.1:1"), game.game_id(), "no service answers at 127.0.0.1:1; start one with `make run`");
   }
@@ -254,6 +254,32 @@ class Checks {
     if (turns < cuts) return false;
     expect(proxy.connections > cuts, "the watch did not reconnect");
     return true;
+  }
+
+  // Watches a game that two players join, and compares what never changes.
+  void rules() {
+    v1::CreateGameRequest request;
+    (*request.mutable_labels())["mode"] = "conformance";
+    const auto created = lobby_.games.CreateGame(request).game();
+    v1::WatchGameRequest watching;
+    watching.set_game_id(created.game_id());
+    watching.set_content(v1::WATCH_CONTENT_GAMES);
+    std::vector<std::string> names{"Bob", "Ann"};
+    auto watch = lobby_.watch(watching);
+    for (const auto& update : watch) {
+      const auto* game = view(update);
+      if (!game) continue;
+      expect_equal("the ruleset", game->ruleset(), created.ruleset());
+      expect(game->visibility() == created.visibility() && game->labels_size() == 1 &&
+                 game->labels().at("mode") == "conformance", game->ShortDebugString());
+      if (names.empty()) return;
+      v1::JoinGameRequest join;
+      join.set_game_id(created.game_id());
+      join.set_name(names.back());
+      names.pop_back();
+      lobby_.games.JoinGame(join);
+    }
+    expect(false, "the watch ended");
   }
 
   void names() {
@@ -370,7 +396,7 @@ int main(int argc, char** argv) try {
   Checks checks(given.at("--target"), given.at("--validation"), given.at("--wire"));
   const std::pair<const char*, void (Checks::*)()> all[] = {
       {"wire", &Checks::wire}, {"batch", &Checks::batch}, {"stream", &Checks::stream},
-      {"refusal", &Checks::refusal}, {"game", &Checks::game}, {"names", &Checks::names},
+      {"refusal", &Checks::refusal}, {"game", &Checks::game}, {"rules", &Checks::rules}, {"names", &Checks::names},
       {"unknown", &Checks::unknown}, {"deadline", &Checks::deadline}, {"retry", &Checks::retry}};
   bool is_good = true;
   for (const auto& [name, check] : all) {

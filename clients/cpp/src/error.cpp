@@ -22,7 +22,9 @@ std::string advice(v1::ErrorReason reason) {
     case v1::ERROR_REASON_AUTHORIZATION_MALFORMED:
       return "pass seated() the token as JoinGame or CreateGame returned it";
     case v1::ERROR_REASON_GAME_NOT_FOUND:
-      return "check the game's id and that the token belongs to this game; games expire";
+      return "check the game's id; games expire";
+    case v1::ERROR_REASON_TOKEN_VOID:
+      return "use the token that replaced it, or join again";
     case v1::ERROR_REASON_NOT_A_PLAYER:
       return "call with a seat's token: client.seated(seat_token)";
     case v1::ERROR_REASON_NOT_THE_HOST:

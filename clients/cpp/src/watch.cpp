@@ -183,8 +183,9 @@ std::optional<v1::WatchGameResponse> Watch::next() {
     const auto quiet = std::min(state.options.silence, state.position.patience_left(WatchPosition::Clock::now()));
     const auto ended = stream->read(update, quiet);
     if (!ended) {
-      if (state.position.receive(update)) return update;
-      continue;
+      if (!state.position.receive(update)) continue;
+      state.position.complete(update);
+      return update;
     }
     state.disconnect();
     if (!state.is_over()) state.after(*ended);

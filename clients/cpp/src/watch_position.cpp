@@ -50,10 +50,10 @@ bool WatchPosition::receive(const v1::WatchGameResponse& response) {
   switch (response.update_case()) {
     case v1::WatchGameResponse::kSnapshot:
       changed_to_ = response.snapshot().revision();
-      move(response.snapshot().revision(), response.snapshot().etag());
+      receive_game(response.snapshot());
       return true;
     case v1::WatchGameResponse::kGame:
-      move(response.game().revision(), response.game().etag());
+      receive_game(response.game());
       return true;
     case v1::WatchGameResponse::kChange: {
       const auto revision = response.change().revision();
@@ -101,6 +101,19 @@ std::optional<WatchPosition::Milliseconds> WatchPosition::delay_after(const Erro
 WatchPosition::Milliseconds WatchPosition::patience_left(Clock::time_point now) const {
   if (!lost_at_) return patience_;
   return std::max(0ms, patience_ - std::chrono::duration_cast<Milliseconds>(now - *lost_at_));
+}
+
+void WatchPosition::complete(v1::WatchGameResponse& response) const {
+  if (response.has_game() && !response.game().has_ruleset()) response.mutable_game()->MergeFrom(lasting_);
+}
+
+void WatchPosition::receive_game(const v1::Game& game) {
+  if (game.has_ruleset()) {
+    *lasting_.mutable_ruleset() = game.ruleset();
+    lasting_.set_visibility(game.visibility());
+    *lasting_.mutable_labels() = game.labels();
+  }
+  move(game.revision(), game.etag());
 }
 
 void WatchPosition::move(std::uint32_t revision, const std::string& etag) {

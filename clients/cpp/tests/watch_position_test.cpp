@@ -45,6 +45,27 @@ TEST(position_of_changes_and_games_is_the_last_game) {
   CHECK_EQUAL(position.request().after_revision(), 2u);
 }
 
+TEST(every_game_has_what_only_the_first_one_of_a_stream_has) {
+  for (const bool is_snapshot : {true, false}) {
+    WatchPosition position(request(0, v1::WATCH_CONTENT_GAMES), 60s);
+    auto first = is_snapshot ? snapshot(3) : game(3);
+    auto& whole = is_snapshot ? *first.mutable_snapshot() : *first.mutable_game();
+    whole.mutable_ruleset()->set_preset(v1::PRESET_GUIDE_A);
+    whole.set_visibility(v1::VISIBILITY_PUBLIC);
+    (*whole.mutable_labels())["region"] = "eu";
+    position.receive(first);
+    for (const unsigned revision : {4u, 5u}) {
+      auto update = game(revision);
+      position.receive(update);
+      position.complete(update);
+      CHECK_EQUAL(update.game().ruleset().preset(), v1::PRESET_GUIDE_A);
+      CHECK_EQUAL(update.game().visibility(), v1::VISIBILITY_PUBLIC);
+      CHECK_EQUAL(update.game().labels().at("region"), "eu");
+      CHECK_EQUAL(update.game().revision(), revision);
+    }
+  }
+}
+
 TEST(position_starts_over_once) {
   for (const auto reason : {v1::ERROR_REASON_HISTORY_UNAVAILABLE, v1::ERROR_REASON_ETAG_MISMATCH}) {
     WatchPosition position(request(7), 60s);

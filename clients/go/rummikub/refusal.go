@@ -92,7 +92,8 @@ func (c caller) refusal(method string, err error) error {
 }
 
 var hints = map[pb.ErrorReason]string{
-	pb.ErrorReason_ERROR_REASON_GAME_NOT_FOUND: "the game does not exist or has expired, or the token is that of another game",
+	pb.ErrorReason_ERROR_REASON_GAME_NOT_FOUND: "check the game's id; games expire",
+	pb.ErrorReason_ERROR_REASON_TOKEN_VOID:     "use the token that replaced it, or join again",
 	pb.ErrorReason_ERROR_REASON_NOT_A_PLAYER: "make the call on Client.Seated with the seat's token, " +
 		"which JoinGame returned",
 	pb.ErrorReason_ERROR_REASON_AUTHORIZATION_MALFORMED: "pass Client.Seated the token as JoinGame or CreateGame returned it",

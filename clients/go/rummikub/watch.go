@@ -51,6 +51,7 @@ func OnReconnect(notify func(cause error, delay time.Duration)) WatchOption {
 //
 // A lost connection, a stopping server and a lost history are handled: the watch reconnects and resumes with the revision
 // and etag of the last update, or starts over with a snapshot. Heartbeats, Closing and unknown updates are passed over.
+// Every game has its rules, which the service sends once a stream.
 // The loop ends with the game (until_rematch: with its rematch), or with one error: that of ctx, a refusal, or the last
 // failure when the patience is over. A break in the loop closes the stream. Time spent in the loop's body counts as
 // neither silence nor patience.
@@ -59,7 +60,7 @@ func (c *Client) Watch(
 ) iter.Seq2[*pb.WatchGameResponse, error] {
 	return func(yield func(*pb.WatchGameResponse, error) bool) {
 		w := &watch{
-			games: c.Games, request: proto.CloneOf(request), yield: yield,
+			games: c.Games, request: proto.CloneOf(request), lasting: &pb.Game{}, yield: yield,
 			patience: 60 * time.Second, silence: 40 * time.Second, notify: func(error, time.Duration) {},
 		}
 		for _, opt := range opts {
@@ -76,6 +77,7 @@ type watch struct {
 	games   pb.GameServiceClient
 	request *pb.WatchGameRequest // its revision and etag are the position to resume from
 	changed uint32               // the revision of the last change in the loop
+	lasting *pb.Game             // what never changes, which only the first game of a stream has
 	yield   func(*pb.WatchGameResponse, error) bool
 	alive   time.Time // when the server sent something last
 	failed  int       // attempts in a row without a message
@@ -179,10 +181,10 @@ func (w *watch) cause(ctx context.Context, err error) error {
 func (w *watch) accepts(update *pb.WatchGameResponse) bool {
 	switch u := update.Update.(type) {
 	case *pb.WatchGameResponse_Snapshot:
-		w.request.AfterRevision, w.request.Etag = u.Snapshot.Revision, u.Snapshot.Etag
+		w.acceptGame(u.Snapshot)
 		w.changed = u.Snapshot.Revision
 	case *pb.WatchGameResponse_Game:
-		w.request.AfterRevision, w.request.Etag = u.Game.Revision, u.Game.Etag
+		w.acceptGame(u.Game)
 	case *pb.WatchGameResponse_Change:
 		if u.Change.Revision <= w.changed {
 			return false
@@ -195,6 +197,16 @@ func (w *watch) accepts(update *pb.WatchGameResponse) bool {
 		return false
 	}
 	return true
+}
+
+// acceptGame moves the position to a game, and completes the game.
+func (w *watch) acceptGame(game *pb.Game) {
+	w.request.AfterRevision, w.request.Etag = game.Revision, game.Etag
+	if game.Ruleset != nil {
+		w.lasting = &pb.Game{Ruleset: game.Ruleset, Visibility: game.Visibility, Labels: game.Labels}
+	} else {
+		proto.Merge(game, w.lasting)
+	}
 }
 
 // isForgotten reports whether the server does not have the position to resume from.

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "rummikub.example/go/rummikubv1"
@@ -129,6 +130,32 @@ func TestWatchResumes(t *testing.T) {
 				t.Errorf("resumed after %v with %d notices; want %v, %d", resumed, notified, test.resumed, test.notified)
 			}
 		})
+	}
+}
+
+func TestEveryGameHasWhatOnlyTheFirstOneOfAStreamHas(t *testing.T) {
+	whole := &pb.Game{
+		Revision: 3, Etag: etag(3), Visibility: pb.Visibility_VISIBILITY_PUBLIC,
+		Ruleset: &pb.Ruleset{Preset: pb.Preset_PRESET_GUIDE_A}, Labels: map[string]string{"region": "eu"},
+	}
+	for _, first := range []*pb.WatchGameResponse{
+		{Update: &pb.WatchGameResponse_Snapshot{Snapshot: whole}}, {Update: &pb.WatchGameResponse_Game{Game: whole}},
+	} {
+		client := start(t, &fakeServer{watches: []stepOfWatch{sends(nil, first, game(4), game(5))}})
+		games := 0
+		for update, err := range client.Watch(context.Background(), &pb.WatchGameRequest{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			games++
+			game := View(update)
+			if !proto.Equal(game.Ruleset, whole.Ruleset) || game.Visibility != whole.Visibility || game.Labels["region"] != "eu" {
+				t.Errorf("game %d is %v", game.Revision, game)
+			}
+		}
+		if games != 3 {
+			t.Errorf("%d games", games)
+		}
 	}
 }
 

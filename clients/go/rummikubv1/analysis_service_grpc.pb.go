@@ -52,9 +52,9 @@ type AnalysisServiceClient interface {
 	// For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
 	// seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
 	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
-	// (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION
-	// (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE
-	// (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+	// (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
+	// FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING,
+	// HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
 	SuggestTurn(ctx context.Context, in *SuggestTurnRequest, opts ...grpc.CallOption) (*SuggestTurnResponse, error)
 	// Determines whether a legal turn exists that plays tiles.
 	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
@@ -77,11 +77,11 @@ type AnalysisServiceClient interface {
 	// A game needs a token only if it shows nothing to spectators, as in ExportGame. The search uses only what the player
 	// could see.
 	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
-	// (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
+	// (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
 	// FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
 	// (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
 	ReviewGame(ctx context.Context, in *ReviewGameRequest, opts ...grpc.CallOption) (*ReviewGameResponse, error)
-	// Parses a position in the text notation. A field violation names the column.
+	// Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`.
 	ParsePosition(ctx context.Context, in *ParsePositionRequest, opts ...grpc.CallOption) (*ParsePositionResponse, error)
 	// Formats a position in the text notation.
 	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
@@ -208,9 +208,9 @@ type AnalysisServiceServer interface {
 	// For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
 	// seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
 	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
-	// (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION
-	// (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE
-	// (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+	// (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
+	// FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING,
+	// HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
 	SuggestTurn(context.Context, *SuggestTurnRequest) (*SuggestTurnResponse, error)
 	// Determines whether a legal turn exists that plays tiles.
 	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
@@ -233,11 +233,11 @@ type AnalysisServiceServer interface {
 	// A game needs a token only if it shows nothing to spectators, as in ExportGame. The search uses only what the player
 	// could see.
 	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
-	// (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
+	// (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
 	// FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
 	// (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
 	ReviewGame(context.Context, *ReviewGameRequest) (*ReviewGameResponse, error)
-	// Parses a position in the text notation. A field violation names the column.
+	// Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`.
 	ParsePosition(context.Context, *ParsePositionRequest) (*ParsePositionResponse, error)
 	// Formats a position in the text notation.
 	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).

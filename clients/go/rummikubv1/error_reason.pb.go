@@ -66,7 +66,7 @@ const (
 	ErrorReason_ERROR_REASON_OPTIONS_CONFLICT ErrorReason = 103
 	// INVALID_ARGUMENT. deal_hand_size tiles for players_max players leave no tile for the pool; BadRequest names both.
 	ErrorReason_ERROR_REASON_INSUFFICIENT_TILES ErrorReason = 104
-	// NOT_FOUND. The game does not exist, or the token does not belong to it. The answer does not reveal which.
+	// NOT_FOUND. The game does not exist: it has expired, its id is wrong, or it is a game of another key.
 	ErrorReason_ERROR_REASON_GAME_NOT_FOUND ErrorReason = 201
 	// PERMISSION_DENIED. The RPC needs a token, and none was sent (this is checked before the game is looked up); or it
 	// needs a seat token, and the host token was sent.
@@ -79,9 +79,13 @@ const (
 	// PERMISSION_DENIED. The caller's key is not for this service, or not for a label of the request. Metadata: `kind`
 	// (service or label), `name`.
 	ErrorReason_ERROR_REASON_API_KEY_NOT_ALLOWED ErrorReason = 261
+	// UNAUTHENTICATED. The token is not, or no longer, valid in the game: it was renewed (RenewSeatToken), its owner has
+	// left or was removed (LeaveGame, KickPlayer), or it is of another game. Use the new token, or send none to see what
+	// spectators see.
+	ErrorReason_ERROR_REASON_TOKEN_VOID ErrorReason = 262
 	// ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated
-	// player has this name or one like it. Names are alike if they differ only in case, in compatibility forms (NFKC), in
-	// invisible characters, or in characters that look the same (Unicode's confusables).
+	// player has this player_ref, this name or one like it. Names are alike if they differ only in case, in compatibility
+	// forms (NFKC), in invisible characters, or in characters that look the same (Unicode's confusables).
 	ErrorReason_ERROR_REASON_PLAYER_ALREADY_JOINED ErrorReason = 204
 	// FAILED_PRECONDITION. All seats are taken. Metadata: `players_max`.
 	ErrorReason_ERROR_REASON_GAME_FULL ErrorReason = 205
@@ -130,6 +134,12 @@ const (
 	// NOT_FOUND. No game in the lobby has the join code. The code of a game that has started may be unknown, or lead to
 	// GAME_ALREADY_STARTED.
 	ErrorReason_ERROR_REASON_JOIN_CODE_UNKNOWN ErrorReason = 222
+	// PERMISSION_DENIED. A player was removed from the lobby (KickPlayer), and it is unlisted: since then it admits only
+	// callers with its new join code, which its players see.
+	ErrorReason_ERROR_REASON_JOIN_CODE_REQUIRED ErrorReason = 263
+	// PERMISSION_DENIED. The host has removed a player with this player_ref, or with this name or one like it, from the
+	// lobby.
+	ErrorReason_ERROR_REASON_PLAYER_KICKED ErrorReason = 264
 	// FAILED_PRECONDITION. The seat that the request names has no player. Metadata: `seat`.
 	ErrorReason_ERROR_REASON_PLAYER_NOT_IN_GAME ErrorReason = 224
 	// FAILED_PRECONDITION. A round has ended, so the game is aborted by votes only, and the host token has no vote. Send
@@ -143,6 +153,9 @@ const (
 	// FAILED_PRECONDITION. The game has not been played to its end: its record would show hidden tiles, and it has no
 	// rematch. An aborted game has a rematch, and no record.
 	ErrorReason_ERROR_REASON_GAME_NOT_OVER ErrorReason = 250
+	// FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only start the game, leave it or abort it.
+	// Metadata: `changes`.
+	ErrorReason_ERROR_REASON_TOO_MANY_CHANGES ErrorReason = 265
 	// FAILED_PRECONDITION. The caller is not absent, so there is nothing to return from.
 	ErrorReason_ERROR_REASON_PLAYER_NOT_ABSENT ErrorReason = 226
 	// FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, the seat that has it.
@@ -255,9 +268,10 @@ const (
 	// UNAVAILABLE. The server has reached its limit of concurrent calls (RUMMIKUB_MAX_CALLS; for StreamValidateTurns,
 	// RUMMIKUB_VALIDATION_STREAMS; for WatchGame, RUMMIKUB_MAX_WATCHES), the caller's address has reached its share
 	// (RUMMIKUB_PEER_SHARE) or the caller's key its quota, or the caller's seat, address or key saves too many drafts
-	// (SaveDraft, RUMMIKUB_DRAFTS_PER_SECOND). Send the same request again, with the same request id, after the delay in
-	// RetryInfo. Metadata: `limit` (calls, streams, watches, request_bytes, drafts or seat_drafts; with the prefix key_ if
-	// it is a quota of the key).
+	// (SaveDraft, RUMMIKUB_DRAFTS_PER_SECOND) or makes too many changes that are no turns (RUMMIKUB_CHANGES_PER_SECOND).
+	// Send the same request again, with the same request id, after the delay in RetryInfo. Metadata: `limit` (calls,
+	// streams, watches, request_bytes, drafts, seat_drafts, changes or seat_changes; with the prefix key_ if it is a quota
+	// of the key).
 	ErrorReason_ERROR_REASON_OVERLOADED ErrorReason = 705
 	// DEADLINE_EXCEEDED. The request did not arrive in time after the call began (RUMMIKUB_REQUEST_SECONDS), or the
 	// call's deadline passed before the server began to answer. Send the same request again, with the same request id.
@@ -265,8 +279,9 @@ const (
 	// RESOURCE_EXHAUSTED. The caller's address or key has created too many games in the last minute
 	// (RUMMIKUB_GAMES_PER_MINUTE). Send the request again after the delay in RetryInfo.
 	ErrorReason_ERROR_REASON_TOO_MANY_GAMES ErrorReason = 707
-	// RESOURCE_EXHAUSTED. Less than a tenth of the store's memory is free. The rest is reserved for existing games, so
-	// new games are refused. Send the request again after the delay in RetryInfo.
+	// RESOURCE_EXHAUSTED. The rest of the store's memory is reserved for the growth of unfinished games. New games are
+	// refused, changes that are no turns, and changes of games with more than 128 changes. Send the request again after
+	// the delay in RetryInfo.
 	ErrorReason_ERROR_REASON_STORE_FULL ErrorReason = 708
 	// RESOURCE_EXHAUSTED. The caller's address or key has sent too many unknown join codes in the last minute
 	// (RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
@@ -351,6 +366,7 @@ var (
 		203:  "ERROR_REASON_AUTHORIZATION_MALFORMED",
 		260:  "ERROR_REASON_API_KEY_INVALID",
 		261:  "ERROR_REASON_API_KEY_NOT_ALLOWED",
+		262:  "ERROR_REASON_TOKEN_VOID",
 		204:  "ERROR_REASON_PLAYER_ALREADY_JOINED",
 		205:  "ERROR_REASON_GAME_FULL",
 		206:  "ERROR_REASON_TOO_FEW_PLAYERS",
@@ -370,11 +386,14 @@ var (
 		220:  "ERROR_REASON_SEAT_TAKEN",
 		221:  "ERROR_REASON_SPECTATORS_NOT_ALLOWED",
 		222:  "ERROR_REASON_JOIN_CODE_UNKNOWN",
+		263:  "ERROR_REASON_JOIN_CODE_REQUIRED",
+		264:  "ERROR_REASON_PLAYER_KICKED",
 		224:  "ERROR_REASON_PLAYER_NOT_IN_GAME",
 		225:  "ERROR_REASON_GAME_NOT_ABORTABLE",
 		228:  "ERROR_REASON_RECORD_INVALID",
 		229:  "ERROR_REASON_RECORD_HIDDEN",
 		250:  "ERROR_REASON_GAME_NOT_OVER",
+		265:  "ERROR_REASON_TOO_MANY_CHANGES",
 		226:  "ERROR_REASON_PLAYER_NOT_ABSENT",
 		301:  "ERROR_REASON_NOT_YOUR_TURN",
 		302:  "ERROR_REASON_TURN_TIMED_OUT",
@@ -472,6 +491,7 @@ var (
 		"ERROR_REASON_AUTHORIZATION_MALFORMED":                203,
 		"ERROR_REASON_API_KEY_INVALID":                        260,
 		"ERROR_REASON_API_KEY_NOT_ALLOWED":                    261,
+		"ERROR_REASON_TOKEN_VOID":                             262,
 		"ERROR_REASON_PLAYER_ALREADY_JOINED":                  204,
 		"ERROR_REASON_GAME_FULL":                              205,
 		"ERROR_REASON_TOO_FEW_PLAYERS":                        206,
@@ -491,11 +511,14 @@ var (
 		"ERROR_REASON_SEAT_TAKEN":                             220,
 		"ERROR_REASON_SPECTATORS_NOT_ALLOWED":                 221,
 		"ERROR_REASON_JOIN_CODE_UNKNOWN":                      222,
+		"ERROR_REASON_JOIN_CODE_REQUIRED":                     263,
+		"ERROR_REASON_PLAYER_KICKED":                          264,
 		"ERROR_REASON_PLAYER_NOT_IN_GAME":                     224,
 		"ERROR_REASON_GAME_NOT_ABORTABLE":                     225,
 		"ERROR_REASON_RECORD_INVALID":                         228,
 		"ERROR_REASON_RECORD_HIDDEN":                          229,
 		"ERROR_REASON_GAME_NOT_OVER":                          250,
+		"ERROR_REASON_TOO_MANY_CHANGES":                       265,
 		"ERROR_REASON_PLAYER_NOT_ABSENT":                      226,
 		"ERROR_REASON_NOT_YOUR_TURN":                          301,
 		"ERROR_REASON_TURN_TIMED_OUT":                         302,
@@ -609,7 +632,7 @@ var File_rummikub_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1erummikub/v1/error_reason.proto\x12\vrummikub.v1*\xa5#\n" +
+	"\x1erummikub/v1/error_reason.proto\x12\vrummikub.v1*\xae$\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eERROR_REASON_MALFORMED_REQUEST\x10\x01\x12\x1e\n" +
@@ -626,7 +649,8 @@ const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\x19ERROR_REASON_NOT_A_PLAYER\x10\xca\x01\x12)\n" +
 	"$ERROR_REASON_AUTHORIZATION_MALFORMED\x10\xcb\x01\x12!\n" +
 	"\x1cERROR_REASON_API_KEY_INVALID\x10\x84\x02\x12%\n" +
-	" ERROR_REASON_API_KEY_NOT_ALLOWED\x10\x85\x02\x12'\n" +
+	" ERROR_REASON_API_KEY_NOT_ALLOWED\x10\x85\x02\x12\x1c\n" +
+	"\x17ERROR_REASON_TOKEN_VOID\x10\x86\x02\x12'\n" +
 	"\"ERROR_REASON_PLAYER_ALREADY_JOINED\x10\xcc\x01\x12\x1b\n" +
 	"\x16ERROR_REASON_GAME_FULL\x10\xcd\x01\x12!\n" +
 	"\x1cERROR_REASON_TOO_FEW_PLAYERS\x10\xce\x01\x12&\n" +
@@ -646,11 +670,14 @@ const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\x17ERROR_REASON_SEAT_TAKEN\x10\xdc\x01\x12(\n" +
 	"#ERROR_REASON_SPECTATORS_NOT_ALLOWED\x10\xdd\x01\x12#\n" +
 	"\x1eERROR_REASON_JOIN_CODE_UNKNOWN\x10\xde\x01\x12$\n" +
+	"\x1fERROR_REASON_JOIN_CODE_REQUIRED\x10\x87\x02\x12\x1f\n" +
+	"\x1aERROR_REASON_PLAYER_KICKED\x10\x88\x02\x12$\n" +
 	"\x1fERROR_REASON_PLAYER_NOT_IN_GAME\x10\xe0\x01\x12$\n" +
 	"\x1fERROR_REASON_GAME_NOT_ABORTABLE\x10\xe1\x01\x12 \n" +
 	"\x1bERROR_REASON_RECORD_INVALID\x10\xe4\x01\x12\x1f\n" +
 	"\x1aERROR_REASON_RECORD_HIDDEN\x10\xe5\x01\x12\x1f\n" +
-	"\x1aERROR_REASON_GAME_NOT_OVER\x10\xfa\x01\x12#\n" +
+	"\x1aERROR_REASON_GAME_NOT_OVER\x10\xfa\x01\x12\"\n" +
+	"\x1dERROR_REASON_TOO_MANY_CHANGES\x10\x89\x02\x12#\n" +
 	"\x1eERROR_REASON_PLAYER_NOT_ABSENT\x10\xe2\x01\x12\x1f\n" +
 	"\x1aERROR_REASON_NOT_YOUR_TURN\x10\xad\x02\x12 \n" +
 	"\x1bERROR_REASON_TURN_TIMED_OUT\x10\xae\x02\x12\x1c\n" +

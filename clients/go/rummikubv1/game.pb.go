@@ -973,8 +973,8 @@ type Game struct {
 	// The state of the game.
 	State GameState `protobuf:"varint,4,opt,name=state,proto3,enum=rummikub.v1.GameState" json:"state,omitempty"`
 	// The rules of the game, with every option set. They never change. Set in the answers of CreateGame, JoinGame,
-	// JoinOrCreateGame and GetGame and in each game that WatchGame sends; unset in the answers to other changes of the
-	// game.
+	// JoinOrCreateGame and GetGame, and in the first game that a stream of WatchGame sends; unset in the answers to other
+	// changes of the game and in later games of the stream, except snapshots.
 	Ruleset *Ruleset `protobuf:"bytes,5,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
 	// The players by seat.
 	Players []*Player `protobuf:"bytes,6,rep,name=players,proto3" json:"players,omitempty"`
@@ -1021,7 +1021,8 @@ type Game struct {
 	JoinCode string `protobuf:"bytes,24,opt,name=join_code,json=joinCode,proto3" json:"join_code,omitempty"`
 	// The labels of the game, as CreateGame received them. They never change; set where the ruleset is.
 	Labels map[string]string `protobuf:"bytes,25,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// The id of the rematch (CreateRematch). Empty if there is none.
+	// The id of the rematch (CreateRematch). Empty if there is none, and for spectators: it is for those who had a part in
+	// the game.
 	RematchGameId string `protobuf:"bytes,27,opt,name=rematch_game_id,json=rematchGameId,proto3" json:"rematch_game_id,omitempty"`
 	// The time when the next round starts by itself, by the store's clock (round_pause_seconds). Unset unless the state is
 	// GAME_STATE_ROUND_OVER, and if only StartNextRound starts the next round.
@@ -1791,7 +1792,7 @@ func (x *SeatTokenRenewed) GetSeat() uint32 {
 	return 0
 }
 
-// A rematch of the game was created, which is rematch_game_id.
+// A rematch of the game was created, which is rematch_game_id. Its id is empty for spectators.
 type RematchCreated struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The id of the new game, in which the players have the same seats and tokens.

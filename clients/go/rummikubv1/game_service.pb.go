@@ -296,7 +296,8 @@ type JoinGameRequest struct {
 	// The seat to take. 0: the lowest free one.
 	Seat uint32 `protobuf:"varint,4,opt,name=seat,proto3" json:"seat,omitempty"`
 	// The front end's own reference to the player, such as the id of an account: up to 64 bytes, opaque. Only the operator
-	// sees it (docs/admin.md). No view of a player has it, nor a watch or a record.
+	// sees it (docs/admin.md). No view of a player has it, nor a watch or a record. Two players of a game cannot have the
+	// same one. It proves nothing: whoever sends the request chooses it, so rely on it only if your back end sends it.
 	PlayerRef     string `protobuf:"bytes,6,opt,name=player_ref,json=playerRef,proto3" json:"player_ref,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1996,7 +1997,8 @@ type WatchGameResponse_Presence struct {
 
 type WatchGameResponse_Game struct {
 	// The game after the next change. Its server_time is the time of the change. Its turn has no draft; with
-	// DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`.
+	// DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`. What never changes (ruleset, visibility, labels) is
+	// set only in the first `game` of a stream that has sent no snapshot.
 	Game *Game `protobuf:"bytes,7,opt,name=game,proto3,oneof"`
 }
 

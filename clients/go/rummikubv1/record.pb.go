@@ -326,7 +326,8 @@ type RecordedMove struct {
 	// The tiles drawn or offered in their order, or the one laid on the River.
 	Tiles []Tile `protobuf:"varint,5,rep,packed,name=tiles,proto3,enum=rummikub.v1.Tile" json:"tiles,omitempty"`
 	// The table after MOVE_KIND_PLAY, the table of MOVE_KIND_SHOW, or the draft that MOVE_KIND_TIME_OUT committed. A meld
-	// declares a face for each of its jokers, or none.
+	// declares a face for each of its jokers, or none. In a record of the service, also one converted from text, every meld
+	// has its kind; melds of MOVE_KIND_SHOW have the one that the player stated.
 	Table []*Meld `protobuf:"bytes,6,rep,name=table,proto3" json:"table,omitempty"`
 	// The oldest tile of the River that MOVE_KIND_PLAY pulled; see PlayTiles.river_index.
 	RiverIndex *uint32 `protobuf:"varint,7,opt,name=river_index,json=riverIndex,proto3,oneof" json:"river_index,omitempty"`

@@ -85,7 +85,8 @@ impl Refusal {
         let advice = match self.reason() {
             ErrorReason::StaleState | ErrorReason::EtagMismatch => "read the game again and decide again",
             ErrorReason::HistoryUnavailable => "start over with after_revision 0",
-            ErrorReason::GameNotFound => "check the game's id, and that the token is of this game; games expire",
+            ErrorReason::GameNotFound => "check the game's id; games expire",
+            ErrorReason::TokenVoid => "use the token that replaced it, or join again",
             ErrorReason::NotAPlayer => "use client.seated(token) with the token of a seat of this game",
             ErrorReason::AuthorizationMalformed => "pass the token as JoinGame or CreateGame returned it",
             ErrorReason::DuplicateRequest => "use a fresh request_id for a different request",

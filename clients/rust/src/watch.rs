@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout, Instant};
 use tonic::{Code, Status, Streaming};
 
 use crate::config::jittered;
-use crate::v1::{ErrorReason, GameChange, WatchContent, WatchGameRequest, WatchGameResponse};
+use crate::v1::{ErrorReason, Game, GameChange, WatchContent, WatchGameRequest, WatchGameResponse};
 use crate::{Refusal, Rummikub};
 
 /// An update of a watched game. `Closing` and `Heartbeat` are never passed on.
@@ -42,6 +42,7 @@ impl Watch {
         let reconnects = Arc::new(Notify::new());
         let state = State {
             seen: request.after_revision,
+            lasting: Game::default(),
             client,
             request,
             reconnects: reconnects.clone(),
@@ -102,6 +103,8 @@ struct State {
     request: WatchGameRequest,
     /// The revision of the last change that was passed on.
     seen: u32,
+    /// What never changes, which only the first game of a stream has.
+    lasting: Game,
     reconnects: Arc<Notify>,
     updates: Option<Streaming<WatchGameResponse>>,
     backoff: Duration,
@@ -157,8 +160,8 @@ impl State {
     async fn accept(&mut self, response: WatchGameResponse) -> Option<Result<Update, Refusal>> {
         self.alive = Instant::now();
         self.backoff = FIRST_BACKOFF;
-        let update = response.update?; // none: an update that is newer than this client
-        match &update {
+        let mut update = response.update?; // none: an update that is newer than this client
+        match &mut update {
             Update::Heartbeat(_) => return None,
             Update::Closing(closing) => {
                 let delay = closing.retry_delay.and_then(|delay| Duration::try_from(delay).ok());
@@ -169,6 +172,7 @@ impl State {
             }
             Update::Snapshot(game) | Update::Game(game) => {
                 self.seen = game.revision;
+                self.complete(game);
                 self.resume_from(game.revision, &game.etag);
             }
             Update::Change(change) if !self.is_next(change) => return None,
@@ -186,6 +190,14 @@ impl State {
             self.resume_from(change.revision, &change.etag);
         }
         is_new
+    }
+
+    /// Gives a game what never changes, which only the first game of a stream has.
+    fn complete(&mut self, game: &mut Game) {
+        let (given, taken) = if game.ruleset.is_some() { (&*game, &mut self.lasting) } else { (&self.lasting, game) };
+        taken.ruleset.clone_from(&given.ruleset);
+        taken.visibility = given.visibility;
+        taken.labels.clone_from(&given.labels);
     }
 
     fn resume_from(&mut self, revision: u32, etag: &str) {

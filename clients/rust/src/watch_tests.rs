@@ -5,7 +5,7 @@ use tonic::{Code, Status};
 
 use crate::scripted::{change, game, refused, snapshot, Answer, End, Server, PATIENCE};
 use crate::v1::watch_game_response::Update;
-use crate::v1::{Closing, ErrorReason, Heartbeat, WatchContent, WatchGameRequest};
+use crate::v1::{Closing, ErrorReason, Game, Heartbeat, Preset, Ruleset, Visibility, WatchContent, WatchGameRequest};
 use crate::{Refusal, Watch};
 
 fn answer(updates: impl IntoIterator<Item = Option<Update>>, end: End) -> Answer {
@@ -56,6 +56,32 @@ async fn heartbeats_and_unknown_updates_are_passed_over() {
     let heartbeat = Some(Update::Heartbeat(Heartbeat { revision: 3 }));
     let server = Server::watched([answer([snapshot(3), heartbeat, None, change(4)], End::Ok)]);
     assert_eq!(revisions(server.start().await.watch(WatchGameRequest::default())).await.0, [-3, 4]);
+}
+
+#[tokio::test]
+async fn every_game_has_what_only_the_first_one_of_a_stream_has() {
+    let ruleset = Ruleset { preset: Preset::GuideA.into(), ..Default::default() };
+    let labels = [("region".to_string(), "eu".to_string())].into();
+    let whole = Game {
+        ruleset: Some(ruleset),
+        visibility: Visibility::Public.into(),
+        labels,
+        revision: 3,
+        ..Default::default()
+    };
+    for first in [Update::Snapshot(whole.clone()), Update::Game(whole.clone())] {
+        let server = Server::watched([answer([Some(first), game(4), game(5)], End::Ok)]);
+        let mut watch = server.start().await.watch(WatchGameRequest::default());
+        let mut games = 0;
+        while let Some(update) = timeout(PATIENCE, watch.next()).await.expect("the watch has no end") {
+            if let Ok(Update::Snapshot(game) | Update::Game(game)) = update {
+                assert_eq!((&game.ruleset, &game.labels), (&whole.ruleset, &whole.labels));
+                assert_eq!(game.visibility, whole.visibility);
+                games += 1;
+            }
+        }
+        assert_eq!(games, 3);
+    }
 }
 
 #[tokio::test]

@@ -32,6 +32,7 @@ import {
   randomRequestId,
   refusal,
   RefusalSchema,
+  RulesetSchema,
   type Rummikub,
   table,
   tableText,
@@ -335,6 +336,23 @@ async function wasCutTwice(): Promise<boolean> {
   return true;
 }
 
+/** Watches a game that two players join, and compares what never changes. */
+async function rules(): Promise<void> {
+  const created = (await lobby.games.createGame({ labels: { mode: "conformance" } })).game;
+  assert(created?.ruleset !== undefined);
+  const names = ["Ann", "Bob"];
+  for await (const update of lobby.watch(created.gameId, { content: node.WatchContent.GAMES })) {
+    if (update.case !== "snapshot" && update.case !== "game") continue;
+    const { ruleset, visibility, labels } = update.value;
+    assert(ruleset !== undefined && equals(RulesetSchema, ruleset, created.ruleset), "a game has other rules");
+    assert.deepEqual([visibility, labels], [created.visibility, created.labels]);
+    const name = names.shift();
+    if (name === undefined) return;
+    await lobby.games.joinGame({ game: { case: "gameId", value: created.gameId }, name });
+  }
+  assert.fail("the watch ended");
+}
+
 async function names(): Promise<void> {
   const sent = ["Zoe\u0308", "李雷", "שלום", "👨‍👩‍👧"];
   const gameId = (await lobby.games.createGame({})).game?.gameId ?? "";
@@ -402,7 +420,7 @@ async function retry(): Promise<void> {
   proxy.close();
 }
 
-const checks = { wire, batch, stream, refusal: refusals, game, names, unknown, deadline, retry };
+const checks = { wire, batch, stream, refusal: refusals, game, rules, names, unknown, deadline, retry };
 for (const [name, check] of Object.entries(checks)) {
   const start = performance.now();
   const seconds = () => ((performance.now() - start) / 1000).toFixed(2);

@@ -26,6 +26,7 @@ const ADVICE: { [reason in ErrorReason]?: string } = {
   [ErrorReason.AUTHORIZATION_MALFORMED]: "pass the seat token or host token exactly as it was returned to seated()",
   [ErrorReason.NOT_A_PLAYER]: "call seated() with the token that joinGame or createGame returned",
   [ErrorReason.NOT_THE_HOST]: "call seated() with the host token that createGame returned",
+  [ErrorReason.TOKEN_VOID]: "use the token that replaced it, or join again",
   [ErrorReason.GAME_NOT_FOUND]: "check the game's id; a game that has expired is not found either",
   [ErrorReason.STALE_STATE]: REREAD,
   [ErrorReason.ETAG_MISMATCH]: REREAD,

@@ -1,5 +1,6 @@
 import { Code, ConnectError, type Client } from "@connectrpc/connect";
 import { ErrorReason } from "./gen/rummikub/v1/error_reason_pb.js";
+import type { Game } from "./gen/rummikub/v1/game_pb.js";
 import { type GameService, WatchContent, type WatchGameResponse } from "./gen/rummikub/v1/game_service_pb.js";
 import { isLost, refusal } from "./refusal.js";
 import { backoffMs, sleep } from "./timing.js";
@@ -49,6 +50,8 @@ export class Watch implements AsyncIterable<Update> {
   readonly #stopped = new AbortController();
   #position: Position;
   #seen: number;
+  /** What never changes, which only the first game of a stream has. */
+  #lasting: Partial<Pick<Game, "ruleset" | "visibility" | "labels">> = {};
   #isPaused = false;
   #isWaiting = false;
   /** Aborts when pause, resume or stop is called: ends the current stream or delay. */
@@ -188,9 +191,10 @@ export class Watch implements AsyncIterable<Update> {
     }
   }
 
-  /** Moves the position to that of the update. Returns false for a change that the caller has seen already. */
+  /** Moves the position to that of the update, and completes its game. Returns false for a change that was seen before. */
   #isNew(update: Update): boolean {
     if (update.case === "snapshot" || update.case === "game") {
+      this.#complete(update.value);
       this.#move(update.value, update.value.revision);
     } else if (update.case === "change") {
       if (update.value.revision <= this.#seen) return false;
@@ -199,6 +203,12 @@ export class Watch implements AsyncIterable<Update> {
       this.#move(isWhole ? update.value : this.#position, update.value.revision);
     }
     return true;
+  }
+
+  #complete(game: Game): void {
+    const { ruleset, visibility, labels } = game;
+    if (ruleset === undefined) Object.assign(game, this.#lasting);
+    else this.#lasting = { ruleset, visibility, labels };
   }
 
   #move({ revision, etag }: Position, seen: number): void {

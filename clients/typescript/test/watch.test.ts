@@ -25,6 +25,9 @@ const game = (revision: number): Response => ({ update: { case: "game", value: a
 const heartbeat: Response = { update: { case: "heartbeat", value: { revision: 1 } } };
 const at = (revision: number) => ({ revision, etag: `e${revision}` });
 
+/** A game with what never changes. */
+const whole = { ...at(3), ruleset: { preset: 2 }, visibility: 1, labels: { region: "eu" } };
+
 const lost = (code = Code.Unavailable) => new ConnectError("lost", code);
 const refused = (code: Code, reason: ErrorReason) =>
   new ConnectError("refused", code, undefined, [{ desc: RefusalSchema, value: { reason } }]);
@@ -83,6 +86,22 @@ test("a watch that is cut resumes with revision and etag; heartbeats are not pas
   );
   assert.deepEqual(await collect(service.watch("g", FAST)), ["snapshot 3", "change 4", "change 5", "change 6"]);
   assert.deepEqual(resumed(requests), ["0", "4e4", "4e4", "5e5"]);
+});
+
+test("every game has what only the first one of a stream has", async () => {
+  for (const kind of ["snapshot", "game"] as const) {
+    const { service } = serving(sends({ update: { case: kind, value: whole } }, game(4), lost()), sends(game(5)));
+    const games = [];
+    for await (const { case: found, value } of service.watch("g", FAST)) {
+      assert.ok(found === "snapshot" || found === "game");
+      games.push([value.revision, value.ruleset?.preset, value.visibility, value.labels]);
+    }
+    const { ruleset, visibility, labels } = whole;
+    assert.deepEqual(
+      games,
+      [3, 4, 5].map((revision) => [revision, ruleset.preset, visibility, labels]),
+    );
+  }
 });
 
 test("a watch reports when its stream is lost and when it is open again", async () => {

@@ -739,7 +739,7 @@ async def test_a_request_id_of_a_seat_may_be_short(client: Client) -> None:
     first = await client.games.StartGame(request, metadata=game.as_seat(1))
     assert await client.games.StartGame(request, metadata=game.as_seat(1)) == first
     stranger = await refusal(client.games.StartGame(request, metadata=bearer("y" * 43)))
-    assert stranger == ("NOT_FOUND", "GAME_NOT_FOUND")
+    assert stranger == ("UNAUTHENTICATED", "TOKEN_VOID")
 
 
 @pytest.mark.parametrize("is_started", [False, True])

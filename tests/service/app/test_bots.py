@@ -215,7 +215,7 @@ async def test_a_malformed_request_names_its_field(client: Client, request_: gs.
 async def test_only_players_of_the_game_add_bots(client: Client) -> None:
     game, other = await client.new_game(players=1, start=False), await client.new_game(players=1, start=False)
     request = gs.AddBotRequest(game_id=game.game_id, level=EASY)
-    for metadata, reason in (((), "NOT_A_PLAYER"), (other.as_seat(1), "GAME_NOT_FOUND")):
+    for metadata, reason in (((), "NOT_A_PLAYER"), (other.as_seat(1), "TOKEN_VOID")):
         with pytest.raises(grpc.aio.AioRpcError) as error:
             await client.games.AddBot(request, metadata=metadata)
         assert error_info(error.value).reason == reason

@@ -573,7 +573,7 @@ async def test_calls_of_spectators_and_with_wrong_tokens_apply_a_time_out_and_re
     clock.advance(LIMIT + 1)
     request = gs.GetGameRequest(game_id=game.game_id)
     wrong = client.games.GetGame(request, metadata=bearer("A" * 43))
-    assert await refusal(wrong) == "GAME_NOT_FOUND"
+    assert await refusal(wrong) == "TOKEN_VOID"
     assert (await store.bounds(game.game_id))[1] == revision + 1
 
 

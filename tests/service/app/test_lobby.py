@@ -1,6 +1,7 @@
 """The lobby over gRPC: the host and the host token, kick, ready, abort, new tokens, spectators, rematches."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 
 import grpc
@@ -58,6 +59,9 @@ class Watcher:
     async def end(self) -> str:
         """Returns the code with which the watch ends."""
         async with asyncio.timeout(10):
+            with contextlib.suppress(grpc.aio.AioRpcError):
+                while await self.call.read() is not grpc.aio.EOF:
+                    pass
             return (await self.call.code()).name
 
 
@@ -97,13 +101,12 @@ async def test_when_the_host_leaves_another_person_is_host_and_the_host_token_is
     await watcher.next()
     await client.games.LeaveGame(gs.LeaveGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
     assert (await watcher.next()).change.events[0].player_left == game_pb2.PlayerLeft(seat=1, host_seat=2)
-    assert await refusal(kick(game, 2, game.as_host())) == ("NOT_FOUND", "GAME_NOT_FOUND")
+    assert await watcher.end() == "UNAUTHENTICATED"
+    assert await refusal(kick(game, 2, game.as_host())) == ("UNAUTHENTICATED", "TOKEN_VOID")
     assert [player.is_host for player in (await game.see()).players] == [True]
     await game.join("third")
     assert (await kick(game, 1, game.as_seat(2))) is not None
     await abort(game, game.as_seat(2))
-    assert (await watcher.next()).change.events[0].player_joined.name == "third"
-    watcher.call.cancel()
 
 
 async def test_the_host_who_leaves_last_comes_back_with_the_host_token(client: Client) -> None:
@@ -123,21 +126,86 @@ async def test_a_retried_creation_returns_the_same_host_token(client: Client) ->
     assert (await client.games.CreateGame(gs.CreateGameRequest())).host_token != first.host_token
 
 
-async def test_a_kicked_players_token_is_void_and_the_watch_goes_on_as_a_spectators(client: Client) -> None:
+async def test_a_kicked_players_token_is_void_and_the_watch_ends(client: Client) -> None:
     game = await client.new_game(players=3, start=False)
     watcher = Watcher(game, game.as_seat(3))
     assert (await watcher.next()).snapshot.seat == 3
     await kick(game, 3, game.as_seat(1))
     assert (await watcher.next()).change.events[0].player_kicked == game_pb2.PlayerKicked(seat=3)
     assert await refusal(client.games.GetGame(gs.GetGameRequest(game_id=game.game_id), metadata=game.as_seat(3))) == (
-        "NOT_FOUND",
-        "GAME_NOT_FOUND",
+        "UNAUTHENTICATED",
+        "TOKEN_VOID",
     )
     await game.join("another")
     await game.start()
-    assert (await watcher.next()).change.events[0].HasField("player_joined")
-    assert not (await watcher.next()).change.events[0].round_started.rack
-    watcher.call.cancel()
+    assert await watcher.end() == "UNAUTHENTICATED"
+
+
+async def join(game: GameAtHand, name: str, *, code: str = "", ref: str = "") -> gs.JoinGameResponse:
+    """Takes a seat by a code, or without one by the game's id."""
+    request = gs.JoinGameRequest(name=name, player_ref=ref, request_id=new_id(), game_id=game.game_id)
+    if code:
+        request.join_code = code
+    return await game.client.games.JoinGame(request)
+
+
+async def unlisted(client: Client) -> GameAtHand:
+    """Returns an unlisted game with Ann, the host, and Eve, whose player_ref is `eve`."""
+    created = await client.games.CreateGame(gs.CreateGameRequest())
+    game = GameAtHand(client, created.game.game_id, host_token=created.host_token)
+    await game.join("Ann")
+    game.tokens[2] = (await join(game, "Eve", ref="eve")).seat_token
+    return game
+
+
+async def test_a_kicked_player_comes_back_neither_by_the_id_nor_by_the_old_code(client: Client) -> None:
+    game = await unlisted(client)
+    old = (await game.see(2)).join_code
+    await kick(game, 2, game.as_host())
+    code = (await game.see(1)).join_code
+    assert code != old
+    assert await refusal(join(game, "Bob")) == ("PERMISSION_DENIED", "JOIN_CODE_REQUIRED")
+    assert await refusal(join(game, "Bob", code=old)) == ("NOT_FOUND", "JOIN_CODE_UNKNOWN")
+    assert (await join(game, "Bob", code=code)).seat == 2
+
+
+@pytest.mark.parametrize(("name", "ref"), [("EVE", ""), ("Bob", "eve")])
+async def test_a_kicked_player_does_not_come_back_with_the_new_code(client: Client, name: str, ref: str) -> None:
+    game = await unlisted(client)
+    await kick(game, 2, game.as_host())
+    code = (await game.see(1)).join_code
+    assert await refusal(join(game, name, code=code, ref=ref)) == ("PERMISSION_DENIED", "PLAYER_KICKED")
+
+
+async def test_a_kicked_player_is_admitted_to_no_public_lobby_of_that_host(client: Client) -> None:
+    game = await client.new_game(start=False)
+    await kick(game, 2, game.as_host())
+    assert await refusal(join(game, "player 2")) == ("PERMISSION_DENIED", "PLAYER_KICKED")
+    assert (await join(game, "Bob")).seat == 2, "others find a public game by its id"
+    quick = await client.games.JoinOrCreateGame(gs.JoinOrCreateGameRequest(name="player 2"))
+    assert quick.game.game_id != game.game_id
+
+
+async def test_the_host_who_leaves_by_a_kick_and_a_kicked_bot_change_no_code(client: Client) -> None:
+    game = await unlisted(client)
+    bot = await client.games.AddBot(
+        gs.AddBotRequest(game_id=game.game_id, level=game_pb2.BOT_LEVEL_EASY), metadata=game.as_host()
+    )
+    code = (await game.see(2)).join_code
+    await kick(game, bot.seat, game.as_host())
+    await kick(game, 1, game.as_host())
+    assert (await game.see(2)).join_code == code
+    assert (await join(game, "Ann")).seat == 1
+
+
+async def test_two_players_of_a_game_cannot_have_one_reference(client: Client) -> None:
+    game = await unlisted(client)
+    assert await refusal(join(game, "Bob", ref="eve")) == ("ALREADY_EXISTS", "PLAYER_ALREADY_JOINED")
+    await client.games.LeaveGame(gs.LeaveGameRequest(game_id=game.game_id), metadata=game.as_seat(2))
+    assert (await join(game, "Bob", ref="eve")).seat == 2
+    first = await client.games.JoinOrCreateGame(gs.JoinOrCreateGameRequest(name="Ann", player_ref="ann"))
+    second = await client.games.JoinOrCreateGame(gs.JoinOrCreateGameRequest(name="Bob", player_ref="ann"))
+    assert second.game.game_id != first.game.game_id
 
 
 async def test_a_game_starts_when_all_are_ready(client: Client) -> None:
@@ -201,7 +269,8 @@ async def test_a_renewed_token_replaces_the_old_one_at_once(client: Client, seat
     assert await client.games.RenewSeatToken(request, metadata=old) == renewed
     assert (await watcher.next()).change.events[0].seat_token_renewed.seat == seat
     seeing = gs.GetGameRequest(game_id=game.game_id)
-    assert await refusal(client.games.GetGame(seeing, metadata=old)) == ("NOT_FOUND", "GAME_NOT_FOUND")
+    assert await refusal(client.games.GetGame(seeing, metadata=old)) == ("UNAUTHENTICATED", "TOKEN_VOID")
+    assert await watcher.end() == "UNAUTHENTICATED"
     new = bearer(renewed.seat_token)
     assert (await client.games.GetGame(seeing, metadata=new)).game.seat == seat
     renewing = Watcher(game, new, after_revision=renewed.game.revision - 1)
@@ -209,10 +278,8 @@ async def test_a_renewed_token_replaces_the_old_one_at_once(client: Client, seat
     await game.start() if seat else await client.games.StartGame(
         gs.StartGameRequest(game_id=game.game_id), metadata=new
     )
-    assert not (await watcher.next()).change.events[0].round_started.rack
     assert bool((await renewing.next()).change.events[0].round_started.rack) == bool(seat)
-    for watching in (watcher, renewing):
-        watching.call.cancel()
+    renewing.call.cancel()
 
 
 async def test_the_old_token_needs_the_request_id_to_get_the_new_one(client: Client) -> None:
@@ -221,7 +288,7 @@ async def test_the_old_token_needs_the_request_id_to_get_the_new_one(client: Cli
     await client.games.RenewSeatToken(request, metadata=game.as_seat(1))
     other = gs.RenewSeatTokenRequest(game_id=game.game_id, request_id=new_id())
     assert await refusal(client.games.RenewSeatToken(other, metadata=game.as_seat(1))) == (
-        *("NOT_FOUND", "GAME_NOT_FOUND"),
+        *("UNAUTHENTICATED", "TOKEN_VOID"),
     )
 
 
@@ -250,7 +317,7 @@ async def test_a_game_without_spectators_is_open_in_the_lobby_only(client: Clien
     assert game.game_id not in [summary.game_id for summary in listed.games]
     renewing = gs.RenewSeatTokenRequest(game_id=game.game_id)
     await client.games.RenewSeatToken(renewing, metadata=game.as_seat(2))
-    assert await player.end() == "PERMISSION_DENIED"
+    assert await player.end() == "UNAUTHENTICATED"
     host.call.cancel()
 
 
@@ -263,11 +330,14 @@ async def test_a_rematch_seats_the_same_players_with_the_same_tokens(client: Cli
     await client.games.AddBot(adding, metadata=game.as_seat(1))
     await abort(game, game.as_host())
     before = await game.see()
-    watcher = Watcher(game, (), after_revision=before.revision, until_rematch=True)
+    watcher = Watcher(game, game.as_seat(1), after_revision=before.revision, until_rematch=True)
+    stranger = Watcher(game, (), after_revision=before.revision, until_rematch=True)
     answer = (await rematch(game, game.as_seat(2))).game
     assert (answer.game_id, answer.seat, answer.revision) == (game.game_id, 2, before.revision + 1)
     announced = (await watcher.next()).change
     assert announced.events[0].rematch_created.game_id == answer.rematch_game_id
+    assert (await stranger.next()).change.events[0].rematch_created == game_pb2.RematchCreated()
+    assert not (await game.see()).rematch_game_id
     assert await watcher.end() == "OK"
     again = GameAtHand(client, answer.rematch_game_id, game.tokens, game.host_token)
     for seat in (1, 2):
@@ -293,9 +363,10 @@ async def test_a_watch_of_a_game_that_is_over_ends_without_waiting_for_the_remat
     await rematch(game, game.as_host())
     assert (await waiting.next()).change.events[0].HasField("rematch_created")
     assert await waiting.end() == "OK"
-    late = Watcher(game, (), until_rematch=True)
-    assert (await late.next()).snapshot.rematch_game_id
-    assert await late.end() == "OK"
+    for viewer, knows in (((), False), (game.as_host(), True), (game.as_seat(1), True)):
+        late = Watcher(game, viewer, until_rematch=True)
+        assert bool((await late.next()).snapshot.rematch_game_id) == knows
+        assert await late.end() == "OK"
 
 
 async def test_all_who_ask_for_a_rematch_get_the_same_one(client: Client) -> None:
@@ -315,7 +386,7 @@ async def test_only_players_and_the_host_of_a_game_that_is_over_get_a_rematch(cl
     assert await refusal(rematch(game, game.as_seat(1))) == ("FAILED_PRECONDITION", "GAME_NOT_OVER")
     await abort(game, game.as_host())
     other = await client.new_game(players=1, start=False)
-    assert await refusal(rematch(game, other.as_seat(1))) == ("NOT_FOUND", "GAME_NOT_FOUND")
+    assert await refusal(rematch(game, other.as_seat(1))) == ("UNAUTHENTICATED", "TOKEN_VOID")
     assert await refusal(rematch(game, ())) == ("PERMISSION_DENIED", "NOT_A_PLAYER")
 
 

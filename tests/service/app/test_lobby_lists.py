@@ -262,11 +262,11 @@ async def test_only_seats_and_the_creator_see_the_code_and_only_in_the_lobby(cli
 
 async def test_games_in_the_lobby_have_different_codes(client: Client, store: GameStore) -> None:
     created = await create(client)
-    taken = next(join_codes(created.game_id))
-    assert created.join_code == taken
+    secret = await store.secret()
+    assert created.join_code == next(join_codes(secret, created.game_id))
     other = "ab" * 16
-    await store.point(f"code:{next(join_codes(other))}", created.game_id)
-    codes = join_codes(other)
+    await store.point(f"code:{next(join_codes(secret, other))}", created.game_id)
+    codes = join_codes(secret, other)
     assert await store.point(f"code:{next(codes)}", other) == created.game_id
     assert await store.point(f"code:{next(codes)}", other) == other
 
@@ -289,7 +289,8 @@ async def test_a_creation_that_failed_leaves_no_usable_code_and_its_retry_has_th
         failing.is_failing = True
         assert await reason_of(create(client, request_id=request_id)) == "STORE_UNAVAILABLE"
         key = RequestIdentity(SPECTATOR, request_id, b"").key
-        code = next(join_codes(requested_game_id(await store.secret(), key)))
+        secret = await store.secret()
+        code = next(join_codes(secret, requested_game_id(secret, key)))
         assert await store.pointed(f"code:{code}"), "the code was reserved"
         joining = gs.JoinGameRequest(join_code=code, name="Ada")
         assert await reason_of(client.games.JoinGame(joining)) == "JOIN_CODE_UNKNOWN"
@@ -335,7 +336,7 @@ async def test_guesses_of_join_codes_are_limited_by_address_and_true_codes_are_n
         game = await create(client, ruleset=rules)
         for number in range(5):  # true codes count for nothing
             await client.games.JoinGame(gs.JoinGameRequest(join_code=game.join_code, name=f"player {number}"))
-        codes = (code for number in range(GUESSES) for code in [next(join_codes(f"{number:032x}"))])
+        codes = (code for number in range(GUESSES) for code in [next(join_codes(b"", f"{number:032x}"))])
         began = time.monotonic()
         requests = [gs.JoinGameRequest(join_code=code, name="Eve") for code in codes]
         told: Counter[str] = Counter()

@@ -181,7 +181,7 @@ async def test_calls_with_a_token_are_seen_and_refused_ones_are_not(client: Clie
     assert started == (await game.see()).update_time
     clock.advance(60)
     wrong = GameAtHand(client, game.game_id, {2: "x" * 43})
-    with pytest.raises(grpc.aio.AioRpcError, match="no such game"):
+    with pytest.raises(grpc.aio.AioRpcError, match="not valid in this game"):
         await wrong.see(2)
     await asyncio.sleep(0.1)
     assert [player.HasField("last_seen_time") for player in await players(game)] == [True, False]

@@ -2,8 +2,9 @@
 
 import contextlib
 import random
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Generator
 from dataclasses import replace
+from typing import cast
 
 import grpc
 import grpc.aio
@@ -13,7 +14,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2
 
-from engine.record import record_of
+from engine.record import GameRecord, record_of
 from engine.record_text import format_record
 from engine.ruleset import SABRA, MatchEnd, RacksShown, Ruleset
 from rummikub.v1 import analysis_service_pb2 as an
@@ -22,6 +23,7 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.app.identity import digest
+from service.codec.records import encode_record, record_in_steps
 from service.storage.base import NO_ETAG, Commit, Record, SeatToken, lineage
 from service.storage.memory import MemoryStore
 from service.storage.stored_events import encode_change
@@ -41,7 +43,8 @@ from support.harness import (
     status_details,
     without_presence,
 )
-from support.random_play import random_changes
+from support.random_play import players_of, random_changes, random_ruleset
+from support.records import recorded
 
 TWO_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2, turn_time_limit_seconds=0)
 SEED = 40
@@ -204,7 +207,27 @@ async def test_an_exported_game_is_the_game_in_both_forms(store: MemoryStore, cl
         if source.HasField("record"):
             assert checked.text == text.text
         else:
-            assert len(checked.record.moves) == len(message.moves)
+            assert checked.record == message
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_text_and_the_message_of_a_random_game_are_read_as_the_same_record(seed: int) -> None:
+    ruleset = random_ruleset(random.Random(seed))
+    record = recorded(list(random_changes(seed, players_of(ruleset, seed), ruleset)))
+    message = encode_record(record)
+    data = message.SerializeToString(deterministic=True)
+    for request in (an.ImportRecordRequest(record=message), an.ImportRecordRequest(text=format_record(record))):
+        read = result_of(record_in_steps(request))
+        assert read == record
+        assert encode_record(read).SerializeToString(deterministic=True) == data
+
+
+def result_of(steps: Generator[None, None, GameRecord]) -> GameRecord:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast("GameRecord", end.value)
 
 
 @pytest.mark.parametrize("shown", RacksShown)
@@ -474,7 +497,13 @@ async def test_a_position_is_parsed_and_formatted_again(client: Client, text: st
         ("[R3 R4 X5] + {R2}", 8),
         ("[R3 R4 R5] + {R2 Q}", 18),
         ("[R3 R4 R5] + R2", 14),
-        ("[R3 R4 R5]", 1),
+        ("[R3 R4 R5]", 10),
+        ("[R3 X5] + {Q}", 5),
+        ("[R3 R4 R5] / 1{X} / {Y} / 0", 16),
+        (". / 1{R1} 2{R2} 1{R3} / {} / 1", 17),
+        (". / 1{R1} / {} / 2", 18),
+        ("", 1),
+        ("[R3] " * 4_000, 16_385),
         (". / 1{R1} x / {} / 1", 11),
         (". / 1{R1} / {Z} / 1", 14),
         (". / 1{R1} / {} / 0", 18),
@@ -487,6 +516,23 @@ async def test_an_error_in_a_position_names_the_column(client: Client, text: str
     [(field, description)] = bad_fields(refused.value)
     assert field == "text"
     assert description.startswith(f"column {column}: ")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_position_is_parsed_as_people_type_it_and_formatted_as_ever(client: Client) -> None:
+    typed = "RUN[J* 10b 11b] | Group [7r, 7B, k7a] / 1*{2r b5} / . / 1"
+    parsed = await client.analysis.ParsePosition(an.ParsePositionRequest(text=typed))
+    request = an.FormatPositionRequest(position=parsed.position, racks=parsed.racks, turn_seat=1)
+    written = "[J B10 B11] | [R7 B7 K7] / 1*{R2 B5} / {} / 1"
+    assert (await client.analysis.FormatPosition(request)).text == written
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_position_with_two_racks_of_a_seat_is_not_formatted(client: Client) -> None:
+    racks = [an.PositionRack(seat=1), an.PositionRack(seat=1)]
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await client.analysis.FormatPosition(an.FormatPositionRequest(position=an.Position(), racks=racks, turn_seat=1))
+    assert bad_fields(refused.value) == [("racks[1].seat", "expected one rack of each seat")]
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -162,7 +162,7 @@ async def test_a_wrong_token_is_refused_for_a_cached_game(servers: Servers) -> N
     game, other = await here.new_game(), await here.new_game()
     seen = await game.see()
     game.tokens[9] = other.tokens[1]
-    assert await refusal(draw_on(here, game, seen.revision, 9)) == "GAME_NOT_FOUND"
+    assert await refusal(draw_on(here, game, seen.revision, 9)) == "TOKEN_VOID"
     assert await refusal(draw_on(here, game, seen.revision, 0)) == "NOT_A_PLAYER"
     assert (await game.see()) == seen
 

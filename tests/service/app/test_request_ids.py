@@ -386,7 +386,7 @@ async def test_a_stored_response_requires_the_seats_token(servers: Servers, rpc:
     assert await reason_of_refusal(servers.client, sent.by(0)) == ("PERMISSION_DENIED", "NOT_A_PLAYER")
     other = await servers.client.new_game(players=1, start=False)
     sent.game.tokens[9] = other.tokens[1]
-    assert await reason_of_refusal(servers.client, sent.by(9)) == ("NOT_FOUND", "GAME_NOT_FOUND")
+    assert await reason_of_refusal(servers.client, sent.by(9)) == ("UNAUTHENTICATED", "TOKEN_VOID")
 
 
 async def test_two_games_may_use_the_same_id(servers: Servers) -> None:

@@ -34,7 +34,7 @@ from service.app.watch_updates import (
     Update,
 )
 from service.codec import games as codec
-from service.errors import StoreUnavailable
+from service.errors import StoreUnavailable, TokenVoid
 from service.server import Server
 from service.storage.base import (
     NO_ETAG,
@@ -51,7 +51,7 @@ from service.storage.base import (
 from service.storage.memory import MemoryStore
 from service.storage.stored_events import encode_change
 from support.delegating_store import DelegatingStore
-from support.fold import fold
+from support.fold import completed, fold
 from support.harness import (
     Client,
     FakeClock,
@@ -83,6 +83,8 @@ class Watcher:
         request = gs.WatchGameRequest(game_id=game.game_id, after_revision=after_revision, etag=etag, content=content)
         self.call = game.client.games.WatchGame(request, metadata=game.as_seat(seat))
         self._updates = aiter(self.call)
+        self._first: game_pb2.Game | None = None
+        """The first game of the stream."""
 
     async def next(self) -> gs.WatchGameResponse:
         """Returns the next update that is no heartbeat and no presence, without the presence of players."""
@@ -120,13 +122,18 @@ class Watcher:
         """Returns the next update, which must be a snapshot."""
         update = await self.next()
         assert update.HasField("snapshot"), update
+        assert update.snapshot.HasField("ruleset")
+        self._first = update.snapshot
         return update.snapshot
 
     async def game(self) -> game_pb2.Game:
-        """Returns the next update, which must be the game after a change."""
+        """Returns the next update, which must be the game after a change, with what only the first game has."""
         update = await self.next()
         assert update.HasField("game"), update
-        return update.game
+        is_first = self._first is None
+        self._first = self._first or update.game
+        assert [update.game.HasField("ruleset"), bool(update.game.visibility)] == [is_first, is_first]
+        return completed(update.game, self._first)
 
     async def changes_to(self, revision: int) -> list[game_pb2.GameChange]:
         """Returns the changes up to a revision."""
@@ -299,16 +306,14 @@ async def test_a_watcher_of_games_gets_the_view_after_each_change(client: Client
         await game.draw()
 
 
-async def test_a_watcher_of_games_whose_seat_is_abandoned_gets_a_spectators_view(client: Client) -> None:
+async def test_the_watch_of_games_of_a_seat_that_is_abandoned_ends(client: Client) -> None:
     game = await client.new_game(players=2, start=False, ruleset=UNLIMITED)
     former = Watcher(game, 1, content=GAMES)
     assert (await former.snapshot()).seat == 1
     await leave(game, 1)
-    assert await game.join("next") == 1
-    await game.start()
-    views = [await former.game() for _ in range(3)]
-    assert [view.seat for view in views] == [0, 0, 0]
-    assert [list(view.rack) for view in views] == [[], [], []]
+    with pytest.raises(grpc.aio.AioRpcError) as end:
+        await former.change()
+    assert error_info(end.value).reason == "TOKEN_VOID"
 
 
 async def test_a_watcher_of_games_who_resumes_gets_the_current_game_if_it_has_another_one(client: Client) -> None:
@@ -340,6 +345,21 @@ async def test_a_watcher_of_both_who_resumes_gets_every_change_and_games_from_th
     assert (await watcher.change()).revision == 17
     assert (await watcher.game()) == await game.see(1)
     assert (await refused(Watcher(game, 1, 5, "0" * 32, BOTH)))[1] == "ETAG_MISMATCH"
+
+
+async def test_each_watcher_of_one_game_gets_the_update_that_it_asked_for(store: GameStore) -> None:
+    """Those who begin and those who resume share a load of the game, but not the bytes of an update."""
+    async with running_server(Slow(store), server_settings(heartbeat_seconds=60)) as (_, client):
+        game = await client.new_game(ruleset=UNLIMITED)
+        seen = await game.see()
+        await game.draw()
+        begun, resumed = list[Watcher](), list[Watcher]()
+        for _ in range(20):
+            begun.append(Watcher(game, content=BOTH))
+            resumed.append(Watcher(game, 0, seen.revision, seen.etag, BOTH))
+        await asyncio.gather(*(watcher.snapshot() for watcher in begun))
+        await asyncio.gather(*(watcher.change() for watcher in resumed))
+        await asyncio.gather(*(watcher.game() for watcher in resumed))
 
 
 async def test_an_unknown_content_is_refused(client: Client) -> None:
@@ -418,7 +438,7 @@ async def test_a_resume_from_a_trimmed_revision_is_refused(forgetful_store: Game
 # Abandoned seats
 
 
-async def test_a_watcher_whose_seat_is_abandoned_continues_as_a_spectator(client: Client) -> None:
+async def test_the_watch_of_a_seat_that_is_abandoned_ends_with_the_change(client: Client) -> None:
     """The former owner must not see the next owner's tiles."""
     game = await client.new_game(players=2, start=False, ruleset=UNLIMITED)
     former = Watcher(game, 1)
@@ -427,21 +447,12 @@ async def test_a_watcher_whose_seat_is_abandoned_continues_as_a_spectator(client
     assert await game.join("next") == 1
     await game.start()
     owner = Watcher(game, 1, 1)
-    seen = await former.changes_to(6)
-    assert [event.WhichOneof("event") for change in seen for event in change.events] == [
-        "player_left",
-        "player_joined",
-        "round_started",
-        "turn_started",
-    ]
-    assert list(seen[2].events[0].round_started.rack) == []
-    assert list((await owner.changes_to(6))[-1].events[0].round_started.rack) == list((await game.see(1)).rack)
-    while (await game.see()).turn.seat != 1:
-        await game.draw()
+    [last] = (await former.change()).events
+    assert last.player_left.seat == 1
+    with pytest.raises(grpc.aio.AioRpcError) as end:
         await former.change()
-    await game.draw(1)
-    drawn = (await former.change()).events[0].tiles_drawn
-    assert (drawn.seat, list(drawn.tiles)) == (1, [])
+    assert error_info(end.value).reason == "TOKEN_VOID"
+    assert list((await owner.changes_to(6))[-1].events[0].round_started.rack) == list((await game.see(1)).rack)
 
 
 async def test_an_owner_can_resume_from_a_revision_before_taking_the_seat(client: Client) -> None:
@@ -617,7 +628,7 @@ async def test_a_reader_behind_the_oldest_stored_change_gets_a_snapshot(forgetfu
         assert snapshot.shared.view.etag == record.etag
 
 
-async def test_a_slow_reader_whose_seat_is_abandoned_gets_a_spectators_snapshot(store: GameStore) -> None:
+async def test_the_watch_of_a_slow_reader_whose_seat_is_abandoned_ends(store: GameStore) -> None:
     played = Played(store)
     for action in (None, Join("Ada"), Join("Ben")):
         await played.act(action)
@@ -629,9 +640,8 @@ async def test_a_slow_reader_whose_seat_is_abandoned_gets_a_spectators_snapshot(
         for number in range(LAG // 2 + 1):
             await played.act(Join(f"player {number}"))
             await played.act(Leave(1))
-        snapshot = await anext(updates)
-        assert isinstance(snapshot, Snapshot)
-        assert snapshot.shared.view.view.seat is None
+        with pytest.raises(TokenVoid):
+            await anext(updates)
 
 
 async def test_a_reader_who_does_not_read_uses_no_memory_as_the_game_continues(played: Played) -> None:
@@ -685,7 +695,7 @@ async def test_a_change_and_the_game_after_it_are_read_and_encoded_once_for_all_
     store: GameStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counting, encoded, views = Counting(store), list[ChangeView](), list[GameSnapshotView]()
-    plain, plain_game = codec.encode_change, codec.encode_game
+    plain, plain_game = codec.encode_change, codec.encode_changed_game
 
     def encode(sight: ChangeView) -> game_pb2.GameChange:
         encoded.append(sight)
@@ -696,7 +706,7 @@ async def test_a_change_and_the_game_after_it_are_read_and_encoded_once_for_all_
         return plain_game(sight)
 
     monkeypatch.setattr(codec, "encode_change", encode)
-    monkeypatch.setattr(codec, "encode_game", encode_game)
+    monkeypatch.setattr(codec, "encode_changed_game", encode_game)
     async with running_server(counting, server_settings(heartbeat_seconds=60)) as (_, client):
         game = await client.new_game(ruleset=UNLIMITED)
         watchers = [Watcher(game, number % 3, content=BOTH if number % 2 else GAMES) for number in range(150)]
@@ -711,7 +721,7 @@ async def test_a_change_and_the_game_after_it_are_read_and_encoded_once_for_all_
             assert {(await watcher.game()).revision for watcher in watchers} == {last}
     assert counting.asked["events"] <= 2 * 5, "each change may cause two notifications"
     assert len(encoded) == 3 * 5, "two seats and the spectators, five changes"
-    assert len(views) == 3 * 5 + 5, "as many games, and those that GetGame reads before each draw"
+    assert len(views) == 3 * 5, "as many games"
 
 
 @pytest.mark.parametrize("behind", [0, 3, 20])

@@ -135,7 +135,7 @@ async def test_an_archived_game_refuses_those_whom_it_refused() -> None:
         request = gs.GetGameRequest(game_id=game.game_id)
         assert await refusal(client.games.GetGame(request)) == ("PERMISSION_DENIED", "SPECTATORS_NOT_ALLOWED")
         foreign = client.games.GetGame(request, metadata=bearer("f" * 43))
-        assert await refusal(foreign) == ("NOT_FOUND", "GAME_NOT_FOUND")
+        assert await refusal(foreign) == ("UNAUTHENTICATED", "TOKEN_VOID")
         assert (await game.see(1)).seat == 1
 
 

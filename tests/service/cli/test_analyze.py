@@ -248,7 +248,10 @@ def test_cards_are_colored_too() -> None:
 
 
 WRONG = {
-    "no position": (("hello",), "'hello' is not a position: expected table + *{rack}, or table / racks / pool / seat"),
+    "no position": (
+        (".",),
+        "column 1: a part is missing: expected table + *{rack}, or table / racks / pool / seat",
+    ),
     "no meld": (
         ("[R1 R2 R4] + *{R5}",),
         "meld 1 of the table, [R1 R2 R4], is not a meld: the values of a run must ascend by exactly one",
@@ -260,7 +263,7 @@ WRONG = {
     ),
     "no tile": (
         ("[R1 R2 R3] + *{R14}",),
-        "'R14' is not a tile: expected a color R, B, K, O, G or P with a value 1 to 13, or J",
+        "column 16: 'R14' is not a tile: expected a color R, B, K, O, G or P with a value 1 to 13, or J",
     ),
     "neither melded nor unmelded": (
         ("[R1 R2 R3] + {R4}",),
@@ -279,12 +282,16 @@ WRONG = {
         ("--record", "no.txt", "--json"),
         "--json is for positions; for programs, the service reviews records (ReviewGame)",
     ),
-    "no rack": (("[R1 R2 R3] + R4",), "'R4' is not a rack: expected {tiles}"),
+    "no rack": (("[R1 R2 R3] + R4",), "column 14: 'R4' is not a rack: expected {tiles}"),
+    "no tile of the River": (
+        (".+*{}", "--river", "R1 X"),
+        "--river: column 4: 'X' is not a tile: expected a color R, B, K, O, G or P with a value 1 to 13, or J",
+    ),
     "tiles of other games": (("[R1 R2 R3] + *{G4}",), "G4 occurs 1 times; the tile set has it 0 times"),
     "tiles too often": (("[R1 R2 R3] + *{R1 R1}",), "R1 occurs 3 times; the tile set has it 2 times"),
     "tiles too often elsewhere": ((". / 1*{R1} 2{R1} / {R1} / 1",), "R1 occurs 3 times; the tile set has it 2 times"),
-    "nobody's turn": ((". / 1*{R1} / {} / 2",), "it is the turn of seat 2, which has no rack"),
-    "a seat twice": ((". / 1*{R1} 1*{R2} / {} / 1",), "the position has two racks of one seat"),
+    "nobody's turn": ((". / 1*{R1} / {} / 2",), "column 19: '2' is the seat to move, but has no rack"),
+    "a seat twice": ((". / 1*{R1} 1*{R2} / {} / 1",), "column 12: '1' has two racks: expected one of each seat"),
     "no preset": ((".+*{}", "--preset", "sabr"), "--preset sabr: unknown preset; did you mean SABRA?"),
     "no option": (
         (".+*{}", "--option", "runwrap=OFF"),
@@ -328,7 +335,7 @@ WRONG = {
     ),
     "cards of no color": (
         ("[3H 4H 5H] + *{G6}", "--cards"),
-        "'G6' is not a card: expected a rank A, 2 to 10, J, Q or K with a suit H, D, C or S, or *",
+        "column 16: 'G6' is not a card: expected a rank A, 2 to 10, J, Q or K with a suit H, D, C or S, or *",
     ),
 }
 

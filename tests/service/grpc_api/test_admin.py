@@ -223,7 +223,7 @@ async def test_the_operator_removes_a_player_from_the_lobby(house: Operated) -> 
     answer = await house.admin.KickPlayer(pb.KickPlayerRequest(game_id=game.game_id, seat=2))
     assert [seat.player.name for seat in answer.game.seats] == ["Ann"]
     void = await refusal(house.client.games.GetGame(gs.GetGameRequest(game_id=game.game_id), metadata=game.as_seat(2)))
-    assert error_info(void).reason == "GAME_NOT_FOUND"
+    assert error_info(void).reason == "TOKEN_VOID"
     again = await refusal(house.admin.KickPlayer(pb.KickPlayerRequest(game_id=game.game_id, seat=2)))
     assert error_info(again).reason == "PLAYER_NOT_IN_GAME"
 

@@ -890,6 +890,28 @@ async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(usual_request(rpc, stage), stage.game.as_seat(1))
 
 
+async def with_kicked(stage: Stage) -> GameAtHand:
+    """Returns an unlisted lobby from which its host has removed Eve."""
+    created = await stage.client.games.CreateGame(gs.CreateGameRequest())
+    game = GameAtHand(stage.client, created.game.game_id, host_token=created.host_token)
+    await game.join("Ada")
+    await game.join("Eve")
+    kick = gs.KickPlayerRequest(game_id=game.game_id, seat=2)
+    await stage.client.games.KickPlayer(kick, metadata=game.as_host())
+    return game
+
+
+@case("JOIN_CODE_REQUIRED", "JoinGame")
+async def _by_the_id_after_a_kick(stage: Stage, rpc: str) -> Ask:
+    return Ask(message(rpc, game_id=(await with_kicked(stage)).game_id, name="Cleo"))
+
+
+@case("PLAYER_KICKED", "JoinGame")
+async def _kicked_before(stage: Stage, rpc: str) -> Ask:
+    code = (await (await with_kicked(stage)).see(1)).join_code
+    return Ask(message(rpc, join_code=code, name="Eve"))
+
+
 @case("JOIN_CODE_UNKNOWN", "JoinGame")
 @case("TOO_MANY_GUESSES", "JoinGame", staging=few_guesses)
 async def _(_stage: Stage, rpc: str) -> Ask:
@@ -911,7 +933,7 @@ async def _unknown_game(stage: Stage, rpc: str) -> Ask:
     return Ask(request, as_anyone(rpc, stage.game))
 
 
-@case("GAME_NOT_FOUND", *WITH_GAME_ID)
+@case("TOKEN_VOID", *WITH_GAME_ID)
 async def _unknown_token(stage: Stage, rpc: str) -> Ask:
     return Ask(usual_request(rpc, stage), bearer(STRANGER))
 
@@ -1118,6 +1140,11 @@ async def _unknown_game_to_review(_stage: Stage, rpc: str) -> Ask:
     return Ask(game_to_review(rpc, UNKNOWN_GAME))
 
 
+@case("TOKEN_VOID", "ReviewGame")
+async def _unknown_token_to_review(stage: Stage, rpc: str) -> Ask:
+    return Ask(game_to_review(rpc, stage.game.game_id), bearer(STRANGER))
+
+
 @case("RECORD_HIDDEN", "ReviewGame", "ExportGame")
 async def _(stage: Stage, rpc: str) -> Ask:
     rules = replace(SABRA, racks_shown=RacksShown.HIDDEN)
@@ -1173,6 +1200,11 @@ async def _(stage: Stage, _rpc: str) -> Ask:
 @case("GAME_NOT_FOUND", "SuggestTurn")
 async def _unknown_game_to_analyze(stage: Stage, _rpc: str) -> Ask:
     return Ask(hint(UNKNOWN_GAME), stage.game.as_seat(1))
+
+
+@case("TOKEN_VOID", "SuggestTurn")
+async def _unknown_token_to_analyze(stage: Stage, _rpc: str) -> Ask:
+    return Ask(hint(stage.game.game_id), bearer(STRANGER))
 
 
 @case("GAME_NOT_STARTED", "SuggestTurn")

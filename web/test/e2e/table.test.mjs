@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { after, afterEach, before, test } from "node:test";
 import {
   FREE,
@@ -23,6 +24,8 @@ import {
 const QUICK = { deal_hand_size: 7, initial_meld_threshold: 0, turn_time_limit_seconds: 0 };
 /** Nobody can make the initial meld: the table stays empty. */
 const CALM = { ...QUICK, initial_meld_threshold: 200 };
+/** The example of a watch in the page on the web edge. */
+const EVENTS = /### Events.*?```js\n(.*?)```/s.exec(await readFile(new URL("../../../docs/web-edge.md", import.meta.url), "utf8"))[1];
 let world;
 before(async () => {
   world = await openWorld();
@@ -250,6 +253,41 @@ test("a game that is not there, a seat that is not one's own, and a service that
   await world.restore();
   await page.goto(`${world.url}#/nowhere`);
   await page.getByText("There is nothing at this address.").waitFor();
+  await leave(page);
+});
+
+test("the EventSource of the page on the web edge resumes after a cut, and closes at the end of the game", async () => {
+  const page = await world.open();
+  await page.evaluate(async () => {
+    const post = async (path, body, token) => {
+      const headers = token ? { authorization: `Bearer ${token}` } : {};
+      return (await fetch(`/v1/games${path}`, { method: "POST", body: JSON.stringify(body), headers })).json();
+    };
+    const { game, hostToken } = await post("", {});
+    const { seatToken } = await post(`/${game.gameId}:join`, { name: "Ann" }, hostToken);
+    globalThis.gameId = game.gameId;
+    globalThis.change = (verb, body = {}) => post(`/${game.gameId}:${verb}`, body, seatToken);
+    globalThis.shown = [];
+    globalThis.show = ({ revision, ruleset }) => globalThis.shown.push(ruleset.playersMax === 4 && revision);
+  });
+  await page.evaluate(`globalThis.events = (() => { ${EVENTS} return events; })()`);
+  const shown = async (...revisions) => {
+    await page.waitForFunction((count) => globalThis.shown.length >= count, revisions.length);
+    assert.deepEqual(await page.evaluate(() => globalThis.shown), revisions);
+  };
+  const state = (wanted) => page.waitForFunction((state) => globalThis.events.readyState === state, wanted);
+  await shown(2);
+  await page.evaluate(() => globalThis.change("setReady", { isReady: true }));
+  await shown(2, 3);
+  world.cut();
+  await state(0); // it connects again
+  await world.restore();
+  await state(1);
+  await page.evaluate(() => globalThis.change("setReady"));
+  await shown(2, 3, 4);
+  await page.evaluate(() => globalThis.change("abort"));
+  await shown(2, 3, 4, 5);
+  await state(2);
   await leave(page);
 });
 

@@ -25,6 +25,9 @@ class WatchPosition {
   // changes, and updates of a newer server are not.
   bool receive(const v1::WatchGameResponse& response);
 
+  // Gives the game of an update that was received what only the first game of a stream has.
+  void complete(v1::WatchGameResponse& response) const;
+
   // Returns the delay before the next attempt after a stream ended with OK; nothing at the end of the game.
   std::optional<Milliseconds> delay_after_end();
 
@@ -35,11 +38,13 @@ class WatchPosition {
   Milliseconds patience_left(Clock::time_point now) const;
 
  private:
+  void receive_game(const v1::Game& game);
   void move(std::uint32_t revision, const std::string& etag);
 
   v1::WatchGameRequest request_;
   Milliseconds patience_;
   std::uint32_t changed_to_;
+  v1::Game lasting_;  // what never changes, which only the first game of a stream has
   std::optional<Clock::time_point> lost_at_;
   int attempts_ = 0;
   std::optional<Milliseconds> closing_delay_;

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"slices"
@@ -63,7 +64,7 @@ func main() {
 		run  func()
 	}{
 		{"wire", s.wire}, {"batch", s.batch}, {"stream", s.stream}, {"refusal", s.refusal}, {"game", s.game},
-		{"names", s.names}, {"unknown", s.unknown}, {"deadline", s.deadline}, {"retry", s.retry},
+		{"rules", s.rules}, {"names", s.names}, {"unknown", s.unknown}, {"deadline", s.deadline}, {"retry", s.retry},
 	} {
 		began := time.Now()
 		err := failure(part.run)
@@ -255,9 +256,9 @@ func (s suite) refusal() {
 		id     string
 		texts  []string
 	}{
-		{s.lobby.Seated(strings.Repeat("A", 43)), id, []string{"GAME_NOT_FOUND: ", "the token is that of another game"}},
+		{s.lobby.Seated(strings.Repeat("A", 43)), id, []string{"TOKEN_VOID: ", "use the token that replaced it, or join again"}},
 		{s.lobby.Seated("a b"), id, []string{"AUTHORIZATION_MALFORMED: ", "pass Client.Seated the token"}},
-		{s.lobby, strings.Repeat("0", 32), []string{"GAME_NOT_FOUND: ", "the game does not exist or has expired"}},
+		{s.lobby, strings.Repeat("0", 32), []string{"GAME_NOT_FOUND: ", "check the game's id; games expire"}},
 		{absent, id, []string{"no service answers at 127.0.0.1:1; start one with `make run`"}},
 	} {
 		ctx, cancel := context.WithTimeout(s.ctx, time.Second)
@@ -369,6 +370,32 @@ func still(game *pb.Game) *pb.Game {
 		player.IsConnected, player.LastSeenTime = nil, nil
 	}
 	return game
+}
+
+// rules watches a game that two players join, and compares what never changes.
+func (s suite) rules() {
+	labels := map[string]string{"mode": "conformance"}
+	created := must(s.lobby.Games.CreateGame(s.ctx, &pb.CreateGameRequest{Labels: labels})).Game
+	id := created.GameId
+	names := []string{"Ann", "Bob"}
+	watching := &pb.WatchGameRequest{GameId: id, Content: pb.WatchContent_WATCH_CONTENT_GAMES}
+	for update, err := range s.lobby.Watch(s.ctx, watching) {
+		check(err)
+		game := rummikub.View(update)
+		if game == nil {
+			continue
+		}
+		expectEqual("the ruleset", game.Ruleset, created.Ruleset)
+		expect(game.Visibility == created.Visibility && maps.Equal(game.Labels, labels),
+			"the game became %v with %v", game.Visibility, game.Labels)
+		if len(names) == 0 {
+			return
+		}
+		must(s.lobby.Games.JoinGame(s.ctx,
+			&pb.JoinGameRequest{Game: &pb.JoinGameRequest_GameId{GameId: id}, Name: names[0]}))
+		names = names[1:]
+	}
+	expect(false, "the watch ended")
 }
 
 func (s suite) names() {

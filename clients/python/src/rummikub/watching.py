@@ -15,6 +15,7 @@ from rummikub.v1.error_reason_pb2 import (
     ERROR_REASON_REQUEST_TIMED_OUT,
     ERROR_REASON_UNSPECIFIED,
 )
+from rummikub.v1.game_pb2 import Game
 from rummikub.v1.game_service_pb2 import WATCH_CONTENT_BOTH, WatchGameRequest, WatchGameResponse
 
 SILENCE_SECONDS: Final = 40.0
@@ -66,6 +67,8 @@ class WatchPosition:
         self._lost_at: float | None = None
         self._attempts = 0
         self._closing_delay: float | None = None
+        self._lasting = Game()
+        """What never changes, which only the first game of a stream has."""
 
     def next_request(self) -> WatchGameRequest:
         """Returns the request that continues after the last update."""
@@ -74,7 +77,7 @@ class WatchPosition:
         return request
 
     def receive(self, response: WatchGameResponse) -> bool:
-        """Moves past an update, and returns whether it is for the caller.
+        """Moves past an update, completes its game, and returns whether it is for the caller.
 
         Heartbeats, changes that were received before, and updates of a newer server are not.
         """
@@ -83,9 +86,9 @@ class WatchPosition:
         match update:
             case "snapshot":
                 self._changed_to = response.snapshot.revision
-                self._move(response.snapshot.revision, response.snapshot.etag)
+                self._receive_game(response.snapshot)
             case "game":
-                self._move(response.game.revision, response.game.etag)
+                self._receive_game(response.game)
             case "change":
                 return self._receive_change(response.change.revision, response.change.etag)
             case "closing":
@@ -114,6 +117,13 @@ class WatchPosition:
         longest = min(_SHORTEST_DELAY_SECONDS * 2 ** min(self._attempts, 10), _LONGEST_DELAY_SECONDS)
         self._attempts += 1
         return random.uniform(longest / 2, longest)  # noqa: S311 - spreads the clients of a server that is back
+
+    def _receive_game(self, game: Game) -> None:
+        if game.HasField("ruleset"):
+            self._lasting = Game(ruleset=game.ruleset, visibility=game.visibility, labels=game.labels)
+        else:
+            game.MergeFrom(self._lasting)
+        self._move(game.revision, game.etag)
 
     def _receive_change(self, revision: int, etag: str) -> bool:
         is_new = revision > self._changed_to

@@ -64,6 +64,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
         check("stream", service.stream()).await,
         check("refusal", service.refusal()).await,
         check("game", service.game()).await,
+        check("rules", service.rules()).await,
         check("names", service.names()).await,
         check("unknown", service.unknown()).await,
         check("deadline", service.deadline()).await,
@@ -209,7 +210,7 @@ impl Service {
 
         let reading = GetGameRequest { game_id, ..Default::default() };
         let wrong = refused(self.games.seated(&"x".repeat(43)).get_game(reading.clone()).await)?;
-        explained(&wrong, ErrorReason::GameNotFound, "token")?;
+        explained(&wrong, ErrorReason::TokenVoid, "join again")?;
         let malformed = refused(self.games.seated("two words").get_game(reading).await)?;
         explained(&malformed, ErrorReason::AuthorizationMalformed, "as JoinGame")?;
         let unknown = GetGameRequest { game_id: "0".repeat(32), ..Default::default() };
@@ -285,6 +286,26 @@ impl Service {
         }
         expect!(relay.connections(), 3, "connections");
         Ok(true)
+    }
+
+    /// Watches a game that two players join, and compares what never changes.
+    async fn rules(&self) -> Outcome {
+        let labels = [("mode".to_owned(), "conformance".to_owned())].into();
+        let request = CreateGameRequest { labels, ..Default::default() };
+        let created = self.games.create_game(request).await?.game.ok_or("no game")?;
+        let game_id = created.game_id.clone();
+        let content = WatchContent::Games.into();
+        let mut watch = self.games.watch(WatchGameRequest { game_id, content, ..Default::default() });
+        let mut names = ["Ann", "Bob"].into_iter();
+        while let Some(update) = watch.next().await {
+            let (Update::Snapshot(game) | Update::Game(game)) = update? else { continue };
+            expect!(game.ruleset, created.ruleset, "the ruleset");
+            expect!(game.visibility, created.visibility, "the visibility");
+            expect!(game.labels, created.labels, "the labels");
+            let Some(name) = names.next() else { return Ok(()) };
+            self.join(&self.games, &created.game_id, name).await?;
+        }
+        Err("the watch ended".into())
     }
 
     async fn names(&self) -> Outcome {

@@ -243,9 +243,9 @@ impl crate::Rummikub {
     /// For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
     /// seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
     /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
-    /// (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION
-    /// (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE
-    /// (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+    /// (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
+    /// FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING,
+    /// HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
     pub async fn suggest_turn(&self, request: SuggestTurnRequest) -> Result<SuggestTurnResponse, crate::Refusal> {
         self.call(request).await
     }
@@ -286,14 +286,14 @@ impl crate::Rummikub {
     /// A game needs a token only if it shows nothing to spectators, as in ExportGame. The search uses only what the player
     /// could see.
     /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
-    /// (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
+    /// (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
     /// FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
     /// (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
     pub async fn review_game(&self, request: ReviewGameRequest) -> Result<ReviewGameResponse, crate::Refusal> {
         self.call(request).await
     }
 
-    /// Parses a position in the text notation. A field violation names the column.
+    /// Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`.
     pub async fn parse_position(&self, request: ParsePositionRequest) -> Result<ParsePositionResponse, crate::Refusal> {
         self.call(request).await
     }
@@ -306,26 +306,27 @@ impl crate::Rummikub {
 
     /// Creates a game in the lobby. No token is needed. Only this response contains the host token.
     /// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
-    /// (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
+    /// (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
     pub async fn create_game(&self, request: CreateGameRequest) -> Result<CreateGameResponse, crate::Refusal> {
         self.call(request).await
     }
 
     /// Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
     /// is needed. The host sends the host token to become the player who is the host.
-    /// Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
-    /// SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
+    /// Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED), ALREADY_EXISTS
+    /// (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
+    /// TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
     pub async fn join_game(&self, request: JoinGameRequest) -> Result<JoinGameResponse, crate::Refusal> {
         self.call(request).await
     }
 
     /// Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
-    /// no player with a name like the caller's. Without one it creates a public game with the player in it, who is the
+    /// no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player in it, who is the
     /// host. Callers who find no game at the same time get seats in the same new one. It never joins an unlisted game. A
     /// refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
     /// RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
     /// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
-    /// (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
+    /// (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
     pub async fn join_or_create_game(&self, request: JoinOrCreateGameRequest) -> Result<JoinOrCreateGameResponse, crate::Refusal> {
         self.call(request).await
     }
@@ -336,7 +337,8 @@ impl crate::Rummikub {
     /// whole game unless the host removes it from the lobby, and plays on when others resign; when only bots are left, the
     /// game ends with the round.
     /// Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
-    /// FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+    /// FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED
+    /// (DUPLICATE_REQUEST).
     pub async fn add_bot(&self, request: AddBotRequest) -> Result<AddBotResponse, crate::Refusal> {
         self.call(request).await
     }
@@ -350,7 +352,9 @@ impl crate::Rummikub {
     }
 
     /// Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once,
-    /// also for an open WatchGame. A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
+    /// also for an open WatchGame. A person who was removed does not come back: the lobby admits neither the player_ref nor
+    /// a name like that of the last 32 who were removed; it has a new join code, and an unlisted one no longer admits by
+    /// its id (JOIN_CODE_REQUIRED). A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
     /// host without a seat has removed the last person stays.
     /// Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION
     /// (PLAYER_NOT_IN_GAME, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
@@ -361,8 +365,8 @@ impl crate::Rummikub {
     /// Sets whether the caller's seat is ready to start. Any seated player may call it while the game is in the lobby.
     /// With START_BY_ALL_READY, StartGame is refused until all players are ready. The game does not start by itself,
     /// because more players may join.
-    /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
-    /// (DUPLICATE_REQUEST).
+    /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES),
+    /// ABORTED (DUPLICATE_REQUEST).
     pub async fn set_ready(&self, request: SetReadyRequest) -> Result<SetReadyResponse, crate::Refusal> {
         self.call(request).await
     }
@@ -370,7 +374,8 @@ impl crate::Rummikub {
     /// Replaces the token that the caller sent, a seat's or the host token, by a new one, which only this response
     /// contains. The old token is void at once, also for an open WatchGame. A repeated request sends the old token and gets
     /// the same new one. Request ids belong to a token: repeat every other unanswered request before this one.
-    /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+    /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER, TOO_MANY_CHANGES), ABORTED
+    /// (DUPLICATE_REQUEST).
     pub async fn renew_seat_token(&self, request: RenewSeatTokenRequest) -> Result<RenewSeatTokenResponse, crate::Refusal> {
         self.call(request).await
     }
@@ -396,7 +401,7 @@ impl crate::Rummikub {
     /// players and the host keep their names, seats, tokens and references, and do not join again. A player who does not want to play
     /// calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
     /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
-    /// RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
+    /// RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
     pub async fn create_rematch(&self, request: CreateRematchRequest) -> Result<CreateRematchResponse, crate::Refusal> {
         self.call(request).await
     }

@@ -44,7 +44,7 @@ pub enum ErrorReason {
     OptionsConflict = 103,
     /// INVALID_ARGUMENT. deal_hand_size tiles for players_max players leave no tile for the pool; BadRequest names both.
     InsufficientTiles = 104,
-    /// NOT_FOUND. The game does not exist, or the token does not belong to it. The answer does not reveal which.
+    /// NOT_FOUND. The game does not exist: it has expired, its id is wrong, or it is a game of another key.
     GameNotFound = 201,
     /// PERMISSION_DENIED. The RPC needs a token, and none was sent (this is checked before the game is looked up); or it
     /// needs a seat token, and the host token was sent.
@@ -57,9 +57,13 @@ pub enum ErrorReason {
     /// PERMISSION_DENIED. The caller's key is not for this service, or not for a label of the request. Metadata: `kind`
     /// (service or label), `name`.
     ApiKeyNotAllowed = 261,
+    /// UNAUTHENTICATED. The token is not, or no longer, valid in the game: it was renewed (RenewSeatToken), its owner has
+    /// left or was removed (LeaveGame, KickPlayer), or it is of another game. Use the new token, or send none to see what
+    /// spectators see.
+    TokenVoid = 262,
     /// ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated
-    /// player has this name or one like it. Names are alike if they differ only in case, in compatibility forms (NFKC), in
-    /// invisible characters, or in characters that look the same (Unicode's confusables).
+    /// player has this player_ref, this name or one like it. Names are alike if they differ only in case, in compatibility
+    /// forms (NFKC), in invisible characters, or in characters that look the same (Unicode's confusables).
     PlayerAlreadyJoined = 204,
     /// FAILED_PRECONDITION. All seats are taken. Metadata: `players_max`.
     GameFull = 205,
@@ -108,6 +112,12 @@ pub enum ErrorReason {
     /// NOT_FOUND. No game in the lobby has the join code. The code of a game that has started may be unknown, or lead to
     /// GAME_ALREADY_STARTED.
     JoinCodeUnknown = 222,
+    /// PERMISSION_DENIED. A player was removed from the lobby (KickPlayer), and it is unlisted: since then it admits only
+    /// callers with its new join code, which its players see.
+    JoinCodeRequired = 263,
+    /// PERMISSION_DENIED. The host has removed a player with this player_ref, or with this name or one like it, from the
+    /// lobby.
+    PlayerKicked = 264,
     /// FAILED_PRECONDITION. The seat that the request names has no player. Metadata: `seat`.
     PlayerNotInGame = 224,
     /// FAILED_PRECONDITION. A round has ended, so the game is aborted by votes only, and the host token has no vote. Send
@@ -121,6 +131,9 @@ pub enum ErrorReason {
     /// FAILED_PRECONDITION. The game has not been played to its end: its record would show hidden tiles, and it has no
     /// rematch. An aborted game has a rematch, and no record.
     GameNotOver = 250,
+    /// FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only start the game, leave it or abort it.
+    /// Metadata: `changes`.
+    TooManyChanges = 265,
     /// FAILED_PRECONDITION. The caller is not absent, so there is nothing to return from.
     PlayerNotAbsent = 226,
     /// FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, the seat that has it.
@@ -233,9 +246,10 @@ pub enum ErrorReason {
     /// UNAVAILABLE. The server has reached its limit of concurrent calls (RUMMIKUB_MAX_CALLS; for StreamValidateTurns,
     /// RUMMIKUB_VALIDATION_STREAMS; for WatchGame, RUMMIKUB_MAX_WATCHES), the caller's address has reached its share
     /// (RUMMIKUB_PEER_SHARE) or the caller's key its quota, or the caller's seat, address or key saves too many drafts
-    /// (SaveDraft, RUMMIKUB_DRAFTS_PER_SECOND). Send the same request again, with the same request id, after the delay in
-    /// RetryInfo. Metadata: `limit` (calls, streams, watches, request_bytes, drafts or seat_drafts; with the prefix key_ if
-    /// it is a quota of the key).
+    /// (SaveDraft, RUMMIKUB_DRAFTS_PER_SECOND) or makes too many changes that are no turns (RUMMIKUB_CHANGES_PER_SECOND).
+    /// Send the same request again, with the same request id, after the delay in RetryInfo. Metadata: `limit` (calls,
+    /// streams, watches, request_bytes, drafts, seat_drafts, changes or seat_changes; with the prefix key_ if it is a quota
+    /// of the key).
     Overloaded = 705,
     /// DEADLINE_EXCEEDED. The request did not arrive in time after the call began (RUMMIKUB_REQUEST_SECONDS), or the
     /// call's deadline passed before the server began to answer. Send the same request again, with the same request id.
@@ -243,8 +257,9 @@ pub enum ErrorReason {
     /// RESOURCE_EXHAUSTED. The caller's address or key has created too many games in the last minute
     /// (RUMMIKUB_GAMES_PER_MINUTE). Send the request again after the delay in RetryInfo.
     TooManyGames = 707,
-    /// RESOURCE_EXHAUSTED. Less than a tenth of the store's memory is free. The rest is reserved for existing games, so
-    /// new games are refused. Send the request again after the delay in RetryInfo.
+    /// RESOURCE_EXHAUSTED. The rest of the store's memory is reserved for the growth of unfinished games. New games are
+    /// refused, changes that are no turns, and changes of games with more than 128 changes. Send the request again after
+    /// the delay in RetryInfo.
     StoreFull = 708,
     /// RESOURCE_EXHAUSTED. The caller's address or key has sent too many unknown join codes in the last minute
     /// (RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
@@ -332,6 +347,7 @@ impl ErrorReason {
             Self::AuthorizationMalformed => "ERROR_REASON_AUTHORIZATION_MALFORMED",
             Self::ApiKeyInvalid => "ERROR_REASON_API_KEY_INVALID",
             Self::ApiKeyNotAllowed => "ERROR_REASON_API_KEY_NOT_ALLOWED",
+            Self::TokenVoid => "ERROR_REASON_TOKEN_VOID",
             Self::PlayerAlreadyJoined => "ERROR_REASON_PLAYER_ALREADY_JOINED",
             Self::GameFull => "ERROR_REASON_GAME_FULL",
             Self::TooFewPlayers => "ERROR_REASON_TOO_FEW_PLAYERS",
@@ -351,11 +367,14 @@ impl ErrorReason {
             Self::SeatTaken => "ERROR_REASON_SEAT_TAKEN",
             Self::SpectatorsNotAllowed => "ERROR_REASON_SPECTATORS_NOT_ALLOWED",
             Self::JoinCodeUnknown => "ERROR_REASON_JOIN_CODE_UNKNOWN",
+            Self::JoinCodeRequired => "ERROR_REASON_JOIN_CODE_REQUIRED",
+            Self::PlayerKicked => "ERROR_REASON_PLAYER_KICKED",
             Self::PlayerNotInGame => "ERROR_REASON_PLAYER_NOT_IN_GAME",
             Self::GameNotAbortable => "ERROR_REASON_GAME_NOT_ABORTABLE",
             Self::RecordInvalid => "ERROR_REASON_RECORD_INVALID",
             Self::RecordHidden => "ERROR_REASON_RECORD_HIDDEN",
             Self::GameNotOver => "ERROR_REASON_GAME_NOT_OVER",
+            Self::TooManyChanges => "ERROR_REASON_TOO_MANY_CHANGES",
             Self::PlayerNotAbsent => "ERROR_REASON_PLAYER_NOT_ABSENT",
             Self::NotYourTurn => "ERROR_REASON_NOT_YOUR_TURN",
             Self::TurnTimedOut => "ERROR_REASON_TURN_TIMED_OUT",
@@ -474,6 +493,7 @@ impl ErrorReason {
             "ERROR_REASON_AUTHORIZATION_MALFORMED" => Some(Self::AuthorizationMalformed),
             "ERROR_REASON_API_KEY_INVALID" => Some(Self::ApiKeyInvalid),
             "ERROR_REASON_API_KEY_NOT_ALLOWED" => Some(Self::ApiKeyNotAllowed),
+            "ERROR_REASON_TOKEN_VOID" => Some(Self::TokenVoid),
             "ERROR_REASON_PLAYER_ALREADY_JOINED" => Some(Self::PlayerAlreadyJoined),
             "ERROR_REASON_GAME_FULL" => Some(Self::GameFull),
             "ERROR_REASON_TOO_FEW_PLAYERS" => Some(Self::TooFewPlayers),
@@ -493,11 +513,14 @@ impl ErrorReason {
             "ERROR_REASON_SEAT_TAKEN" => Some(Self::SeatTaken),
             "ERROR_REASON_SPECTATORS_NOT_ALLOWED" => Some(Self::SpectatorsNotAllowed),
             "ERROR_REASON_JOIN_CODE_UNKNOWN" => Some(Self::JoinCodeUnknown),
+            "ERROR_REASON_JOIN_CODE_REQUIRED" => Some(Self::JoinCodeRequired),
+            "ERROR_REASON_PLAYER_KICKED" => Some(Self::PlayerKicked),
             "ERROR_REASON_PLAYER_NOT_IN_GAME" => Some(Self::PlayerNotInGame),
             "ERROR_REASON_GAME_NOT_ABORTABLE" => Some(Self::GameNotAbortable),
             "ERROR_REASON_RECORD_INVALID" => Some(Self::RecordInvalid),
             "ERROR_REASON_RECORD_HIDDEN" => Some(Self::RecordHidden),
             "ERROR_REASON_GAME_NOT_OVER" => Some(Self::GameNotOver),
+            "ERROR_REASON_TOO_MANY_CHANGES" => Some(Self::TooManyChanges),
             "ERROR_REASON_PLAYER_NOT_ABSENT" => Some(Self::PlayerNotAbsent),
             "ERROR_REASON_NOT_YOUR_TURN" => Some(Self::NotYourTurn),
             "ERROR_REASON_TURN_TIMED_OUT" => Some(Self::TurnTimedOut),
@@ -3671,8 +3694,8 @@ pub struct Game {
     #[prost(enumeration = "GameState", tag = "4")]
     pub state: i32,
     /// The rules of the game, with every option set. They never change. Set in the answers of CreateGame, JoinGame,
-    /// JoinOrCreateGame and GetGame and in each game that WatchGame sends; unset in the answers to other changes of the
-    /// game.
+    /// JoinOrCreateGame and GetGame, and in the first game that a stream of WatchGame sends; unset in the answers to other
+    /// changes of the game and in later games of the stream, except snapshots.
     #[prost(message, optional, tag = "5")]
     pub ruleset: ::core::option::Option<Ruleset>,
     /// The players by seat.
@@ -3743,7 +3766,8 @@ pub struct Game {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
-    /// The id of the rematch (CreateRematch). Empty if there is none.
+    /// The id of the rematch (CreateRematch). Empty if there is none, and for spectators: it is for those who had a part in
+    /// the game.
     #[prost(string, tag = "27")]
     pub rematch_game_id: ::prost::alloc::string::String,
     /// The time when the next round starts by itself, by the store's clock (round_pause_seconds). Unset unless the state is
@@ -3870,7 +3894,7 @@ pub struct SeatTokenRenewed {
     #[prost(uint32, tag = "1")]
     pub seat: u32,
 }
-/// A rematch of the game was created, which is rematch_game_id.
+/// A rematch of the game was created, which is rematch_game_id. Its id is empty for spectators.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RematchCreated {
     /// The id of the new game, in which the players have the same seats and tokens.
@@ -4483,7 +4507,8 @@ pub struct RecordedMove {
     #[prost(enumeration = "Tile", repeated, tag = "5")]
     pub tiles: ::prost::alloc::vec::Vec<i32>,
     /// The table after MOVE_KIND_PLAY, the table of MOVE_KIND_SHOW, or the draft that MOVE_KIND_TIME_OUT committed. A meld
-    /// declares a face for each of its jokers, or none.
+    /// declares a face for each of its jokers, or none. In a record of the service, also one converted from text, every meld
+    /// has its kind; melds of MOVE_KIND_SHOW have the one that the player stated.
     #[prost(message, repeated, tag = "6")]
     pub table: ::prost::alloc::vec::Vec<Meld>,
     /// The oldest tile of the River that MOVE_KIND_PLAY pulled; see PlayTiles.river_index.
@@ -5369,9 +5394,9 @@ pub mod analysis_service_client {
         /// For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
         /// seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
         /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
-        /// (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION
-        /// (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE
-        /// (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+        /// (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
+        /// FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING,
+        /// HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
         pub async fn suggest_turn(
             &mut self,
             request: impl tonic::IntoRequest<super::SuggestTurnRequest>,
@@ -5534,7 +5559,7 @@ pub mod analysis_service_client {
         /// A game needs a token only if it shows nothing to spectators, as in ExportGame. The search uses only what the player
         /// could see.
         /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
-        /// (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
+        /// (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
         /// FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
         /// (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
         pub async fn review_game(
@@ -5561,7 +5586,7 @@ pub mod analysis_service_client {
                 .insert(GrpcMethod::new("rummikub.v1.AnalysisService", "ReviewGame"));
             self.inner.unary(req, path, codec).await
         }
-        /// Parses a position in the text notation. A field violation names the column.
+        /// Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`.
         pub async fn parse_position(
             &mut self,
             request: impl tonic::IntoRequest<super::ParsePositionRequest>,
@@ -5670,7 +5695,8 @@ pub struct JoinGameRequest {
     #[prost(uint32, tag = "4")]
     pub seat: u32,
     /// The front end's own reference to the player, such as the id of an account: up to 64 bytes, opaque. Only the operator
-    /// sees it (docs/admin.md). No view of a player has it, nor a watch or a record.
+    /// sees it (docs/admin.md). No view of a player has it, nor a watch or a record. Two players of a game cannot have the
+    /// same one. It proves nothing: whoever sends the request chooses it, so rely on it only if your back end sends it.
     #[prost(string, tag = "6")]
     pub player_ref: ::prost::alloc::string::String,
     /// The game. Required.
@@ -6016,7 +6042,8 @@ pub mod watch_game_response {
         #[prost(message, tag = "6")]
         Presence(super::Presence),
         /// The game after the next change. Its server_time is the time of the change. Its turn has no draft; with
-        /// DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`.
+        /// DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`. What never changes (ruleset, visibility, labels) is
+        /// set only in the first `game` of a stream that has sent no snapshot.
         #[prost(message, tag = "7")]
         Game(super::Game),
     }
@@ -6264,7 +6291,7 @@ pub mod game_service_client {
     /// Games: the lobby, rounds, and views of games.
     ///
     /// The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
-    /// who may read a game but sees no rack. A token of another game gets the same answer as a game that does not exist.
+    /// who may read a game but sees no rack. A token that is not, or no longer, valid in the game is refused (TOKEN_VOID).
     ///
     /// CreateGame returns a host token. Its owner is the host, who starts the game, removes players from the lobby, and may
     /// abort the game. The host sends it as a seat token is sent, sees what a spectator sees, and can take a seat with it:
@@ -6281,13 +6308,18 @@ pub mod game_service_client {
     /// the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     /// them one hour after the game expires.
     ///
+    /// A seat may make 20 changes at once that are no turns, and then one a second: join, leave, kick, add a bot, be ready,
+    /// renew a token, vote, return, demand a new deal. The host without a seat, and all callers of a game without a token,
+    /// have the same limit. More are refused with OVERLOADED. A request that changes nothing (ready twice, the same vote
+    /// again) is accepted and is no revision. A lobby has at most 500 changes (TOO_MANY_CHANGES).
+    ///
     /// A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
     /// do not exist for its callers.
     ///
     /// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
     /// API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
-    /// (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
-    /// UNAVAILABLE (STORED_FORMAT_UNKNOWN).
+    /// (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND
+    /// (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
     #[derive(Debug, Clone)]
     pub struct GameServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -6359,7 +6391,7 @@ pub mod game_service_client {
         }
         /// Creates a game in the lobby. No token is needed. Only this response contains the host token.
         /// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
-        /// (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
+        /// (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
         pub async fn create_game(
             &mut self,
             request: impl tonic::IntoRequest<super::CreateGameRequest>,
@@ -6386,8 +6418,9 @@ pub mod game_service_client {
         }
         /// Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
         /// is needed. The host sends the host token to become the player who is the host.
-        /// Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
-        /// SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
+        /// Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED), ALREADY_EXISTS
+        /// (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
+        /// TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
         pub async fn join_game(
             &mut self,
             request: impl tonic::IntoRequest<super::JoinGameRequest>,
@@ -6413,12 +6446,12 @@ pub mod game_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
-        /// no player with a name like the caller's. Without one it creates a public game with the player in it, who is the
+        /// no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player in it, who is the
         /// host. Callers who find no game at the same time get seats in the same new one. It never joins an unlisted game. A
         /// refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
         /// RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
         /// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
-        /// (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
+        /// (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
         pub async fn join_or_create_game(
             &mut self,
             request: impl tonic::IntoRequest<super::JoinOrCreateGameRequest>,
@@ -6449,7 +6482,8 @@ pub mod game_service_client {
         /// whole game unless the host removes it from the lobby, and plays on when others resign; when only bots are left, the
         /// game ends with the round.
         /// Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
-        /// FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+        /// FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED
+        /// (DUPLICATE_REQUEST).
         pub async fn add_bot(
             &mut self,
             request: impl tonic::IntoRequest<super::AddBotRequest>,
@@ -6500,7 +6534,9 @@ pub mod game_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once,
-        /// also for an open WatchGame. A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
+        /// also for an open WatchGame. A person who was removed does not come back: the lobby admits neither the player_ref nor
+        /// a name like that of the last 32 who were removed; it has a new join code, and an unlisted one no longer admits by
+        /// its id (JOIN_CODE_REQUIRED). A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
         /// host without a seat has removed the last person stays.
         /// Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION
         /// (PLAYER_NOT_IN_GAME, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
@@ -6531,8 +6567,8 @@ pub mod game_service_client {
         /// Sets whether the caller's seat is ready to start. Any seated player may call it while the game is in the lobby.
         /// With START_BY_ALL_READY, StartGame is refused until all players are ready. The game does not start by itself,
         /// because more players may join.
-        /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
-        /// (DUPLICATE_REQUEST).
+        /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES),
+        /// ABORTED (DUPLICATE_REQUEST).
         pub async fn set_ready(
             &mut self,
             request: impl tonic::IntoRequest<super::SetReadyRequest>,
@@ -6560,7 +6596,8 @@ pub mod game_service_client {
         /// Replaces the token that the caller sent, a seat's or the host token, by a new one, which only this response
         /// contains. The old token is void at once, also for an open WatchGame. A repeated request sends the old token and gets
         /// the same new one. Request ids belong to a token: repeat every other unanswered request before this one.
-        /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+        /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER, TOO_MANY_CHANGES), ABORTED
+        /// (DUPLICATE_REQUEST).
         pub async fn renew_seat_token(
             &mut self,
             request: impl tonic::IntoRequest<super::RenewSeatTokenRequest>,
@@ -6646,7 +6683,7 @@ pub mod game_service_client {
         /// players and the host keep their names, seats, tokens and references, and do not join again. A player who does not want to play
         /// calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
         /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
-        /// RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
+        /// RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
         pub async fn create_rematch(
             &mut self,
             request: impl tonic::IntoRequest<super::CreateRematchRequest>,
@@ -6729,13 +6766,14 @@ pub mod game_service_client {
         /// more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
         /// `closing` update when the server stops, and after the change that finished or aborted the game (at once if the
         /// caller has seen it); with until_rematch, after the change that announced the rematch instead. If the caller's token
-        /// becomes void while the stream is open, the stream continues as a spectator's, or ends with SPECTATORS_NOT_ALLOWED.
+        /// becomes void while the stream is open, the stream ends with TOKEN_VOID after the change that made it void.
         /// With DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to
         /// that turn; a slow reader gets only the latest one.
         ///
         /// With `content`, the stream sends the game after each change instead of the change, or both. A client can also keep
         /// its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
-        /// equal: a view to which a change is applied is the `game` that the stream sends after the change.
+        /// equal: a view to which a change is applied is the `game` that the stream sends after the change, which leaves out
+        /// what never changes.
         /// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
         pub async fn watch_game(
             &mut self,

@@ -114,9 +114,9 @@ class AnalysisServiceServicer(object):
         For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
         seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
         Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
-        (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION
-        (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE
-        (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+        (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
+        FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING,
+        HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -169,7 +169,7 @@ class AnalysisServiceServicer(object):
         A game needs a token only if it shows nothing to spectators, as in ExportGame. The search uses only what the player
         could see.
         Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
-        (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
+        (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
         FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
         (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
         """
@@ -178,7 +178,7 @@ class AnalysisServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ParsePosition(self, request, context):
-        """Parses a position in the text notation. A field violation names the column.
+        """Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -51,9 +51,9 @@ class AnalysisServiceStub:
     For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
     seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
     Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION
-    (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE
-    (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+    (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
+    FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING,
+    HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
     """
     HasLegalTurn: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.HasLegalTurnRequest, _analysis_service_pb2.HasLegalTurnResponse]
     """Determines whether a legal turn exists that plays tiles.
@@ -82,12 +82,12 @@ class AnalysisServiceStub:
     A game needs a token only if it shows nothing to spectators, as in ExportGame. The search uses only what the player
     could see.
     Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
+    (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
     FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
     (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
     """
     ParsePosition: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.ParsePositionRequest, _analysis_service_pb2.ParsePositionResponse]
-    """Parses a position in the text notation. A field violation names the column."""
+    """Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`."""
     FormatPosition: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.FormatPositionRequest, _analysis_service_pb2.FormatPositionResponse]
     """Formats a position in the text notation.
     Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
@@ -116,9 +116,9 @@ class AnalysisServiceAsyncStub(AnalysisServiceStub):
     For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
     seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
     Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION
-    (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE
-    (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+    (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
+    FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING,
+    HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
     """
     HasLegalTurn: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.HasLegalTurnRequest, _analysis_service_pb2.HasLegalTurnResponse]  # type: ignore[assignment]
     """Determines whether a legal turn exists that plays tiles.
@@ -147,12 +147,12 @@ class AnalysisServiceAsyncStub(AnalysisServiceStub):
     A game needs a token only if it shows nothing to spectators, as in ExportGame. The search uses only what the player
     could see.
     Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
+    (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
     FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
     (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
     """
     ParsePosition: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.ParsePositionRequest, _analysis_service_pb2.ParsePositionResponse]  # type: ignore[assignment]
-    """Parses a position in the text notation. A field violation names the column."""
+    """Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`."""
     FormatPosition: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.FormatPositionRequest, _analysis_service_pb2.FormatPositionResponse]  # type: ignore[assignment]
     """Formats a position in the text notation.
     Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
@@ -184,9 +184,9 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
         For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
         seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
         Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
-        (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION
-        (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE
-        (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+        (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
+        FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING,
+        HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
         """
 
     @_abc_1.abstractmethod
@@ -251,7 +251,7 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
         A game needs a token only if it shows nothing to spectators, as in ExportGame. The search uses only what the player
         could see.
         Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
-        (AUTHORIZATION_MALFORMED), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
+        (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
         FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
         (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
         """
@@ -262,7 +262,7 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _analysis_service_pb2.ParsePositionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_analysis_service_pb2.ParsePositionResponse, _abc.Awaitable[_analysis_service_pb2.ParsePositionResponse]]:
-        """Parses a position in the text notation. A field violation names the column."""
+        """Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`."""
 
     @_abc_1.abstractmethod
     def FormatPosition(

@@ -52,7 +52,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_INSUFFICIENT_TILES: _ErrorReason.ValueType  # 104
     """INVALID_ARGUMENT. deal_hand_size tiles for players_max players leave no tile for the pool; BadRequest names both."""
     ERROR_REASON_GAME_NOT_FOUND: _ErrorReason.ValueType  # 201
-    """NOT_FOUND. The game does not exist, or the token does not belong to it. The answer does not reveal which."""
+    """NOT_FOUND. The game does not exist: it has expired, its id is wrong, or it is a game of another key."""
     ERROR_REASON_NOT_A_PLAYER: _ErrorReason.ValueType  # 202
     """PERMISSION_DENIED. The RPC needs a token, and none was sent (this is checked before the game is looked up); or it
     needs a seat token, and the host token was sent.
@@ -67,10 +67,15 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """PERMISSION_DENIED. The caller's key is not for this service, or not for a label of the request. Metadata: `kind`
     (service or label), `name`.
     """
+    ERROR_REASON_TOKEN_VOID: _ErrorReason.ValueType  # 262
+    """UNAUTHENTICATED. The token is not, or no longer, valid in the game: it was renewed (RenewSeatToken), its owner has
+    left or was removed (LeaveGame, KickPlayer), or it is of another game. Use the new token, or send none to see what
+    spectators see.
+    """
     ERROR_REASON_PLAYER_ALREADY_JOINED: _ErrorReason.ValueType  # 204
     """ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated
-    player has this name or one like it. Names are alike if they differ only in case, in compatibility forms (NFKC), in
-    invisible characters, or in characters that look the same (Unicode's confusables).
+    player has this player_ref, this name or one like it. Names are alike if they differ only in case, in compatibility
+    forms (NFKC), in invisible characters, or in characters that look the same (Unicode's confusables).
     """
     ERROR_REASON_GAME_FULL: _ErrorReason.ValueType  # 205
     """FAILED_PRECONDITION. All seats are taken. Metadata: `players_max`."""
@@ -126,6 +131,14 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_JOIN_CODE_UNKNOWN: _ErrorReason.ValueType  # 222
     """NOT_FOUND. No game in the lobby has the join code. The code of a game that has started may be unknown, or lead to
     GAME_ALREADY_STARTED.
+    """
+    ERROR_REASON_JOIN_CODE_REQUIRED: _ErrorReason.ValueType  # 263
+    """PERMISSION_DENIED. A player was removed from the lobby (KickPlayer), and it is unlisted: since then it admits only
+    callers with its new join code, which its players see.
+    """
+    ERROR_REASON_PLAYER_KICKED: _ErrorReason.ValueType  # 264
+    """PERMISSION_DENIED. The host has removed a player with this player_ref, or with this name or one like it, from the
+    lobby.
     """
     ERROR_REASON_PLAYER_NOT_IN_GAME: _ErrorReason.ValueType  # 224
     """FAILED_PRECONDITION. The seat that the request names has no player. Metadata: `seat`."""
@@ -410,7 +423,7 @@ ERROR_REASON_OPTIONS_CONFLICT: ErrorReason.ValueType  # 103
 ERROR_REASON_INSUFFICIENT_TILES: ErrorReason.ValueType  # 104
 """INVALID_ARGUMENT. deal_hand_size tiles for players_max players leave no tile for the pool; BadRequest names both."""
 ERROR_REASON_GAME_NOT_FOUND: ErrorReason.ValueType  # 201
-"""NOT_FOUND. The game does not exist, or the token does not belong to it. The answer does not reveal which."""
+"""NOT_FOUND. The game does not exist: it has expired, its id is wrong, or it is a game of another key."""
 ERROR_REASON_NOT_A_PLAYER: ErrorReason.ValueType  # 202
 """PERMISSION_DENIED. The RPC needs a token, and none was sent (this is checked before the game is looked up); or it
 needs a seat token, and the host token was sent.
@@ -425,10 +438,15 @@ ERROR_REASON_API_KEY_NOT_ALLOWED: ErrorReason.ValueType  # 261
 """PERMISSION_DENIED. The caller's key is not for this service, or not for a label of the request. Metadata: `kind`
 (service or label), `name`.
 """
+ERROR_REASON_TOKEN_VOID: ErrorReason.ValueType  # 262
+"""UNAUTHENTICATED. The token is not, or no longer, valid in the game: it was renewed (RenewSeatToken), its owner has
+left or was removed (LeaveGame, KickPlayer), or it is of another game. Use the new token, or send none to see what
+spectators see.
+"""
 ERROR_REASON_PLAYER_ALREADY_JOINED: ErrorReason.ValueType  # 204
 """ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated
-player has this name or one like it. Names are alike if they differ only in case, in compatibility forms (NFKC), in
-invisible characters, or in characters that look the same (Unicode's confusables).
+player has this player_ref, this name or one like it. Names are alike if they differ only in case, in compatibility
+forms (NFKC), in invisible characters, or in characters that look the same (Unicode's confusables).
 """
 ERROR_REASON_GAME_FULL: ErrorReason.ValueType  # 205
 """FAILED_PRECONDITION. All seats are taken. Metadata: `players_max`."""
@@ -484,6 +502,14 @@ ERROR_REASON_SPECTATORS_NOT_ALLOWED: ErrorReason.ValueType  # 221
 ERROR_REASON_JOIN_CODE_UNKNOWN: ErrorReason.ValueType  # 222
 """NOT_FOUND. No game in the lobby has the join code. The code of a game that has started may be unknown, or lead to
 GAME_ALREADY_STARTED.
+"""
+ERROR_REASON_JOIN_CODE_REQUIRED: ErrorReason.ValueType  # 263
+"""PERMISSION_DENIED. A player was removed from the lobby (KickPlayer), and it is unlisted: since then it admits only
+callers with its new join code, which its players see.
+"""
+ERROR_REASON_PLAYER_KICKED: ErrorReason.ValueType  # 264
+"""PERMISSION_DENIED. The host has removed a player with this player_ref, or with this name or one like it, from the
+lobby.
 """
 ERROR_REASON_PLAYER_NOT_IN_GAME: ErrorReason.ValueType  # 224
 """FAILED_PRECONDITION. The seat that the request names has no player. Metadata: `seat`."""

@@ -608,7 +608,9 @@ class Game(_message.Message):
     lobby have the same code.
     """
     rematch_game_id: _builtins.str
-    """The id of the rematch (CreateRematch). Empty if there is none."""
+    """The id of the rematch (CreateRematch). Empty if there is none, and for spectators: it is for those who had a part in
+    the game.
+    """
     abandoned: _builtins.bool
     """Whether the game ended because all people who had not resigned were absent (absent_after_timeouts). The round that
     was being played is not scored.
@@ -616,8 +618,8 @@ class Game(_message.Message):
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules of the game, with every option set. They never change. Set in the answers of CreateGame, JoinGame,
-        JoinOrCreateGame and GetGame and in each game that WatchGame sends; unset in the answers to other changes of the
-        game.
+        JoinOrCreateGame and GetGame, and in the first game that a stream of WatchGame sends; unset in the answers to other
+        changes of the game and in later games of the stream, except snapshots.
         """
 
     @_builtins.property
@@ -1011,7 +1013,7 @@ Global___SeatTokenRenewed: _TypeAlias = SeatTokenRenewed  # noqa: Y015
 
 @_typing.final
 class RematchCreated(_message.Message):
-    """A rematch of the game was created, which is rematch_game_id."""
+    """A rematch of the game was created, which is rematch_game_id. Its id is empty for spectators."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

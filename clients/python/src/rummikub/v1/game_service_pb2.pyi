@@ -233,7 +233,8 @@ class JoinGameRequest(_message.Message):
     """The seat to take. 0: the lowest free one."""
     player_ref: _builtins.str
     """The front end's own reference to the player, such as the id of an account: up to 64 bytes, opaque. Only the operator
-    sees it (docs/admin.md). No view of a player has it, nor a watch or a record.
+    sees it (docs/admin.md). No view of a player has it, nor a watch or a record. Two players of a game cannot have the
+    same one. It proves nothing: whoever sends the request chooses it, so rely on it only if your back end sends it.
     """
     def __init__(
         self,
@@ -1075,7 +1076,8 @@ class WatchGameResponse(_message.Message):
     @_builtins.property
     def game(self) -> _game_pb2.Game:
         """The game after the next change. Its server_time is the time of the change. Its turn has no draft; with
-        DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`.
+        DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`. What never changes (ruleset, visibility, labels) is
+        set only in the first `game` of a stream that has sent no snapshot.
         """
 
     def __init__(

@@ -29,7 +29,7 @@ class GameServiceStub(object):
     """Games: the lobby, rounds, and views of games.
 
     The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
-    who may read a game but sees no rack. A token of another game gets the same answer as a game that does not exist.
+    who may read a game but sees no rack. A token that is not, or no longer, valid in the game is refused (TOKEN_VOID).
 
     CreateGame returns a host token. Its owner is the host, who starts the game, removes players from the lobby, and may
     abort the game. The host sends it as a seat token is sent, sees what a spectator sees, and can take a seat with it:
@@ -56,8 +56,8 @@ class GameServiceStub(object):
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
     API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
-    (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
-    UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
+    (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND
+    (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
     """
 
     def __init__(self, channel):
@@ -172,7 +172,7 @@ class GameServiceServicer(object):
     """Games: the lobby, rounds, and views of games.
 
     The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
-    who may read a game but sees no rack. A token of another game gets the same answer as a game that does not exist.
+    who may read a game but sees no rack. A token that is not, or no longer, valid in the game is refused (TOKEN_VOID).
 
     CreateGame returns a host token. Its owner is the host, who starts the game, removes players from the lobby, and may
     abort the game. The host sends it as a seat token is sent, sees what a spectator sees, and can take a seat with it:
@@ -199,8 +199,8 @@ class GameServiceServicer(object):
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
     API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
-    (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
-    UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
+    (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND
+    (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
     """
 
     def CreateGame(self, request, context):
@@ -215,9 +215,9 @@ class GameServiceServicer(object):
     def JoinGame(self, request, context):
         """Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
         is needed. The host sends the host token to become the player who is the host.
-        Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
-        SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED
-        (TOO_MANY_GUESSES).
+        Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED), ALREADY_EXISTS
+        (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
+        TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -225,7 +225,7 @@ class GameServiceServicer(object):
 
     def JoinOrCreateGame(self, request, context):
         """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
-        no player with a name like the caller's. Without one it creates a public game with the player in it, who is the
+        no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player in it, who is the
         host. Callers who find no game at the same time get seats in the same new one. It never joins an unlisted game. A
         refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
         RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
@@ -262,7 +262,9 @@ class GameServiceServicer(object):
 
     def KickPlayer(self, request, context):
         """Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once,
-        also for an open WatchGame. A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
+        also for an open WatchGame. A person who was removed does not come back: the lobby admits neither the player_ref nor
+        a name like that of the last 32 who were removed; it has a new join code, and an unlisted one no longer admits by
+        its id (JOIN_CODE_REQUIRED). A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
         host without a seat has removed the last person stays.
         Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION
         (PLAYER_NOT_IN_GAME, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
@@ -348,13 +350,14 @@ class GameServiceServicer(object):
         more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
         `closing` update when the server stops, and after the change that finished or aborted the game (at once if the
         caller has seen it); with until_rematch, after the change that announced the rematch instead. If the caller's token
-        becomes void while the stream is open, the stream continues as a spectator's, or ends with SPECTATORS_NOT_ALLOWED.
+        becomes void while the stream is open, the stream ends with TOKEN_VOID after the change that made it void.
         With DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to
         that turn; a slow reader gets only the latest one.
 
         With `content`, the stream sends the game after each change instead of the change, or both. A client can also keep
         its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
-        equal: a view to which a change is applied is the `game` that the stream sends after the change.
+        equal: a view to which a change is applied is the `game` that the stream sends after the change, which leaves out
+        what never changes.
         Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -536,7 +539,7 @@ class GameService(object):
     """Games: the lobby, rounds, and views of games.
 
     The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
-    who may read a game but sees no rack. A token of another game gets the same answer as a game that does not exist.
+    who may read a game but sees no rack. A token that is not, or no longer, valid in the game is refused (TOKEN_VOID).
 
     CreateGame returns a host token. Its owner is the host, who starts the game, removes players from the lobby, and may
     abort the game. The host sends it as a seat token is sent, sees what a spectator sees, and can take a seat with it:
@@ -563,8 +566,8 @@ class GameService(object):
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
     API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
-    (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
-    UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
+    (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND
+    (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
     """
 
     @staticmethod

@@ -30,7 +30,7 @@ class GameServiceStub:
     """Games: the lobby, rounds, and views of games.
 
     The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
-    who may read a game but sees no rack. A token of another game gets the same answer as a game that does not exist.
+    who may read a game but sees no rack. A token that is not, or no longer, valid in the game is refused (TOKEN_VOID).
 
     CreateGame returns a host token. Its owner is the host, who starts the game, removes players from the lobby, and may
     abort the game. The host sends it as a seat token is sent, sees what a spectator sees, and can take a seat with it:
@@ -57,8 +57,8 @@ class GameServiceStub:
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
     API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
-    (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
-    UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
+    (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND
+    (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
     """
 
     @_typing.overload
@@ -73,13 +73,13 @@ class GameServiceStub:
     JoinGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.JoinGameRequest, _game_service_pb2.JoinGameResponse]
     """Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
     is needed. The host sends the host token to become the player who is the host.
-    Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
-    SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED
-    (TOO_MANY_GUESSES).
+    Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED), ALREADY_EXISTS
+    (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
+    TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
     """
     JoinOrCreateGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.JoinOrCreateGameRequest, _game_service_pb2.JoinOrCreateGameResponse]
     """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
-    no player with a name like the caller's. Without one it creates a public game with the player in it, who is the
+    no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player in it, who is the
     host. Callers who find no game at the same time get seats in the same new one. It never joins an unlisted game. A
     refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
     RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
@@ -104,7 +104,9 @@ class GameServiceStub:
     """
     KickPlayer: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.KickPlayerRequest, _game_service_pb2.KickPlayerResponse]
     """Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once,
-    also for an open WatchGame. A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
+    also for an open WatchGame. A person who was removed does not come back: the lobby admits neither the player_ref nor
+    a name like that of the last 32 who were removed; it has a new join code, and an unlisted one no longer admits by
+    its id (JOIN_CODE_REQUIRED). A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
     host without a seat has removed the last person stays.
     Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION
     (PLAYER_NOT_IN_GAME, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
@@ -158,13 +160,14 @@ class GameServiceStub:
     more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
     `closing` update when the server stops, and after the change that finished or aborted the game (at once if the
     caller has seen it); with until_rematch, after the change that announced the rematch instead. If the caller's token
-    becomes void while the stream is open, the stream continues as a spectator's, or ends with SPECTATORS_NOT_ALLOWED.
+    becomes void while the stream is open, the stream ends with TOKEN_VOID after the change that made it void.
     With DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to
     that turn; a slow reader gets only the latest one.
 
     With `content`, the stream sends the game after each change instead of the change, or both. A client can also keep
     its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
-    equal: a view to which a change is applied is the `game` that the stream sends after the change.
+    equal: a view to which a change is applied is the `game` that the stream sends after the change, which leaves out
+    what never changes.
     Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
     """
     ListChanges: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ListChangesRequest, _game_service_pb2.ListChangesResponse]
@@ -209,7 +212,7 @@ class GameServiceAsyncStub(GameServiceStub):
     """Games: the lobby, rounds, and views of games.
 
     The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
-    who may read a game but sees no rack. A token of another game gets the same answer as a game that does not exist.
+    who may read a game but sees no rack. A token that is not, or no longer, valid in the game is refused (TOKEN_VOID).
 
     CreateGame returns a host token. Its owner is the host, who starts the game, removes players from the lobby, and may
     abort the game. The host sends it as a seat token is sent, sees what a spectator sees, and can take a seat with it:
@@ -236,8 +239,8 @@ class GameServiceAsyncStub(GameServiceStub):
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
     API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
-    (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
-    UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
+    (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND
+    (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -249,13 +252,13 @@ class GameServiceAsyncStub(GameServiceStub):
     JoinGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.JoinGameRequest, _game_service_pb2.JoinGameResponse]  # type: ignore[assignment]
     """Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
     is needed. The host sends the host token to become the player who is the host.
-    Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
-    SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED
-    (TOO_MANY_GUESSES).
+    Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED), ALREADY_EXISTS
+    (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
+    TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
     """
     JoinOrCreateGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.JoinOrCreateGameRequest, _game_service_pb2.JoinOrCreateGameResponse]  # type: ignore[assignment]
     """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
-    no player with a name like the caller's. Without one it creates a public game with the player in it, who is the
+    no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player in it, who is the
     host. Callers who find no game at the same time get seats in the same new one. It never joins an unlisted game. A
     refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
     RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
@@ -280,7 +283,9 @@ class GameServiceAsyncStub(GameServiceStub):
     """
     KickPlayer: _aio.UnaryUnaryMultiCallable[_game_service_pb2.KickPlayerRequest, _game_service_pb2.KickPlayerResponse]  # type: ignore[assignment]
     """Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once,
-    also for an open WatchGame. A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
+    also for an open WatchGame. A person who was removed does not come back: the lobby admits neither the player_ref nor
+    a name like that of the last 32 who were removed; it has a new join code, and an unlisted one no longer admits by
+    its id (JOIN_CODE_REQUIRED). A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
     host without a seat has removed the last person stays.
     Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION
     (PLAYER_NOT_IN_GAME, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
@@ -334,13 +339,14 @@ class GameServiceAsyncStub(GameServiceStub):
     more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
     `closing` update when the server stops, and after the change that finished or aborted the game (at once if the
     caller has seen it); with until_rematch, after the change that announced the rematch instead. If the caller's token
-    becomes void while the stream is open, the stream continues as a spectator's, or ends with SPECTATORS_NOT_ALLOWED.
+    becomes void while the stream is open, the stream ends with TOKEN_VOID after the change that made it void.
     With DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to
     that turn; a slow reader gets only the latest one.
 
     With `content`, the stream sends the game after each change instead of the change, or both. A client can also keep
     its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
-    equal: a view to which a change is applied is the `game` that the stream sends after the change.
+    equal: a view to which a change is applied is the `game` that the stream sends after the change, which leaves out
+    what never changes.
     Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
     """
     ListChanges: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ListChangesRequest, _game_service_pb2.ListChangesResponse]  # type: ignore[assignment]
@@ -384,7 +390,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     """Games: the lobby, rounds, and views of games.
 
     The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
-    who may read a game but sees no rack. A token of another game gets the same answer as a game that does not exist.
+    who may read a game but sees no rack. A token that is not, or no longer, valid in the game is refused (TOKEN_VOID).
 
     CreateGame returns a host token. Its owner is the host, who starts the game, removes players from the lobby, and may
     abort the game. The host sends it as a seat token is sent, sees what a spectator sees, and can take a seat with it:
@@ -411,8 +417,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
     API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
-    (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
-    UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
+    (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND
+    (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
     """
 
     @_abc_1.abstractmethod
@@ -434,9 +440,9 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_game_service_pb2.JoinGameResponse, _abc.Awaitable[_game_service_pb2.JoinGameResponse]]:
         """Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
         is needed. The host sends the host token to become the player who is the host.
-        Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
-        SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED
-        (TOO_MANY_GUESSES).
+        Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED), ALREADY_EXISTS
+        (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
+        TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
         """
 
     @_abc_1.abstractmethod
@@ -446,7 +452,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.JoinOrCreateGameResponse, _abc.Awaitable[_game_service_pb2.JoinOrCreateGameResponse]]:
         """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
-        no player with a name like the caller's. Without one it creates a public game with the player in it, who is the
+        no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player in it, who is the
         host. Callers who find no game at the same time get seats in the same new one. It never joins an unlisted game. A
         refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
         RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
@@ -489,7 +495,9 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.KickPlayerResponse, _abc.Awaitable[_game_service_pb2.KickPlayerResponse]]:
         """Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once,
-        also for an open WatchGame. A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
+        also for an open WatchGame. A person who was removed does not come back: the lobby admits neither the player_ref nor
+        a name like that of the last 32 who were removed; it has a new join code, and an unlisted one no longer admits by
+        its id (JOIN_CODE_REQUIRED). A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
         host without a seat has removed the last person stays.
         Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION
         (PLAYER_NOT_IN_GAME, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
@@ -591,13 +599,14 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
         `closing` update when the server stops, and after the change that finished or aborted the game (at once if the
         caller has seen it); with until_rematch, after the change that announced the rematch instead. If the caller's token
-        becomes void while the stream is open, the stream continues as a spectator's, or ends with SPECTATORS_NOT_ALLOWED.
+        becomes void while the stream is open, the stream ends with TOKEN_VOID after the change that made it void.
         With DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to
         that turn; a slow reader gets only the latest one.
 
         With `content`, the stream sends the game after each change instead of the change, or both. A client can also keep
         its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
-        equal: a view to which a change is applied is the `game` that the stream sends after the change.
+        equal: a view to which a change is applied is the `game` that the stream sends after the change, which leaves out
+        what never changes.
         Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
         """
 

@@ -230,7 +230,8 @@ class RecordedMove(_message.Message):
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
         """The table after MOVE_KIND_PLAY, the table of MOVE_KIND_SHOW, or the draft that MOVE_KIND_TIME_OUT committed. A meld
-        declares a face for each of its jokers, or none.
+        declares a face for each of its jokers, or none. In a record of the service, also one converted from text, every meld
+        has its kind; melds of MOVE_KIND_SHOW have the one that the player stated.
         """
 
     @_builtins.property

@@ -462,8 +462,8 @@ export type Game = Message<"rummikub.v1.Game"> & {
 
   /**
    * The rules of the game, with every option set. They never change. Set in the answers of CreateGame, JoinGame,
-   * JoinOrCreateGame and GetGame and in each game that WatchGame sends; unset in the answers to other changes of the
-   * game.
+   * JoinOrCreateGame and GetGame, and in the first game that a stream of WatchGame sends; unset in the answers to other
+   * changes of the game and in later games of the stream, except snapshots.
    *
    * @generated from field: rummikub.v1.Ruleset ruleset = 5;
    */
@@ -615,7 +615,8 @@ export type Game = Message<"rummikub.v1.Game"> & {
   labels: { [key: string]: string };
 
   /**
-   * The id of the rematch (CreateRematch). Empty if there is none.
+   * The id of the rematch (CreateRematch). Empty if there is none, and for spectators: it is for those who had a part in
+   * the game.
    *
    * @generated from field: string rematch_game_id = 27;
    */
@@ -942,7 +943,7 @@ export const SeatTokenRenewedSchema: GenMessage<SeatTokenRenewed> = /*@__PURE__*
   messageDesc(file_rummikub_v1_game, 15);
 
 /**
- * A rematch of the game was created, which is rematch_game_id.
+ * A rematch of the game was created, which is rematch_game_id. Its id is empty for spectators.
  *
  * @generated from message rummikub.v1.RematchCreated
  */

@@ -158,7 +158,8 @@ export type JoinGameRequest = Message<"rummikub.v1.JoinGameRequest"> & {
 
   /**
    * The front end's own reference to the player, such as the id of an account: up to 64 bytes, opaque. Only the operator
-   * sees it (docs/admin.md). No view of a player has it, nor a watch or a record.
+   * sees it (docs/admin.md). No view of a player has it, nor a watch or a record. Two players of a game cannot have the
+   * same one. It proves nothing: whoever sends the request chooses it, so rely on it only if your back end sends it.
    *
    * @generated from field: string player_ref = 6;
    */
@@ -999,7 +1000,8 @@ export type WatchGameResponse = Message<"rummikub.v1.WatchGameResponse"> & {
   } | {
     /**
      * The game after the next change. Its server_time is the time of the change. Its turn has no draft; with
-     * DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`.
+     * DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`. What never changes (ruleset, visibility, labels) is
+     * set only in the first `game` of a stream that has sent no snapshot.
      *
      * @generated from field: rummikub.v1.Game game = 7;
      */
@@ -1518,7 +1520,7 @@ export const WatchContentSchema: GenEnum<WatchContent> = /*@__PURE__*/
  * Games: the lobby, rounds, and views of games.
  *
  * The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
- * who may read a game but sees no rack. A token of another game gets the same answer as a game that does not exist.
+ * who may read a game but sees no rack. A token that is not, or no longer, valid in the game is refused (TOKEN_VOID).
  *
  * CreateGame returns a host token. Its owner is the host, who starts the game, removes players from the lobby, and may
  * abort the game. The host sends it as a seat token is sent, sees what a spectator sees, and can take a seat with it:
@@ -1535,13 +1537,18 @@ export const WatchContentSchema: GenEnum<WatchContent> = /*@__PURE__*/
  * the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
  * them one hour after the game expires.
  *
+ * A seat may make 20 changes at once that are no turns, and then one a second: join, leave, kick, add a bot, be ready,
+ * renew a token, vote, return, demand a new deal. The host without a seat, and all callers of a game without a token,
+ * have the same limit. More are refused with OVERLOADED. A request that changes nothing (ready twice, the same vote
+ * again) is accepted and is no revision. A lobby has at most 500 changes (TOO_MANY_CHANGES).
+ *
  * A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
  * do not exist for its callers.
  *
  * Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
  * API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
- * (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND (GAME_NOT_FOUND) and
- * UNAVAILABLE (STORED_FORMAT_UNKNOWN).
+ * (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND
+ * (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
  *
  * @generated from service rummikub.v1.GameService
  */
@@ -1549,7 +1556,7 @@ export const GameService: GenService<{
   /**
    * Creates a game in the lobby. No token is needed. Only this response contains the host token.
    * Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
-   * (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
+   * (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
    *
    * @generated from rpc rummikub.v1.GameService.CreateGame
    */
@@ -1561,8 +1568,9 @@ export const GameService: GenService<{
   /**
    * Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
    * is needed. The host sends the host token to become the player who is the host.
-   * Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
-   * SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
+   * Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED), ALREADY_EXISTS
+   * (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
+   * TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
    *
    * @generated from rpc rummikub.v1.GameService.JoinGame
    */
@@ -1573,12 +1581,12 @@ export const GameService: GenService<{
   },
   /**
    * Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
-   * no player with a name like the caller's. Without one it creates a public game with the player in it, who is the
+   * no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player in it, who is the
    * host. Callers who find no game at the same time get seats in the same new one. It never joins an unlisted game. A
    * refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
    * RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
    * Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
-   * (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
+   * (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
    *
    * @generated from rpc rummikub.v1.GameService.JoinOrCreateGame
    */
@@ -1594,7 +1602,8 @@ export const GameService: GenService<{
    * whole game unless the host removes it from the lobby, and plays on when others resign; when only bots are left, the
    * game ends with the round.
    * Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
-   * FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+   * FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED
+   * (DUPLICATE_REQUEST).
    *
    * @generated from rpc rummikub.v1.GameService.AddBot
    */
@@ -1618,7 +1627,9 @@ export const GameService: GenService<{
   },
   /**
    * Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once,
-   * also for an open WatchGame. A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
+   * also for an open WatchGame. A person who was removed does not come back: the lobby admits neither the player_ref nor
+   * a name like that of the last 32 who were removed; it has a new join code, and an unlisted one no longer admits by
+   * its id (JOIN_CODE_REQUIRED). A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
    * host without a seat has removed the last person stays.
    * Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION
    * (PLAYER_NOT_IN_GAME, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
@@ -1634,8 +1645,8 @@ export const GameService: GenService<{
    * Sets whether the caller's seat is ready to start. Any seated player may call it while the game is in the lobby.
    * With START_BY_ALL_READY, StartGame is refused until all players are ready. The game does not start by itself,
    * because more players may join.
-   * Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
-   * (DUPLICATE_REQUEST).
+   * Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES),
+   * ABORTED (DUPLICATE_REQUEST).
    *
    * @generated from rpc rummikub.v1.GameService.SetReady
    */
@@ -1648,7 +1659,8 @@ export const GameService: GenService<{
    * Replaces the token that the caller sent, a seat's or the host token, by a new one, which only this response
    * contains. The old token is void at once, also for an open WatchGame. A repeated request sends the old token and gets
    * the same new one. Request ids belong to a token: repeat every other unanswered request before this one.
-   * Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER), ABORTED (DUPLICATE_REQUEST).
+   * Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER, TOO_MANY_CHANGES), ABORTED
+   * (DUPLICATE_REQUEST).
    *
    * @generated from rpc rummikub.v1.GameService.RenewSeatToken
    */
@@ -1689,7 +1701,7 @@ export const GameService: GenService<{
    * players and the host keep their names, seats, tokens and references, and do not join again. A player who does not want to play
    * calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
    * Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
-   * RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
+   * RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
    *
    * @generated from rpc rummikub.v1.GameService.CreateRematch
    */
@@ -1727,13 +1739,14 @@ export const GameService: GenService<{
    * more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
    * `closing` update when the server stops, and after the change that finished or aborted the game (at once if the
    * caller has seen it); with until_rematch, after the change that announced the rematch instead. If the caller's token
-   * becomes void while the stream is open, the stream continues as a spectator's, or ends with SPECTATORS_NOT_ALLOWED.
+   * becomes void while the stream is open, the stream ends with TOKEN_VOID after the change that made it void.
    * With DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to
    * that turn; a slow reader gets only the latest one.
    *
    * With `content`, the stream sends the game after each change instead of the change, or both. A client can also keep
    * its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
-   * equal: a view to which a change is applied is the `game` that the stream sends after the change.
+   * equal: a view to which a change is applied is the `game` that the stream sends after the change, which leaves out
+   * what never changes.
    * Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
    *
    * @generated from rpc rummikub.v1.GameService.WatchGame

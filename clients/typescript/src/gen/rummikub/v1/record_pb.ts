@@ -171,7 +171,8 @@ export type RecordedMove = Message<"rummikub.v1.RecordedMove"> & {
 
   /**
    * The table after MOVE_KIND_PLAY, the table of MOVE_KIND_SHOW, or the draft that MOVE_KIND_TIME_OUT committed. A meld
-   * declares a face for each of its jokers, or none.
+   * declares a face for each of its jokers, or none. In a record of the service, also one converted from text, every meld
+   * has its kind; melds of MOVE_KIND_SHOW have the one that the player stated.
    *
    * @generated from field: repeated rummikub.v1.Meld table = 6;
    */

@@ -23,7 +23,9 @@ public final class Refusals {
   private static final Map<ErrorReason, String> HINTS =
       Map.of(
           ErrorReason.ERROR_REASON_GAME_NOT_FOUND,
-          "check the game's id and that the token belongs to this game; games expire",
+          "check the game's id; games expire",
+          ErrorReason.ERROR_REASON_TOKEN_VOID,
+          "use the token that replaced it, or join again",
           ErrorReason.ERROR_REASON_NOT_A_PLAYER,
           "make the call on seated(token) with the seat's token, which joinGame returned",
           ErrorReason.ERROR_REASON_NOT_THE_HOST,

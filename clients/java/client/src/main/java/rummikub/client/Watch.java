@@ -268,7 +268,7 @@ public final class Watch implements Iterable<WatchGameResponse>, AutoCloseable {
         if (position.receive(update)) {
           CompletableFuture<Optional<WatchGameResponse>> future = waiting;
           waiting = null;
-          future.complete(Optional.of(update));
+          future.complete(Optional.of(position.completed(update)));
         } else {
           receive(options.silence());
         }

@@ -19,6 +19,7 @@ final class WatchPosition {
   private final Duration patience;
   private final LongSupplier nanoTime;
   private volatile WatchGameRequest request; // its revision and etag are the position to resume from
+  private Game lasting = Game.getDefaultInstance(); // what never changes, which only the first game of a stream has
   private int changed; // the revision of the last change for the caller
   private long alive; // when the server sent something last
   private int failures; // streams in a row that ended without a message
@@ -59,9 +60,9 @@ final class WatchPosition {
     switch (response.getUpdateCase()) {
       case SNAPSHOT -> {
         changed = response.getSnapshot().getRevision();
-        move(response.getSnapshot());
+        receive(response.getSnapshot());
       }
-      case GAME -> move(response.getGame());
+      case GAME -> receive(response.getGame());
       case CHANGE -> {
         GameChange change = response.getChange();
         if (Integer.compareUnsigned(change.getRevision(), changed) <= 0) {
@@ -82,6 +83,26 @@ final class WatchPosition {
       default -> {}
     }
     return true;
+  }
+
+  private void receive(Game game) {
+    if (game.hasRuleset()) {
+      lasting =
+          Game.newBuilder()
+              .setRuleset(game.getRuleset())
+              .setVisibilityValue(game.getVisibilityValue())
+              .putAllLabels(game.getLabelsMap())
+              .build();
+    }
+    move(game.getRevision(), game.getEtag());
+  }
+
+  /** Returns an update that was received, with what only the first game of a stream has. */
+  WatchGameResponse completed(WatchGameResponse response) {
+    if (!response.hasGame() || response.getGame().hasRuleset()) {
+      return response;
+    }
+    return response.toBuilder().setGame(response.getGame().toBuilder().mergeFrom(lasting)).build();
   }
 
   /** Returns the delay before the next stream after one has ended, or nothing if the watch ends with it. */
@@ -120,10 +141,6 @@ final class WatchPosition {
       case CANCELLED, INTERNAL, UNKNOWN -> reason == null; // a broken transport: the server itself states a reason
       default -> false;
     };
-  }
-
-  private void move(Game game) {
-    move(game.getRevision(), game.getEtag());
   }
 
   private void move(int revision, String etag) {

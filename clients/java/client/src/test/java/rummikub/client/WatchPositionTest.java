@@ -11,6 +11,10 @@ import java.time.Duration;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import rummikub.v1.Closing;
+import rummikub.v1.Game;
+import rummikub.v1.Preset;
+import rummikub.v1.Ruleset;
+import rummikub.v1.Visibility;
 import rummikub.v1.WatchGameRequest;
 import rummikub.v1.WatchGameResponse;
 
@@ -43,6 +47,24 @@ class WatchPositionTest {
     now = now.plusSeconds(61);
     assertEquals(Duration.ZERO, position.patienceLeft());
     assertEquals(Optional.empty(), delayAfter(Status.UNAVAILABLE));
+  }
+
+  @Test
+  void everyGameHasWhatOnlyTheFirstOneOfAStreamHas() {
+    var ruleset = Ruleset.newBuilder().setPreset(Preset.PRESET_GUIDE_A);
+    var whole = Game.newBuilder().setRuleset(ruleset).setVisibility(Visibility.VISIBILITY_PUBLIC).putLabels("region", "eu");
+    for (var first : new WatchGameResponse.Builder[] {
+      WatchGameResponse.newBuilder().setSnapshot(whole), WatchGameResponse.newBuilder().setGame(whole)
+    }) {
+      var fresh = new WatchPosition(WatchGameRequest.getDefaultInstance(), Duration.ofSeconds(60), () -> 0);
+      fresh.receive(first.build());
+      for (int revision = 4; revision < 6; revision++) {
+        var update = WatchGameResponse.newBuilder().setGame(Game.newBuilder().setRevision(revision)).build();
+        fresh.receive(update);
+        assertEquals(whole.setRevision(revision).build(), fresh.completed(update).getGame());
+      }
+      whole.clearRevision();
+    }
   }
 
   @Test

@@ -8,6 +8,7 @@ import io.grpc.StatusRuntimeException;
 import io.grpc.stub.StreamObserver;
 import java.io.IOException;
 import java.text.Normalizer;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -73,6 +74,7 @@ public final class Conformance extends Suite {
     checks.put("stream", this::stream);
     checks.put("refusal", this::refusal);
     checks.put("game", this::game);
+    checks.put("rules", this::rules);
     checks.put("names", this::names);
     checks.put("unknown", this::unknown);
     checks.put("deadline", this::deadline);
@@ -195,7 +197,7 @@ public final class Conformance extends Suite {
     expectEqual("an initial meld of 6", judged.get(0).getReason(), ErrorReason.ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD);
     expectEqual("its metadata", judged.get(0).getMetadataMap(), Map.of("total", 6, "threshold", 30));
 
-    expectExplained(lobby.seated("A".repeat(43)), id, "GAME_NOT_FOUND: ", "that the token belongs to this game");
+    expectExplained(lobby.seated("A".repeat(43)), id, "TOKEN_VOID: ", "use the token that replaced it, or join again");
     expectExplained(lobby.seated("a b"), id, "AUTHORIZATION_MALFORMED: ", "pass seated() the token");
     expectExplained(lobby, "0".repeat(32), "GAME_NOT_FOUND: ", "check the game's id");
     try (Rummikub absent = Rummikub.connect("127.0.0.1:1")) {
@@ -282,6 +284,27 @@ public final class Conformance extends Suite {
     }
     expectEqual("reconnections", reconnected.get(), CUTS.size());
     return true;
+  }
+
+  /** Watches a game that two players join, and compares what never changes. */
+  private void rules() {
+    Game created = lobby.games().createGame(LABELLED).getGame();
+    var watching = WatchGameRequest.newBuilder().setGameId(created.getGameId()).setContent(WatchContent.WATCH_CONTENT_GAMES);
+    var names = new ArrayDeque<>(List.of("Ann", "Bob"));
+    try (Watch watch = lobby.watch(watching.build())) {
+      for (WatchGameResponse update : watch) {
+        Game game = Watch.view(update).orElse(null);
+        if (game == null) {
+          continue;
+        }
+        expectSameRules(game, created);
+        if (names.isEmpty()) {
+          return;
+        }
+        lobby.games().joinGame(JoinGameRequest.newBuilder().setGameId(created.getGameId()).setName(names.pop()).build());
+      }
+    }
+    expect(false, "the watch ended");
   }
 
   private void names() {

@@ -23,6 +23,7 @@ import java.util.Map;
 import rummikub.client.Refusals;
 import rummikub.client.Rummikub;
 import rummikub.v1.BatchValidateTurnsRequest;
+import rummikub.v1.CreateGameRequest;
 import rummikub.v1.Game;
 import rummikub.v1.PlayTiles;
 import rummikub.v1.Player;
@@ -35,6 +36,10 @@ import rummikub.v1.ValidateTurnResponse;
 public abstract class Suite {
   /** The numbers of changes after which a watch is cut. A short round against bots has 19 changes. */
   protected static final List<Integer> CUTS = List.of(6, 12);
+
+  /** A game with all that never changes. */
+  protected static final CreateGameRequest LABELLED =
+      CreateGameRequest.newBuilder().putLabels("mode", "conformance").build();
 
   /** Names as they are sent. */
   protected static final List<String> NAMES =
@@ -173,6 +178,13 @@ public abstract class Suite {
     var unset = PlayTiles.parseFrom(PlayTiles.getDefaultInstance().toByteString());
     var zero = PlayTiles.parseFrom(PlayTiles.newBuilder().setRiverIndex(0).build().toByteString());
     expect(!unset.hasRiverIndex() && zero.hasRiverIndex(), "river_index: unset and 0 are the same");
+  }
+
+  /** Compares what never changes in a game. */
+  protected static void expectSameRules(Game game, Game created) {
+    expectEqual("the ruleset", game.getRuleset(), created.getRuleset());
+    expectEqual("the visibility", game.getVisibility(), created.getVisibility());
+    expectEqual("the labels", game.getLabelsMap(), LABELLED.getLabelsMap());
   }
 
   /** Checks that two players joined once each with requests that were sent twice. */

@@ -9,6 +9,7 @@ import kotlin.system.exitProcess
 import kotlinx.coroutines.flow.asFlow
 import kotlinx.coroutines.flow.first
 import kotlinx.coroutines.flow.map
+import kotlinx.coroutines.flow.mapNotNull
 import kotlinx.coroutines.flow.toList
 import kotlinx.coroutines.runBlocking
 import rummikub.client.Tiles
@@ -51,6 +52,7 @@ class KotlinConformance(arguments: Array<String>) : Suite(arguments) {
         "stream" to ::stream,
         "refusal" to ::refusal,
         "game" to ::game,
+        "rules" to ::rules,
         "names" to ::names,
         "unknown" to ::unknown,
         "deadline" to ::deadline,
@@ -146,7 +148,7 @@ class KotlinConformance(arguments: Array<String>) : Suite(arguments) {
         expectEqual("its metadata", judged.metadataMap, mapOf("total" to 6, "threshold" to 30))
 
         expectWatchesEnd(id)
-        expectExplained(lobby.seated("A".repeat(43)), id, "GAME_NOT_FOUND: ", "that the token belongs to this game")
+        expectExplained(lobby.seated("A".repeat(43)), id, "TOKEN_VOID: ", "use the token that replaced it, or join again")
         expectExplained(lobby.seated("a b"), id, "AUTHORIZATION_MALFORMED: ", "pass seated() the token")
         expectExplained(lobby, "0".repeat(32), "GAME_NOT_FOUND: ", "check the game's id")
         Rummikub("127.0.0.1:1").use {
@@ -234,6 +236,20 @@ class KotlinConformance(arguments: Array<String>) : Suite(arguments) {
         if (changes <= CUTS[1]) return false
         expectEqual("reconnections", reconnected, CUTS.size)
         return true
+    }
+
+    /** Watches a game that two players join, and compares what never changes. */
+    private suspend fun rules() {
+        val created = lobby.games.createGame(LABELLED).game
+        val watching =
+            WatchGameRequest.newBuilder().setGameId(created.gameId).setContent(WatchContent.WATCH_CONTENT_GAMES)
+        val names = ArrayDeque(listOf("Ann", "Bob"))
+        lobby.watch(watching.build()).mapNotNull { it.view }.first { game ->
+            expectSameRules(game, created)
+            val name = names.removeFirstOrNull() ?: return@first true
+            lobby.games.joinGame(JoinGameRequest.newBuilder().setGameId(created.gameId).setName(name).build())
+            false
+        }
     }
 
     private suspend fun names() {

@@ -1,0 +1,139 @@
+-- What Envoy's JSON filter cannot do: it drops unknown fields of bodies, and its event streams have no ids. This script runs
+-- before it. docs/web-edge.md says what it does. If it fails, Envoy logs the error, and the call goes on without it.
+
+local OPENAPI = "/etc/envoy/openapi.json"
+local FIELDS_SHOWN = 5
+local RETRY_MS = 3000
+
+-- Returns the JSON value at a place of a text without escapes, and the place after it; numbers, booleans and null as text.
+-- Like the JSON filter, it accepts keys without quotes, single quotes and a last comma. Raises an error for other text.
+local function read(text, at)
+  at = text:match("^%s*()", at)
+  local first = text:sub(at, at)
+  if first ~= "{" and first ~= "[" then
+    local pattern = first == '"' and '^"([^"]*)"()' or first == "'" and "^'([^']*)'()" or "^([%w_+.-]+)()"
+    local word, after = text:match(pattern, at)
+    return assert(word), after
+  end
+  local values, closing, count = {}, first == "{" and "}" or "]", 0
+  at = text:match("^%s*()", at + 1)
+  while text:sub(at, at) ~= closing do
+    count = count + 1
+    local key = count
+    if first == "{" then
+      key, at = read(text, at)
+      at = assert(text:match("^%s*:()", at))
+    end
+    values[key], at = read(text, at)
+    at = text:match("^%s*,?%s*()", at)
+  end
+  return values, at + 1
+end
+
+-- Returns the value of a JSON text. It loses escapes, which no name of a field needs.
+local function parse(text)
+  return (read(text:gsub("\\.", "??"), 1))
+end
+
+local file = assert(io.open(OPENAPI))
+local document = parse(file:read("*a"))
+file:close()
+
+local bodies = {} -- the schema of each body, by the pattern of its path
+for path, operations in pairs(document.paths) do
+  if operations.post then
+    local pattern = "^" .. path:gsub("{%w+}", "[^/]+") .. "$"
+    bodies[pattern] = operations.post.requestBody.content["application/json"].schema
+  end
+end
+
+-- Appends the place of each field that a message does not have to `unknown`.
+local function find_unknown(message, schema, place, unknown)
+  schema = schema.allOf and schema.allOf[1] or schema
+  if schema["$ref"] then schema = document.components.schemas[schema["$ref"]:match("%w+$")] end
+  for key, value in pairs(message) do
+    local field, here = schema.items or schema.additionalProperties, place .. "." .. key
+    if type(key) == "number" then
+      here = place .. "[" .. key - 1 .. "]"
+    elseif schema.properties then
+      field = schema.properties[key] or schema.properties[key:gsub("_(%l)", string.upper)]
+      if not field then unknown[#unknown + 1] = here:sub(2) end
+    end
+    if field and type(value) == "table" then find_unknown(value, field, here, unknown) end
+  end
+end
+
+-- Returns why a body is refused; nil if it is not, or if it is no JSON, which the JSON filter refuses.
+local function refusal(body, schema)
+  local is_json, message = pcall(parse, body)
+  local unknown = {}
+  if is_json and type(message) == "table" then find_unknown(message, schema, "", unknown) end
+  if #unknown == 0 then return nil end
+  table.sort(unknown)
+  for index, place in ipairs(unknown) do unknown[index] = place:sub(1, 100):gsub("[^%w_.%[%]-]", "?") end
+  local shown = table.concat(unknown, ", ", 1, math.min(#unknown, FIELDS_SHOWN))
+  if #unknown > FIELDS_SHOWN then shown = shown .. " and others" end
+  return "unknown field of the body: " .. shown .. "; /openapi.json lists the fields"
+end
+
+-- Returns the query of a watch that goes on after an event.
+local function query_after(event_id, query)
+  local revision, etag = event_id:match("^(%d+)%.(%x+)$")
+  if not revision then return query end
+  query = query:gsub("([?&])after_?[rR]evision=[^&]*", "%1"):gsub("([?&])etag=[^&]*", "%1")
+  return (query == "" and "?" or query .. "&") .. "after_revision=" .. revision .. "&etag=" .. etag
+end
+
+-- Returns the lines before an event's data: the id from which a watch can resume, and when to do so. With games and
+-- changes, a change has no id: its game is still to come.
+local function lines_before(data, has_both)
+  local kind, update = data:match('^{"(%l+)":{(.*)')
+  local revision, etag, seconds
+  if kind == "snapshot" or kind == "game" then
+    revision, etag = update:match('^"gameId":"%x+","revision":(%d+),"etag":"(%x+)"')
+  elseif kind == "change" and not has_both then
+    revision, etag = update:match('^"revision":(%d+),"etag":"(%x+)"')
+  elseif kind == "closing" then
+    revision, etag, seconds = update:match('^"resumeRevision":(%d+),"etag":"(%x+)","retryDelay":"([%d.]+)s"')
+  end
+  local retry = seconds and ("retry: %d\n"):format(seconds * 1000) or ""
+  return retry .. (revision and ("id: %s.%s\n"):format(revision, etag) or "")
+end
+
+function envoy_on_request(handle)
+  local headers = handle:headers()
+  local path, query = (headers:get(":path") or ""):match("^(/v1/[^?]*)(.*)$") -- CONNECT has no path
+  if not path then return end
+  if headers:get(":method") == "POST" then
+    for pattern, schema in pairs(bodies) do
+      local body = path:find(pattern) and handle:body()
+      local why = body and refusal(body:getBytes(0, body:length()), schema)
+      if why then return handle:respond({[":status"] = "400"}, why) end
+    end
+  elseif path:find(":watch$") then
+    local event_id, metadata = headers:get("last-event-id"), handle:streamInfo():dynamicMetadata()
+    if event_id then headers:replace(":path", path .. query_after(event_id, query)) end
+    metadata:set("watch", "has_both", query:find("[?&]content=[^&]*BOTH") ~= nil)
+    metadata:set("watch", "is_event_source", headers:get("accept") == "text/event-stream")
+  end
+end
+
+function envoy_on_response(handle)
+  local watch = handle:streamInfo():dynamicMetadata():get("watch")
+  if not watch then return end
+  local headers = handle:headers()
+  local status = headers:get(":status")
+  if status == "200" then
+    for chunk in handle:bodyChunks() do
+      local events = chunk:getBytes(0, chunk:length()):gsub("data: ([^\n]*\n\n)", function(data)
+        return lines_before(data, watch.has_both) .. "data: " .. data
+      end)
+      chunk:setBytes(events)
+    end
+  elseif watch.is_event_source and (status == "429" or status:find("^5")) then
+    -- After any other status than 200 an EventSource gives up for good.
+    headers:replace(":status", "200")
+    headers:replace("content-type", "text/event-stream")
+    handle:body():setBytes("retry: " .. RETRY_MS .. "\n\n")
+  end
+end
