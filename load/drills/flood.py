@@ -31,11 +31,11 @@ from load.bench.figures import Tables, printer, quantiles, requirement
 from load.bench.measured_servers import SERVICE_SETTINGS, MeasuredServer, cpu_seconds_of, ready, serving
 from load.drills.reports import finish
 from load.floods.aftermath import Aftermath, Bound
-from load.floods.attacks import FAIRNESS, FLOODS, Flood
+from load.floods.attacks import DEFAULT, FLOODS, Flood
 from load.floods.honest import OWN_LISTENER
 from load.parts import run_parts
 from tools.redis_servers import RedisServer, running_redis
-from tools.servers import ROOT
+from tools.servers import ROOT, ServerError
 
 MOST_RATIO: Final = 2.0
 MOST_CHEAP_RATIO: Final = 3.0
@@ -271,7 +271,7 @@ def main(arguments: Sequence[str]) -> int:
         prog="flood", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "floods", nargs="*", metavar="flood", help=f"some of {', '.join(FLOODS)}; default {', '.join(FAIRNESS)}"
+        "floods", nargs="*", metavar="flood", help=f"some of {', '.join(FLOODS)}; default {', '.join(DEFAULT)}"
     )
     parser.add_argument(
         "--seconds", type=float, default=SECONDS, help=f"seconds of each phase but the beginning ({SECONDS:g})"
@@ -298,7 +298,7 @@ def main(arguments: Sequence[str]) -> int:
         _print(result, console)
         return result
 
-    finished, errors = run_parts(run, {name: name for name in chosen.floods or FAIRNESS})
+    finished, errors = run_parts(run, {name: name for name in chosen.floods or DEFAULT})
     results = list(finished.values())
     report = {
         "seconds": time.monotonic() - began,
@@ -379,7 +379,10 @@ def _phase(honest: "subprocess.Popen[str]", seconds: float) -> Phase:
     assert honest.stdout is not None  # noqa: S101 - for the types
     honest.stdin.write(f"phase {seconds}\n")
     honest.stdin.flush()
-    found: Phase = json.loads(honest.stdout.readline())
+    line = honest.stdout.readline()
+    if not line:
+        raise ServerError("the honest callers ended; see their error above")
+    found: Phase = json.loads(line)
     return found
 
 

@@ -328,7 +328,7 @@ FLOODS: Final[Mapping[str, Flood]] = {
     "compressed": Flood(compressed, is_cheap=True, least_a_second=SLOW, measure=memory),
 }
 
-FAIRNESS: Final = (
+DEFAULT: Final = (
     "streams",
     "streams-own",
     "searches",

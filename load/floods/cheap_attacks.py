@@ -116,8 +116,8 @@ async def _play_alone(attack: Attack, client: Client, game_id: str, host: tuple[
     if started is None:
         return
     table = Table(game_id, tokens, started.game)
-    rack = await table.rack(client)
-    await attack.count(client.turns.SaveDraft(table.draft(rack), metadata=table.to_move))
+    if rack := await attack.count(table.rack(client)):
+        await attack.count(client.turns.SaveDraft(table.draft(rack), metadata=table.to_move))
     while table.game.pool_count and await attack.count(table.draw(client)):
         pass
 
