@@ -139,7 +139,7 @@ class Result:
         """Returns why the flood was no flood; nothing if it was. A quick one may be over before it has its effect."""
         if self.error:
             return f"{self.name} ended: {self.error}"
-        if self.calls_a_second < self.flood.least_a_second:
+        if not (is_quick and self.flood.holds) and self.calls_a_second < self.flood.least_a_second:
             return f"{self.name}: {self.calls_a_second:.0f} calls a second"
         if not (is_quick or self.flood.must_end in {"", *self.ends}):
             return f"{self.name}: no call ended as {self.flood.must_end}"

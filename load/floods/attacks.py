@@ -272,6 +272,7 @@ class Flood:
         run: Its attack.
         at_own_listener: Whether it attacks the validation listener.
         least_a_second: How many of its calls must end in a second, else it is no flood. The server ends far more.
+        holds: Whether its calls end only when the server ends them after ten seconds. A quick flood is over before.
         prepares: Whether it sets `Attack.begun` when it begins.
         is_cheap: Whether its calls cost their sender nothing, so that what they leave behind grows with its time.
         must_end: An outcome that some of its calls must have.
@@ -283,6 +284,7 @@ class Flood:
     run: Callable[[Attack], Awaitable[None]]
     at_own_listener: bool = False
     least_a_second: float = 5.0
+    holds: bool = False
     prepares: bool = False
     is_cheap: bool = False
     must_end: str = ""
@@ -300,8 +302,8 @@ FLOODS: Final[Mapping[str, Flood]] = {
     "cancelled-own": Flood(cancelled_batches, at_own_listener=True, least_a_second=SLOW),
     "overdue": Flood(overdue_batches, least_a_second=SLOW),
     "overdue-own": Flood(overdue_batches, at_own_listener=True, least_a_second=SLOW),
-    "half-open": Flood(half_open),
-    "half-open-own": Flood(half_open, at_own_listener=True),
+    "half-open": Flood(half_open, holds=True),
+    "half-open-own": Flood(half_open, at_own_listener=True, holds=True),
     "no-message": Flood(no_message),
     "no-message-own": Flood(no_message, at_own_listener=True),
     "crowd": Flood(crowd),

@@ -11,6 +11,7 @@ import pytest
 from load.drills import cluster, flood, reports, rolling, sentinel
 from load.drills.__main__ import DRILLS
 from load.drills.players import Report
+from load.floods.aftermath import Bound
 from load.floods.honest import OWN_LISTENER
 from load.pages import DOCS, page_with
 
@@ -266,6 +267,33 @@ def test_the_beginning_is_compared_with_the_beginning_of_another_flood() -> None
     slow = SLOW_AT_OWN_LISTENER
     assert missed(flood.requirements_of([flooded({"begin": slow, "begin elsewhere": slow})], is_quick=True)) == []
     assert missed(flood.requirements_of([flooded({"begin": slow, "elsewhere": slow})], is_quick=True)) != []
+
+
+def test_a_quick_flood_is_over_before_its_calls_time_out() -> None:
+    held = replace(flooded(ends={}), name="half-open")
+    assert missed(flood.requirements_of([held], is_quick=True)) == []
+    assert missed(flood.requirements_of([held])) == ["half-open: 0 calls a second"]
+
+
+def test_a_flood_that_does_not_fill_the_store_is_none() -> None:
+    weak = replace(flooded(), name="store")
+    assert missed(flood.requirements_of([weak])) == ["store: no call ended as RESOURCE_EXHAUSTED STORE_FULL"]
+    full = replace(weak, ends={"OK": 1_000, "RESOURCE_EXHAUSTED STORE_FULL": 1})
+    assert missed(flood.requirements_of([full])) == []
+
+
+def test_a_flood_that_leaves_too_much_behind_fails() -> None:
+    left = replace(flooded(), name="ready", bounds=[Bound("changes of a game", 3_829, 510)])
+    assert missed(flood.requirements_of([left])) == ["ready: changes of a game: 3,829 (at most 510)"]
+    _, rows = flood.tables_of([left]).values()
+    assert rows[1] == ["ready", "1.00", "3", "0", "changes of a game", "3,829", "510"]
+
+
+def test_the_p99_may_be_three_times_as_long_beside_calls_that_cost_nothing() -> None:
+    slower = {"PlayTurn": [5.0] * 180 + [14.0] * 20}
+    cheap = replace(flooded({"beside": slower}), name="ready")
+    assert missed(flood.requirements_of([flooded(), cheap])) == []
+    assert missed(flood.requirements_of([flooded({"beside": slower})])) == ["2.80 (drafts, main listener)"]
 
 
 def test_too_few_honest_calls_are_no_measurement() -> None:
