@@ -100,7 +100,7 @@ fmt: $(STAMP) ## Format the code and the contract; fix what the linter can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/buf format -w
 
-bench: $(STAMP) ## Run the benchmarks, or PART=analysis, deployment, engine, hostile, jokers, latency, play, tracing or validation (ARGS="--quick" or "--full")
+bench: $(if $(filter-out deployment,$(PART)),$(STAMP),$(EDGE)) ## Run the benchmarks, or PART=analysis, deployment, engine, hostile, jokers, latency, play, tracing or validation (ARGS="--quick" or "--full")
 	@$(BIN)/python -m load.bench $(PART) $(ARGS)
 
 figures: $(STAMP) ## Write the results of the last benchmarks into the pages of docs/
@@ -121,7 +121,7 @@ load-ci: $(STAMP) ## Load-test for a minute without a browser; fails if a thresh
 crowds: $(STAMP) ## Measure many watchers, restarts, many due games and a long round (ARGS="watchers sweeps"; all: 3 minutes)
 	@$(BIN)/python -m load.floods.crowds $(ARGS)
 
-drill: $(STAMP) ## Make a failure under load and report what callers noticed (ARGS="cluster --help")
+drill: $(if $(filter rolling,$(firstword $(ARGS))),$(EDGE),$(STAMP)) ## Make a failure under load and report what callers noticed (ARGS="cluster --help")
 	@$(BIN)/python -m load.drills $(ARGS)
 
 capacity: $(STAMP) ## Measure what games, turns, watchers and lists cost and write docs/capacity.md (ARGS="watchers --quick")

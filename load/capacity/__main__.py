@@ -20,6 +20,7 @@ from load.capacity.machines import Assumptions
 from load.capacity.report import requirements_of, tables_of, told_of
 from load.capacity.restart import WATCHERS
 from load.pages import text_of, write
+from load.parts import every_part_ends, run_parts
 from tools.redis_servers import redis_version
 from tools.servers import end_in_order
 
@@ -48,13 +49,21 @@ def main() -> int:
     end_in_order()
     results = QUICK_RESULTS if chosen.quick else RESULTS
     results.parent.mkdir(exist_ok=True)
-    report: dict[str, Any] = {}
-    for name in chosen.parts or PARTS:
+
+    def measure(name: str) -> dict[str, Any]:
         report = run(name, results, quick=chosen.quick, most_games=chosen.games, watchers=chosen.watchers)
         results.write_text(json.dumps(report, indent=2) + "\n")
+        return report
+
+    reports, errors = run_parts(measure, {name: name for name in chosen.parts or PARTS})
+    if not reports:
+        return 1
+    report = list(reports.values())[-1]
+    if errors:
+        report["requirements"].append(every_part_ends(errors))
     tables = tables_of(report["parts"], Assumptions())
     print_report(report, tables, told_of(report), printer())
-    if not chosen.quick and set(report["parts"]) == set(PARTS):
+    if not (chosen.quick or errors) and set(report["parts"]) == set(PARTS):
         write(PAGE, COMMAND, text_of(report, told_of(report), tables))
         print(f"docs/{PAGE} has the figures of {results} now.")
     return 0 if are_met(report) else 1

@@ -25,6 +25,7 @@ from typing import Any, Final, TypeAlias
 from load.bench.figures import Tables, requirement
 from load.drills.players import Players, Report, game_servers
 from load.drills.reports import finish
+from load.parts import run_parts
 from service.storage.redis.keys import slot_of
 from tools.redis_cluster import NODE_TIMEOUT_MS, ClusterNode, RedisCluster, redis_cluster
 from tools.redis_servers import redis_program, redis_version, wait_until
@@ -261,7 +262,10 @@ def main(arguments: Sequence[str]) -> int:
     wanted = chosen.scene or (QUICK_SCENES if chosen.quick else names)
     began = time.monotonic()
     scenes = [replace(scene, replicas=chosen.replicas or scene.replicas) for scene in SCENES if scene.name in wanted]
-    results = [asyncio.run(play(scene, plan, chosen.program)) for scene in scenes]
+    finished, errors = run_parts(
+        lambda scene: asyncio.run(play(scene, plan, chosen.program)), {scene.name: scene for scene in scenes}
+    )
+    results = list(finished.values())
     report = {
         "seconds": time.monotonic() - began,
         "store": redis_version(chosen.program),
@@ -269,4 +273,4 @@ def main(arguments: Sequence[str]) -> int:
         "requirements": [result.requirement(plan) for result in results],
     }
     is_complete = not (chosen.quick or chosen.scene or chosen.replicas) and chosen.program == redis_program()
-    return finish("cluster", report, tables_of(results), notes_of(results), is_complete=is_complete)
+    return finish("cluster", report, tables_of(results), notes_of(results), errors=errors, is_complete=is_complete)

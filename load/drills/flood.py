@@ -5,11 +5,12 @@ alone, while another server is flooded, while theirs is flooded, and once more a
 what the attacker's use of this machine's processors costs, which has nothing to do with the server. The first seconds
 of each flood, in which the attacker connects and opens up to 5,000 calls at once, are measured apart.
 
-The report has the p99 of each kind of honest call, refusals, how the flood's calls ended, and the server's CPU and
-memory. The drill fails if a flood ended early or made too few calls, if an honest call was refused, or if the p99 of
-all honest calls at a listener is more than twice that without the flood: alone or while another server is flooded,
-whichever is longer. While the flood begins, none may take longer than a second. A quick run compares medians, in both
-phases.
+The report has the p99 of each kind of honest call, refusals, how the flood's calls ended, what it left behind, and the
+server's CPU and memory. The drill fails if a flood ended early or made too few calls, if an honest call was refused, if
+a bound of what it leaves behind was exceeded, or if the p99 of all honest calls at a listener is more than twice that
+without the flood (three times for floods of calls that cost their sender nothing): alone or while another server is
+flooded, whichever is longer. While the flood begins, none may take longer than a second. A quick run compares medians,
+in both phases.
 """
 
 import argparse
@@ -29,12 +30,16 @@ from rich.console import Console
 from load.bench.figures import Tables, printer, quantiles, requirement
 from load.bench.measured_servers import SERVICE_SETTINGS, MeasuredServer, cpu_seconds_of, ready, serving
 from load.drills.reports import finish
-from load.floods.attacks import FAIRNESS, FLOODS, Flood
+from load.floods.aftermath import Aftermath, Bound
+from load.floods.attacks import DEFAULT, FLOODS, Flood
 from load.floods.honest import OWN_LISTENER
-from tools.redis_servers import running_redis
-from tools.servers import ROOT
+from load.parts import run_parts
+from tools.redis_servers import RedisServer, running_redis
+from tools.servers import ROOT, ServerError
 
 MOST_RATIO: Final = 2.0
+MOST_CHEAP_RATIO: Final = 3.0
+"""That beside floods of calls that cost their sender nothing."""
 QUICK_MOST_RATIO: Final = 5.0
 """That of the medians: the p99 of a few calls is noisy."""
 MOST_BEGIN_MILLISECONDS: Final = 1_000.0
@@ -44,6 +49,8 @@ HONEST_CLIENTS: Final = 20
 WARM_UP_SECONDS: Final = 3.0
 SECONDS: Final = 16.0
 """Calls without a request time out after ten seconds; a flood of them is measured for longer."""
+CHEAP_SECONDS: Final = 30.0
+"""The least time of a flood of calls that cost their sender nothing. What it leaves behind grows with the time."""
 BEGIN_SECONDS: Final = 2.0
 """The attacker takes no longer to fill its connections with calls."""
 QUICK_SECONDS: Final = 2.0
@@ -51,6 +58,7 @@ LISTENERS: Final = ("main", "own")
 BASELINES: Final = {"beside": ("alone", "elsewhere"), "begin": ("alone", "begin elsewhere")}
 """The phases of a flood that have ratios, each with the phases that it is compared with."""
 WHEN: Final = {"beside": "beside a flood", "begin": "while a flood begins"}
+CHEAP_TITLE: Final = "Floods of calls that cost their sender nothing: p99 beside them, and what they leave behind"
 
 Phase = Mapping[str, Any]
 """A report of honest clients: "milliseconds" of all calls by kind, and "refusals" by reason."""
@@ -67,6 +75,7 @@ class Result:
         error: The error that ended it early, if any.
         phases: The phases of the honest clients by name.
         server: CPU and memory of the server.
+        bounds: What it left behind.
     """
 
     name: str
@@ -75,6 +84,17 @@ class Result:
     error: str
     phases: Mapping[str, Phase]
     server: Mapping[str, float]
+    bounds: Sequence[Bound] = ()
+
+    @property
+    def flood(self) -> Flood:
+        """The flood."""
+        return FLOODS[self.name]
+
+    @property
+    def most_ratio(self) -> float:
+        """The most that the p99 of honest calls may be beside it, as a multiple of that without it."""
+        return MOST_CHEAP_RATIO if self.flood.is_cheap else MOST_RATIO
 
     @property
     def calls_a_second(self) -> float:
@@ -115,13 +135,15 @@ class Result:
         """The fewest honest calls of a listener and phase."""
         return min(len(self.calls(listener, phase)) for listener in LISTENERS for phase in self.phases)
 
-    @property
-    def weakness(self) -> str:
-        """Why the flood was no flood; nothing if it was."""
+    def weakness(self, *, is_quick: bool) -> str:
+        """Returns why the flood was no flood; nothing if it was. A quick one may be over before it has its effect."""
         if self.error:
             return f"{self.name} ended: {self.error}"
-        least = FLOODS[self.name].least_a_second
-        return "" if self.calls_a_second >= least else f"{self.name}: {self.calls_a_second:.0f} calls a second"
+        if not (is_quick and self.flood.holds) and self.calls_a_second < self.flood.least_a_second:
+            return f"{self.name}: {self.calls_a_second:.0f} calls a second"
+        if not (is_quick or self.flood.must_end in {"", *self.ends}):
+            return f"{self.name}: no call ended as {self.flood.must_end}"
+        return ""
 
     def as_json(self) -> dict[str, Any]:
         """Returns the values for a file."""
@@ -131,6 +153,7 @@ class Result:
             "error": self.error,
             "refusals": self.refusals,
             "server": self.server,
+            "bounds": {bound.what: bound.measured for bound in self.bounds},
             "ratios": {
                 f"{phase}, {listener}": self.ratio(listener, phase) for phase in BASELINES for listener in LISTENERS
             },
@@ -147,8 +170,9 @@ class Result:
 
 def requirements_of(results: Sequence[Result], *, is_quick: bool = False) -> list[dict[str, Any]]:
     """Returns what has to hold of all floods."""
-    weak = [result.weakness for result in results if result.weakness]
+    weak = [weakness for result in results if (weakness := result.weakness(is_quick=is_quick))]
     refusals = [f"{result.name}: {count} x {reason}" for result in results for reason, count in result.refusals.items()]
+    broken = [f"{result.name}: {bound}" for result in results for bound in result.bounds if not bound.is_kept]
     fewest = min(result.fewest_calls for result in results)
     found = [
         requirement(
@@ -157,6 +181,11 @@ def requirements_of(results: Sequence[Result], *, is_quick: bool = False) -> lis
             measured="; ".join(weak) or f"{len(results)} of {len(results)}",
         ),
         requirement("no honest call is refused", met=not refusals, measured="; ".join(refusals) or "0"),
+        requirement(
+            "what a flood leaves behind is within its bounds",
+            met=not broken,
+            measured="; ".join(broken) or f"{sum(len(result.bounds) for result in results)} bounds",
+        ),
         requirement(
             f"at least {LEAST_CALLS} honest calls of each listener and phase",
             met=fewest >= LEAST_CALLS,
@@ -170,9 +199,10 @@ def requirements_of(results: Sequence[Result], *, is_quick: bool = False) -> lis
             _most_ratio(results, "begin", "median", QUICK_MOST_RATIO),
         ]
     longest, where = _worst(results, lambda result, listener: result.longest(listener, "begin"))
+    by_kind = [(most, [one for one in results if one.most_ratio == most]) for most in (MOST_RATIO, MOST_CHEAP_RATIO)]
     return [
         *found,
-        _most_ratio(results, "beside", "p99", MOST_RATIO),
+        *(_most_ratio(some, "beside", "p99", most) for most, some in by_kind if some),
         requirement(
             f"longest honest call while a flood begins: at most {MOST_BEGIN_MILLISECONDS:,.0f} ms",
             met=longest <= MOST_BEGIN_MILLISECONDS,
@@ -219,7 +249,20 @@ def tables_of(results: Sequence[Result]) -> Tables:
                     p99["after"],
                 ]
             )
-    return {f"p99 of the calls of {HONEST_CLIENTS} honest clients, in milliseconds": rows}
+    tables: Tables = {f"p99 of the calls of {HONEST_CLIENTS} honest clients, in milliseconds": rows}
+    cheap = [result for result in results if result.flood.is_cheap]
+    return {**tables, **({CHEAP_TITLE: _cheap_rows(cheap)} if cheap else {})}
+
+
+def _cheap_rows(results: Sequence[Result]) -> list[list[str]]:
+    rows = [["flood", "ratio", "most", "honest refused", "left behind", "measured", "most"]]
+    for result in results:
+        ratio = max(result.ratio(listener, "beside") for listener in LISTENERS)
+        told = [result.name, f"{ratio:.2f}", f"{result.most_ratio:g}", f"{sum(result.refusals.values()):,}"]
+        for bound in result.bounds or (None,):
+            rows.append([*told, *((bound.what, bound.told, f"{bound.most:g}") if bound else [""] * 3)])
+            told = [""] * len(told)
+    return rows
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -228,7 +271,7 @@ def main(arguments: Sequence[str]) -> int:
         prog="flood", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "floods", nargs="*", metavar="flood", help=f"some of {', '.join(FLOODS)}; default {', '.join(FAIRNESS)}"
+        "floods", nargs="*", metavar="flood", help=f"some of {', '.join(FLOODS)}; default {', '.join(DEFAULT)}"
     )
     parser.add_argument(
         "--seconds", type=float, default=SECONDS, help=f"seconds of each phase but the beginning ({SECONDS:g})"
@@ -247,59 +290,75 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(f"no such flood: {', '.join(unknown)}")
     seconds, begin = (QUICK_SECONDS, QUICK_SECONDS) if chosen.quick else (chosen.seconds, BEGIN_SECONDS)
     console, began = printer(), time.monotonic()
-    results = []
-    for name in chosen.floods or FAIRNESS:
-        results.append(_flooded(name, seconds, begin, chosen.checkout))
-        _print(results[-1], console)
+
+    def run(name: str) -> Result:
+        is_longer = FLOODS[name].is_cheap and not chosen.quick
+        attack_seconds = max(seconds, CHEAP_SECONDS) if is_longer else seconds
+        result = _flooded(name, seconds, attack_seconds, begin, chosen.checkout)
+        _print(result, console)
+        return result
+
+    finished, errors = run_parts(run, {name: name for name in chosen.floods or DEFAULT})
+    results = list(finished.values())
     report = {
         "seconds": time.monotonic() - began,
         "floods": {result.name: result.as_json() for result in results},
-        "requirements": requirements_of(results, is_quick=chosen.quick),
+        "requirements": requirements_of(results, is_quick=chosen.quick) if results else [],
     }
     is_complete = not (chosen.floods or chosen.quick) and (chosen.seconds, chosen.checkout) == (SECONDS, ROOT)
-    return finish("flood", report, tables_of(results), is_complete=is_complete)
+    return finish("flood", report, tables_of(results), errors=errors, is_complete=is_complete)
 
 
-def _flooded(name: str, seconds: float, begin: float, checkout: Path) -> Result:
+def _flooded(name: str, seconds: float, attack_seconds: float, begin: float, checkout: Path) -> Result:
     flood, phases = FLOODS[name], {}
-    with _server(checkout) as server, _honest(server) as honest:
+    with _server(flood, checkout) as (store, server), _honest(flood, server) as honest:
         _phase(honest, WARM_UP_SECONDS)
         phases["alone"] = _phase(honest, seconds)
-        with _server(checkout) as other, _attacker(name, flood, other):
+        with _server(flood, checkout) as (_, other), _attacker(name, flood, other):
             phases["begin elsewhere"] = _phase(honest, begin)
             phases["elsewhere"] = _phase(honest, seconds)
-        cpu, started, memory = _cpu(server), time.perf_counter(), _rss(server)
+        memory = _megabytes(server, "VmRSS")
         with _attacker(name, flood, server) as attacker:
+            cpu, started = _cpu(server), time.perf_counter()
             phases["begin"] = _phase(honest, begin)
-            phases["beside"] = _phase(honest, seconds)
-            peak = _rss(server)
+            phases["beside"] = _phase(honest, attack_seconds)
+            during = _megabytes(server, "VmRSS")
             used, lasted = _cpu(server) - cpu, time.perf_counter() - started
             attack = json.loads(attacker.communicate()[0])
         phases["after"] = _phase(honest, seconds)
-        figures = {"cores": used / lasted, "mb_before": memory, "mb_during": peak, "mb_after": _rss(server)}
-    return Result(name, lasted, attack["ends"], attack["error"], phases, figures)
+        figures = {
+            "cores": used / lasted,
+            "mb_before": memory,
+            "mb_during": during,
+            "mb_after": _megabytes(server, "VmRSS"),
+            "mb_peak": _megabytes(server, "VmHWM"),
+        }
+        after = Aftermath(server, store, figures["mb_peak"], attack["notes"])
+        bounds = [] if attack["error"] else flood.measure(after)
+    return Result(name, lasted, attack["ends"], attack["error"], phases, figures, bounds)
 
 
 @contextlib.contextmanager
-def _server(checkout: Path) -> Iterator[MeasuredServer]:
+def _server(flood: Flood, checkout: Path) -> Iterator[tuple[RedisServer, MeasuredServer]]:
     """Runs a server on a store of its own."""
-    with running_redis() as redis:
+    with running_redis(*flood.store_options) as redis:
         settings = {**SERVICE_SETTINGS, "RUMMIKUB_LOG_LEVEL": "warning", "RUMMIKUB_REDIS_URL": redis.url}
         with serving("service", settings=settings, checkout=checkout) as process:
-            yield ready(process)
+            yield redis, ready(process)
 
 
 @contextlib.contextmanager
-def _honest(server: MeasuredServer) -> Iterator["subprocess.Popen[str]"]:
+def _honest(flood: Flood, server: MeasuredServer) -> Iterator["subprocess.Popen[str]"]:
     ports = [address.rpartition(":")[2] for address in (server.main, server.validation)]
-    with _running("load.floods.honest", *ports, "--clients", str(HONEST_CLIENTS)) as process:
+    options = ("--clients", str(HONEST_CLIENTS), "--without", *flood.without)
+    with _running("load.floods.honest", *ports, *options) as process:
         yield process
 
 
 @contextlib.contextmanager
 def _attacker(name: str, flood: Flood, server: MeasuredServer) -> Iterator["subprocess.Popen[str]"]:
     target = server.validation if flood.at_own_listener else server.main
-    with _running("load.floods.attacker", name, target) as process:
+    with _running("load.floods.attacker", name, target, server.validation) as process:
         assert process.stdout is not None  # noqa: S101 - for the types
         process.stdout.readline()
         yield process
@@ -320,7 +379,10 @@ def _phase(honest: "subprocess.Popen[str]", seconds: float) -> Phase:
     assert honest.stdout is not None  # noqa: S101 - for the types
     honest.stdin.write(f"phase {seconds}\n")
     honest.stdin.flush()
-    found: Phase = json.loads(honest.stdout.readline())
+    line = honest.stdout.readline()
+    if not line:
+        raise ServerError("the honest callers ended; see their error above")
+    found: Phase = json.loads(line)
     return found
 
 
@@ -335,9 +397,11 @@ def _print(result: Result, console: Console) -> None:
     console.print(
         f"  honest refused: {result.refusals or 'none'}\n  flood: {result.error or dict(result.ends)}\n"
         f"  server: {server['cores']:.2f} cores, {server['mb_before']:.0f} MB before, "
-        f"{server['mb_during']:.0f} during, {server['mb_after']:.0f} after",
+        f"{server['mb_during']:.0f} during, {server['mb_after']:.0f} after, {server['mb_peak']:.0f} at most",
         highlight=False,
     )
+    for bound in result.bounds:
+        console.print(f"  {bound}", highlight=False)
 
 
 def _cpu(server: MeasuredServer) -> float:
@@ -350,10 +414,11 @@ def _cpu_of(pid: int) -> float:
     return 0.0
 
 
-def _rss(server: MeasuredServer) -> float:
+def _megabytes(server: MeasuredServer, field: str) -> float:
+    """Returns a field of the status of the server's processes, summed up."""
     total = 0
     for pid in server.tree():
         with contextlib.suppress(OSError):
             status = Path(f"/proc/{pid}/status").read_text()
-            total += int(status.partition("VmRSS:")[2].split()[0])
+            total += int(status.partition(f"{field}:")[2].split()[0])
     return total / 1024

@@ -1,12 +1,13 @@
 """The end of a drill: its report is printed and written, that of a complete run also into the page of operation."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from load.bench.figures import Tables, are_met, print_report, printer, run_facts, told_of_run
 from load.pages import text_of, write
+from load.parts import every_part_ends
 from tools.redis_servers import redis_version
 
 RESULTS: Final = Path("build") / "drills"
@@ -18,7 +19,15 @@ def command_of(name: str) -> str:
     return f"make drill ARGS={name}"
 
 
-def finish(name: str, report: dict[str, Any], tables: Tables, notes: Sequence[str] = (), *, is_complete: bool) -> int:
+def finish(  # noqa: PLR0913 - the parts of a report
+    name: str,
+    report: dict[str, Any],
+    tables: Tables,
+    notes: Sequence[str] = (),
+    *,
+    errors: Mapping[str, str],
+    is_complete: bool,
+) -> int:
     """Prints a report, writes it and, of a complete run, its tables into the page.
 
     Args:
@@ -26,18 +35,21 @@ def finish(name: str, report: dict[str, Any], tables: Tables, notes: Sequence[st
         report: Its figures, with "seconds" and "requirements".
         tables: The tables of the report.
         notes: Lines that are only printed.
-        is_complete: Whether the run has all parts of the drill at their full size.
+        errors: The errors of the parts that failed, by name.
+        is_complete: Whether the run was to have all parts of the drill at their full size.
 
     Returns:
         The exit code: 1 if a requirement is missed.
     """
     report = {**run_facts("grpcio"), "store": redis_version(), **report}
+    if errors:
+        report["requirements"] = [*report["requirements"], every_part_ends(errors)]
     results = RESULTS / f"{name}.json"
     results.parent.mkdir(parents=True, exist_ok=True)
     results.write_text(json.dumps(report, indent=2) + "\n")
     told = (*told_of_run(report), report["store"])
     print_report(report, tables, [*told, *notes, f"All figures: {results}"], printer(160))
-    if is_complete:
+    if is_complete and not errors:
         write(PAGE, command_of(name), text_of(report, told, tables))
         print(f"docs/{PAGE} has the figures of {results} now.")
     return 0 if are_met(report) else 1

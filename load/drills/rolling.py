@@ -25,6 +25,7 @@ from load.bench.figures import Tables, requirement
 from load.calls import OWN_CONNECTION
 from load.drills.players import CALL_SECONDS, SETTINGS, Connect, Players, Report, plain_client
 from load.drills.reports import finish
+from load.parts import run_parts
 from rummikub import aio
 from rummikub.v1 import validation_service_pb2 as vs
 from tools.edge_config import Address, LocalEdge, local
@@ -233,11 +234,15 @@ def main(arguments: Sequence[str]) -> int:
     except WebError as error:
         sys.exit(str(error))
     began = time.monotonic()
-    runs = [asyncio.run(rolling(seconds, chosen.restarts)) for seconds in chosen.lame_duck]
+    finished, errors = run_parts(
+        lambda seconds: asyncio.run(rolling(seconds, chosen.restarts)),
+        {f"lame duck {seconds:g} s": seconds for seconds in chosen.lame_duck},
+    )
+    runs = list(finished.values())
     report = {
         "seconds": time.monotonic() - began,
         "runs": [run.as_json() for run in runs],
         "requirements": [one for run in runs for one in run.requirements(chosen.restarts)],
     }
     is_complete = (chosen.restarts, tuple(chosen.lame_duck)) == (RESTARTS, LAME_DUCKS)
-    return finish("rolling", report, tables_of(runs), failures_of(runs), is_complete=is_complete)
+    return finish("rolling", report, tables_of(runs), failures_of(runs), errors=errors, is_complete=is_complete)

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias
 from load.bench.figures import Tables, requirement
 from load.drills.players import Players, Report, game_servers
 from load.drills.reports import finish
+from load.parts import run_parts
 from tools.redis_servers import (
     HOST,
     RedisServer,
@@ -112,6 +113,12 @@ class Row:
     is_deaf: bool = False
     is_safe: bool = False
     must_lose: bool = False
+
+    @property
+    def title(self) -> str:
+        """Its name with its settings."""
+        listening = "deaf servers" if self.is_deaf else "servers listen"
+        return f"{self.name}, min-replicas {self.least}, REPLICAS {self.confirmed}, {listening}"
 
 
 ROWS: Final = (
@@ -225,9 +232,12 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--quick", action="store_true", help="two rows only, for CI")
     parser.add_argument("--program", default=redis_program(), help="the Redis server to use")
     chosen = parser.parse_args(arguments)
-    rows = QUICK if chosen.quick else ROWS
     began = time.monotonic()
-    results = asyncio.run(_play_all(rows, 2 if chosen.quick else 1, chosen.program))
+    finished, errors = run_parts(
+        lambda row: asyncio.run(_play(row, chosen.program)),
+        {row.title: row for row in (QUICK if chosen.quick else ROWS)},
+    )
+    results = list(finished.values())
     report = {
         "seconds": time.monotonic() - began,
         "store": redis_version(chosen.program),
@@ -235,22 +245,7 @@ def main(arguments: Sequence[str]) -> int:
         "requirements": requirements_of(results),
     }
     is_complete = not chosen.quick and chosen.program == redis_program()
-    return finish("sentinel", report, tables_of(results), is_complete=is_complete)
-
-
-async def _play_all(rows: Sequence[Row], at_once: int, program: str) -> list[Result]:
-    """Returns the result of each row."""
-    places = asyncio.Semaphore(at_once)
-
-    async def play(row: Row) -> Result:
-        async with places:
-            result = await _play(row, program)
-            listening = "deaf servers" if row.is_deaf else "servers listen"
-            settings = f"min-replicas {row.least}, REPLICAS {row.confirmed}, {listening}"
-            print(f"{row.name}, {settings}: {result.report.lost} of {result.report.acknowledged} lost", flush=True)
-            return result
-
-    return await asyncio.gather(*map(play, rows))
+    return finish("sentinel", report, tables_of(results), errors=errors, is_complete=is_complete)
 
 
 async def _play(row: Row, program: str) -> Result:
@@ -269,7 +264,9 @@ async def _play(row: Row, program: str) -> Result:
         await players.has_taken(TURNS)
         await asyncio.to_thread(group.wait_until_whole)
         await players.has_taken(TURNS)
-        return Result(row, happened, await players.stop())
+        result = Result(row, happened, await players.stop())
+        print(f"{row.title}: {result.report.lost} of {result.report.acknowledged} lost", flush=True)
+        return result
 
 
 @contextlib.asynccontextmanager

@@ -5,21 +5,22 @@ import contextlib
 import itertools
 import random
 import uuid
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, cast
 
 import grpc.aio
 
 from engine.melds import as_proposed
 from load.bench.latency import question
-from load.calls import OWN_CONNECTION, reason_of
+from load.calls import reason_of
 from load.corpus.hostile import read as read_hostile
 from load.corpus.hostile_turns import HostileTurn
 from load.corpus.hostile_turns import read as read_hostile_turns
 from load.corpus.turns import read as read_turns
+from load.floods.aftermath import Measure, changes, fields, memory, nothing
+from load.floods.attack import Attack, forever, unary
+from load.floods.cheap_attacks import compressed, ready, renewals, revisions, store
 from load.messages import melds_to_send, to_send
 from load.tables import new_table, sends_once
 from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2, tile_pb2
@@ -44,40 +45,6 @@ VALIDATE: Final = "/rummikub.v1.ValidationService/ValidateTurn"
 BATCH: Final = "/rummikub.v1.ValidationService/BatchValidateTurns"
 SUGGEST: Final = "/rummikub.v1.AnalysisService/SuggestTurn"
 STREAM: Final = "/rummikub.v1.ValidationService/StreamValidateTurns"
-UNLIMITED: Final = (("grpc.max_receive_message_length", -1), *OWN_CONNECTION)
-
-
-@dataclass
-class Attack:
-    """The arguments and the counters of an attack.
-
-    Attributes:
-        target: The address to attack.
-        ends: The number of calls by outcome.
-        notes: Other observations.
-    """
-
-    target: str
-    ends: Counter[str] = field(default_factory=Counter)
-    notes: dict[str, Any] = field(default_factory=dict)
-
-    @asynccontextmanager
-    async def channels(self, count: int) -> AsyncIterator[list[grpc.aio.Channel]]:
-        """Opens channels, each with its own connection."""
-        async with AsyncExitStack() as stack:
-            opened = [grpc.aio.insecure_channel(self.target, UNLIMITED) for _ in range(count)]
-            for channel in opened:
-                await stack.enter_async_context(channel)
-            yield opened
-
-    async def count(self, call: Awaitable[object]) -> None:
-        """Awaits a call and counts its outcome."""
-        try:
-            await call
-        except grpc.aio.AioRpcError as error:
-            self.ends[f"{error.code().name} {reason_of(error)}".strip()[:60]] += 1
-        else:
-            self.ends["OK"] += 1
 
 
 def unseen_batch(rng: random.Random) -> bytes:
@@ -95,29 +62,10 @@ def _random_tiles(rng: random.Random, count: int) -> list[tile_pb2.Tile.ValueTyp
     return [cast("tile_pb2.Tile.ValueType", rng.randint(1, LAST_TILE)) for _ in range(count)]
 
 
-def _unary(channel: grpc.aio.Channel, path: str) -> Callable[..., "grpc.aio.UnaryUnaryCall[bytes, bytes]"]:
-    """Returns a method of a channel that takes and returns bytes."""
-    method: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(path)
-    return method
-
-
 def _without_request(channel: grpc.aio.Channel) -> Callable[..., "grpc.aio.StreamUnaryCall[bytes, bytes]"]:
     """Returns ValidateTurn as a method whose request may never be sent."""
     method: grpc.aio.StreamUnaryMultiCallable[bytes, bytes] = channel.stream_unary(VALIDATE)
     return method
-
-
-async def _forever(workers: int, work: Callable[[int], Awaitable[None]]) -> None:
-    """Runs workers, each of which repeats its work forever."""
-
-    async def again(number: int) -> None:
-        while True:
-            await work(number)
-
-    async with asyncio.TaskGroup() as tasks:
-        for number in range(workers):
-            tasks.create_task(again(number))
-            await asyncio.sleep(0)  # its call is opened, and calls that have ended are counted
 
 
 async def batches(attack: Attack) -> None:
@@ -125,21 +73,21 @@ async def batches(attack: Attack) -> None:
     rng = random.Random(1)
     bodies = itertools.cycle([unseen_batch(rng) for _ in range(60)])
     async with attack.channels(5) as channels:
-        calls = [_unary(channel, BATCH) for channel in channels]
-        await _forever(50, lambda number: attack.count(calls[number % 5](next(bodies))))
+        calls = [unary(channel, BATCH) for channel in channels]
+        await forever(50, lambda number: attack.count(calls[number % 5](next(bodies))))
 
 
 async def turns(attack: Attack) -> None:
     """20 callers send turns of 4.6 KB with melds that are in no cache."""
     rng = random.Random(2)
     async with attack.channels(2) as channels:
-        calls = [_unary(channel, VALIDATE) for channel in channels]
+        calls = [unary(channel, VALIDATE) for channel in channels]
 
         async def send(number: int) -> None:
             body = _unseen_turn(rng, melds=128, tiles=32)
             await attack.count(calls[number % 2](body.SerializeToString()))
 
-        await _forever(20, send)
+        await forever(20, send)
 
 
 async def cancelled_batches(attack: Attack) -> None:
@@ -147,7 +95,7 @@ async def cancelled_batches(attack: Attack) -> None:
     rng = random.Random(3)
     bodies = itertools.cycle([unseen_batch(rng) for _ in range(60)])
     async with attack.channels(5) as channels:
-        calls = [_unary(channel, BATCH) for channel in channels]
+        calls = [unary(channel, BATCH) for channel in channels]
         while True:
             sent = [calls[number % 5](next(bodies)) for number in range(60)]
             await asyncio.sleep(0.004)
@@ -162,13 +110,13 @@ async def overdue_batches(attack: Attack) -> None:
     rng = random.Random(4)
     bodies = itertools.cycle([unseen_batch(rng) for _ in range(60)])
     async with attack.channels(5) as channels:
-        calls = [_unary(channel, BATCH) for channel in channels]
+        calls = [unary(channel, BATCH) for channel in channels]
 
         async def send(number: int) -> None:
             await attack.count(calls[number % 5](next(bodies), timeout=0.001))
             await asyncio.sleep(0.02)
 
-        await _forever(20, send)
+        await forever(20, send)
 
 
 async def half_open(attack: Attack) -> None:
@@ -183,7 +131,7 @@ async def half_open(attack: Attack) -> None:
                 call.cancel()
             await asyncio.sleep(RETRY_SECONDS)
 
-        await _forever(CONNECTIONS * HELD, hold)
+        await forever(CONNECTIONS * HELD, hold)
 
 
 async def no_message(attack: Attack) -> None:
@@ -196,7 +144,7 @@ async def no_message(attack: Attack) -> None:
                 await call.done_writing()
             await attack.count(call)
 
-        await _forever(10, send)
+        await forever(10, send)
 
 
 async def crowd(attack: Attack, size: int = 30_000) -> None:
@@ -205,7 +153,7 @@ async def crowd(attack: Attack, size: int = 30_000) -> None:
     async with attack.channels(30) as channels:
         for channel in channels:
             await channel.channel_ready()
-        calls = [_unary(channel, VALIDATE) for channel in channels]
+        calls = [unary(channel, VALIDATE) for channel in channels]
         await asyncio.gather(*(attack.count(calls[place % 30](body, timeout=30)) for place in range(size)))
         await asyncio.Event().wait()
 
@@ -229,7 +177,7 @@ async def idle_streams(attack: Attack) -> None:
             await hold(channels[number % CONNECTIONS])
             await asyncio.sleep(RETRY_SECONDS)
 
-        await _forever(CONNECTIONS * HELD, again)
+        await forever(CONNECTIONS * HELD, again)
 
 
 async def creations(attack: Attack) -> None:
@@ -241,7 +189,7 @@ async def creations(attack: Attack) -> None:
             request = gs.CreateGameRequest(request_id=str(uuid.uuid4()))
             await attack.count(stubs[number % CONNECTIONS].CreateGame(request))
 
-        await _forever(4 * CONNECTIONS, create)
+        await forever(4 * CONNECTIONS, create)
 
 
 async def join_codes(attack: Attack) -> None:
@@ -255,15 +203,15 @@ async def join_codes(attack: Attack) -> None:
             request = gs.JoinGameRequest(join_code=code, name="Eve", request_id=str(uuid.uuid4()))
             await attack.count(stubs[number % CONNECTIONS].JoinGame(request))
 
-        await _forever(4 * CONNECTIONS, guess)
+        await forever(4 * CONNECTIONS, guess)
 
 
 async def retrievals(attack: Attack) -> None:
     """50 connections with 4 callers each validate turns whose joker retrievals are slow to judge."""
     bodies = itertools.cycle([slow_turn(hostile).SerializeToString() for hostile in read_hostile_turns()])
     async with attack.channels(CONNECTIONS) as channels:
-        calls = [_unary(channel, VALIDATE) for channel in channels]
-        await _forever(4 * CONNECTIONS, lambda number: attack.count(calls[number % CONNECTIONS](next(bodies))))
+        calls = [unary(channel, VALIDATE) for channel in channels]
+        await forever(4 * CONNECTIONS, lambda number: attack.count(calls[number % CONNECTIONS](next(bodies))))
 
 
 def slow_turn(hostile: HostileTurn) -> vs.ValidateTurnRequest:
@@ -285,20 +233,20 @@ async def lists(attack: Attack) -> None:
         for _ in range(200):
             await attack.count(stubs[0].CreateGame(gs.CreateGameRequest(visibility=game_pb2.VISIBILITY_PUBLIC)))
         request = gs.ListGamesRequest(page_size=100, state=game_pb2.GAME_STATE_LOBBY)
-        await _forever(20, lambda number: attack.count(stubs[number % 2].ListGames(request)))
+        await forever(20, lambda number: attack.count(stubs[number % 2].ListGames(request)))
 
 
 async def searches(attack: Attack) -> None:
     """50 connections with 4 callers each request the best turn of hostile positions."""
     requests = itertools.cycle([question(hostile).SerializeToString() for hostile in read_hostile()])
     async with attack.channels(CONNECTIONS) as channels:
-        calls = [_unary(channel, SUGGEST) for channel in channels]
+        calls = [unary(channel, SUGGEST) for channel in channels]
 
         async def send(number: int) -> None:
             await attack.count(calls[number % CONNECTIONS](next(requests)))
             await asyncio.sleep(0.1)
 
-        await _forever(4 * CONNECTIONS, send)
+        await forever(4 * CONNECTIONS, send)
 
 
 async def drafts(attack: Attack) -> None:
@@ -313,7 +261,7 @@ async def drafts(attack: Attack) -> None:
             place = number % CONNECTIONS
             await attack.count(clients[place].turns.SaveDraft(drafts[place], metadata=tables[place].to_move))
 
-        await _forever(4 * CONNECTIONS, save)
+        await forever(4 * CONNECTIONS, save)
 
 
 @dataclass(frozen=True)
@@ -324,11 +272,25 @@ class Flood:
         run: Its attack.
         at_own_listener: Whether it attacks the validation listener.
         least_a_second: How many of its calls must end in a second, else it is no flood. The server ends far more.
+        holds: Whether its calls end only when the server ends them after ten seconds. A quick flood is over before.
+        prepares: Whether it sets `Attack.begun` when it begins.
+        is_cheap: Whether its calls cost their sender nothing, so that what they leave behind grows with its time.
+        must_end: An outcome that some of its calls must have.
+        without: Kinds of honest calls that it may stop.
+        store_options: Options of the store.
+        measure: Measures what it leaves behind.
     """
 
     run: Callable[[Attack], Awaitable[None]]
     at_own_listener: bool = False
     least_a_second: float = 5.0
+    holds: bool = False
+    prepares: bool = False
+    is_cheap: bool = False
+    must_end: str = ""
+    without: Sequence[str] = ()
+    store_options: Sequence[str] = ()
+    measure: Measure = nothing
 
 
 FLOODS: Final[Mapping[str, Flood]] = {
@@ -340,8 +302,8 @@ FLOODS: Final[Mapping[str, Flood]] = {
     "cancelled-own": Flood(cancelled_batches, at_own_listener=True, least_a_second=SLOW),
     "overdue": Flood(overdue_batches, least_a_second=SLOW),
     "overdue-own": Flood(overdue_batches, at_own_listener=True, least_a_second=SLOW),
-    "half-open": Flood(half_open),
-    "half-open-own": Flood(half_open, at_own_listener=True),
+    "half-open": Flood(half_open, holds=True),
+    "half-open-own": Flood(half_open, at_own_listener=True, holds=True),
     "no-message": Flood(no_message),
     "no-message-own": Flood(no_message, at_own_listener=True),
     "crowd": Flood(crowd),
@@ -355,9 +317,20 @@ FLOODS: Final[Mapping[str, Flood]] = {
     "retrievals": Flood(retrievals, least_a_second=SLOW),
     "retrievals-own": Flood(retrievals, at_own_listener=True, least_a_second=SLOW),
     "searches": Flood(searches),
+    "ready": Flood(ready, is_cheap=True, measure=changes),
+    "renewals": Flood(renewals, is_cheap=True, measure=fields),
+    "store": Flood(
+        store,
+        is_cheap=True,
+        must_end="RESOURCE_EXHAUSTED STORE_FULL",
+        without=("CreateGame", "JoinGame by code"),
+        store_options=("--maxmemory", "24mb"),
+    ),
+    "revisions": Flood(revisions, is_cheap=True, prepares=True, least_a_second=SLOW),
+    "compressed": Flood(compressed, is_cheap=True, least_a_second=SLOW, measure=memory),
 }
 
-FAIRNESS: Final = (
+DEFAULT: Final = (
     "streams",
     "streams-own",
     "searches",
@@ -368,5 +341,11 @@ FAIRNESS: Final = (
     "drafts",
     "half-open",
     "half-open-own",
+    "ready",
+    "renewals",
+    "store",
+    "revisions",
+    "compressed",
 )
-"""The floods that run by default. Their attacker holds or repeats one kind of call from many connections."""
+"""The floods that run by default. Their attacker holds or repeats one kind of call from many connections, or makes
+calls that cost nothing."""

@@ -12,7 +12,7 @@ import json
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, TypeAlias
 
@@ -22,7 +22,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from load.calls import OWN_CONNECTION, reason_of
 from load.corpus.turns import read as read_turns
 from load.messages import TurnToSend, to_send
-from load.tables import Table, new_table, sends_once
+from load.tables import LONG_ROUNDS, Table, new_table, sends_once
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import validation_service_pb2 as vs
@@ -61,6 +61,12 @@ class _Seats:
                 table.draft(await table.rack(self._client, CALL_SECONDS)), metadata=table.to_move, timeout=CALL_SECONDS
             )
 
+    async def read(self) -> None:
+        """Reads the game as the player whose turn it is."""
+        async with self._lock:
+            table = await self._current()
+        await table.rack(self._client, CALL_SECONDS)
+
     async def watch(self) -> None:
         """Watches the game until the snapshot."""
         async with self._lock:
@@ -85,7 +91,7 @@ class _Seats:
 
     async def _current(self) -> Table:
         if self._table is None or not self._table.game.pool_count:
-            self._table = await new_table(sends_once(self._client), timeout=CALL_SECONDS)
+            self._table = await new_table(sends_once(self._client), LONG_ROUNDS, timeout=CALL_SECONDS)
         return self._table
 
 
@@ -121,6 +127,7 @@ def _kinds(main: grpc.aio.Channel, validation: grpc.aio.Channel, turns: Iterator
         "StreamValidateTurns": stream(main),
         "PlayTurn": seats.draw,
         "SaveDraft": seats.save_draft,
+        "GetGame": seats.read,
         "WatchGame": seats.watch,
         "CreateGame": seats.create,
         "JoinGame by code": seats.join,
@@ -166,10 +173,13 @@ async def _client(number: int, ports: tuple[int, int], turns: Iterator[TurnToSen
         yield _kinds(channels[0], channels[1], turns)
 
 
-async def _serve(clients: int, ports: tuple[int, int]) -> None:
+async def _serve(clients: int, ports: tuple[int, int], without: Collection[str]) -> None:
     turns = itertools.cycle([to_send(turn) for turn in read_turns()])
     async with AsyncExitStack() as stack:
         called = [await stack.enter_async_context(_client(number, ports, turns)) for number in range(clients)]
+        for kinds in called:
+            for name in without:
+                del kinds[name]
         while line := await asyncio.to_thread(sys.stdin.readline):
             print(json.dumps(await _phase(called, float(line.split()[1]))), flush=True)
 
@@ -180,8 +190,9 @@ def main() -> None:
     parser.add_argument("main", type=int, help="the port of the server")
     parser.add_argument("validation", type=int, help="its port for ValidationService")
     parser.add_argument("--clients", type=int, default=20, help="the number of clients (20)")
+    parser.add_argument("--without", nargs="*", default=(), metavar="KIND", help="kinds of calls to leave out")
     arguments = parser.parse_args()
-    asyncio.run(_serve(arguments.clients, (arguments.main, arguments.validation)))
+    asyncio.run(_serve(arguments.clients, (arguments.main, arguments.validation), arguments.without))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A drill fails if its fault did not happen, if nothing was measured, and if callers were hurt."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import pytest
 from load.drills import cluster, flood, reports, rolling, sentinel
 from load.drills.__main__ import DRILLS
 from load.drills.players import Report
+from load.floods.aftermath import Bound
 from load.floods.honest import OWN_LISTENER
 from load.pages import DOCS, page_with
 
@@ -33,10 +34,11 @@ def test_only_a_complete_run_is_written_into_the_page(tmp_path: Path, monkeypatc
     monkeypatch.setattr(reports, "RESULTS", tmp_path)
     monkeypatch.setattr(reports, "write", lambda *parts: written.extend(parts))
     report = {"seconds": 61.0, "requirements": [{"what": "it holds", "met": False, "measured": "no"}]}
-    assert reports.finish("cluster", report, {}, is_complete=False) == 1
-    assert not written
+    assert reports.finish("cluster", report, {}, errors={}, is_complete=False) == 1
     report["requirements"] = [{"what": "it holds", "met": True, "measured": "yes"}]
-    assert reports.finish("cluster", report, {"Scenes": [["scene"], ["killed"]]}, is_complete=True) == 0
+    assert reports.finish("cluster", report, {}, errors={"moved": "ServerError: no"}, is_complete=True) == 1
+    assert not written
+    assert reports.finish("cluster", report, {"Scenes": [["scene"], ["killed"]]}, errors={}, is_complete=True) == 0
     page, command, text = written
     assert (page, command) == ("operation.md", "make drill ARGS=cluster")
     facts = json.loads((tmp_path / "cluster.json").read_text())
@@ -166,6 +168,44 @@ def test_no_restarts_are_no_drill() -> None:
     assert missed(run(exits=()).requirements(0)) == ["0 restarts, 0 with an exit code other than 0"]
 
 
+# A part that fails
+
+
+def broken_later(result: object, *, is_async: bool) -> Callable[..., object]:
+    """Returns a function that returns a result at its first call, and fails later."""
+    ahead = iter([result])
+
+    def play(*_arguments: object) -> object:
+        for one in ahead:
+            return one
+        raise ValueError("the second part is broken")
+
+    async def play_async(*arguments: object) -> object:
+        return play(*arguments)
+
+    return play_async if is_async else play
+
+
+@pytest.mark.parametrize("name", DRILLS)
+def test_the_results_of_finished_parts_are_printed_and_kept(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(reports, "RESULTS", tmp_path)
+    monkeypatch.setattr(rolling, "check_envoy", lambda: None)
+    module, part, result, arguments = {
+        "cluster": (cluster, "play", cluster.Result(KILLED, 1, MEASURED), ["--quick"]),
+        "flood": (flood, "_flooded", flooded(), ["drafts", "lists"]),
+        "rolling": (rolling, "rolling", run(), ["--restarts", "1"]),
+        "sentinel": (sentinel, "_play", sentinel.Result(SAFE, happened=True, report=MEASURED), ["--quick"]),
+    }[name]
+    monkeypatch.setattr(module, part, broken_later(result, is_async=name != "flood"))
+    assert module.main(arguments) == 1
+    kept = json.loads((tmp_path / f"{name}.json").read_text())
+    assert any("the second part is broken" in measured for measured in missed(kept["requirements"]))
+    [table] = module.tables_of([result]).values()
+    assert table[1][0] in capsys.readouterr().out
+
+
 # Floods
 
 PHASES = ("alone", "begin elsewhere", "elsewhere", "begin", "beside", "after")
@@ -227,6 +267,33 @@ def test_the_beginning_is_compared_with_the_beginning_of_another_flood() -> None
     slow = SLOW_AT_OWN_LISTENER
     assert missed(flood.requirements_of([flooded({"begin": slow, "begin elsewhere": slow})], is_quick=True)) == []
     assert missed(flood.requirements_of([flooded({"begin": slow, "elsewhere": slow})], is_quick=True)) != []
+
+
+def test_a_quick_flood_is_over_before_its_calls_time_out() -> None:
+    held = replace(flooded(ends={}), name="half-open")
+    assert missed(flood.requirements_of([held], is_quick=True)) == []
+    assert missed(flood.requirements_of([held])) == ["half-open: 0 calls a second"]
+
+
+def test_a_flood_that_does_not_fill_the_store_is_none() -> None:
+    weak = replace(flooded(), name="store")
+    assert missed(flood.requirements_of([weak])) == ["store: no call ended as RESOURCE_EXHAUSTED STORE_FULL"]
+    full = replace(weak, ends={"OK": 1_000, "RESOURCE_EXHAUSTED STORE_FULL": 1})
+    assert missed(flood.requirements_of([full])) == []
+
+
+def test_a_flood_that_leaves_too_much_behind_fails() -> None:
+    left = replace(flooded(), name="ready", bounds=[Bound("changes of a game", 3_829, 510)])
+    assert missed(flood.requirements_of([left])) == ["ready: changes of a game: 3,829 (at most 510)"]
+    _, rows = flood.tables_of([left]).values()
+    assert rows[1] == ["ready", "1.00", "3", "0", "changes of a game", "3,829", "510"]
+
+
+def test_the_p99_may_be_three_times_as_long_beside_calls_that_cost_nothing() -> None:
+    slower = {"PlayTurn": [5.0] * 180 + [14.0] * 20}
+    cheap = replace(flooded({"beside": slower}), name="ready")
+    assert missed(flood.requirements_of([flooded(), cheap])) == []
+    assert missed(flood.requirements_of([flooded({"beside": slower})])) == ["2.80 (drafts, main listener)"]
 
 
 def test_too_few_honest_calls_are_no_measurement() -> None:
