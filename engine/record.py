@@ -11,6 +11,7 @@ from functools import reduce
 from typing import Final
 
 from engine.actions import (
+    AbortGame,
     Action,
     ClaimError,
     DrawTile,
@@ -31,6 +32,7 @@ from engine.analysis import Analysis
 from engine.events import (
     ErrorClaimed,
     Event,
+    GameAborted,
     GameCreated,
     IllegalPlayShown,
     PlayerJoined,
@@ -82,6 +84,7 @@ class MoveKind(Enum):
     TIME_OUT = auto()
     RESIGN = auto()
     RETURN_TO_SEAT = auto()
+    ABORT = auto()
 
 
 _BY_BOTS: Final = {
@@ -105,7 +108,7 @@ class Move:
         revision: The game's revision after it.
         time_ms: When it was made, in milliseconds since 1970.
         kind: What was done.
-        seat: Who did it; for DEAL only a player who returned by it, else 0.
+        seat: Who did it; for DEAL only a player who returned by it, else 0; 0 for ABORT.
         tiles: The tiles drawn, offered or laid, in this order; for TIME_OUT and PENALTY the tiles drawn for it.
         table: The table of PLAY and SHOW, and of a TIME_OUT that committed a draft; else None.
         river_index: The oldest River tile that a PLAY pulled.
@@ -239,6 +242,8 @@ def _is_by_bot(game: Game, move: Move) -> bool:
 def _own_move(game: Game, revision: int, time_ms: int, events: tuple[Event, ...]) -> Move | None:
     """Returns the move, given the events after a player's return."""
     match events:
+        case (*_, GameAborted()):
+            return Move(revision, time_ms, MoveKind.ABORT)
         case (RoundStarted() as dealt, *_):
             return Move(revision, time_ms, MoveKind.DEAL, dealt=dealt)
         case (RedealDemanded(seat), RoundStarted() as dealt, *_):
@@ -367,7 +372,7 @@ def _is_complete(move: Move) -> bool:
     deals, plays = kind in {MoveKind.DEAL, MoveKind.REDEAL}, kind in {MoveKind.PLAY, MoveKind.SHOW}
     return (
         deals == (move.dealt is not None)
-        and (kind is MoveKind.DEAL or move.seat > 0)
+        and (kind is MoveKind.DEAL or (move.seat > 0) == (kind is not MoveKind.ABORT))
         and (kind in _BY_BOTS or not move.by_bot)
         and (plays == (move.table is not None) or kind is MoveKind.TIME_OUT)
         and (move.river_index is None or kind is MoveKind.PLAY)
@@ -444,6 +449,8 @@ def _plain_action(move: Move) -> Action:
             return Resign(seat)
         case MoveKind.RETURN_TO_SEAT:
             return ReturnToSeat(seat)
+        case MoveKind.ABORT:
+            return AbortGame(HOST, is_forced=True)
         case _:
             return Pass(seat)
 

@@ -68,6 +68,7 @@ _VERBS: Final = {
     MoveKind.TIME_OUT: "timeout",
     MoveKind.RESIGN: "resign",
     MoveKind.RETURN_TO_SEAT: "return",
+    MoveKind.ABORT: "abort",
 }
 _KINDS: Final = {verb: kind for kind, verb in _VERBS.items()}
 _WITHOUT_WORDS: Final = {
@@ -76,6 +77,7 @@ _WITHOUT_WORDS: Final = {
     MoveKind.OBJECT,
     MoveKind.RESIGN,
     MoveKind.RETURN_TO_SEAT,
+    MoveKind.ABORT,
 }
 _BOT: Final = "bot"
 """The word before the verb of a move that a bot made for an absent player."""

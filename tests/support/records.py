@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engine.game import Aborted, Finished, Game, Lobby, Playing, RoundOver
+from engine.game import Aborted, Finished, Game, Lobby, Playing, Round, RoundOver
 from engine.record import GameRecord, record_of, replayed
 from engine.record_text import format_record, parse_record
 from support.random_play import ANALYSIS, Change
@@ -15,17 +15,23 @@ def recorded(changes: Sequence[Change]) -> GameRecord:
 
 
 def comparable(game: Game) -> Game:
-    """Returns a game without what a record does not have: the lobby's marks, aborting, and reasons of shown plays."""
+    """Returns a game without what a record does not have: the lobby's marks, votes, and reasons of shown plays."""
     players = tuple(replace(p, is_ready=False, is_host=False, wants_abort=False) for p in game.players)
     game = replace(game, players=players)
+    round_ = game.round and _without_reasons(game.round)
     match game.phase:
-        case Lobby() | Aborted():
+        case Lobby():
             return game
-        case Playing(round_) | RoundOver(round_) | Finished(round_):
-            shown = round_.shown_play
-            round_ = replace(round_, shown_play=shown and replace(shown, reasons=()))
-            game = replace(game, phase=replace(game.phase, round=round_))
-    return replace(game, phase=replace(game.phase, rematch_game_id="")) if isinstance(game.phase, Finished) else game
+        case Aborted():
+            return replace(game, phase=Aborted(round_))
+        case Finished():
+            return replace(game, phase=replace(game.phase, round=round_ or game.phase.round, rematch_game_id=""))
+        case Playing() | RoundOver():
+            return replace(game, phase=replace(game.phase, round=round_ or game.phase.round))
+
+
+def _without_reasons(round_: Round) -> Round:
+    return replace(round_, shown_play=round_.shown_play and replace(round_.shown_play, reasons=()))
 
 
 def check_record(changes: Sequence[Change]) -> None:

@@ -274,19 +274,35 @@ async def test_racks_are_seen_when_the_option_says(store: MemoryStore, client: C
             assert not any(r.pool for r in seen.rounds)
 
 
-@pytest.mark.parametrize("is_started", [False, True])
-async def test_an_aborted_game_has_no_record(is_started: bool) -> None:
+async def abort(client: Client, game: GameAtHand) -> game_pb2.Game:
+    request = gs.AbortGameRequest(game_id=game.game_id, request_id=new_id())
+    return (await client.games.AbortGame(request, metadata=game.as_seat(1))).game
+
+
+async def test_a_game_that_is_aborted_before_its_deal_has_no_record() -> None:
     async with running_server(memory_store()) as (_, client):
-        game = await client.new_game(start=is_started)
-        request = gs.AbortGameRequest(game_id=game.game_id, request_id=new_id())
-        aborted = (await client.games.AbortGame(request, metadata=game.as_seat(1))).game
-        assert aborted.state == game_pb2.GAME_STATE_ABORTED
-        assert bool(aborted.rack) == is_started
+        game = await client.new_game(start=False)
+        assert (await abort(client, game)).state == game_pb2.GAME_STATE_ABORTED
         for call in (
             client.games.ExportGame(gs.ExportGameRequest(game_id=game.game_id), metadata=game.as_seat(1)),
             client.analysis.ReviewGame(an.ReviewGameRequest(game_id=game.game_id), metadata=game.as_seat(1)),
         ):
             assert await refusal(call) == ("FAILED_PRECONDITION", "GAME_NOT_OVER")
+
+
+async def test_an_aborted_round_has_a_record_of_what_was_played() -> None:
+    async with running_server(memory_store()) as (_, client):
+        game = await client.new_game()
+        running = gs.ExportGameRequest(game_id=game.game_id)
+        assert await refusal(client.games.ExportGame(running)) == ("FAILED_PRECONDITION", "GAME_NOT_OVER")
+        await game.draw()
+        await abort(client, game)
+        exported = await client.games.ExportGame(running)
+        kinds = [move.kind for move in exported.record.moves]
+        assert kinds.count(record_pb2.MOVE_KIND_DRAW) == 1
+        checked = await client.analysis.ImportRecord(an.ImportRecordRequest(record=exported.record))
+        assert not checked.HasField("fault")
+        assert checked.state == game_pb2.GAME_STATE_ABORTED
 
 
 async def test_games_played_by_calls_and_bots_are_exported_and_reviewed() -> None:

@@ -456,9 +456,10 @@ async def until_archived(store: GameStore, worker: ArchiveWorker, clock: FakeClo
 async def test_a_server_archives_the_games_that_end_and_no_others(store: GameStore) -> None:
     sink = MemorySink()
     async with running_server(store, MANUAL, sink=sink) as (server, client):
-        ended, aborted, running = [await client.new_game() for _ in range(3)]
+        ended, running = [await client.new_game() for _ in range(2)]
+        undealt = await client.new_game(start=False)
         await client.games.AbortGame(
-            gs.AbortGameRequest(game_id=aborted.game_id, request_id=new_id()), metadata=aborted.as_seat(1)
+            gs.AbortGameRequest(game_id=undealt.game_id, request_id=new_id()), metadata=undealt.as_seat(1)
         )
         await running.draw()
         final = await resign(ended)

@@ -46,10 +46,10 @@ class GameServiceStub(object):
     the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     them one hour after the game expires.
 
-    A seat may make 20 changes at once that are no turns, and then one a second: join, leave, kick, add a bot, be ready,
-    renew a token, vote, return, demand a new deal. The host without a seat, and all callers of a game without a token,
-    have the same limit. More are refused with OVERLOADED. A request that changes nothing (ready twice, the same vote
-    again) is accepted and is no revision. A lobby has at most 500 changes (TOO_MANY_CHANGES).
+    A seat may make 20 changes at once that are no turns, and then one a second: leave, kick, add a bot, be ready,
+    renew a token, vote, return, demand a new deal. The host without a seat has the same limit. More are refused with
+    OVERLOADED. A request that changes nothing (ready twice, the same vote again) is accepted and is no revision. A lobby
+    has at most 500 changes (TOO_MANY_CHANGES).
 
     A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
     do not exist for its callers.
@@ -190,10 +190,10 @@ class GameServiceServicer(object):
     the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     them one hour after the game expires.
 
-    A seat may make 20 changes at once that are no turns, and then one a second: join, leave, kick, add a bot, be ready,
-    renew a token, vote, return, demand a new deal. The host without a seat, and all callers of a game without a token,
-    have the same limit. More are refused with OVERLOADED. A request that changes nothing (ready twice, the same vote
-    again) is accepted and is no revision. A lobby has at most 500 changes (TOO_MANY_CHANGES).
+    A seat may make 20 changes at once that are no turns, and then one a second: leave, kick, add a bot, be ready,
+    renew a token, vote, return, demand a new deal. The host without a seat has the same limit. More are refused with
+    OVERLOADED. A request that changes nothing (ready twice, the same vote again) is accepted and is no revision. A lobby
+    has at most 500 changes (TOO_MANY_CHANGES).
 
     A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
     do not exist for its callers.
@@ -567,10 +567,10 @@ class GameService(object):
     the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     them one hour after the game expires.
 
-    A seat may make 20 changes at once that are no turns, and then one a second: join, leave, kick, add a bot, be ready,
-    renew a token, vote, return, demand a new deal. The host without a seat, and all callers of a game without a token,
-    have the same limit. More are refused with OVERLOADED. A request that changes nothing (ready twice, the same vote
-    again) is accepted and is no revision. A lobby has at most 500 changes (TOO_MANY_CHANGES).
+    A seat may make 20 changes at once that are no turns, and then one a second: leave, kick, add a bot, be ready,
+    renew a token, vote, return, demand a new deal. The host without a seat has the same limit. More are refused with
+    OVERLOADED. A request that changes nothing (ready twice, the same vote again) is accepted and is no revision. A lobby
+    has at most 500 changes (TOO_MANY_CHANGES).
 
     A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
     do not exist for its callers.

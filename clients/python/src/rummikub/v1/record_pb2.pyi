@@ -58,6 +58,8 @@ class _MoveKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MoveKind.Val
     """Resigned."""
     MOVE_KIND_RETURN_TO_SEAT: _MoveKind.ValueType  # 13
     """Returned to the seat after an absence, without another action."""
+    MOVE_KIND_ABORT: _MoveKind.ValueType  # 14
+    """The game was aborted, by the host, by all or by the operator. The move has no seat."""
 
 class MoveKind(_MoveKind, metaclass=_MoveKindEnumTypeWrapper):
     """What a player did in a change of a game."""
@@ -90,6 +92,8 @@ MOVE_KIND_RESIGN: MoveKind.ValueType  # 12
 """Resigned."""
 MOVE_KIND_RETURN_TO_SEAT: MoveKind.ValueType  # 13
 """Returned to the seat after an absence, without another action."""
+MOVE_KIND_ABORT: MoveKind.ValueType  # 14
+"""The game was aborted, by the host, by all or by the operator. The move has no seat."""
 Global___MoveKind: _TypeAlias = MoveKind  # noqa: Y015
 
 @_typing.final
@@ -214,7 +218,7 @@ class RecordedMove(_message.Message):
     kind: Global___MoveKind.ValueType
     """What was done."""
     seat: _builtins.int
-    """Who did it; for MOVE_KIND_DEAL only an absent player who returned by it, else 0."""
+    """Who did it; for MOVE_KIND_DEAL only an absent player who returned by it, else 0; 0 for MOVE_KIND_ABORT."""
     river_index: _builtins.int
     """The oldest tile of the River that MOVE_KIND_PLAY pulled; see PlayTiles.river_index."""
     by_bot: _builtins.bool
