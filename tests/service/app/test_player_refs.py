@@ -75,6 +75,15 @@ async def game_of_annabella(house: Operated, ruleset: ruleset_pb2.Ruleset | None
     return game
 
 
+async def come(rematch: GameAtHand, game: GameAtHand, seat: int) -> int:
+    """Takes the seat of a rematch that is reserved for a player of a game."""
+    name = next(player.name for player in (await game.see()).players if player.seat == seat)
+    request = gs.JoinGameRequest(game_id=rematch.game_id, name=name, request_id=new_id())
+    answer = await game.client.games.JoinGame(request, metadata=game.as_seat(seat))
+    rematch.tokens[answer.seat] = answer.seat_token
+    return answer.seat
+
+
 async def join(game: GameAtHand, name: str, ref: str) -> int:
     request = gs.JoinGameRequest(game_id=game.game_id, name=name, player_ref=ref, request_id=new_id())
     answer = await game.client.games.JoinGame(request)
@@ -141,11 +150,30 @@ async def test_a_rematch_carries_them_over(house: Operated) -> None:
     await resign(game, 1)
     request = gs.CreateRematchRequest(game_id=game.game_id, request_id=new_id())
     over = await house.client.games.CreateRematch(request, metadata=game.as_seat(2))
-    rematch = over.game.rematch_game_id
-    assert await refs(house, rematch) == [(1, ""), (2, REF)]
-    assert dict((await full(house, rematch)).operator_labels) == {"secret": LABEL}
-    assert set(await forget(house)) == {game.game_id, rematch}
-    assert await refs(house, rematch) == [(1, ""), (2, "")]
+    rematch = replace(game, game_id=over.game.rematch_game_id, tokens={0: ""})
+    assert await refs(house, rematch.game_id) == []
+    for seat in (1, 2):
+        await come(rematch, game, seat)
+    assert await refs(house, rematch.game_id) == [(1, ""), (2, REF)]
+    assert dict((await full(house, rematch.game_id)).operator_labels) == {"secret": LABEL}
+    assert set(await forget(house)) == {game.game_id, rematch.game_id}
+    assert await refs(house, rematch.game_id) == [(1, ""), (2, "")]
+
+
+async def test_a_person_with_a_reserved_seat_is_forgotten_too(house: Operated) -> None:
+    game = await game_of_annabella(house)
+    await game.start()
+    await resign(game, 1)
+    over = await house.client.games.CreateRematch(
+        gs.CreateRematchRequest(game_id=game.game_id), metadata=game.as_seat(2)
+    )
+    rematch = replace(game, game_id=over.game.rematch_game_id, tokens={0: ""})
+    assert NAME in str(await rematch.see())
+    assert set(await forget(house)) == {game.game_id, rematch.game_id}
+    assert NAME not in str(await rematch.see())
+    history = await house.client.games.ListChanges(gs.ListChangesRequest(game_id=rematch.game_id))
+    assert NAME not in str(history)
+    assert await come(rematch, game, 2) == 2
 
 
 async def test_a_new_player_in_a_seat_has_no_reference_of_the_last_one(house: Operated) -> None:
@@ -240,7 +268,9 @@ async def test_a_rematch_that_is_created_while_games_are_read_is_forgotten_too(
             if state is GameState.FINISHED and found.games and not rematches:
                 request = gs.CreateRematchRequest(game_id=game.game_id, request_id=new_id())
                 over = await game.client.games.CreateRematch(request, metadata=game.as_seat(2))
-                rematches.append(replace(game, game_id=over.game.rematch_game_id))
+                rematches.append(replace(game, game_id=over.game.rematch_game_id, tokens={0: ""}))
+                for seat in (1, 2):
+                    await come(rematches[0], game, seat)
                 if is_resigned:
                     await rematches[0].start()
                     await resign(rematches[0], 1)

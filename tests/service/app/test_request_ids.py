@@ -102,7 +102,8 @@ async def ready_for(rpc: str, servers: Servers) -> Sent:
     if rpc == "CreateGame":
         return Sent(rpc, gs.CreateGameRequest(request_id=new_id()))
     if rpc == "JoinOrCreateGame":
-        return Sent(rpc, gs.JoinOrCreateGameRequest(name="first", request_id=new_id()))
+        by_host = ruleset_pb2.Ruleset(start_by=ruleset_pb2.START_BY_HOST)
+        return Sent(rpc, gs.JoinOrCreateGameRequest(name="first", ruleset=by_host, request_id=new_id()))
     made = message_factory.GetMessageClass(MUTATING[rpc].input_type)
     game, seat = await game_for(rpc, servers)
     seen = await game.see()

@@ -420,7 +420,7 @@ async def test_a_watch_that_resumes_after_a_game_has_expired_is_sent_what_is_lef
     store, sink = memory_store(log_ms=LOG_MS), MemorySink()
     async with operated(store, sink=sink, sweep_seconds=3600) as house:
         start = (await changes_now(house)).cursor
-        ended, aborted = [await labeled_game(house, table=table) for table in ("a", "b")]
+        ended, aborted = await labeled_game(house, table="a"), await labeled_game(house, start=False, table="b")
         await house.admin.KickPlayer(pb.KickPlayerRequest(game_id=ended.game_id, seat=1))
         await house.admin.AbortGame(pb.AbortGameRequest(game_id=aborted.game_id))
         last = (await aborted.see()).revision
