@@ -38,6 +38,7 @@ from support.harness import (
     keys_file,
     memory_store,
     new_id,
+    next_change,
     put_game,
     redis_store,
     server_settings,
@@ -248,7 +249,7 @@ async def test_the_operator_replaces_a_lost_token(house: Operated, capsys: pytes
         for void in (game.as_seat(2), first):
             error = await refusal(house.client.games.GetGame(seeing, metadata=void))
             assert error_info(error).reason == "TOKEN_VOID"
-        assert (await watch.read()).change.events[0].seat_token_renewed.seat == 2
+        assert (await next_change(watch)).events[0].seat_token_renewed.seat == 2
         assert error_info(await refusal(watch.read())).reason == "TOKEN_VOID"
         seen = (await house.client.games.GetGame(seeing, metadata=last)).game
         assert (seen.seat, seen.revision) == (2, answers[1].game.game.revision)
