@@ -26,7 +26,7 @@ PAGE: Final = Path(__file__).parent / "options.md"
 GROUPS: Final = (
     ("Geometry", ("geometry_",)),
     ("Players", ("players_",)),
-    ("Lobby", ("start_by", "spectators")),
+    ("Lobby", ("start_by", "abort_by", "spectators")),
     ("Deal", ("deal_",)),
     ("Start draw", ("start_draw_", "start_player")),
     ("Melds", ("run_", "meld_", "jokers_")),

@@ -19,8 +19,10 @@ from service.errors import Overloaded
 from service.runtime.rate_limit import TokenBuckets
 
 SEAT_CHANGES: Final = 20
-"""How many such changes a seat may make at once after a pause. The host without a seat, and all who have no token, have
-the same limit in each game."""
+"""How many such changes a seat, or the host without one, may make at once after a pause.
+
+Joining has no limit in a game: nobody joins more often than others leave.
+"""
 SEAT_SECONDS: Final = 20.0
 """The time in which a seat that makes them all the time may make SEAT_CHANGES."""
 
@@ -50,14 +52,17 @@ class ChangePace:
     def __init__(self) -> None:
         self._buckets = TokenBuckets(SEAT_SECONDS)
 
-    def check(self, game_id: str, actor: int | None, now_ms: int) -> None:
+    def check(self, game_id: str, actor: int, now_ms: int) -> None:
         """Counts a change that costs its sender nothing. Raises Overloaded.
 
         Args:
             game_id: The game.
-            actor: The seat that acts, HOST for the host token; None without a token.
+            actor: The seat that acts, HOST for the host token.
             now_ms: The store's time.
         """
-        holder = f"{game_id} {'' if actor is None else actor}"
-        if self._buckets.take([(holder, SEAT_CHANGES)], now_ms / 1000):
+        if self._buckets.take([(f"{game_id} {actor}", SEAT_CHANGES)], now_ms / 1000):
             raise Overloaded("seat_changes")
+
+    def give_back(self, game_id: str, actor: int) -> None:
+        """Takes back the last change of a seat, which did not happen."""
+        self._buckets.give_back([(f"{game_id} {actor}", SEAT_CHANGES)])

@@ -18,7 +18,7 @@ from typing import Final
 
 from engine.analysis import options_needing_analysis
 from engine.events import PlayerKicked, PlayerLeft
-from engine.game import Game, Lobby, Playing, bots_to_act
+from engine.game import HOST, Game, Lobby, Playing, bots_to_act
 from engine.timers import due_ms, earliest_due_ms, is_due
 from engine.turns import Applied, create_rematch, may_have_searched_all_racks
 from service.app.change_pace import ChangePace, costs_nothing
@@ -222,7 +222,7 @@ class ChangeLoop:
         """Creates the rematch of a game that is over under an id, unless a game has it.
 
         Its seats are reserved for the players of the old game: the tokens of the old game take them, for new tokens. A
-        host without a seat keeps the host token, and bots have their seats.
+        host without a seat keeps the host token, otherwise the first to come is the host. Bots have their seats.
         """
         loaded = await self._store.load(game_id)
         if loaded.record:
@@ -234,7 +234,8 @@ class ChangeLoop:
         new = replace(new, operator=replace(new.operator, player_refs=_refs_at_creation(operator)))
         reserved = {one.seat for one in applied.game.reserved}
         new = replace(new, invited=tuple(token for token in record.tokens if token.seat in reserved))
-        tokens = tuple(token for token in record.tokens if token.seat not in reserved)
+        is_host_seated = record.game.host_seat is not None
+        tokens = tuple(token for token in record.tokens if token.seat == HOST and not is_host_seated)
         after, change = self._after(Basis(new, loaded.now_ms), Decision(applied, tokens))
         await self._store.commit(Commit(NO_ETAG, after, change))  # a conflict: another call has created it
 
@@ -274,7 +275,7 @@ class ChangeLoop:
                     decision = command.join(basis, self._chance)
                     await self._check_cost(command, basis, decision)
                     return await self._commit(command, basis, decision)
-                with command.creating():
+                with command.creating(game_id):
                     new = await self._prepare(game_id, Game(command.plan.ruleset), command.plan, loaded.now_ms)
                     basis = Basis(new, loaded.now_ms)
                     return await self._commit(command, basis, command.create(basis, self._chance))
@@ -407,8 +408,9 @@ class ChangeLoop:
         """Raises Overloaded if a person's seat makes too many changes that cost nothing, StoreFull as `_check_room`."""
         if not command.is_limited or not costs_nothing(decision.applied):
             return
-        if not _is_of_bot(basis.record.game, decision.actor):
-            self._pace.check(basis.record.game_id, decision.actor, basis.now_ms)
+        paced = _paced_seat(command, basis.record.game, decision)
+        if paced is not None:
+            self._pace.check(basis.record.game_id, paced, basis.now_ms)
         await self._store.check_room(ROOM_SECONDS)
 
     async def _commit(self, command: Command, basis: Basis, decision: Decision) -> bytes:
@@ -436,6 +438,9 @@ class ChangeLoop:
             case Memo():
                 return _replay(outcome, command)
             case Conflict():
+                paced = _paced_seat(command, basis.record.game, decision)
+                if paced is not None:
+                    self._pace.give_back(basis.record.game_id, paced)
                 raise _Overtaken
             case Committed():
                 if decision.actor and not _is_of_bot(after.game, decision.actor):
@@ -578,8 +583,15 @@ def _is_of_bot(game: Game, seat: int | None) -> bool:
     return any(player.seat == seat and player.played_by for player in game.players)
 
 
+def _paced_seat(command: Command, game: Game, decision: Decision) -> int | None:
+    """Returns the seat whose pace limits a change (ChangePace); None if nobody's does."""
+    if not command.is_limited or not costs_nothing(decision.applied) or _is_of_bot(game, decision.actor):
+        return None
+    return decision.actor
+
+
 def _has_people(game: Game) -> bool:
-    return any(player.bot is None for player in game.players)
+    return bool(game.reserved) or any(player.bot is None for player in game.players)
 
 
 def _valid_until_ms(record: Record, now_ms: int) -> int:

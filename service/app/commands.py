@@ -233,7 +233,7 @@ class JoinOrCreateGame(Command):
         player_ref: The operator's reference to the player.
         encode_seat: Encodes the answer without the seat token; `complete` adds it.
         add_token: Adds the token.
-        creating: Returns a context for the creation of a game. Raises a Fault to refuse that.
+        creating: Returns a context for the creation of a game with an id. Raises a Fault to refuse that.
     """
 
     plan: GamePlan
@@ -241,7 +241,7 @@ class JoinOrCreateGame(Command):
     player_ref: str
     encode_seat: SeatEncoder
     add_token: Callable[[bytes, str], bytes]
-    creating: Callable[[], AbstractContextManager[None]]
+    creating: Callable[[str], AbstractContextManager[None]]
 
     def join(self, basis: Basis, chance: Chance) -> Decision:
         """Returns the decision to join a game. Raises ActionRefused, NotAdmitted."""

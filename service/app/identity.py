@@ -170,8 +170,11 @@ def check_key(record: Record, caller: Caller) -> None:
 
 
 def viewer_in(record: Record, caller: Caller) -> int | None:
-    """Returns whose view a caller gets (engine.views). Raises GameNotFound, TokenVoid, SpectatorsNotAllowed."""
-    viewer = token_in(record, caller)
+    """Returns whose view a caller gets (engine.views); who has a reserved seat is still a spectator.
+
+    Raises GameNotFound, TokenVoid, SpectatorsNotAllowed.
+    """
+    viewer = None if invited_in(record, caller) else token_in(record, caller)
     if viewer is None and not is_open_to_spectators(record.game):
         raise SpectatorsNotAllowed
     return viewer

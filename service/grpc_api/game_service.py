@@ -1,9 +1,8 @@
 """GameService: decodes, calls the use case, encodes."""
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator
-from contextlib import aclosing
+from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager, aclosing
 from typing import TypeVar
 
 from google.protobuf.duration_pb2 import Duration
@@ -50,7 +49,7 @@ from service.grpc_api.handlers import (
 )
 from service.runtime.admission import Admission
 from service.runtime.origins import REISSUE_SEAT_TOKENS
-from service.runtime.rate_limit import RateLimit
+from service.runtime.rate_limit import Attempts, RateLimit
 from service.runtime.slow_calls import in_one_step
 from service.storage.base import Visibility
 
@@ -88,7 +87,7 @@ class GameServicer:
         self._reader = reader
         self._watch = watch
         self._watches = watches
-        self._new_games = new_games
+        self._new_games = Attempts(new_games)
         self._guesses = guesses
         self._changes = changes
         self._on_sent = on_sent
@@ -128,19 +127,12 @@ class GameServicer:
         check_labels((*labels, *operator_labels))
         identity = mutation(request, context)
         plan = GamePlan(ruleset, visibility, labels, identity.caller.key, operator_labels)
-        with self._creating():
+        with self._creating(object()):
             return await self._games.create_game(plan, identity, game_codec.encode_created, game_codec.with_host_token)
 
-    @contextlib.contextmanager
-    def _creating(self) -> Iterator[None]:
+    def _creating(self, game: Hashable) -> AbstractContextManager[None]:
         """Counts a new game, unless it is not created after all. Raises TooManyGames."""
-        origin = current_origin()
-        self._new_games.take(origin, time.monotonic())
-        try:
-            yield
-        except BaseException:
-            self._new_games.give_back(origin)
-            raise
+        return self._new_games.attempt(game, current_origin(), time.monotonic())
 
     async def join_game(self, request: pb.JoinGameRequest, context: Context) -> bytes:
         """JoinGame."""
@@ -236,7 +228,7 @@ class GameServicer:
     async def create_rematch(self, request: pb.CreateRematchRequest, context: Context) -> bytes:
         """CreateRematch."""
         game_id, identity = fields.game_id(request.game_id), seat_mutation(request, context)
-        with self._creating():
+        with self._creating(object()):
             return await self._games.create_rematch(game_id, identity, answer(pb.CreateRematchResponse))
 
     async def start_game(self, request: pb.StartGameRequest, context: Context) -> bytes:

@@ -1,7 +1,9 @@
 """Token buckets: one for each address, one for each key that has a quota, and for holders that a caller names."""
 
+import contextlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from service.errors import Fault
@@ -102,3 +104,51 @@ class RateLimit:
     def give_back(self, origin: Origin) -> None:
         """Takes back the last action of an origin."""
         self._buckets.give_back(self._limits(origin))
+
+
+class Attempts:
+    """Counts an action once that several callers attempt at the same time, and not at all if none of them succeeds.
+
+    Args:
+        limit: Counts the actions.
+    """
+
+    def __init__(self, limit: RateLimit) -> None:
+        self._limit = limit
+        self._under_way: dict[Hashable, _Attempt] = {}
+
+    @contextlib.contextmanager
+    def attempt(self, action: Hashable, origin: Origin, now: float) -> Iterator[None]:
+        """Counts an action for its first caller. An exception means that this caller's attempt has failed.
+
+        Args:
+            action: What is attempted, the same for all callers.
+            origin: Who attempts it.
+            now: Seconds, by a monotonic clock.
+
+        Raises:
+            Fault: The limit's refusal.
+        """
+        attempt = self._under_way.get(action)
+        if attempt is None:
+            self._limit.take(origin, now)
+            attempt = self._under_way[action] = _Attempt(origin)
+        attempt.callers += 1
+        try:
+            yield
+            attempt.has_succeeded = True
+        finally:
+            attempt.callers -= 1
+            if not attempt.callers:
+                del self._under_way[action]
+                if not attempt.has_succeeded:
+                    self._limit.give_back(attempt.origin)
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """An action under way: who counts for it, and how many callers attempt it."""
+
+    origin: Origin
+    callers: int = 0
+    has_succeeded: bool = False

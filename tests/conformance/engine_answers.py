@@ -213,7 +213,7 @@ def _open_draft(seen: GameSeen) -> str | None:
 
 
 def _next_round_seconds(seen: GameSeen) -> float | None:
-    due = due_ms(seen.game) if isinstance(seen.game.phase, RoundOver) else None
+    due = None if isinstance(seen.game.phase, Playing) else due_ms(seen.game)
     return None if due is None else (due - seen.now_ms) / 1000
 
 

@@ -189,6 +189,7 @@ class GameSeen:
     refused: Faces
     violations: Faces
     open_game: game_pb2.Game | None
+    rematch_game_id: str
 
     def see(self, key: str) -> object:
         """Returns the observation for a key of an outcome."""
@@ -245,7 +246,7 @@ _SEEN: dict[str, Callable[[GameSeen], object]] = {
     "host_seat": lambda seen: next((player.seat for player in seen.game.players if player.is_host), None),
     "ready_seats": lambda seen: [player.seat for player in seen.game.players if player.is_ready],
     "abort_seats": lambda seen: [player.seat for player in seen.game.players if player.wants_abort],
-    "has_rematch": lambda seen: bool(seen.game.rematch_game_id),
+    "has_rematch": lambda seen: bool(seen.rematch_game_id),
     "turn_seat": lambda seen: seen.game.turn.seat or None,
     "turn_order": lambda seen: list(seen.game.turn_order),
     "table": lambda seen: _table(seen.game.table),
@@ -365,9 +366,10 @@ class Table:
 
     async def see(self, refused: Faces) -> GameSeen:
         game = await self.game.see(self.viewer)
-        seats = [player.seat for player in game.players]
-        racks = {str(seat): " ".join(faces_of((await self.game.see(seat)).rack)) for seat in seats}
-        return GameSeen(game, racks, await self._draws(), refused, self.violations, await self._open_game())
+        seen = {player.seat: await self.game.see(player.seat) for player in game.players}
+        racks = {str(seat): " ".join(faces_of(game.rack)) for seat, game in seen.items()}
+        rematch = next((game.rematch_game_id for game in seen.values()), "")
+        return GameSeen(game, racks, await self._draws(), refused, self.violations, await self._open_game(), rematch)
 
     async def _open_game(self) -> game_pb2.Game | None:
         """Returns the game as a caller without a token sees it; None if it shows them nothing."""

@@ -391,7 +391,7 @@ def test_a_pause_of_0_seconds_ends_only_by_a_player() -> None:
     assert is_a(game.phase, RoundOver).next_round_ms is None
     assert due_ms(game) is None
     assert not is_due(game, NOW + 10**9)
-    with pytest.raises(ValueError, match="no pause"):
+    with pytest.raises(ValueError, match="no round is due"):
         apply(game, StartDueRound(SHUFFLE), NOW + 10**9)
 
 
@@ -403,7 +403,7 @@ def test_a_player_may_start_the_next_round_earlier_and_later() -> None:
 
 def test_only_a_pause_that_has_passed_ends() -> None:
     for game in (round_over(), game_at(TWO), create(SABRA).game):
-        with pytest.raises(ValueError, match="no pause"):
+        with pytest.raises(ValueError, match="no round is due"):
             apply(game, StartDueRound(SHUFFLE), NOW)
 
 

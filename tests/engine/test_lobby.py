@@ -14,6 +14,7 @@ from engine.actions import (
     RenewSeatToken,
     Resign,
     SetReady,
+    StartDueRound,
     StartGame,
     StartNextRound,
 )
@@ -37,21 +38,24 @@ from engine.game import (
     Lobby,
     Player,
     Playing,
+    ReservedSeat,
     RoundOver,
     bots_to_act,
     is_expired,
 )
 from engine.replay import advance
-from engine.ruleset import SABRA, MatchEnd, StartBy
+from engine.ruleset import SABRA, AbortBy, MatchEnd, Ruleset, StartBy
 from engine.tiles import tile_set
+from engine.timers import due_ms
 from engine.turns import Applied, apply, create_rematch
-from engine.turns.lobby import LOBBY_CHANGES_MAX
+from engine.turns.lobby import LOBBY_CHANGES_MAX, START_DELAY_MS
 from engine.violations import Reason, Violation
 from support.positions import NOW, do, game_at, lobby, only_reason, play, refusal
 
 SHUFFLE = Shuffle(tile_set(4, 2, 2), tile_set(4, 2, 2))
 ANYONE = replace(SABRA, start_by=StartBy.ANYONE)
 ALL_READY = replace(SABRA, start_by=StartBy.ALL_READY)
+FULL_OR_READY = replace(SABRA, start_by=StartBy.FULL_OR_READY, players_max=3)
 TWO_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
 REMATCH = "a" * 32
 
@@ -195,6 +199,40 @@ def test_few_players_who_are_ready_are_too_few() -> None:
     assert only_reason(game, StartGame(1, SHUFFLE)) is Reason.TOO_FEW_PLAYERS
 
 
+def test_a_full_lobby_starts_by_itself_if_the_rules_say_so() -> None:
+    game = lobby("Ada", "Ben", ruleset=FULL_OR_READY)
+    assert due_ms(game) is None
+    full = do(game, Join("Cleo"), NOW)
+    assert full.events == (PlayerJoined(3, "Cleo", starts_ms=NOW + START_DELAY_MS),)
+    assert due_ms(full.game) == NOW + START_DELAY_MS
+    with pytest.raises(ValueError, match="no round is due"):
+        do(full.game, StartDueRound(SHUFFLE), NOW + START_DELAY_MS - 1)
+    started = do(do(full.game, SetReady(1, is_ready=True)).game, StartDueRound(SHUFFLE), NOW + START_DELAY_MS + 1)
+    assert isinstance(started.game.phase, Playing)
+
+
+@pytest.mark.parametrize("action", [Leave(2), KickPlayer(1, 2)])
+def test_a_lobby_that_is_no_longer_full_does_not_start_by_itself(action: Action) -> None:
+    full = do(lobby("Ada", "Ben", ruleset=FULL_OR_READY), Join("Cleo"), NOW).game
+    game = do(full, action).game
+    assert due_ms(game) is None
+    assert due_ms(do(game, Join("Dan"), NOW + 1).game) == NOW + 1 + START_DELAY_MS
+
+
+def test_players_who_are_ready_start_a_lobby_that_would_start_by_itself() -> None:
+    game = lobby("Ada", "Ben", ruleset=FULL_OR_READY)
+    assert only_reason(game, StartGame(1, SHUFFLE)) is Reason.PLAYERS_NOT_READY
+    ready = do(do(game, SetReady(1, is_ready=True)).game, SetReady(2, is_ready=True)).game
+    for seat in (1, 2):
+        assert isinstance(do(ready, StartGame(seat, SHUFFLE)).game.phase, Playing)
+
+
+@pytest.mark.parametrize("start_by", [StartBy.HOST, StartBy.ANYONE, StartBy.ALL_READY])
+def test_other_full_lobbies_wait_for_a_player(start_by: StartBy) -> None:
+    game = lobby("Ada", "Ben", "Cleo", "Dan", ruleset=replace(SABRA, start_by=start_by))
+    assert due_ms(game) is None
+
+
 @pytest.mark.parametrize("action", [KickPlayer(1, 2), SetReady(1, is_ready=True)])
 def test_a_started_game_has_no_lobby(action: Action) -> None:
     for game in (started("Ada", "Ben"), between_rounds(), over()):
@@ -220,6 +258,16 @@ def test_the_votes_of_all_people_abort_the_game() -> None:
     assert [player.wants_abort for player in asked.game.players] == [False, True, False, False]
     assert apply(asked.game, AbortGame(2), NOW) == Applied(asked.game, ())
     assert do(asked.game, AbortGame(3)).events == (AbortRequested(3), GameAborted(by_host=False))
+
+
+def test_all_people_abort_a_round_if_the_rules_demand_it() -> None:
+    rules = replace(SABRA, abort_by=AbortBy.ALL)
+    game = do(lobby("Ada", "Ben", ruleset=rules), StartGame(HOST, SHUFFLE)).game
+    assert only_reason(game, AbortGame(HOST)) is Reason.GAME_NOT_ABORTABLE
+    asked = do(game, AbortGame(1))
+    assert asked.events == (AbortRequested(1),)
+    assert do(asked.game, AbortGame(2)).events == (AbortRequested(2), GameAborted(by_host=False))
+    assert do(lobby("Ada", "Ben", ruleset=rules), AbortGame(1)).events == (GameAborted(by_host=True),)
 
 
 def test_a_player_who_has_resigned_aborts_nothing() -> None:
@@ -306,20 +354,63 @@ def test_a_game_that_is_over_gets_one_rematch() -> None:
             advance(game, (RematchCreated(REMATCH),))
 
 
-def test_a_rematch_has_the_same_rules_and_players() -> None:
-    game = do(do(lobby("Ada", ruleset=ANYONE), Join("Bot", BotLevel.HARD)).game, Join("Cleo", seat=4)).game
+def rematch(ruleset: Ruleset = ANYONE) -> Game:
+    """Returns the rematch of Ada, a bot, and Cleo at seat 4."""
+    game = do(do(lobby("Ada", ruleset=ruleset), Join("Bot", BotLevel.HARD)).game, Join("Cleo", seat=4)).game
     game = do(do(game, SetReady(4, is_ready=True)).game, StartGame(1, SHUFFLE)).game
-    rematch = create_rematch(do(do(game, Resign(4)).game, AbortGame(1)).game).game
-    assert rematch == Game(
+    return create_rematch(do(do(game, Resign(4)).game, AbortGame(1)).game).game
+
+
+def test_a_rematch_has_the_same_rules_and_reserves_the_seats() -> None:
+    assert rematch() == Game(
         ANYONE,
         1,
-        (
-            Player(1, "Ada", is_host=True),
-            Player(2, "Bot", bot=BotLevel.HARD, is_ready=True),
-            Player(4, "Cleo"),
-        ),
+        (Player(2, "Bot", bot=BotLevel.HARD, is_ready=True),),
         Lobby(),
+        reserved=(ReservedSeat(1, "Ada"), ReservedSeat(4, "Cleo")),
     )
+
+
+def test_a_reserved_seat_is_taken_by_its_owner_only() -> None:
+    game = rematch()
+    assert only_reason(game, Join("Dan", seat=1)) is Reason.SEAT_TAKEN
+    assert only_reason(game, Join("Cleo")) is Reason.PLAYER_ALREADY_JOINED
+    dan = do(game, Join("Dan")).game
+    assert [player.seat for player in dan.players] == [2, 3]
+    assert only_reason(dan, Join("Eve")) is Reason.GAME_FULL
+    ada = do(dan, Join("Ada", seat=1, is_host=True, takes_reserved=True))
+    assert ada.events == (PlayerJoined(1, "Ada", is_host=True),)
+    assert ada.game.reserved == (ReservedSeat(4, "Cleo"),)
+
+
+def test_a_rematch_starts_when_each_player_has_come() -> None:
+    ada = do(rematch(), Join("Ada", seat=1, is_host=True, takes_reserved=True)).game
+    assert refusal(ada, StartGame(1, SHUFFLE)).violations == (
+        Violation(Reason.PLAYERS_NOT_READY, metadata=(("players", 3), ("ready", 1))),
+    )
+    assert due_ms(ada) is None
+    cleo = do(ada, Join("Cleo", seat=4, takes_reserved=True), NOW)
+    assert cleo.events == (PlayerJoined(4, "Cleo", starts_ms=NOW + START_DELAY_MS),)
+    assert isinstance(do(cleo.game, StartDueRound(SHUFFLE), NOW + START_DELAY_MS + 1).game.phase, Playing)
+    assert isinstance(do(cleo.game, StartGame(4, SHUFFLE)).game.phase, Playing)
+
+
+@pytest.mark.parametrize("action", [Leave(4), KickPlayer(1, 4)])
+def test_a_reserved_seat_is_given_up_or_taken_away(action: Action) -> None:
+    ada = do(rematch(), Join("Ada", seat=1, is_host=True, takes_reserved=True)).game
+    gone = do(ada, action)
+    assert gone.events == (PlayerLeft(4) if isinstance(action, Leave) else PlayerKicked(4),)
+    assert gone.game.reserved == ()
+    assert due_ms(gone.game) is None
+    assert isinstance(do(gone.game, StartGame(1, SHUFFLE)).game.phase, Playing)
+
+
+def test_a_rematch_with_too_few_players_does_not_start_by_itself() -> None:
+    game = do(lobby("Ada", "Ben"), StartGame(1, SHUFFLE)).game
+    game = do(create_rematch(do(game, AbortGame(1)).game).game, Leave(2)).game
+    alone = do(game, Join("Ada", seat=1, is_host=True, takes_reserved=True)).game
+    assert due_ms(alone) is None
+    assert due_ms(do(alone, Join("Cleo")).game) is None
 
 
 def test_a_finished_game_keeps_its_winners_when_a_rematch_is_announced() -> None:

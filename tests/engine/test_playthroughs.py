@@ -269,8 +269,9 @@ def format_event(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one cas
     match event:
         case GameCreated():
             return "game created"
-        case PlayerJoined(seat, name, is_host=is_host):
-            return f"{name} joined at seat {seat}{' as the host' * is_host}"
+        case PlayerJoined(seat, name, is_host=is_host, starts_ms=starts_ms):
+            starts = f"; the game starts at {starts_ms}" if starts_ms else ""
+            return f"{name} joined at seat {seat}{' as the host' * is_host}{starts}"
         case PlayerLeft(seat, new_host):
             return f"seat {seat} left{format_new_host(new_host)}"
         case PlayerKicked(seat, new_host):

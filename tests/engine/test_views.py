@@ -53,6 +53,7 @@ from engine.game import (
     Player,
     Playing,
     Rack,
+    ReservedSeat,
     Round,
     RoundEnd,
     RoundOver,
@@ -79,6 +80,7 @@ from engine.views import (
     see_event,
 )
 from engine.violations import Reason
+from support.positions import NOW
 from support.random_play import Change, random_changes
 
 TWO_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
@@ -125,11 +127,11 @@ DECLINED = (
     TurnPassed(2, declined=True),
 )
 EVENTS: tuple[Event, ...] = (
-    GameCreated(SABRA),
-    PlayerJoined(1, "Ada"),
+    GameCreated(SABRA, (ReservedSeat(1, "Ada"),)),
+    PlayerJoined(1, "Ada", starts_ms=NOW),
     PlayerJoined(2, "Bot", BotLevel.EASY, is_host=True),
     PlayerLeft(1),
-    PlayerKicked(1, new_host=2),
+    PlayerKicked(1, new_host=2, join_code="BCDFGH"),
     PlayerReadied(1, is_ready=True),
     AbortRequested(2),
     GameAborted(by_host=True),
@@ -261,8 +263,9 @@ def test_an_event_that_hides_nothing_is_seen_as_it_is() -> None:
     assert {type(event) for event in EVENTS} == set(get_args(Event))
     for event in EVENTS:
         for seat in SEATS:
-            is_hidden_rematch = isinstance(event, RematchCreated) and seat is None
-            hides = type(event) in hiding or event == RoundEnded(HIDDEN_RESULT) or is_hidden_rematch
+            is_hidden_address = isinstance(event, PlayerKicked | RematchCreated) and seat is None
+            is_hidden_address |= isinstance(event, PlayerKicked) and seat == event.seat
+            hides = type(event) in hiding or event == RoundEnded(HIDDEN_RESULT) or is_hidden_address
             assert (see_event(event, seat) == event) == (not hides)
 
 
@@ -375,6 +378,13 @@ def test_spectators_do_not_see_the_rematch() -> None:
         over = Game(SABRA, phase=Aborted(None, "a" * 32))
         assert see(over, seat).rematch_game_id == seen
         assert see_event(RematchCreated("a" * 32), seat) == RematchCreated(seen)
+
+
+def test_spectators_and_the_kicked_do_not_see_the_new_join_code() -> None:
+    event = PlayerKicked(2, 1, "BCDFGH")
+    seen = {seat: see_event(event, seat) for seat in (None, HOST, 1, 2)}
+    hidden = PlayerKicked(2, 1)
+    assert seen == {None: hidden, HOST: event, 1: event, 2: hidden}
 
 
 def open_part(view: GameView) -> GameView:

@@ -70,6 +70,7 @@ def _pass(game: Game, seat: int) -> None:
 def _game_created(game: Game, event: game_pb2.GameCreated, change: GameChange) -> None:
     game.state = game_pb2.GAME_STATE_LOBBY
     game.ruleset.CopyFrom(event.ruleset)
+    game.reserved_seats.extend(event.reserved_seats)
     game.create_time.CopyFrom(change.time)
 
 
@@ -79,15 +80,34 @@ def _player_joined(game: Game, event: game_pb2.PlayerJoined, _: GameChange) -> N
     players = sorted([*game.players, joined], key=lambda player: player.seat)
     del game.players[:]
     game.players.extend(players)
+    _unreserve(game, event.seat)
+    if event.HasField("start_time"):
+        game.next_round_time.CopyFrom(event.start_time)
 
 
 def _player_left(game: Game, event: game_pb2.PlayerLeft | game_pb2.PlayerKicked, _: GameChange) -> None:
-    game.players.remove(_player(game, event.seat))
+    remaining = [player for player in game.players if player.seat != event.seat]
+    del game.players[:]
+    game.players.extend(remaining)
+    _unreserve(game, event.seat)
+    game.ClearField("next_round_time")
     if event.host_seat:
         _player(game, event.host_seat).is_host = True
     if event.seat == game.seat:
         game.seat = 0
         game.join_code = ""
+
+
+def _player_kicked(game: Game, event: game_pb2.PlayerKicked, change: GameChange) -> None:
+    _player_left(game, event, change)
+    if event.join_code:
+        game.join_code = event.join_code
+
+
+def _unreserve(game: Game, seat: int) -> None:
+    remaining = [one for one in game.reserved_seats if one.seat != seat]
+    del game.reserved_seats[:]
+    game.reserved_seats.extend(remaining)
 
 
 def _round_started(game: Game, event: game_pb2.RoundStarted, _: GameChange) -> None:
@@ -296,7 +316,7 @@ FOLDS: Final[Mapping[str, Callable[[Game, Any, GameChange], None]]] = {
     "player_returned": _player_returned,
     "clock_stopped": _clock_stopped,
     "player_readied": _player_readied,
-    "player_kicked": _player_left,
+    "player_kicked": _player_kicked,
     "game_aborted": _game_aborted,
     "abort_requested": _abort_requested,
     "rematch_created": _rematch_created,

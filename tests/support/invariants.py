@@ -368,8 +368,11 @@ def check_end_of_game(before: Game | None, game: Game, events: tuple[Event, ...]
     unchanged = replace(game, revision=before.revision, phase=replace(game.phase, rematch_game_id=""))
     assert unchanged == before, "the announcement of a rematch changed the game"
     rematch = create_rematch(game).game
-    seats = [(player.seat, player.name, player.bot, player.is_host) for player in rematch.players]
-    assert seats == [(player.seat, player.name, player.bot, player.is_host) for player in game.players], "other seats"
+    bots = [(player.seat, player.name, player.bot) for player in game.players if player.bot]
+    people = [(player.seat, player.name) for player in game.players if not player.bot]
+    assert [(player.seat, player.name, player.bot) for player in rematch.players] == bots, "other bots"
+    assert [(one.seat, one.name) for one in rematch.reserved] == people, "other seats are reserved"
+    assert rematch.host_seat is None, "the rematch has a host whom nobody has seen"
     assert rematch.ruleset == game.ruleset, "the rematch has other rules"
 
 
@@ -997,7 +1000,8 @@ def illegal_actions_without_round(game: Game, shuffle: Shuffle) -> Iterator[Acti
         yield from (StartNextRound(seat, shuffle), RequestRedeal(seat, shuffle), ClaimError(seat, 1, agrees=True))
         if not player.is_host:
             yield from (AbortGame(seat), KickPlayer(seat, seat))
-        is_unready = game.ruleset.start_by is StartBy.ALL_READY and not all(p.is_ready for p in game.players)
+        needs_all = game.ruleset.start_by in {StartBy.ALL_READY, StartBy.FULL_OR_READY}
+        is_unready = needs_all and not all(p.is_ready for p in game.players)
         if is_unready or (game.ruleset.start_by is StartBy.HOST and not player.is_host):
             yield StartGame(seat, shuffle)
 

@@ -427,11 +427,14 @@ def _lobby(players: int, ruleset: Ruleset, rng: random.Random) -> tuple[Action, 
     people = [action.seat for action in actions if isinstance(action, Join) and action.seat and not action.bot]
     if rng.random() < 0.2:
         actions += (SetReady(rng.choice(people), is_ready=rng.random() < 0.5) for _ in range(3))
-    if ruleset.start_by is StartBy.ALL_READY:
+    shuffle = random_shuffle(ruleset, rng, players)
+    if rng.random() < 0.01:
+        return (*actions, AbortGame(HOST))
+    if ruleset.start_by is StartBy.FULL_OR_READY and players == ruleset.players_max and rng.random() < 0.5:
+        return (*actions, StartDueRound(shuffle))
+    if ruleset.start_by in {StartBy.ALL_READY, StartBy.FULL_OR_READY}:
         actions += (SetReady(seat, is_ready=True) for seat in range(1, players + 1))
-    starter = HOST if ruleset.start_by is StartBy.HOST else rng.randint(1, players)
-    start = StartGame(starter, random_shuffle(ruleset, rng, players))
-    return (*actions, start if rng.random() < 0.99 else AbortGame(HOST))
+    return (*actions, StartGame(HOST if ruleset.start_by is StartBy.HOST else rng.randint(1, players), shuffle))
 
 
 def _level(rng: random.Random, has_bots: bool) -> BotLevel | None:

@@ -324,10 +324,23 @@ async def test_a_game_without_spectators_is_open_in_the_lobby_only(client: Clien
 # Rematches
 
 
-async def test_a_rematch_seats_the_same_players_with_the_same_tokens(client: Client) -> None:
-    game = await client.new_game(players=2, ruleset=ALL_READY, start=False)
-    adding = gs.AddBotRequest(game_id=game.game_id, level=game_pb2.BOT_LEVEL_EASY)
-    await client.games.AddBot(adding, metadata=game.as_seat(1))
+async def come(again: GameAtHand, old: GameAtHand, seat: int, name: str = "") -> gs.JoinGameResponse:
+    """Takes the seat that a rematch reserves for a player of the old game; remembers its new token."""
+    request = gs.JoinGameRequest(game_id=again.game_id, name=name or f"player {seat}", request_id=new_id())
+    joined = await again.client.games.JoinGame(request, metadata=old.as_seat(seat))
+    again.tokens[joined.seat] = joined.seat_token
+    return joined
+
+
+async def rematch_of(game: GameAtHand) -> GameAtHand:
+    """Aborts a game and creates its rematch, of which nobody has a token yet."""
+    await abort(game, game.as_host())
+    game_id = (await rematch(game, game.as_seat(1))).game.rematch_game_id
+    return GameAtHand(game.client, game_id)
+
+
+async def test_a_rematch_is_announced_to_all_but_spectators(client: Client) -> None:
+    game = await client.new_game(players=2)
     await abort(game, game.as_host())
     before = await game.see()
     watcher = Watcher(game, game.as_seat(1), after_revision=before.revision, until_rematch=True)
@@ -339,18 +352,126 @@ async def test_a_rematch_seats_the_same_players_with_the_same_tokens(client: Cli
     assert (await stranger.next()).change.events[0].rematch_created == game_pb2.RematchCreated()
     assert not (await game.see()).rematch_game_id
     assert await watcher.end() == "OK"
-    again = GameAtHand(client, answer.rematch_game_id, game.tokens, game.host_token)
-    for seat in (1, 2):
-        seen = await again.see(seat)
-        assert (seen.seat, seen.state, seen.ruleset) == (seat, game_pb2.GAME_STATE_LOBBY, before.ruleset)
-        ready = gs.SetReadyRequest(game_id=again.game_id, is_ready=True)
-        await client.games.SetReady(ready, metadata=again.as_seat(seat))
-    players = (await again.see()).players
-    assert [(p.name, p.bot_level, p.is_host) for p in players] == [
-        (p.name, p.bot_level, p.is_host) for p in before.players
-    ]
-    await kick(again, 3, game.as_host())
+
+
+async def test_a_rematch_starts_when_all_who_were_asked_have_come(client: Client, clock: FakeClock) -> None:
+    game = await client.new_game(players=2, ruleset=ALL_READY, start=False)
+    adding = gs.AddBotRequest(game_id=game.game_id, level=game_pb2.BOT_LEVEL_EASY)
+    await client.games.AddBot(adding, metadata=game.as_seat(1))
+    before = await game.see()
+    again = await rematch_of(game)
+    lobby = await again.see()
+    assert [(one.seat, one.name) for one in lobby.reserved_seats] == [(1, "player 1"), (2, "player 2")]
+    assert [(player.seat, player.bot_level) for player in lobby.players] == [(3, game_pb2.BOT_LEVEL_EASY)]
+    assert lobby.ruleset == before.ruleset
+    first = await come(again, game, 2, "Ben")
+    assert (first.seat, first.game.players[0].name, first.game.players[0].is_host) == (2, "Ben", True)
+    assert first.seat_token != game.tokens[2]
+    start = gs.StartGameRequest(game_id=again.game_id)
+    for caller in (again.as_seat(2), game.as_seat(1), game.as_host()):
+        assert (await refusal(client.games.StartGame(start, metadata=caller)))[1] in {"PLAYERS_NOT_READY", "TOKEN_VOID"}
+    assert not first.game.HasField("next_round_time")
+    last = (await come(again, game, 1)).game
+    assert last.next_round_time.ToMilliseconds() == last.server_time.ToMilliseconds() + 5_000
+    assert not last.reserved_seats
+    clock.advance(5.001)
+    assert (await again.see(1)).state == game_pb2.GAME_STATE_PLAYING
+
+
+async def test_a_reserved_seat_is_for_one_person_once(client: Client) -> None:
+    game = await client.new_game(players=2)
+    again = await rematch_of(game)
+    assert (await again.see()).seat == 0
+    seen = await client.games.GetGame(gs.GetGameRequest(game_id=again.game_id), metadata=game.as_seat(1))
+    assert (seen.game.seat, seen.game.join_code) == (0, ""), "who has not come is a spectator"
+    stranger = gs.JoinGameRequest(game_id=again.game_id, name="Eve", seat=1)
+    assert (await refusal(client.games.JoinGame(stranger)))[1] == "SEAT_TAKEN"
+    ready = gs.SetReadyRequest(game_id=again.game_id, is_ready=True)
+    assert (await refusal(client.games.SetReady(ready, metadata=game.as_seat(1))))[1] == "TOKEN_VOID"
+    await come(again, game, 1)
+    assert (await refusal(come(again, game, 1)))[1] == "TOKEN_VOID", "its token has been replaced"
+
+
+@pytest.mark.parametrize("by_host", [False, True])
+async def test_a_reserved_seat_is_given_up_or_taken_away(client: Client, by_host: bool) -> None:
+    game = await client.new_game(players=3)
+    again = await rematch_of(game)
+    await come(again, game, 1)
+    await come(again, game, 3)
+    if by_host:
+        await kick(again, 2, again.as_seat(1))
+    else:
+        await client.games.LeaveGame(gs.LeaveGameRequest(game_id=again.game_id), metadata=game.as_seat(2))
+    seen = await again.see(1)
+    assert (list(seen.reserved_seats), len(seen.players)) == ([], 2)
+    assert (await refusal(come(again, game, 2)))[1] == "TOKEN_VOID"
     await again.start()
+    assert (await again.see(1)).state == game_pb2.GAME_STATE_PLAYING
+
+
+async def test_a_host_without_a_seat_is_the_host_of_the_rematch(client: Client) -> None:
+    created = await client.games.CreateGame(gs.CreateGameRequest())
+    game = GameAtHand(client, created.game.game_id, host_token=created.host_token)
+    for seat in (1, 2):
+        joined = await client.games.JoinGame(gs.JoinGameRequest(game_id=game.game_id, name=f"player {seat}"))
+        game.tokens[seat] = joined.seat_token
+    again = await rematch_of(game)
+    for seat in (1, 2):
+        await come(again, game, seat)
+    assert not any(player.is_host for player in (await again.see()).players)
+    await client.games.StartGame(gs.StartGameRequest(game_id=again.game_id), metadata=game.as_host())
+
+
+async def test_a_full_lobby_starts_by_itself_at_a_time_that_all_see(client: Client, clock: FakeClock) -> None:
+    rules = ruleset_pb2.Ruleset(start_by=ruleset_pb2.START_BY_FULL_OR_READY, players_max=2)
+    game = await client.new_game(players=1, start=False, ruleset=rules)
+    watcher = Watcher(game, game.as_seat(1), after_revision=(await game.see()).revision)
+    await game.join("player 2")
+    joined = (await watcher.next()).change
+    [event] = joined.events
+    assert event.player_joined.start_time.ToMilliseconds() == joined.time.ToMilliseconds() + 5_000
+    assert (await game.see()).next_round_time == event.player_joined.start_time
+    clock.advance(5.001)
+    assert (await watcher.next()).change.events[0].HasField("round_started")
+
+
+async def test_who_leaves_a_full_lobby_stops_its_start(client: Client, clock: FakeClock) -> None:
+    rules = ruleset_pb2.Ruleset(start_by=ruleset_pb2.START_BY_FULL_OR_READY, players_max=2)
+    game = await client.new_game(players=2, start=False, ruleset=rules)
+    await client.games.LeaveGame(gs.LeaveGameRequest(game_id=game.game_id), metadata=game.as_seat(2))
+    clock.advance(60)
+    seen = await game.see(1)
+    assert (seen.state, seen.HasField("next_round_time")) == (game_pb2.GAME_STATE_LOBBY, False)
+
+
+async def test_a_host_among_strangers_has_a_vote_only(client: Client) -> None:
+    joining = [gs.JoinOrCreateGameRequest(name=name, request_id=new_id()) for name in ("Ada", "Ben")]
+    seats = [await client.games.JoinOrCreateGame(request) for request in joining]
+    game = GameAtHand(client, seats[0].game.game_id, {0: "", **{one.seat: one.seat_token for one in seats}})
+    for seat in (1, 2):
+        await game.ready(seat)
+    await client.games.StartGame(gs.StartGameRequest(game_id=game.game_id), metadata=game.as_seat(2))
+    assert (await abort(game, game.as_seat(1))).game.state == game_pb2.GAME_STATE_PLAYING
+    assert (await abort(game, game.as_seat(2))).game.state == game_pb2.GAME_STATE_ABORTED
+
+
+async def test_a_kick_tells_the_new_join_code_to_the_players_only(client: Client) -> None:
+    game = await client.new_game(players=3, start=False)
+    old = (await game.see(1)).join_code
+    callers = {"host": game.as_host(), "player": game.as_seat(2), "kicked": game.as_seat(3), "stranger": ()}
+    watchers = {name: Watcher(game, caller) for name, caller in callers.items()}
+    for watcher in watchers.values():
+        await watcher.next()
+    await kick(game, 3, game.as_host())
+    told = {name: (await watcher.next()).change.events[0].player_kicked for name, watcher in watchers.items()}
+    code = (await game.see(1)).join_code
+    assert code not in {"", old}
+    assert {name: event.join_code for name, event in told.items()} == {
+        "host": code,
+        "player": code,
+        "kicked": "",
+        "stranger": "",
+    }
 
 
 async def test_a_watch_of_a_game_that_is_over_ends_without_waiting_for_the_rematch(client: Client) -> None:
@@ -418,9 +539,9 @@ async def test_a_rematch_that_stops_halfway_is_completed_by_the_next_call(step: 
         assert await refusal(call) == ("UNAVAILABLE", "STORE_UNAVAILABLE")
         store.fails = lambda _: False
         answer = (await rematch(game, game.as_seat(2))).game
-        again = GameAtHand(client, answer.rematch_game_id, game.tokens)
-        assert (await again.see(1)).seat == 1
+        again = GameAtHand(client, answer.rematch_game_id)
         assert (await again.see()).revision == 1
+        assert (await come(again, game, 1)).seat == 1
         history = await client.games.ListChanges(gs.ListChangesRequest(game_id=game.game_id))
         events = [event for change in history.changes for event in change.events]
         assert sum(event.HasField("rematch_created") for event in events) == 1

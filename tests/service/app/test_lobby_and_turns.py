@@ -27,6 +27,6 @@ async def test_leaving_the_lobby_frees_a_seat_and_voids_its_token(client: Client
     await client.games.LeaveGame(gs.LeaveGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
     with pytest.raises(grpc.aio.AioRpcError) as refusal:
         await game.see(1)
-    assert error_info(refusal.value).reason == "GAME_NOT_FOUND"
+    assert error_info(refusal.value).reason == "TOKEN_VOID"
     assert await game.join("late") == 1
     assert [player.name for player in (await game.see()).players] == ["late", "player 2"]

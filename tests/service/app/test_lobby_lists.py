@@ -37,6 +37,8 @@ from support.harness import (
 
 PUBLIC, UNLISTED = game_pb2.VISIBILITY_PUBLIC, game_pb2.VISIBILITY_UNLISTED
 LOBBY, PLAYING = game_pb2.GAME_STATE_LOBBY, game_pb2.GAME_STATE_PLAYING
+QUICK_PLAY = ruleset_pb2.Ruleset(start_by=ruleset_pb2.START_BY_FULL_OR_READY, abort_by=ruleset_pb2.ABORT_BY_ALL)
+"""The rules of JoinOrCreateGame where the caller names none."""
 SWEEPLESS = server_settings(sweep_seconds=3600.0)
 
 
@@ -366,13 +368,14 @@ async def test_quick_play_joins_the_oldest_open_game_else_creates_one(clients: t
 
 
 async def test_quick_play_joins_games_that_were_created_publicly_and_no_other(client: Client, clock: FakeClock) -> None:
-    await create(client, visibility=UNLISTED)
+    await create(client, ruleset=QUICK_PLAY, visibility=UNLISTED)
     await create(client, ruleset=ruleset_pb2.Ruleset(players_max=3))
-    await create(client, labels={"region": "eu"})
-    clock.advance(1)
-    oldest = await create(client)
-    clock.advance(1)
     await create(client)
+    await create(client, ruleset=QUICK_PLAY, labels={"region": "eu"})
+    clock.advance(1)
+    oldest = await create(client, ruleset=QUICK_PLAY)
+    clock.advance(1)
+    await create(client, ruleset=QUICK_PLAY)
     assert (await quick(client, "Ada")).game.game_id == oldest.game_id
     europe = await quick(client, "Ben", labels={"region": "eu"})
     assert not europe.created
@@ -398,11 +401,12 @@ async def test_quick_play_passes_over_full_started_and_emptied_games_and_games_w
 
 @pytest.mark.parametrize("by_code", [False, True])
 async def test_who_joins_a_game_that_has_no_host_any_more_is_the_host(client: Client, by_code: bool) -> None:
-    first = await quick(client, "Ada")
+    rules = ruleset_pb2.Ruleset(start_by=ruleset_pb2.START_BY_HOST)
+    first = await quick(client, "Ada", ruleset=rules)
     game = seated(client, first)
     await leave(game, 1)
     request = gs.JoinGameRequest(join_code=first.game.join_code, name="Ben")
-    second = await client.games.JoinGame(request) if by_code else await quick(client, "Ben")
+    second = await client.games.JoinGame(request) if by_code else await quick(client, "Ben", ruleset=rules)
     assert second.game.game_id == game.game_id
     assert second.game.players[0].is_host
     game.tokens[second.seat] = second.seat_token
@@ -434,6 +438,14 @@ async def test_concurrent_callers_meet_in_as_few_games_as_can_be(
     assert sum(answer.created for answer in joined) == len(games)
     assert len({answer.seat_token for answer in joined}) == 8
     assert (await store.count())[GameState.LOBBY] == len(games), "no game is left empty"
+
+
+async def test_callers_who_meet_count_for_the_games_that_they_create_only(store: GameStore) -> None:
+    async with running_server(store, server_settings(games_per_minute=10)) as (_, client):
+        joined = await asyncio.gather(*(quick(client, f"player {number}") for number in range(40)))
+        games = Counter(answer.game.game_id for answer in joined)
+        assert list(games.values()) == [4] * 10
+        assert await reason_of(quick(client, "player 40")) == "TOO_MANY_GAMES"
 
 
 async def test_a_repeated_quick_join_has_one_seat_although_its_game_was_full(clients: tuple[Client, Client]) -> None:

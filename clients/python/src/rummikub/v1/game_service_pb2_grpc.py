@@ -46,10 +46,10 @@ class GameServiceStub(object):
     the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     them one hour after the game expires.
 
-    A seat may make 20 changes at once that are no turns, and then one a second: join, leave, kick, add a bot, be ready,
-    renew a token, vote, return, demand a new deal. The host without a seat, and all callers of a game without a token,
-    have the same limit. More are refused with OVERLOADED. A request that changes nothing (ready twice, the same vote
-    again) is accepted and is no revision. A lobby has at most 500 changes (TOO_MANY_CHANGES).
+    A seat may make 20 changes at once that are no turns, and then one a second: leave, kick, add a bot, be ready,
+    renew a token, vote, return, demand a new deal. The host without a seat has the same limit. More are refused with
+    OVERLOADED. A request that changes nothing (ready twice, the same vote again) is accepted and is no revision. A lobby
+    has at most 500 changes (TOO_MANY_CHANGES).
 
     A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
     do not exist for its callers.
@@ -57,7 +57,8 @@ class GameServiceStub(object):
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
     API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
     (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND
-    (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
+    (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may
+    return RESOURCE_EXHAUSTED (STORE_FULL).
     """
 
     def __init__(self, channel):
@@ -194,10 +195,10 @@ class GameServiceServicer(object):
     the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     them one hour after the game expires.
 
-    A seat may make 20 changes at once that are no turns, and then one a second: join, leave, kick, add a bot, be ready,
-    renew a token, vote, return, demand a new deal. The host without a seat, and all callers of a game without a token,
-    have the same limit. More are refused with OVERLOADED. A request that changes nothing (ready twice, the same vote
-    again) is accepted and is no revision. A lobby has at most 500 changes (TOO_MANY_CHANGES).
+    A seat may make 20 changes at once that are no turns, and then one a second: leave, kick, add a bot, be ready,
+    renew a token, vote, return, demand a new deal. The host without a seat has the same limit. More are refused with
+    OVERLOADED. A request that changes nothing (ready twice, the same vote again) is accepted and is no revision. A lobby
+    has at most 500 changes (TOO_MANY_CHANGES).
 
     A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
     do not exist for its callers.
@@ -205,7 +206,8 @@ class GameServiceServicer(object):
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
     API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
     (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND
-    (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
+    (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may
+    return RESOURCE_EXHAUSTED (STORE_FULL).
     """
 
     def CreateGame(self, request, context):
@@ -219,7 +221,8 @@ class GameServiceServicer(object):
 
     def JoinGame(self, request, context):
         """Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
-        is needed. The host sends the host token to become the player who is the host.
+        is needed. The host sends the host token to become the player who is the host. A player of the game before sends the
+        token of that game to take the seat that is reserved in its rematch, whatever `seat` says and without a join code.
         Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED), ALREADY_EXISTS
         (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
         TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
@@ -230,8 +233,10 @@ class GameServiceServicer(object):
 
     def JoinOrCreateGame(self, request, context):
         """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
-        no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player in it, who is the
-        host. Callers who find no game at the same time get seats in the same new one. It never joins an unlisted game. A
+        no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player
+        in it, who is the host. Where the ruleset leaves them open, start_by is FULL_OR_READY and abort_by is ALL, because
+        its players did not choose each other. Callers who find no game at the same time get seats in the same new one. It
+        never joins an unlisted game. A call that joins a game takes nothing of the limits of creating one. A
         refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
         RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
         Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
@@ -256,7 +261,8 @@ class GameServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def LeaveGame(self, request, context):
-        """Frees the caller's seat while the game is in the lobby, and invalidates its token. A game whose last person has left
+        """Frees the caller's seat while the game is in the lobby, and invalidates its token. With the token of the game before,
+        a player gives up the seat that is reserved in its rematch. A game whose last person has left
         is in no list, and is deleted a minute later unless a person joins before; bots do not keep it.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
         (DUPLICATE_REQUEST).
@@ -266,9 +272,9 @@ class GameServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def KickPlayer(self, request, context):
-        """Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once,
-        also for an open WatchGame. A person who was removed does not come back: the lobby admits neither the player_ref nor
-        a name like that of the last 32 who were removed; it has a new join code, and an unlisted one no longer admits by
+        """Removes a player, a bot or a reservation from the lobby. Only the host may call it. The seat is free and its token
+        is void at once, also for an open WatchGame. A person who was removed does not come back: the lobby admits neither
+        the player_ref nor a name like that of the last 32 who were removed; it has a new join code, and an unlisted one no longer admits by
         its id (JOIN_CODE_REQUIRED). A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
         host without a seat has removed the last person stays.
         Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION
@@ -280,8 +286,8 @@ class GameServiceServicer(object):
 
     def SetReady(self, request, context):
         """Sets whether the caller's seat is ready to start. Any seated player may call it while the game is in the lobby.
-        With START_BY_ALL_READY, StartGame is refused until all players are ready. The game does not start by itself,
-        because more players may join.
+        With START_BY_ALL_READY and START_BY_FULL_OR_READY, StartGame is refused until all players are ready. The game does
+        not start by itself when they are, because more players may join.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES),
         ABORTED (DUPLICATE_REQUEST).
         """
@@ -313,7 +319,8 @@ class GameServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def StartGame(self, request, context):
-        """Starts the first round: start draw, deal, first turn. The option start_by decides who may call it.
+        """Starts the first round: start draw, deal, first turn. The option start_by decides who may call it. Nobody can while
+        seats are reserved (PLAYERS_NOT_READY). A lobby with a next_round_time starts by itself then.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION (TOO_FEW_PLAYERS, PLAYERS_NOT_READY,
         GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
         """
@@ -322,9 +329,10 @@ class GameServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def AbortGame(self, request, context):
-        """Aborts the game for good; it then has no winner. Until a round has ended, the host's call does it. Otherwise a call
-        is the vote of the caller's seat: the game is aborted when all people have voted, except those who have resigned and
-        those who are absent. A vote counts until the end of the round. In the lobby only the host may call it.
+        """Aborts the game for good; it then has no winner. In the lobby only the host may call it. With ABORT_BY_HOST, the
+        host's call does it until a round has ended. Otherwise a call is the vote of the caller's seat: the game is aborted
+        when all people have voted, except those who have resigned and those who are absent. A vote counts until the end of
+        the round.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION (PLAYER_RESIGNED, GAME_NOT_ABORTABLE,
         GAME_OVER), ABORTED (DUPLICATE_REQUEST).
         """
@@ -333,10 +341,13 @@ class GameServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def CreateRematch(self, request, context):
-        """Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
-        its host may call it. A game has one rematch: later calls return the same one. It has a join code of its own. The
-        players and the host keep their names, seats, tokens and references, and do not join again. A player who does not want to play
-        calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
+        """Creates a new game with the ruleset of a game that is over. Any seated player of it and its host may call it. A game
+        has one rematch: later calls return the same one. It has a join code of its own. Bots have their seats; those of
+        people are reserved. Each player calls JoinGame in the rematch with the token of the old game, and gets a new token
+        for the same seat; the first to come is the host, unless the old host has no seat and keeps the host token. Five
+        seconds after the last one has come, the game starts by itself (next_round_time). A player who does not want to play
+        calls LeaveGame in the rematch with the token of the old game, and the host may remove a reservation (KickPlayer).
+        The rematch is announced as an event of the old game (RematchCreated), whose id spectators do not see.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
         RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
         """
@@ -432,8 +443,8 @@ class GameServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ExportGame(self, request, context):
-        """Returns the record of a finished game, with all hidden tiles. Everyone who may see the game may export it, unless
-        the option racks_shown is HIDDEN. An aborted game has no record (GAME_NOT_OVER).
+        """Returns the record of a game that is over, with all hidden tiles. Everyone who may see the game may export it,
+        unless the option racks_shown is HIDDEN. A game that was aborted before its first deal has no record (GAME_NOT_OVER).
         Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN),
         OUT_OF_RANGE (HISTORY_UNAVAILABLE).
         """
@@ -578,10 +589,10 @@ class GameService(object):
     the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     them one hour after the game expires.
 
-    A seat may make 20 changes at once that are no turns, and then one a second: join, leave, kick, add a bot, be ready,
-    renew a token, vote, return, demand a new deal. The host without a seat, and all callers of a game without a token,
-    have the same limit. More are refused with OVERLOADED. A request that changes nothing (ready twice, the same vote
-    again) is accepted and is no revision. A lobby has at most 500 changes (TOO_MANY_CHANGES).
+    A seat may make 20 changes at once that are no turns, and then one a second: leave, kick, add a bot, be ready,
+    renew a token, vote, return, demand a new deal. The host without a seat has the same limit. More are refused with
+    OVERLOADED. A request that changes nothing (ready twice, the same vote again) is accepted and is no revision. A lobby
+    has at most 500 changes (TOO_MANY_CHANGES).
 
     A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
     do not exist for its callers.
@@ -589,7 +600,8 @@ class GameService(object):
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
     API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
     (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND
-    (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
+    (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may
+    return RESOURCE_EXHAUSTED (STORE_FULL).
     """
 
     @staticmethod
