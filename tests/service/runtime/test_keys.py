@@ -55,7 +55,7 @@ def test_a_file_has_names_digests_services_labels_and_quotas(tmp_path: Path) -> 
 def test_a_client_certificate_identifies_a_caller_without_a_key(tmp_path: Path) -> None:
     keys = Keys(written(tmp_path, WEB))
     partner = keys.identify(GAMES, (), lambda: ["other", "partner.example"])
-    assert (partner.name, partner.rights) == ("partner", {"position_searches"})
+    assert (partner.name, partner.rights) == ("partner", frozenset({"position_searches"}))
     assert keys.identify(GAMES, [(HEADER, "one")], lambda: ["partner.example"]).name == "web"
     with pytest.raises(ApiKeyInvalid):
         keys.identify(GAMES, (), lambda: ["other"])
