@@ -74,7 +74,7 @@ class RenewSeatToken:
 
     Attributes:
         seat: The seat.
-        is_reissued: Whether not its owner replaces it, but a front end or the operator. The seat may then be free.
+        is_reissued: Whether a front end or the operator replaces it, not its owner. The seat may then be free.
     """
 
     seat: int
