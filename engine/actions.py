@@ -70,9 +70,15 @@ class AbortGame:
 
 @dataclass(frozen=True, slots=True)
 class RenewSeatToken:
-    """The token of a seat, or that of HOST, is replaced."""
+    """The token of a seat, or that of HOST, is replaced.
+
+    Attributes:
+        seat: The seat.
+        is_reissued: Whether a front end or the operator replaces it, not its owner. The seat may then be free.
+    """
 
     seat: int
+    is_reissued: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ DESCRIPTIONS: Final = {
     Reason.NOT_THE_HOST: "only the host may do this: send the token of the host or of the host's seat",
     Reason.PLAYERS_NOT_READY: "{ready} of {players} players are ready: all call SetReady before the start",
     Reason.SEAT_TAKEN: "seat {seat} is taken or does not exist: choose another, or 0 for the lowest free one",
-    Reason.PLAYER_NOT_IN_GAME: "seat {seat} has no player",
+    Reason.PLAYER_NOT_IN_GAME: "seat {seat} has no player whom this concerns",
     Reason.GAME_NOT_ABORTABLE: "a round has ended: only the votes of all players abort the game now",
     Reason.GAME_NOT_OVER: "the game is not over: finish or abort it first",
     Reason.TOO_MANY_CHANGES: "the lobby has had {changes} changes: start the game, or create another one",

@@ -52,9 +52,9 @@ class ApiKeyInvalid(Fault):
 
 
 class ApiKeyNotAllowed(Fault):
-    """The caller's key may not do this: call a service, or use a label. `kind` says which, `name` names it."""
+    """The caller's key may not do this: call a service, use a label or a right. `kind` says which, `name` names it."""
 
-    def __init__(self, kind: Literal["service", "label"], name: str) -> None:
+    def __init__(self, kind: Literal["service", "label", "right"], name: str) -> None:
         super().__init__()
         self.kind = kind
         self.name = name

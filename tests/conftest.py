@@ -13,6 +13,8 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # before grpc is imported: in-p
 # Tests fork to start processes beside gRPC's threads. With gRPC's fork handlers, 2% of the children abort before exec.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
+from service.grpc_api import call_origin
+from service.runtime.origins import RIGHTS
 from service.storage.base import GameStore
 from support.harness import Client, FakeClock, redis_server, running_server
 from support.stores import STORES, running_store
@@ -117,6 +119,14 @@ def limited_cluster_url(cluster: RedisCluster) -> str:
     """Returns the URL of the emptied cluster for a user with exactly the rights that the operator's page names."""
     cluster.empty()
     return cluster.url.replace("redis+cluster://", "redis+cluster://rummikub:password@")
+
+
+@pytest.fixture(scope="module")
+def all_rights() -> Iterator[None]:
+    """Gives callers without a key the rights that only a key has, so that they may call every RPC."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(call_origin, "DEFAULT_RIGHTS", frozenset(RIGHTS))
+        yield
 
 
 @pytest.fixture

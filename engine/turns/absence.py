@@ -2,7 +2,17 @@
 
 from typing import Final
 
-from engine.actions import Action, AnnounceRematch, Join, Resign, ReturnToSeat, StandIn, StartDueRound, TimeOut
+from engine.actions import (
+    Action,
+    AnnounceRematch,
+    Join,
+    RenewSeatToken,
+    Resign,
+    ReturnToSeat,
+    StandIn,
+    StartDueRound,
+    TimeOut,
+)
 from engine.events import Event, PlayerAbsent, PlayerResigned, PlayerReturned, TurnTimedOut
 from engine.game import Aborted, BotLevel, Finished, Game, Lobby, Playing, RoundOver
 from engine.ruleset import AbsentAction
@@ -40,6 +50,8 @@ def returning(game: Game, action: Action) -> tuple[PlayerReturned, ...]:
         return ()
     match action:
         case Join() | TimeOut() | StartDueRound() | StandIn() | Resign() | ReturnToSeat() | AnnounceRematch():
+            return ()
+        case RenewSeatToken(is_reissued=True):
             return ()
         case _:
             return (PlayerReturned(action.seat),) if action.seat in absent else ()

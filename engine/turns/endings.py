@@ -21,6 +21,10 @@ def decide_ending(game: Game, action: AbortGame | RenewSeatToken | AnnounceRemat
             return (GameAborted(by_host=False),)
         case AbortGame(seat):
             return _abort(game, seat)
+        case RenewSeatToken(seat, is_reissued=True) if not any(
+            player.seat == seat and player.bot is None for player in game.players
+        ):
+            return refused(Reason.PLAYER_NOT_IN_GAME, seat=seat)
         case RenewSeatToken(seat):
             return worn_out(game) or (SeatTokenRenewed(seat),)
 

@@ -5,17 +5,26 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from engine.actions import AbortGame, Action, KickPlayer, Resign
+from engine.actions import AbortGame, Action, KickPlayer, RenewSeatToken, Resign
 from engine.drafts import Draft
 from engine.game import HOST, Game, Lobby
 from engine.turns import apply
 from engine.violations import Reason, refused
 from service.app.change_feed import ChangeFeed
-from service.app.commands import Basis, Decision, GameCommand, RequestIdentity, applied_or_refused, valid_tokens
+from service.app.commands import (
+    Basis,
+    Decision,
+    GameCommand,
+    RequestIdentity,
+    TokenAdder,
+    applied_or_refused,
+    valid_tokens,
+)
 from service.app.forgetting import Forgotten, forget_player
 from service.app.game_lists import READ_AT_ONCE, READS_MAX
 from service.app.games import Games
-from service.app.identity import SPECTATOR
+from service.app.identity import SPECTATOR, Chance, seat_token
+from service.app.lobby_commands import with_token
 from service.app.views import SeatPresence
 from service.archive.eraser import ArchiveEraser
 from service.errors import ActionRefused, GameNotFound, StoredFormatUnknown
@@ -134,6 +143,27 @@ class KickByOperator(OperatorCommand):
         return KickPlayer(HOST, self.seat) if isinstance(game.phase, Lobby) else Resign(self.seat)
 
 
+@dataclass(frozen=True, slots=True)
+class ReissueByOperator(OperatorCommand):
+    """Replaces the token of a player who has lost it. `complete` adds the new one."""
+
+    seat: int
+    chance: Chance
+    add_token: TokenAdder
+
+    def action(self, _game: Game) -> Action:
+        """See OperatorCommand."""
+        return RenewSeatToken(self.seat, is_reissued=True)
+
+    def decide(self, basis: Basis) -> Decision:
+        """See GameCommand."""
+        return with_token(OperatorCommand.decide(self, basis), self.chance, self.request, self.seat)
+
+    def complete(self, answer: bytes, salt: bytes) -> bytes:
+        """See Command."""
+        return self.add_token(answer, seat_token(salt, self.request.request_id))
+
+
 class Admin:
     """The operator's use cases.
 
@@ -193,6 +223,11 @@ class Admin:
     async def kick_player(self, game_id: str, seat: int, encode: FullEncoder) -> bytes:
         """Removes a player from the lobby, or resigns for a player of a started game. Raises ActionRefused."""
         return await self._games.changes.run(KickByOperator(_NO_REQUEST, game_id, encode, seat))
+
+    async def reissue_seat_token(self, game_id: str, seat: int, encode: FullEncoder, add_token: TokenAdder) -> bytes:
+        """Replaces the token of a player by a new one. Raises ActionRefused."""
+        chance = self._games.chance
+        return await self._games.changes.run(ReissueByOperator(_NO_REQUEST, game_id, encode, seat, chance, add_token))
 
     async def delete_game(self, game_id: str) -> None:
         """Deletes a game, from the store and the archive. Raises GameNotFound.

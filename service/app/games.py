@@ -41,6 +41,7 @@ from service.app.lobby_commands import (
     AbortTheGame,
     KickFromLobby,
     OpenRematch,
+    ReissueToken,
     RematchExists,
     RematchMissing,
     RenewToken,
@@ -101,6 +102,11 @@ class Games:
     def changes(self) -> ChangeLoop:
         """The change loop, for use cases of the operator."""
         return self._changes
+
+    @property
+    def chance(self) -> Chance:
+        """The source of randomness, for use cases of the operator."""
+        return self._chance
 
     def on_bot_turn(self, callback: Callable[[Record], None]) -> None:
         """Sets a callback for games in which a bot is to act: after each change, and when the bot seems forgotten."""
@@ -178,6 +184,12 @@ class Games:
     ) -> bytes:
         """Replaces the caller's token by a new one."""
         return await self._changes.run(RenewToken(request, game_id, encode, self._chance, add_token))
+
+    async def reissue_seat_token(
+        self, game_id: str, seat: int, request: RequestIdentity, encode: GameEncoder, add_token: TokenAdder
+    ) -> bytes:
+        """Replaces the token of a seat by a new one, for a caller with that right."""
+        return await self._changes.run(ReissueToken(request, game_id, encode, seat, self._chance, add_token))
 
     async def abort_game(self, game_id: str, request: RequestIdentity, encode: GameEncoder) -> bytes:
         """Aborts a game, or votes for that."""

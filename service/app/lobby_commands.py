@@ -4,14 +4,21 @@ from dataclasses import dataclass, replace
 
 from engine.actions import AbortGame, Action, AnnounceRematch, KickPlayer, RenewSeatToken, SetReady
 from engine.game import Aborted, Finished, Game
+from engine.turns import apply
 from service.app.commands import (
     Basis,
     Decision,
+    GameCommand,
+    GameEncoder,
+    RequestIdentity,
     SeatCommand,
     TokenAdder,
+    applied_or_refused,
     new_token,
+    valid_tokens,
 )
-from service.app.identity import Chance, member_in, seat_token
+from service.app.identity import Chance, member_in, seat_token, token_in
+from service.app.views import committed_view
 from service.storage.base import Record
 
 
@@ -84,13 +91,44 @@ class RenewToken(MemberCommand):
     def decide(self, basis: Basis) -> Decision:
         """See GameCommand."""
         seat = self.actor(basis.record)
-        decision = SeatCommand.decide(self, basis)
-        salt, token = new_token(self.chance, self.request, seat)
-        return replace(decision, tokens=(*decision.tokens, token), salt=salt)
+        return with_token(SeatCommand.decide(self, basis), self.chance, self.request, seat)
 
     def complete(self, answer: bytes, salt: bytes) -> bytes:
         """See Command."""
         return self.add_token(answer, seat_token(salt, self.request.request_id))
+
+
+@dataclass(frozen=True, slots=True)
+class ReissueToken(GameCommand):
+    """Replaces the token of a player who has lost it, for a caller with that right. `complete` adds the new one."""
+
+    encode_game: GameEncoder
+    seat: int
+    chance: Chance
+    add_token: TokenAdder
+
+    def decide(self, basis: Basis) -> Decision:
+        """See GameCommand."""
+        record = basis.record
+        actor = token_in(record, self.request.caller)
+        reissue = RenewSeatToken(self.seat, is_reissued=True)
+        applied = applied_or_refused(apply(record.game, reissue, basis.now_ms))
+        decision = Decision(applied, valid_tokens(record, applied), viewer=self.seat, actor=actor)
+        return with_token(decision, self.chance, self.request, self.seat)
+
+    def encode(self, decision: Decision, after: Record) -> bytes:
+        """See Command."""
+        return self.encode_game(committed_view(after, decision.viewer))
+
+    def complete(self, answer: bytes, salt: bytes) -> bytes:
+        """See Command."""
+        return self.add_token(answer, seat_token(salt, self.request.request_id))
+
+
+def with_token(decision: Decision, chance: Chance, request: RequestIdentity, seat: int) -> Decision:
+    """Returns a decision with a new token of a seat."""
+    salt, token = new_token(chance, request, seat)
+    return replace(decision, tokens=(*decision.tokens, token), salt=salt)
 
 
 @dataclass(frozen=True, slots=True)

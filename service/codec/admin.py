@@ -124,6 +124,16 @@ def encode_full(view: FullView) -> pb.FullGame:
     )
 
 
+def encode_reissued(view: FullView) -> bytes:
+    """Returns an encoded ReissueSeatTokenResponse without the token."""
+    return pb.ReissueSeatTokenResponse(game=encode_full(view)).SerializeToString()
+
+
+def with_new_token(answer: bytes, token: str) -> bytes:
+    """Appends the token to an encoded ReissueSeatTokenResponse."""
+    return answer + pb.ReissueSeatTokenResponse(seat_token=token).SerializeToString()
+
+
 def _seat(player: pb.GamePlayer, game: Game) -> pb.FullSeat:
     racks = {rack.seat: rack.tiles for rack in game.round.racks} if game.round else {}
     rack = in_order(racks.get(player.seat, ()))

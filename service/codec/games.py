@@ -503,6 +503,11 @@ def with_new_token(answer: bytes, token: str) -> bytes:
     return answer + game_service_pb2.RenewSeatTokenResponse(seat_token=token).SerializeToString()
 
 
+def with_reissued_token(answer: bytes, token: str) -> bytes:
+    """Appends the token to an encoded ReissueSeatTokenResponse."""
+    return answer + game_service_pb2.ReissueSeatTokenResponse(seat_token=token).SerializeToString()
+
+
 def encode_join(game: GameSnapshotView, seat: int) -> bytes:
     """Returns an encoded JoinGameResponse without the token."""
     return game_service_pb2.JoinGameResponse(game=encode_game(game), seat=seat).SerializeToString()

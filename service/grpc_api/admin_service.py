@@ -54,6 +54,7 @@ class AdminServicer:
             "ListGames": self._unary(pb.ListGamesRequest, self.list_games),
             "AbortGame": self._unary(pb.AbortGameRequest, self.abort_game),
             "KickPlayer": self._unary(pb.KickPlayerRequest, self.kick_player),
+            "ReissueSeatToken": self._unary(pb.ReissueSeatTokenRequest, self.reissue_seat_token),
             "DeleteGame": self._unary(pb.DeleteGameRequest, self.delete_game),
             "ForgetPlayer": self._writing(pb.ForgetPlayerRequest, self.forget_player),
             "GetStatistics": self._unary(pb.GetStatisticsRequest, self.get_statistics),
@@ -142,6 +143,12 @@ class AdminServicer:
         game_id, seat = fields.game_id(request.game_id), fields.seat(request.seat)
         answer = await self._admin.kick_player(game_id, seat, _full)
         return pb.KickPlayerResponse(game=pb.FullGame.FromString(answer))
+
+    async def reissue_seat_token(self, request: pb.ReissueSeatTokenRequest) -> pb.ReissueSeatTokenResponse:
+        """ReissueSeatToken."""
+        game_id, seat = fields.game_id(request.game_id), fields.seat(request.seat)
+        answer = await self._admin.reissue_seat_token(game_id, seat, codec.encode_reissued, codec.with_new_token)
+        return pb.ReissueSeatTokenResponse.FromString(answer)
 
     async def delete_game(self, request: pb.DeleteGameRequest) -> pb.DeleteGameResponse:
         """DeleteGame."""

@@ -21,10 +21,11 @@ from service.app.games import Games
 from service.app.views import GameSnapshotView
 from service.codec import analysis, fields, rulesets, turns
 from service.errors import FieldFault, InvalidRequest, NotAPlayer
-from service.grpc_api.call_origin import current_origin
+from service.grpc_api.call_origin import check_right, current_origin
 from service.grpc_api.deadlines import left_until, until_deadline
 from service.grpc_api.handlers import Context, RequestReader, Service, caller, unary
 from service.grpc_api.record_review import RecordReview
+from service.runtime.origins import POSITION_SEARCHES
 
 
 class AnalysisServicer:
@@ -59,6 +60,7 @@ class AnalysisServicer:
         tier, objective = analysis.tier(request.tier), analysis.objective(request.objective)
         seconds = analysis.time_limit(request)
         if situation is not None:
+            check_right(POSITION_SEARCHES)
             found = await self._found(turn_query(situation, tier, objective), seconds, context)
             return pb.SuggestTurnResponse(suggestion=analysis.encode_suggestion(found, tier)).SerializeToString()
         seen = await self._own_view(request, context)
@@ -91,6 +93,7 @@ class AnalysisServicer:
         """HasLegalTurn."""
         request, situation = read
         seconds = analysis.time_limit(request)
+        check_right(POSITION_SEARCHES)
         suggestion = await self._found(TurnExistsQuery(situation), seconds, context)
         return pb.HasLegalTurnResponse(exists=analysis.encode_existence(suggestion.exists)).SerializeToString()
 
@@ -99,6 +102,7 @@ class AnalysisServicer:
         rules = rulesets.ruleset(request.ruleset)
         tiles = analysis.tiles_to_arrange(request, rules)
         seconds = analysis.time_limit(request)
+        check_right(POSITION_SEARCHES)
         with self._pool.admit(current_origin()) as admitted:
             arrangement = await admitted.ask(ArrangementQuery(tiles, rules), seconds, until_deadline(context))
         return analysis.encode_arrangement(arrangement).SerializeToString()
@@ -108,6 +112,7 @@ class AnalysisServicer:
         request, situations = read
         tier, objective = analysis.tier(request.tier), analysis.objective(request.objective)
         seconds = analysis.time_limit(request, analysis.BATCH_TIME_LIMIT_SECONDS)
+        check_right(POSITION_SEARCHES)
         until = until_deadline(context)
         suggestions = []
         with self._pool.admit(current_origin()) as admitted:

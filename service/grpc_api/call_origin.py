@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from service.errors import ApiKeyNotAllowed
 from service.runtime.admission import SERVER_METHODS
 from service.runtime.keys import Keys, Metadata
-from service.runtime.origins import Origin
+from service.runtime.origins import DEFAULT_RIGHTS, Origin
 from service.runtime.proxies import TrustedProxies
 
 AuthContext: TypeAlias = Callable[[], Mapping[str, Iterable[bytes]]]
@@ -37,6 +37,13 @@ def check_labels(labels: Iterable[tuple[str, str]]) -> None:
     for name, _ in labels:
         if name not in key.labels:
             raise ApiKeyNotAllowed("label", name)
+
+
+def check_right(right: str) -> None:
+    """Raises ApiKeyNotAllowed if the caller's key does not have a right, or a caller without a key."""
+    key = current_origin().key
+    if right not in (DEFAULT_RIGHTS if key is None else key.rights):
+        raise ApiKeyNotAllowed("right", right)
 
 
 class Origins:

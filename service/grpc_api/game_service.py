@@ -29,7 +29,7 @@ from service.codec import fields, rulesets
 from service.codec import games as game_codec
 from service.codec.records import encode_record
 from service.errors import JoinCodeUnknown
-from service.grpc_api.call_origin import check_labels, current_origin
+from service.grpc_api.call_origin import check_labels, check_right, current_origin
 from service.grpc_api.handlers import (
     HISTORY_BYTES,
     RECORD_BYTES,
@@ -43,10 +43,12 @@ from service.grpc_api.handlers import (
     mutation,
     seat_mutation,
     secret_mutation,
+    secret_seat_mutation,
     unary,
     writing,
 )
 from service.runtime.admission import Admission
+from service.runtime.origins import REISSUE_SEAT_TOKENS
 from service.runtime.rate_limit import Attempts, RateLimit
 from service.runtime.slow_calls import in_one_step
 from service.storage.base import Visibility
@@ -102,6 +104,7 @@ class GameServicer:
             "KickPlayer": unary(pb.KickPlayerRequest, counted(limit, self.kick_player)),
             "SetReady": unary(pb.SetReadyRequest, counted(limit, self.set_ready)),
             "RenewSeatToken": unary(pb.RenewSeatTokenRequest, counted(limit, self.renew_seat_token)),
+            "ReissueSeatToken": unary(pb.ReissueSeatTokenRequest, counted(limit, self.reissue_seat_token)),
             "StartGame": unary(pb.StartGameRequest, self.start_game),
             "AbortGame": unary(pb.AbortGameRequest, counted(limit, self.abort_game)),
             "CreateRematch": unary(pb.CreateRematchRequest, self.create_rematch),
@@ -203,9 +206,18 @@ class GameServicer:
 
     async def renew_seat_token(self, request: pb.RenewSeatTokenRequest, context: Context) -> bytes:
         """RenewSeatToken."""
-        game_id, identity = fields.game_id(request.game_id), secret_mutation(request, context)
+        game_id, identity = fields.game_id(request.game_id), secret_seat_mutation(request, context)
         return await self._games.renew_seat_token(
             game_id, identity, answer(pb.RenewSeatTokenResponse), game_codec.with_new_token
+        )
+
+    async def reissue_seat_token(self, request: pb.ReissueSeatTokenRequest, context: Context) -> bytes:
+        """ReissueSeatToken."""
+        game_id, seat = fields.game_id(request.game_id), fields.seat(request.seat)
+        identity = secret_mutation(request, context)
+        check_right(REISSUE_SEAT_TOKENS)
+        return await self._games.reissue_seat_token(
+            game_id, seat, identity, answer(pb.ReissueSeatTokenResponse), game_codec.with_reissued_token
         )
 
     async def abort_game(self, request: pb.AbortGameRequest, context: Context) -> bytes:

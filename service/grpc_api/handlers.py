@@ -89,6 +89,11 @@ def mutation(request: MutatingRequest, context: Context) -> RequestIdentity:
     return _mutation(request, sender, SECRET_REQUEST_ID_LEAST if sender.is_spectator else REQUEST_ID_LEAST)
 
 
+def secret_mutation(request: MutatingRequest, context: Context) -> RequestIdentity:
+    """Returns the identity of a mutating request whose id yields a token, so it must be unguessable."""
+    return _mutation(request, caller(context), SECRET_REQUEST_ID_LEAST)
+
+
 def seat_mutation(request: MutatingRequest, context: Context) -> RequestIdentity:
     """Returns the identity of a mutating request that needs a seat. Raises as `mutation`, and NotAPlayer."""
     identity = _mutation(request, caller(context), REQUEST_ID_LEAST)
@@ -97,7 +102,7 @@ def seat_mutation(request: MutatingRequest, context: Context) -> RequestIdentity
     return identity
 
 
-def secret_mutation(request: MutatingRequest, context: Context) -> RequestIdentity:
+def secret_seat_mutation(request: MutatingRequest, context: Context) -> RequestIdentity:
     """Returns the identity of a seat's mutating request whose id yields a token, so it must be unguessable."""
     fields.request_id(request.request_id, SECRET_REQUEST_ID_LEAST)
     return seat_mutation(request, context)

@@ -12,9 +12,10 @@ from service.app.games import Games
 from service.codec import analysis, fields, reviews
 from service.codec.records import record_in_steps
 from service.errors import FieldFault, InvalidRequest
-from service.grpc_api.call_origin import current_origin
+from service.grpc_api.call_origin import check_right, current_origin
 from service.grpc_api.deadlines import left_until, until_deadline
 from service.grpc_api.handlers import RECORD_BYTES, Context, Handler, RequestReader, SlowRunner, caller, unary
+from service.runtime.origins import POSITION_SEARCHES
 
 _Explanation = tuple[pb.ExplainTurnRequest, ExplanationQuery]
 _Import = tuple[pb.ImportRecordRequest, GameRecord]
@@ -70,7 +71,9 @@ class RecordReview:
         objective = analysis.objective(request.objective)
         seconds = analysis.time_limit(request, analysis.BATCH_TIME_LIMIT_SECONDS)
         until = until_deadline(context)
-        if record is None:
+        if record is not None:
+            check_right(POSITION_SEARCHES)
+        else:
             runner = SlowRunner(self._reader, RECORD_BYTES, context, "ReviewGame")
             record = await self._games.export_game(fields.game_id(request.game_id), caller(context), runner)
         found = []

@@ -347,7 +347,9 @@ def status_of(error: Exception) -> Status:
             message = f"this game does not allow this hint (option hints is {error.allowed.name})"
             return Status(_FAILED_PRECONDITION, "HINT_NOT_ALLOWED", message, {"hints": error.allowed.name})
         case ApiKeyNotAllowed():
-            message = f"your key is not for the {error.kind} {error.name}"
+            is_right = error.kind == "right"
+            needed = "this needs a key with the right" if is_right else f"your key is not for the {error.kind}"
+            message = f"{needed} {error.name}"
             metadata = {"kind": error.kind, "name": error.name}
             return Status(grpc.StatusCode.PERMISSION_DENIED, "API_KEY_NOT_ALLOWED", message, metadata)
         case Overloaded():

@@ -17,7 +17,7 @@ import structlog
 
 from service.errors import ApiKeyInvalid, ApiKeyNotAllowed
 from service.runtime.files import stamp_of
-from service.runtime.origins import QUOTAS, Key
+from service.runtime.origins import DEFAULT_RIGHTS, QUOTAS, RIGHTS, Key
 
 HEADER: Final = "x-api-key"
 """The metadata with a caller's key."""
@@ -33,7 +33,7 @@ NAME_RULE: Final = "a name has 1 to 32 of a-z, 0-9, - and _, and begins with nei
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _SERVICES: Final = frozenset({"GameService", "TurnService", "ValidationService", "AnalysisService"})
 _PACKAGE: Final = "/rummikub.v1."
-_FIELDS: Final = frozenset({"sha256", "certificate", "services", "labels", "proxy", *QUOTAS})
+_FIELDS: Final = frozenset({"sha256", "certificate", "services", "labels", "proxy", *RIGHTS, *QUOTAS})
 
 _log = structlog.get_logger()
 
@@ -189,13 +189,20 @@ def _key(name: str, entry: Mapping[str, Any], place: str) -> Key:
     services = _texts(entry, "services", place)
     unknown = ", ".join(sorted((services or frozenset()) - _SERVICES))
     _expect(not unknown, f"{place}.services", f"unknown: {unknown}; expected some of {', '.join(sorted(_SERVICES))}")
-    is_proxy = entry.get("proxy", False)
-    _expect(isinstance(is_proxy, bool), f"{place}.proxy", "expected true or false")
+    is_proxy = _is_set(entry, "proxy", place, default=False)
+    rights = frozenset(right for right in RIGHTS if _is_set(entry, right, place, default=right in DEFAULT_RIGHTS))
     quotas = {quota: entry[quota] for quota in QUOTAS if quota in entry}
     for quota, value in quotas.items():
         is_number = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= QUOTA_MAX
         _expect(is_number, f"{place}.{quota}", f"expected a whole number from 0 to {QUOTA_MAX}")
-    return Key(name, services, _texts(entry, "labels", place), quotas, is_proxy)
+    return Key(name, services, _texts(entry, "labels", place), quotas, is_proxy, rights)
+
+
+def _is_set(entry: Mapping[str, Any], name: str, place: str, *, default: bool) -> bool:
+    """Returns a field that is true or false."""
+    value = entry.get(name, default)
+    _expect(isinstance(value, bool), f"{place}.{name}", "expected true or false")
+    return bool(value)
 
 
 def _texts(entry: Mapping[str, Any], name: str, place: str) -> frozenset[str] | None:

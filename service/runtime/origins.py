@@ -32,6 +32,15 @@ QUOTAS: Final = (
 )
 """The limits that a key may have."""
 
+POSITION_SEARCHES: Final = "position_searches"
+"""The right to send positions, tiles and records to be searched: with it, the option hints can be evaded."""
+REISSUE_SEAT_TOKENS: Final = "reissue_seat_tokens"
+"""The right to replace the token of any seat in the key's games."""
+RIGHTS: Final = (POSITION_SEARCHES, REISSUE_SEAT_TOKENS)
+"""The rights that a key may have."""
+DEFAULT_RIGHTS: Final = frozenset({POSITION_SEARCHES})
+"""The rights of a key whose entry does not name them, and of callers where the server has no keys."""
+
 
 @dataclass(frozen=True, slots=True)
 class Key:
@@ -43,6 +52,7 @@ class Key:
         labels: The labels of games that it may set and search for; None for all.
         quotas: Its limits, by the names in QUOTAS. It has no limit of its own where it has no entry.
         is_proxy: Whether its callers share few addresses, so limits for each address do not apply to them.
+        rights: The rights that it has, by the names in RIGHTS.
     """
 
     name: str
@@ -50,6 +60,7 @@ class Key:
     labels: frozenset[str] | None = None
     quotas: Mapping[str, int] = field(default_factory=dict)
     is_proxy: bool = False
+    rights: frozenset[str] = DEFAULT_RIGHTS
 
     @property
     def holder(self) -> str:

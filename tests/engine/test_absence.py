@@ -10,6 +10,7 @@ from engine.actions import (
     ClaimError,
     DrawTile,
     Pass,
+    RenewSeatToken,
     Resign,
     ReturnToSeat,
     StandIn,
@@ -24,6 +25,7 @@ from engine.events import (
     PlayerReturned,
     RoundEnded,
     RoundStarted,
+    SeatTokenRenewed,
     TileDrawn,
     TilesPlayed,
     TurnTimedOut,
@@ -280,6 +282,12 @@ def test_an_absent_player_who_resigns_does_not_return() -> None:
     assert resigned.events[0] == PlayerResigned(1)
     assert (absent(resigned.game), resigned.game.active_seats) == ({}, (2, 3))
     assert only_reason(resigned.game, ReturnToSeat(1), soon(resigned.game)) is Reason.PLAYER_RESIGNED
+
+
+def test_an_absent_player_whose_token_another_reissues_does_not_return() -> None:
+    game = absent_with_the_turn()
+    assert act(game, RenewSeatToken(1)).events == (PlayerReturned(1), SeatTokenRenewed(1))
+    assert act(game, RenewSeatToken(1, is_reissued=True)).events == (SeatTokenRenewed(1),)
 
 
 def test_only_absent_players_of_a_running_game_return() -> None:

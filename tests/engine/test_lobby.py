@@ -330,6 +330,15 @@ def test_a_renewed_token_changes_nothing_in_the_game() -> None:
     assert only_reason(over(), RenewSeatToken(1)) is Reason.GAME_OVER
 
 
+def test_the_token_of_a_person_is_reissued_until_the_game_ends() -> None:
+    with_bot = do(lobby("Ada", "Ben"), Join("Bot", BotLevel.EASY)).game
+    for game in (with_bot, do(with_bot, StartGame(1, SHUFFLE)).game):
+        assert do(game, RenewSeatToken(2, is_reissued=True)).events == (SeatTokenRenewed(2),)
+        for seat in (HOST, 3, 4):
+            assert only_reason(game, RenewSeatToken(seat, is_reissued=True)) is Reason.PLAYER_NOT_IN_GAME
+    assert only_reason(over(), RenewSeatToken(2, is_reissued=True)) is Reason.GAME_OVER
+
+
 def test_a_game_that_is_over_gets_one_rematch() -> None:
     for game in (over(), aborted()):
         announced = do(game, AnnounceRematch(REMATCH))

@@ -163,6 +163,8 @@ async def test_the_commands_do_what_they_say(empty_redis_url: str, tmp_path: Pat
         assert all(seat["rack"] for seat in full["seats"])
         assert "forgotten in 1 of " in await told_by(server, "forget", "ref-of-ann", token=token)
         assert (await first.see()).players[0].name == "Player 1"
+        first.tokens[2] = (await told_by(server, "reissue", first.game_id, "2", token=token)).strip()
+        assert (await first.see(2)).seat == 2
         assert "seat 1 has resigned" in await told_by(server, "kick", second.game_id, "1", token=token)
         assert "is aborted" in await told_by(server, "abort", first.game_id, token=token)
         assert "is deleted" in await told_by(server, "delete", second.game_id, token=token)

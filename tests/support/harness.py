@@ -295,6 +295,14 @@ def store_of(process: ServerProcess) -> int:
     return int(children[0])
 
 
+async def next_change(watch: Any) -> game_pb2.GameChange:  # noqa: ANN401 - grpcio's are untyped
+    """Returns the next change that a watch reports."""
+    while not (update := await watch.read()).HasField("change"):
+        pass
+    change: game_pb2.GameChange = update.change
+    return change
+
+
 async def ended(pid: int) -> None:
     """Waits until another process, which need not be a child, has ended."""
     async with asyncio.timeout(10):

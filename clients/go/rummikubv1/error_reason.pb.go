@@ -77,12 +77,12 @@ const (
 	// UNAUTHENTICATED. The server requires a key (RUMMIKUB_KEYS_FILE), and the call has no valid one: send it once, as the
 	// metadata `x-api-key`.
 	ErrorReason_ERROR_REASON_API_KEY_INVALID ErrorReason = 260
-	// PERMISSION_DENIED. The caller's key is not for this service, or not for a label of the request. Metadata: `kind`
-	// (service or label), `name`.
+	// PERMISSION_DENIED. The caller's key is not for this service or for a label of the request, or the request needs a
+	// right that the key, or a caller without a key, does not have. Metadata: `kind` (service, label or right), `name`.
 	ErrorReason_ERROR_REASON_API_KEY_NOT_ALLOWED ErrorReason = 261
-	// UNAUTHENTICATED. The token is not, or no longer, valid in the game: it was renewed (RenewSeatToken), its owner has
-	// left or was removed (LeaveGame, KickPlayer), or it is of another game. Use the new token, or send none to see what
-	// spectators see.
+	// UNAUTHENTICATED. The token is not, or no longer, valid in the game: it was replaced (RenewSeatToken,
+	// ReissueSeatToken), its owner has left or was removed (LeaveGame, KickPlayer), or it is of another game. Use the new
+	// token, or send none to see what spectators see.
 	ErrorReason_ERROR_REASON_TOKEN_VOID ErrorReason = 262
 	// ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated
 	// player has this player_ref, this name or one like it. Names are alike if they differ only in case, in compatibility
@@ -141,7 +141,8 @@ const (
 	// PERMISSION_DENIED. The host has removed a player with this player_ref, or with this name or one like it, from the
 	// lobby.
 	ErrorReason_ERROR_REASON_PLAYER_KICKED ErrorReason = 264
-	// FAILED_PRECONDITION. The seat that the request names has no player. Metadata: `seat`.
+	// FAILED_PRECONDITION. The seat that the request names has no player; for ReissueSeatToken, no person. Metadata:
+	// `seat`.
 	ErrorReason_ERROR_REASON_PLAYER_NOT_IN_GAME ErrorReason = 224
 	// FAILED_PRECONDITION. A round has ended, so the game is aborted by votes only, and the host token has no vote. Send
 	// the token of a seat.
@@ -151,8 +152,8 @@ const (
 	ErrorReason_ERROR_REASON_RECORD_INVALID ErrorReason = 228
 	// FAILED_PRECONDITION. The racks of the game stay hidden (option racks_shown), so it has no record.
 	ErrorReason_ERROR_REASON_RECORD_HIDDEN ErrorReason = 229
-	// FAILED_PRECONDITION. The game has not been played to its end: its record would show hidden tiles, and it has no
-	// rematch. An aborted game has a rematch, and no record.
+	// FAILED_PRECONDITION. The game has not ended: its record would show hidden tiles, and it has no rematch. A game that
+	// was aborted in the lobby has a rematch, and no record.
 	ErrorReason_ERROR_REASON_GAME_NOT_OVER ErrorReason = 250
 	// FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only start the game, leave it or abort it.
 	// Metadata: `changes`.

@@ -1203,6 +1203,126 @@ func (x *RenewSeatTokenResponse) GetSeatToken() string {
 	return ""
 }
 
+// A request for a new token of a seat.
+type ReissueSeatTokenRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The id of the game.
+	GameId string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
+	// The seat. Its player is a person.
+	Seat uint32 `protobuf:"varint,2,opt,name=seat,proto3" json:"seat,omitempty"`
+	// An idempotency key of at least 22 characters. Optional. Keep it as secret as the token: a repeated request with it
+	// returns the same token.
+	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReissueSeatTokenRequest) Reset() {
+	*x = ReissueSeatTokenRequest{}
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReissueSeatTokenRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReissueSeatTokenRequest) ProtoMessage() {}
+
+func (x *ReissueSeatTokenRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReissueSeatTokenRequest.ProtoReflect.Descriptor instead.
+func (*ReissueSeatTokenRequest) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ReissueSeatTokenRequest) GetGameId() string {
+	if x != nil {
+		return x.GameId
+	}
+	return ""
+}
+
+func (x *ReissueSeatTokenRequest) GetSeat() uint32 {
+	if x != nil {
+		return x.Seat
+	}
+	return 0
+}
+
+func (x *ReissueSeatTokenRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// The response to ReissueSeatToken.
+type ReissueSeatTokenResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The game as the seat sees it.
+	Game *Game `protobuf:"bytes,1,opt,name=game,proto3" json:"game,omitempty"`
+	// The new token.
+	SeatToken     string `protobuf:"bytes,2,opt,name=seat_token,json=seatToken,proto3" json:"seat_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReissueSeatTokenResponse) Reset() {
+	*x = ReissueSeatTokenResponse{}
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReissueSeatTokenResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReissueSeatTokenResponse) ProtoMessage() {}
+
+func (x *ReissueSeatTokenResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReissueSeatTokenResponse.ProtoReflect.Descriptor instead.
+func (*ReissueSeatTokenResponse) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ReissueSeatTokenResponse) GetGame() *Game {
+	if x != nil {
+		return x.Game
+	}
+	return nil
+}
+
+func (x *ReissueSeatTokenResponse) GetSeatToken() string {
+	if x != nil {
+		return x.SeatToken
+	}
+	return ""
+}
+
 // A request to start a game.
 type StartGameRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1216,7 +1336,7 @@ type StartGameRequest struct {
 
 func (x *StartGameRequest) Reset() {
 	*x = StartGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[16]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1228,7 +1348,7 @@ func (x *StartGameRequest) String() string {
 func (*StartGameRequest) ProtoMessage() {}
 
 func (x *StartGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[16]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1241,7 +1361,7 @@ func (x *StartGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartGameRequest.ProtoReflect.Descriptor instead.
 func (*StartGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{16}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *StartGameRequest) GetGameId() string {
@@ -1269,7 +1389,7 @@ type StartGameResponse struct {
 
 func (x *StartGameResponse) Reset() {
 	*x = StartGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[17]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1281,7 +1401,7 @@ func (x *StartGameResponse) String() string {
 func (*StartGameResponse) ProtoMessage() {}
 
 func (x *StartGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[17]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1294,7 +1414,7 @@ func (x *StartGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartGameResponse.ProtoReflect.Descriptor instead.
 func (*StartGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{17}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *StartGameResponse) GetGame() *Game {
@@ -1317,7 +1437,7 @@ type AbortGameRequest struct {
 
 func (x *AbortGameRequest) Reset() {
 	*x = AbortGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[18]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1329,7 +1449,7 @@ func (x *AbortGameRequest) String() string {
 func (*AbortGameRequest) ProtoMessage() {}
 
 func (x *AbortGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[18]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1342,7 +1462,7 @@ func (x *AbortGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortGameRequest.ProtoReflect.Descriptor instead.
 func (*AbortGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{18}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *AbortGameRequest) GetGameId() string {
@@ -1370,7 +1490,7 @@ type AbortGameResponse struct {
 
 func (x *AbortGameResponse) Reset() {
 	*x = AbortGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[19]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1382,7 +1502,7 @@ func (x *AbortGameResponse) String() string {
 func (*AbortGameResponse) ProtoMessage() {}
 
 func (x *AbortGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[19]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1395,7 +1515,7 @@ func (x *AbortGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortGameResponse.ProtoReflect.Descriptor instead.
 func (*AbortGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{19}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *AbortGameResponse) GetGame() *Game {
@@ -1418,7 +1538,7 @@ type CreateRematchRequest struct {
 
 func (x *CreateRematchRequest) Reset() {
 	*x = CreateRematchRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[20]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1430,7 +1550,7 @@ func (x *CreateRematchRequest) String() string {
 func (*CreateRematchRequest) ProtoMessage() {}
 
 func (x *CreateRematchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[20]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1443,7 +1563,7 @@ func (x *CreateRematchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRematchRequest.ProtoReflect.Descriptor instead.
 func (*CreateRematchRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{20}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CreateRematchRequest) GetGameId() string {
@@ -1471,7 +1591,7 @@ type CreateRematchResponse struct {
 
 func (x *CreateRematchResponse) Reset() {
 	*x = CreateRematchResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[21]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1483,7 +1603,7 @@ func (x *CreateRematchResponse) String() string {
 func (*CreateRematchResponse) ProtoMessage() {}
 
 func (x *CreateRematchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[21]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1496,7 +1616,7 @@ func (x *CreateRematchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRematchResponse.ProtoReflect.Descriptor instead.
 func (*CreateRematchResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{21}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CreateRematchResponse) GetGame() *Game {
@@ -1521,7 +1641,7 @@ type GetGameRequest struct {
 
 func (x *GetGameRequest) Reset() {
 	*x = GetGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[22]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1533,7 +1653,7 @@ func (x *GetGameRequest) String() string {
 func (*GetGameRequest) ProtoMessage() {}
 
 func (x *GetGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[22]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1546,7 +1666,7 @@ func (x *GetGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGameRequest.ProtoReflect.Descriptor instead.
 func (*GetGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{22}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetGameRequest) GetGameId() string {
@@ -1574,7 +1694,7 @@ type GetGameResponse struct {
 
 func (x *GetGameResponse) Reset() {
 	*x = GetGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[23]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1586,7 +1706,7 @@ func (x *GetGameResponse) String() string {
 func (*GetGameResponse) ProtoMessage() {}
 
 func (x *GetGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[23]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1599,7 +1719,7 @@ func (x *GetGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGameResponse.ProtoReflect.Descriptor instead.
 func (*GetGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{23}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetGameResponse) GetGame() *Game {
@@ -1630,7 +1750,7 @@ type ListGamesRequest struct {
 
 func (x *ListGamesRequest) Reset() {
 	*x = ListGamesRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[24]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1642,7 +1762,7 @@ func (x *ListGamesRequest) String() string {
 func (*ListGamesRequest) ProtoMessage() {}
 
 func (x *ListGamesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[24]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1655,7 +1775,7 @@ func (x *ListGamesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGamesRequest.ProtoReflect.Descriptor instead.
 func (*ListGamesRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{24}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListGamesRequest) GetPageSize() uint32 {
@@ -1714,7 +1834,7 @@ type ListGamesResponse struct {
 
 func (x *ListGamesResponse) Reset() {
 	*x = ListGamesResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[25]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1726,7 +1846,7 @@ func (x *ListGamesResponse) String() string {
 func (*ListGamesResponse) ProtoMessage() {}
 
 func (x *ListGamesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[25]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1739,7 +1859,7 @@ func (x *ListGamesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGamesResponse.ProtoReflect.Descriptor instead.
 func (*ListGamesResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{25}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListGamesResponse) GetGames() []*GameSummary {
@@ -1777,7 +1897,7 @@ type WatchGameRequest struct {
 
 func (x *WatchGameRequest) Reset() {
 	*x = WatchGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[26]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1789,7 +1909,7 @@ func (x *WatchGameRequest) String() string {
 func (*WatchGameRequest) ProtoMessage() {}
 
 func (x *WatchGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[26]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1802,7 +1922,7 @@ func (x *WatchGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchGameRequest.ProtoReflect.Descriptor instead.
 func (*WatchGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{26}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *WatchGameRequest) GetGameId() string {
@@ -1861,7 +1981,7 @@ type WatchGameResponse struct {
 
 func (x *WatchGameResponse) Reset() {
 	*x = WatchGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[27]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1873,7 +1993,7 @@ func (x *WatchGameResponse) String() string {
 func (*WatchGameResponse) ProtoMessage() {}
 
 func (x *WatchGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[27]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1886,7 +2006,7 @@ func (x *WatchGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchGameResponse.ProtoReflect.Descriptor instead.
 func (*WatchGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{27}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *WatchGameResponse) GetUpdate() isWatchGameResponse_Update {
@@ -2031,7 +2151,7 @@ type Presence struct {
 
 func (x *Presence) Reset() {
 	*x = Presence{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[28]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2043,7 +2163,7 @@ func (x *Presence) String() string {
 func (*Presence) ProtoMessage() {}
 
 func (x *Presence) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[28]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2056,7 +2176,7 @@ func (x *Presence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Presence.ProtoReflect.Descriptor instead.
 func (*Presence) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{28}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Presence) GetSeat() uint32 {
@@ -2091,7 +2211,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[29]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2103,7 +2223,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[29]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2116,7 +2236,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{29}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Heartbeat) GetRevision() uint32 {
@@ -2141,7 +2261,7 @@ type Closing struct {
 
 func (x *Closing) Reset() {
 	*x = Closing{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[30]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2153,7 +2273,7 @@ func (x *Closing) String() string {
 func (*Closing) ProtoMessage() {}
 
 func (x *Closing) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[30]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2166,7 +2286,7 @@ func (x *Closing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closing.ProtoReflect.Descriptor instead.
 func (*Closing) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{30}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Closing) GetResumeRevision() uint32 {
@@ -2207,7 +2327,7 @@ type ListChangesRequest struct {
 
 func (x *ListChangesRequest) Reset() {
 	*x = ListChangesRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[31]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2219,7 +2339,7 @@ func (x *ListChangesRequest) String() string {
 func (*ListChangesRequest) ProtoMessage() {}
 
 func (x *ListChangesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[31]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2232,7 +2352,7 @@ func (x *ListChangesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChangesRequest.ProtoReflect.Descriptor instead.
 func (*ListChangesRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{31}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListChangesRequest) GetGameId() string {
@@ -2276,7 +2396,7 @@ type ListChangesResponse struct {
 
 func (x *ListChangesResponse) Reset() {
 	*x = ListChangesResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[32]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2288,7 +2408,7 @@ func (x *ListChangesResponse) String() string {
 func (*ListChangesResponse) ProtoMessage() {}
 
 func (x *ListChangesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[32]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2301,7 +2421,7 @@ func (x *ListChangesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChangesResponse.ProtoReflect.Descriptor instead.
 func (*ListChangesResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{32}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListChangesResponse) GetChanges() []*GameChange {
@@ -2331,7 +2451,7 @@ type ResignGameRequest struct {
 
 func (x *ResignGameRequest) Reset() {
 	*x = ResignGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[33]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2343,7 +2463,7 @@ func (x *ResignGameRequest) String() string {
 func (*ResignGameRequest) ProtoMessage() {}
 
 func (x *ResignGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[33]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2356,7 +2476,7 @@ func (x *ResignGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResignGameRequest.ProtoReflect.Descriptor instead.
 func (*ResignGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{33}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ResignGameRequest) GetGameId() string {
@@ -2384,7 +2504,7 @@ type ResignGameResponse struct {
 
 func (x *ResignGameResponse) Reset() {
 	*x = ResignGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[34]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2396,7 +2516,7 @@ func (x *ResignGameResponse) String() string {
 func (*ResignGameResponse) ProtoMessage() {}
 
 func (x *ResignGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[34]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2409,7 +2529,7 @@ func (x *ResignGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResignGameResponse.ProtoReflect.Descriptor instead.
 func (*ResignGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{34}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ResignGameResponse) GetGame() *Game {
@@ -2432,7 +2552,7 @@ type StartNextRoundRequest struct {
 
 func (x *StartNextRoundRequest) Reset() {
 	*x = StartNextRoundRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[35]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2444,7 +2564,7 @@ func (x *StartNextRoundRequest) String() string {
 func (*StartNextRoundRequest) ProtoMessage() {}
 
 func (x *StartNextRoundRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[35]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2457,7 +2577,7 @@ func (x *StartNextRoundRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartNextRoundRequest.ProtoReflect.Descriptor instead.
 func (*StartNextRoundRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{35}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *StartNextRoundRequest) GetGameId() string {
@@ -2485,7 +2605,7 @@ type StartNextRoundResponse struct {
 
 func (x *StartNextRoundResponse) Reset() {
 	*x = StartNextRoundResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[36]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2497,7 +2617,7 @@ func (x *StartNextRoundResponse) String() string {
 func (*StartNextRoundResponse) ProtoMessage() {}
 
 func (x *StartNextRoundResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[36]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2510,7 +2630,7 @@ func (x *StartNextRoundResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartNextRoundResponse.ProtoReflect.Descriptor instead.
 func (*StartNextRoundResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{36}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *StartNextRoundResponse) GetGame() *Game {
@@ -2533,7 +2653,7 @@ type RequestRedealRequest struct {
 
 func (x *RequestRedealRequest) Reset() {
 	*x = RequestRedealRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2545,7 +2665,7 @@ func (x *RequestRedealRequest) String() string {
 func (*RequestRedealRequest) ProtoMessage() {}
 
 func (x *RequestRedealRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2558,7 +2678,7 @@ func (x *RequestRedealRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestRedealRequest.ProtoReflect.Descriptor instead.
 func (*RequestRedealRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{37}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RequestRedealRequest) GetGameId() string {
@@ -2586,7 +2706,7 @@ type RequestRedealResponse struct {
 
 func (x *RequestRedealResponse) Reset() {
 	*x = RequestRedealResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2598,7 +2718,7 @@ func (x *RequestRedealResponse) String() string {
 func (*RequestRedealResponse) ProtoMessage() {}
 
 func (x *RequestRedealResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2611,7 +2731,7 @@ func (x *RequestRedealResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestRedealResponse.ProtoReflect.Descriptor instead.
 func (*RequestRedealResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{38}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RequestRedealResponse) GetGame() *Game {
@@ -2634,7 +2754,7 @@ type ExportGameRequest struct {
 
 func (x *ExportGameRequest) Reset() {
 	*x = ExportGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[39]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2646,7 +2766,7 @@ func (x *ExportGameRequest) String() string {
 func (*ExportGameRequest) ProtoMessage() {}
 
 func (x *ExportGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[39]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2659,7 +2779,7 @@ func (x *ExportGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportGameRequest.ProtoReflect.Descriptor instead.
 func (*ExportGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{39}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ExportGameRequest) GetGameId() string {
@@ -2692,7 +2812,7 @@ type ExportGameResponse struct {
 
 func (x *ExportGameResponse) Reset() {
 	*x = ExportGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[40]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2704,7 +2824,7 @@ func (x *ExportGameResponse) String() string {
 func (*ExportGameResponse) ProtoMessage() {}
 
 func (x *ExportGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[40]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2717,7 +2837,7 @@ func (x *ExportGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportGameResponse.ProtoReflect.Descriptor instead.
 func (*ExportGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{40}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ExportGameResponse) GetExported() isExportGameResponse_Exported {
@@ -2776,7 +2896,7 @@ type ReturnToSeatRequest struct {
 
 func (x *ReturnToSeatRequest) Reset() {
 	*x = ReturnToSeatRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[41]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2788,7 +2908,7 @@ func (x *ReturnToSeatRequest) String() string {
 func (*ReturnToSeatRequest) ProtoMessage() {}
 
 func (x *ReturnToSeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[41]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2801,7 +2921,7 @@ func (x *ReturnToSeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReturnToSeatRequest.ProtoReflect.Descriptor instead.
 func (*ReturnToSeatRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{41}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ReturnToSeatRequest) GetGameId() string {
@@ -2829,7 +2949,7 @@ type ReturnToSeatResponse struct {
 
 func (x *ReturnToSeatResponse) Reset() {
 	*x = ReturnToSeatResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[42]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2841,7 +2961,7 @@ func (x *ReturnToSeatResponse) String() string {
 func (*ReturnToSeatResponse) ProtoMessage() {}
 
 func (x *ReturnToSeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[42]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2854,7 +2974,7 @@ func (x *ReturnToSeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReturnToSeatResponse.ProtoReflect.Descriptor instead.
 func (*ReturnToSeatResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{42}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ReturnToSeatResponse) GetGame() *Game {
@@ -2959,6 +3079,15 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tB\x04\xe2A\x01\x01R\trequestId\"^\n" +
 	"\x16RenewSeatTokenResponse\x12%\n" +
+	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\x12\x1d\n" +
+	"\n" +
+	"seat_token\x18\x02 \x01(\tR\tseatToken\"w\n" +
+	"\x17ReissueSeatTokenRequest\x12\x1d\n" +
+	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12\x18\n" +
+	"\x04seat\x18\x02 \x01(\rB\x04\xe2A\x01\x02R\x04seat\x12#\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tB\x04\xe2A\x01\x01R\trequestId\"`\n" +
+	"\x18ReissueSeatTokenResponse\x12%\n" +
 	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\x12\x1d\n" +
 	"\n" +
 	"seat_token\x18\x02 \x01(\tR\tseatToken\"V\n" +
@@ -3075,7 +3204,7 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\x19WATCH_CONTENT_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15WATCH_CONTENT_CHANGES\x10\x01\x12\x17\n" +
 	"\x13WATCH_CONTENT_GAMES\x10\x02\x12\x16\n" +
-	"\x12WATCH_CONTENT_BOTH\x10\x032\xf6\x12\n" +
+	"\x12WATCH_CONTENT_BOTH\x10\x032\x89\x14\n" +
 	"\vGameService\x12c\n" +
 	"\n" +
 	"CreateGame\x12\x1e.rummikub.v1.CreateGameRequest\x1a\x1f.rummikub.v1.CreateGameResponse\"\x14\x82\xd3\xe4\x93\x02\x0e:\x01*\"\t/v1/games\x12\x81\x01\n" +
@@ -3086,7 +3215,8 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\n" +
 	"KickPlayer\x12\x1e.rummikub.v1.KickPlayerRequest\x1a\x1f.rummikub.v1.KickPlayerResponse\")\x82\xd3\xe4\x93\x02#:\x01*\"\x1e/v1/games/{game_id}:kickPlayer\x12p\n" +
 	"\bSetReady\x12\x1c.rummikub.v1.SetReadyRequest\x1a\x1d.rummikub.v1.SetReadyResponse\"'\x82\xd3\xe4\x93\x02!:\x01*\"\x1c/v1/games/{game_id}:setReady\x12\x88\x01\n" +
-	"\x0eRenewSeatToken\x12\".rummikub.v1.RenewSeatTokenRequest\x1a#.rummikub.v1.RenewSeatTokenResponse\"-\x82\xd3\xe4\x93\x02':\x01*\"\"/v1/games/{game_id}:renewSeatToken\x12p\n" +
+	"\x0eRenewSeatToken\x12\".rummikub.v1.RenewSeatTokenRequest\x1a#.rummikub.v1.RenewSeatTokenResponse\"-\x82\xd3\xe4\x93\x02':\x01*\"\"/v1/games/{game_id}:renewSeatToken\x12\x90\x01\n" +
+	"\x10ReissueSeatToken\x12$.rummikub.v1.ReissueSeatTokenRequest\x1a%.rummikub.v1.ReissueSeatTokenResponse\"/\x82\xd3\xe4\x93\x02):\x01*\"$/v1/games/{game_id}:reissueSeatToken\x12p\n" +
 	"\tStartGame\x12\x1d.rummikub.v1.StartGameRequest\x1a\x1e.rummikub.v1.StartGameResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/games/{game_id}:start\x12p\n" +
 	"\tAbortGame\x12\x1d.rummikub.v1.AbortGameRequest\x1a\x1e.rummikub.v1.AbortGameResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/games/{game_id}:abort\x12\x84\x01\n" +
 	"\rCreateRematch\x12!.rummikub.v1.CreateRematchRequest\x1a\".rummikub.v1.CreateRematchResponse\",\x82\xd3\xe4\x93\x02&:\x01*\"!/v1/games/{game_id}:createRematch\x12a\n" +
@@ -3116,7 +3246,7 @@ func file_rummikub_v1_game_service_proto_rawDescGZIP() []byte {
 }
 
 var file_rummikub_v1_game_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rummikub_v1_game_service_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
+var file_rummikub_v1_game_service_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
 var file_rummikub_v1_game_service_proto_goTypes = []any{
 	(RecordForm)(0),                  // 0: rummikub.v1.RecordForm
 	(WatchContent)(0),                // 1: rummikub.v1.WatchContent
@@ -3136,138 +3266,143 @@ var file_rummikub_v1_game_service_proto_goTypes = []any{
 	(*SetReadyResponse)(nil),         // 15: rummikub.v1.SetReadyResponse
 	(*RenewSeatTokenRequest)(nil),    // 16: rummikub.v1.RenewSeatTokenRequest
 	(*RenewSeatTokenResponse)(nil),   // 17: rummikub.v1.RenewSeatTokenResponse
-	(*StartGameRequest)(nil),         // 18: rummikub.v1.StartGameRequest
-	(*StartGameResponse)(nil),        // 19: rummikub.v1.StartGameResponse
-	(*AbortGameRequest)(nil),         // 20: rummikub.v1.AbortGameRequest
-	(*AbortGameResponse)(nil),        // 21: rummikub.v1.AbortGameResponse
-	(*CreateRematchRequest)(nil),     // 22: rummikub.v1.CreateRematchRequest
-	(*CreateRematchResponse)(nil),    // 23: rummikub.v1.CreateRematchResponse
-	(*GetGameRequest)(nil),           // 24: rummikub.v1.GetGameRequest
-	(*GetGameResponse)(nil),          // 25: rummikub.v1.GetGameResponse
-	(*ListGamesRequest)(nil),         // 26: rummikub.v1.ListGamesRequest
-	(*ListGamesResponse)(nil),        // 27: rummikub.v1.ListGamesResponse
-	(*WatchGameRequest)(nil),         // 28: rummikub.v1.WatchGameRequest
-	(*WatchGameResponse)(nil),        // 29: rummikub.v1.WatchGameResponse
-	(*Presence)(nil),                 // 30: rummikub.v1.Presence
-	(*Heartbeat)(nil),                // 31: rummikub.v1.Heartbeat
-	(*Closing)(nil),                  // 32: rummikub.v1.Closing
-	(*ListChangesRequest)(nil),       // 33: rummikub.v1.ListChangesRequest
-	(*ListChangesResponse)(nil),      // 34: rummikub.v1.ListChangesResponse
-	(*ResignGameRequest)(nil),        // 35: rummikub.v1.ResignGameRequest
-	(*ResignGameResponse)(nil),       // 36: rummikub.v1.ResignGameResponse
-	(*StartNextRoundRequest)(nil),    // 37: rummikub.v1.StartNextRoundRequest
-	(*StartNextRoundResponse)(nil),   // 38: rummikub.v1.StartNextRoundResponse
-	(*RequestRedealRequest)(nil),     // 39: rummikub.v1.RequestRedealRequest
-	(*RequestRedealResponse)(nil),    // 40: rummikub.v1.RequestRedealResponse
-	(*ExportGameRequest)(nil),        // 41: rummikub.v1.ExportGameRequest
-	(*ExportGameResponse)(nil),       // 42: rummikub.v1.ExportGameResponse
-	(*ReturnToSeatRequest)(nil),      // 43: rummikub.v1.ReturnToSeatRequest
-	(*ReturnToSeatResponse)(nil),     // 44: rummikub.v1.ReturnToSeatResponse
-	nil,                              // 45: rummikub.v1.CreateGameRequest.LabelsEntry
-	nil,                              // 46: rummikub.v1.CreateGameRequest.OperatorLabelsEntry
-	nil,                              // 47: rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
-	nil,                              // 48: rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
-	nil,                              // 49: rummikub.v1.ListGamesRequest.LabelsEntry
-	(*Ruleset)(nil),                  // 50: rummikub.v1.Ruleset
-	(Visibility)(0),                  // 51: rummikub.v1.Visibility
-	(*Game)(nil),                     // 52: rummikub.v1.Game
-	(BotLevel)(0),                    // 53: rummikub.v1.BotLevel
-	(GameState)(0),                   // 54: rummikub.v1.GameState
-	(Preset)(0),                      // 55: rummikub.v1.Preset
-	(*GameSummary)(nil),              // 56: rummikub.v1.GameSummary
-	(*GameChange)(nil),               // 57: rummikub.v1.GameChange
-	(*SavedDraft)(nil),               // 58: rummikub.v1.SavedDraft
-	(*timestamppb.Timestamp)(nil),    // 59: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 60: google.protobuf.Duration
-	(*GameRecord)(nil),               // 61: rummikub.v1.GameRecord
+	(*ReissueSeatTokenRequest)(nil),  // 18: rummikub.v1.ReissueSeatTokenRequest
+	(*ReissueSeatTokenResponse)(nil), // 19: rummikub.v1.ReissueSeatTokenResponse
+	(*StartGameRequest)(nil),         // 20: rummikub.v1.StartGameRequest
+	(*StartGameResponse)(nil),        // 21: rummikub.v1.StartGameResponse
+	(*AbortGameRequest)(nil),         // 22: rummikub.v1.AbortGameRequest
+	(*AbortGameResponse)(nil),        // 23: rummikub.v1.AbortGameResponse
+	(*CreateRematchRequest)(nil),     // 24: rummikub.v1.CreateRematchRequest
+	(*CreateRematchResponse)(nil),    // 25: rummikub.v1.CreateRematchResponse
+	(*GetGameRequest)(nil),           // 26: rummikub.v1.GetGameRequest
+	(*GetGameResponse)(nil),          // 27: rummikub.v1.GetGameResponse
+	(*ListGamesRequest)(nil),         // 28: rummikub.v1.ListGamesRequest
+	(*ListGamesResponse)(nil),        // 29: rummikub.v1.ListGamesResponse
+	(*WatchGameRequest)(nil),         // 30: rummikub.v1.WatchGameRequest
+	(*WatchGameResponse)(nil),        // 31: rummikub.v1.WatchGameResponse
+	(*Presence)(nil),                 // 32: rummikub.v1.Presence
+	(*Heartbeat)(nil),                // 33: rummikub.v1.Heartbeat
+	(*Closing)(nil),                  // 34: rummikub.v1.Closing
+	(*ListChangesRequest)(nil),       // 35: rummikub.v1.ListChangesRequest
+	(*ListChangesResponse)(nil),      // 36: rummikub.v1.ListChangesResponse
+	(*ResignGameRequest)(nil),        // 37: rummikub.v1.ResignGameRequest
+	(*ResignGameResponse)(nil),       // 38: rummikub.v1.ResignGameResponse
+	(*StartNextRoundRequest)(nil),    // 39: rummikub.v1.StartNextRoundRequest
+	(*StartNextRoundResponse)(nil),   // 40: rummikub.v1.StartNextRoundResponse
+	(*RequestRedealRequest)(nil),     // 41: rummikub.v1.RequestRedealRequest
+	(*RequestRedealResponse)(nil),    // 42: rummikub.v1.RequestRedealResponse
+	(*ExportGameRequest)(nil),        // 43: rummikub.v1.ExportGameRequest
+	(*ExportGameResponse)(nil),       // 44: rummikub.v1.ExportGameResponse
+	(*ReturnToSeatRequest)(nil),      // 45: rummikub.v1.ReturnToSeatRequest
+	(*ReturnToSeatResponse)(nil),     // 46: rummikub.v1.ReturnToSeatResponse
+	nil,                              // 47: rummikub.v1.CreateGameRequest.LabelsEntry
+	nil,                              // 48: rummikub.v1.CreateGameRequest.OperatorLabelsEntry
+	nil,                              // 49: rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
+	nil,                              // 50: rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
+	nil,                              // 51: rummikub.v1.ListGamesRequest.LabelsEntry
+	(*Ruleset)(nil),                  // 52: rummikub.v1.Ruleset
+	(Visibility)(0),                  // 53: rummikub.v1.Visibility
+	(*Game)(nil),                     // 54: rummikub.v1.Game
+	(BotLevel)(0),                    // 55: rummikub.v1.BotLevel
+	(GameState)(0),                   // 56: rummikub.v1.GameState
+	(Preset)(0),                      // 57: rummikub.v1.Preset
+	(*GameSummary)(nil),              // 58: rummikub.v1.GameSummary
+	(*GameChange)(nil),               // 59: rummikub.v1.GameChange
+	(*SavedDraft)(nil),               // 60: rummikub.v1.SavedDraft
+	(*timestamppb.Timestamp)(nil),    // 61: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 62: google.protobuf.Duration
+	(*GameRecord)(nil),               // 63: rummikub.v1.GameRecord
 }
 var file_rummikub_v1_game_service_proto_depIdxs = []int32{
-	50, // 0: rummikub.v1.CreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	51, // 1: rummikub.v1.CreateGameRequest.visibility:type_name -> rummikub.v1.Visibility
-	45, // 2: rummikub.v1.CreateGameRequest.labels:type_name -> rummikub.v1.CreateGameRequest.LabelsEntry
-	46, // 3: rummikub.v1.CreateGameRequest.operator_labels:type_name -> rummikub.v1.CreateGameRequest.OperatorLabelsEntry
-	52, // 4: rummikub.v1.CreateGameResponse.game:type_name -> rummikub.v1.Game
-	52, // 5: rummikub.v1.JoinGameResponse.game:type_name -> rummikub.v1.Game
-	50, // 6: rummikub.v1.JoinOrCreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	47, // 7: rummikub.v1.JoinOrCreateGameRequest.labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
-	48, // 8: rummikub.v1.JoinOrCreateGameRequest.operator_labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
-	52, // 9: rummikub.v1.JoinOrCreateGameResponse.game:type_name -> rummikub.v1.Game
-	53, // 10: rummikub.v1.AddBotRequest.level:type_name -> rummikub.v1.BotLevel
-	52, // 11: rummikub.v1.AddBotResponse.game:type_name -> rummikub.v1.Game
-	52, // 12: rummikub.v1.LeaveGameResponse.game:type_name -> rummikub.v1.Game
-	52, // 13: rummikub.v1.KickPlayerResponse.game:type_name -> rummikub.v1.Game
-	52, // 14: rummikub.v1.SetReadyResponse.game:type_name -> rummikub.v1.Game
-	52, // 15: rummikub.v1.RenewSeatTokenResponse.game:type_name -> rummikub.v1.Game
-	52, // 16: rummikub.v1.StartGameResponse.game:type_name -> rummikub.v1.Game
-	52, // 17: rummikub.v1.AbortGameResponse.game:type_name -> rummikub.v1.Game
-	52, // 18: rummikub.v1.CreateRematchResponse.game:type_name -> rummikub.v1.Game
-	52, // 19: rummikub.v1.GetGameResponse.game:type_name -> rummikub.v1.Game
-	54, // 20: rummikub.v1.ListGamesRequest.state:type_name -> rummikub.v1.GameState
-	55, // 21: rummikub.v1.ListGamesRequest.preset:type_name -> rummikub.v1.Preset
-	49, // 22: rummikub.v1.ListGamesRequest.labels:type_name -> rummikub.v1.ListGamesRequest.LabelsEntry
-	56, // 23: rummikub.v1.ListGamesResponse.games:type_name -> rummikub.v1.GameSummary
-	1,  // 24: rummikub.v1.WatchGameRequest.content:type_name -> rummikub.v1.WatchContent
-	52, // 25: rummikub.v1.WatchGameResponse.snapshot:type_name -> rummikub.v1.Game
-	57, // 26: rummikub.v1.WatchGameResponse.change:type_name -> rummikub.v1.GameChange
-	31, // 27: rummikub.v1.WatchGameResponse.heartbeat:type_name -> rummikub.v1.Heartbeat
-	32, // 28: rummikub.v1.WatchGameResponse.closing:type_name -> rummikub.v1.Closing
-	58, // 29: rummikub.v1.WatchGameResponse.draft:type_name -> rummikub.v1.SavedDraft
-	30, // 30: rummikub.v1.WatchGameResponse.presence:type_name -> rummikub.v1.Presence
-	52, // 31: rummikub.v1.WatchGameResponse.game:type_name -> rummikub.v1.Game
-	59, // 32: rummikub.v1.Presence.last_seen_time:type_name -> google.protobuf.Timestamp
-	60, // 33: rummikub.v1.Closing.retry_delay:type_name -> google.protobuf.Duration
-	57, // 34: rummikub.v1.ListChangesResponse.changes:type_name -> rummikub.v1.GameChange
-	52, // 35: rummikub.v1.ResignGameResponse.game:type_name -> rummikub.v1.Game
-	52, // 36: rummikub.v1.StartNextRoundResponse.game:type_name -> rummikub.v1.Game
-	52, // 37: rummikub.v1.RequestRedealResponse.game:type_name -> rummikub.v1.Game
-	0,  // 38: rummikub.v1.ExportGameRequest.form:type_name -> rummikub.v1.RecordForm
-	61, // 39: rummikub.v1.ExportGameResponse.record:type_name -> rummikub.v1.GameRecord
-	52, // 40: rummikub.v1.ReturnToSeatResponse.game:type_name -> rummikub.v1.Game
-	2,  // 41: rummikub.v1.GameService.CreateGame:input_type -> rummikub.v1.CreateGameRequest
-	4,  // 42: rummikub.v1.GameService.JoinGame:input_type -> rummikub.v1.JoinGameRequest
-	6,  // 43: rummikub.v1.GameService.JoinOrCreateGame:input_type -> rummikub.v1.JoinOrCreateGameRequest
-	8,  // 44: rummikub.v1.GameService.AddBot:input_type -> rummikub.v1.AddBotRequest
-	10, // 45: rummikub.v1.GameService.LeaveGame:input_type -> rummikub.v1.LeaveGameRequest
-	12, // 46: rummikub.v1.GameService.KickPlayer:input_type -> rummikub.v1.KickPlayerRequest
-	14, // 47: rummikub.v1.GameService.SetReady:input_type -> rummikub.v1.SetReadyRequest
-	16, // 48: rummikub.v1.GameService.RenewSeatToken:input_type -> rummikub.v1.RenewSeatTokenRequest
-	18, // 49: rummikub.v1.GameService.StartGame:input_type -> rummikub.v1.StartGameRequest
-	20, // 50: rummikub.v1.GameService.AbortGame:input_type -> rummikub.v1.AbortGameRequest
-	22, // 51: rummikub.v1.GameService.CreateRematch:input_type -> rummikub.v1.CreateRematchRequest
-	24, // 52: rummikub.v1.GameService.GetGame:input_type -> rummikub.v1.GetGameRequest
-	26, // 53: rummikub.v1.GameService.ListGames:input_type -> rummikub.v1.ListGamesRequest
-	28, // 54: rummikub.v1.GameService.WatchGame:input_type -> rummikub.v1.WatchGameRequest
-	33, // 55: rummikub.v1.GameService.ListChanges:input_type -> rummikub.v1.ListChangesRequest
-	35, // 56: rummikub.v1.GameService.ResignGame:input_type -> rummikub.v1.ResignGameRequest
-	37, // 57: rummikub.v1.GameService.StartNextRound:input_type -> rummikub.v1.StartNextRoundRequest
-	39, // 58: rummikub.v1.GameService.RequestRedeal:input_type -> rummikub.v1.RequestRedealRequest
-	43, // 59: rummikub.v1.GameService.ReturnToSeat:input_type -> rummikub.v1.ReturnToSeatRequest
-	41, // 60: rummikub.v1.GameService.ExportGame:input_type -> rummikub.v1.ExportGameRequest
-	3,  // 61: rummikub.v1.GameService.CreateGame:output_type -> rummikub.v1.CreateGameResponse
-	5,  // 62: rummikub.v1.GameService.JoinGame:output_type -> rummikub.v1.JoinGameResponse
-	7,  // 63: rummikub.v1.GameService.JoinOrCreateGame:output_type -> rummikub.v1.JoinOrCreateGameResponse
-	9,  // 64: rummikub.v1.GameService.AddBot:output_type -> rummikub.v1.AddBotResponse
-	11, // 65: rummikub.v1.GameService.LeaveGame:output_type -> rummikub.v1.LeaveGameResponse
-	13, // 66: rummikub.v1.GameService.KickPlayer:output_type -> rummikub.v1.KickPlayerResponse
-	15, // 67: rummikub.v1.GameService.SetReady:output_type -> rummikub.v1.SetReadyResponse
-	17, // 68: rummikub.v1.GameService.RenewSeatToken:output_type -> rummikub.v1.RenewSeatTokenResponse
-	19, // 69: rummikub.v1.GameService.StartGame:output_type -> rummikub.v1.StartGameResponse
-	21, // 70: rummikub.v1.GameService.AbortGame:output_type -> rummikub.v1.AbortGameResponse
-	23, // 71: rummikub.v1.GameService.CreateRematch:output_type -> rummikub.v1.CreateRematchResponse
-	25, // 72: rummikub.v1.GameService.GetGame:output_type -> rummikub.v1.GetGameResponse
-	27, // 73: rummikub.v1.GameService.ListGames:output_type -> rummikub.v1.ListGamesResponse
-	29, // 74: rummikub.v1.GameService.WatchGame:output_type -> rummikub.v1.WatchGameResponse
-	34, // 75: rummikub.v1.GameService.ListChanges:output_type -> rummikub.v1.ListChangesResponse
-	36, // 76: rummikub.v1.GameService.ResignGame:output_type -> rummikub.v1.ResignGameResponse
-	38, // 77: rummikub.v1.GameService.StartNextRound:output_type -> rummikub.v1.StartNextRoundResponse
-	40, // 78: rummikub.v1.GameService.RequestRedeal:output_type -> rummikub.v1.RequestRedealResponse
-	44, // 79: rummikub.v1.GameService.ReturnToSeat:output_type -> rummikub.v1.ReturnToSeatResponse
-	42, // 80: rummikub.v1.GameService.ExportGame:output_type -> rummikub.v1.ExportGameResponse
-	61, // [61:81] is the sub-list for method output_type
-	41, // [41:61] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	52, // 0: rummikub.v1.CreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	53, // 1: rummikub.v1.CreateGameRequest.visibility:type_name -> rummikub.v1.Visibility
+	47, // 2: rummikub.v1.CreateGameRequest.labels:type_name -> rummikub.v1.CreateGameRequest.LabelsEntry
+	48, // 3: rummikub.v1.CreateGameRequest.operator_labels:type_name -> rummikub.v1.CreateGameRequest.OperatorLabelsEntry
+	54, // 4: rummikub.v1.CreateGameResponse.game:type_name -> rummikub.v1.Game
+	54, // 5: rummikub.v1.JoinGameResponse.game:type_name -> rummikub.v1.Game
+	52, // 6: rummikub.v1.JoinOrCreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	49, // 7: rummikub.v1.JoinOrCreateGameRequest.labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
+	50, // 8: rummikub.v1.JoinOrCreateGameRequest.operator_labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
+	54, // 9: rummikub.v1.JoinOrCreateGameResponse.game:type_name -> rummikub.v1.Game
+	55, // 10: rummikub.v1.AddBotRequest.level:type_name -> rummikub.v1.BotLevel
+	54, // 11: rummikub.v1.AddBotResponse.game:type_name -> rummikub.v1.Game
+	54, // 12: rummikub.v1.LeaveGameResponse.game:type_name -> rummikub.v1.Game
+	54, // 13: rummikub.v1.KickPlayerResponse.game:type_name -> rummikub.v1.Game
+	54, // 14: rummikub.v1.SetReadyResponse.game:type_name -> rummikub.v1.Game
+	54, // 15: rummikub.v1.RenewSeatTokenResponse.game:type_name -> rummikub.v1.Game
+	54, // 16: rummikub.v1.ReissueSeatTokenResponse.game:type_name -> rummikub.v1.Game
+	54, // 17: rummikub.v1.StartGameResponse.game:type_name -> rummikub.v1.Game
+	54, // 18: rummikub.v1.AbortGameResponse.game:type_name -> rummikub.v1.Game
+	54, // 19: rummikub.v1.CreateRematchResponse.game:type_name -> rummikub.v1.Game
+	54, // 20: rummikub.v1.GetGameResponse.game:type_name -> rummikub.v1.Game
+	56, // 21: rummikub.v1.ListGamesRequest.state:type_name -> rummikub.v1.GameState
+	57, // 22: rummikub.v1.ListGamesRequest.preset:type_name -> rummikub.v1.Preset
+	51, // 23: rummikub.v1.ListGamesRequest.labels:type_name -> rummikub.v1.ListGamesRequest.LabelsEntry
+	58, // 24: rummikub.v1.ListGamesResponse.games:type_name -> rummikub.v1.GameSummary
+	1,  // 25: rummikub.v1.WatchGameRequest.content:type_name -> rummikub.v1.WatchContent
+	54, // 26: rummikub.v1.WatchGameResponse.snapshot:type_name -> rummikub.v1.Game
+	59, // 27: rummikub.v1.WatchGameResponse.change:type_name -> rummikub.v1.GameChange
+	33, // 28: rummikub.v1.WatchGameResponse.heartbeat:type_name -> rummikub.v1.Heartbeat
+	34, // 29: rummikub.v1.WatchGameResponse.closing:type_name -> rummikub.v1.Closing
+	60, // 30: rummikub.v1.WatchGameResponse.draft:type_name -> rummikub.v1.SavedDraft
+	32, // 31: rummikub.v1.WatchGameResponse.presence:type_name -> rummikub.v1.Presence
+	54, // 32: rummikub.v1.WatchGameResponse.game:type_name -> rummikub.v1.Game
+	61, // 33: rummikub.v1.Presence.last_seen_time:type_name -> google.protobuf.Timestamp
+	62, // 34: rummikub.v1.Closing.retry_delay:type_name -> google.protobuf.Duration
+	59, // 35: rummikub.v1.ListChangesResponse.changes:type_name -> rummikub.v1.GameChange
+	54, // 36: rummikub.v1.ResignGameResponse.game:type_name -> rummikub.v1.Game
+	54, // 37: rummikub.v1.StartNextRoundResponse.game:type_name -> rummikub.v1.Game
+	54, // 38: rummikub.v1.RequestRedealResponse.game:type_name -> rummikub.v1.Game
+	0,  // 39: rummikub.v1.ExportGameRequest.form:type_name -> rummikub.v1.RecordForm
+	63, // 40: rummikub.v1.ExportGameResponse.record:type_name -> rummikub.v1.GameRecord
+	54, // 41: rummikub.v1.ReturnToSeatResponse.game:type_name -> rummikub.v1.Game
+	2,  // 42: rummikub.v1.GameService.CreateGame:input_type -> rummikub.v1.CreateGameRequest
+	4,  // 43: rummikub.v1.GameService.JoinGame:input_type -> rummikub.v1.JoinGameRequest
+	6,  // 44: rummikub.v1.GameService.JoinOrCreateGame:input_type -> rummikub.v1.JoinOrCreateGameRequest
+	8,  // 45: rummikub.v1.GameService.AddBot:input_type -> rummikub.v1.AddBotRequest
+	10, // 46: rummikub.v1.GameService.LeaveGame:input_type -> rummikub.v1.LeaveGameRequest
+	12, // 47: rummikub.v1.GameService.KickPlayer:input_type -> rummikub.v1.KickPlayerRequest
+	14, // 48: rummikub.v1.GameService.SetReady:input_type -> rummikub.v1.SetReadyRequest
+	16, // 49: rummikub.v1.GameService.RenewSeatToken:input_type -> rummikub.v1.RenewSeatTokenRequest
+	18, // 50: rummikub.v1.GameService.ReissueSeatToken:input_type -> rummikub.v1.ReissueSeatTokenRequest
+	20, // 51: rummikub.v1.GameService.StartGame:input_type -> rummikub.v1.StartGameRequest
+	22, // 52: rummikub.v1.GameService.AbortGame:input_type -> rummikub.v1.AbortGameRequest
+	24, // 53: rummikub.v1.GameService.CreateRematch:input_type -> rummikub.v1.CreateRematchRequest
+	26, // 54: rummikub.v1.GameService.GetGame:input_type -> rummikub.v1.GetGameRequest
+	28, // 55: rummikub.v1.GameService.ListGames:input_type -> rummikub.v1.ListGamesRequest
+	30, // 56: rummikub.v1.GameService.WatchGame:input_type -> rummikub.v1.WatchGameRequest
+	35, // 57: rummikub.v1.GameService.ListChanges:input_type -> rummikub.v1.ListChangesRequest
+	37, // 58: rummikub.v1.GameService.ResignGame:input_type -> rummikub.v1.ResignGameRequest
+	39, // 59: rummikub.v1.GameService.StartNextRound:input_type -> rummikub.v1.StartNextRoundRequest
+	41, // 60: rummikub.v1.GameService.RequestRedeal:input_type -> rummikub.v1.RequestRedealRequest
+	45, // 61: rummikub.v1.GameService.ReturnToSeat:input_type -> rummikub.v1.ReturnToSeatRequest
+	43, // 62: rummikub.v1.GameService.ExportGame:input_type -> rummikub.v1.ExportGameRequest
+	3,  // 63: rummikub.v1.GameService.CreateGame:output_type -> rummikub.v1.CreateGameResponse
+	5,  // 64: rummikub.v1.GameService.JoinGame:output_type -> rummikub.v1.JoinGameResponse
+	7,  // 65: rummikub.v1.GameService.JoinOrCreateGame:output_type -> rummikub.v1.JoinOrCreateGameResponse
+	9,  // 66: rummikub.v1.GameService.AddBot:output_type -> rummikub.v1.AddBotResponse
+	11, // 67: rummikub.v1.GameService.LeaveGame:output_type -> rummikub.v1.LeaveGameResponse
+	13, // 68: rummikub.v1.GameService.KickPlayer:output_type -> rummikub.v1.KickPlayerResponse
+	15, // 69: rummikub.v1.GameService.SetReady:output_type -> rummikub.v1.SetReadyResponse
+	17, // 70: rummikub.v1.GameService.RenewSeatToken:output_type -> rummikub.v1.RenewSeatTokenResponse
+	19, // 71: rummikub.v1.GameService.ReissueSeatToken:output_type -> rummikub.v1.ReissueSeatTokenResponse
+	21, // 72: rummikub.v1.GameService.StartGame:output_type -> rummikub.v1.StartGameResponse
+	23, // 73: rummikub.v1.GameService.AbortGame:output_type -> rummikub.v1.AbortGameResponse
+	25, // 74: rummikub.v1.GameService.CreateRematch:output_type -> rummikub.v1.CreateRematchResponse
+	27, // 75: rummikub.v1.GameService.GetGame:output_type -> rummikub.v1.GetGameResponse
+	29, // 76: rummikub.v1.GameService.ListGames:output_type -> rummikub.v1.ListGamesResponse
+	31, // 77: rummikub.v1.GameService.WatchGame:output_type -> rummikub.v1.WatchGameResponse
+	36, // 78: rummikub.v1.GameService.ListChanges:output_type -> rummikub.v1.ListChangesResponse
+	38, // 79: rummikub.v1.GameService.ResignGame:output_type -> rummikub.v1.ResignGameResponse
+	40, // 80: rummikub.v1.GameService.StartNextRound:output_type -> rummikub.v1.StartNextRoundResponse
+	42, // 81: rummikub.v1.GameService.RequestRedeal:output_type -> rummikub.v1.RequestRedealResponse
+	46, // 82: rummikub.v1.GameService.ReturnToSeat:output_type -> rummikub.v1.ReturnToSeatResponse
+	44, // 83: rummikub.v1.GameService.ExportGame:output_type -> rummikub.v1.ExportGameResponse
+	63, // [63:84] is the sub-list for method output_type
+	42, // [42:63] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_game_service_proto_init() }
@@ -3282,7 +3417,7 @@ func file_rummikub_v1_game_service_proto_init() {
 		(*JoinGameRequest_GameId)(nil),
 		(*JoinGameRequest_JoinCode)(nil),
 	}
-	file_rummikub_v1_game_service_proto_msgTypes[27].OneofWrappers = []any{
+	file_rummikub_v1_game_service_proto_msgTypes[29].OneofWrappers = []any{
 		(*WatchGameResponse_Snapshot)(nil),
 		(*WatchGameResponse_Change)(nil),
 		(*WatchGameResponse_Heartbeat)(nil),
@@ -3291,7 +3426,7 @@ func file_rummikub_v1_game_service_proto_init() {
 		(*WatchGameResponse_Presence)(nil),
 		(*WatchGameResponse_Game)(nil),
 	}
-	file_rummikub_v1_game_service_proto_msgTypes[40].OneofWrappers = []any{
+	file_rummikub_v1_game_service_proto_msgTypes[42].OneofWrappers = []any{
 		(*ExportGameResponse_Record)(nil),
 		(*ExportGameResponse_Text)(nil),
 	}
@@ -3301,7 +3436,7 @@ func file_rummikub_v1_game_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_game_service_proto_rawDesc), len(file_rummikub_v1_game_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   48,
+			NumMessages:   50,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

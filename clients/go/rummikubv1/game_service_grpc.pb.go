@@ -27,6 +27,7 @@ const (
 	GameService_KickPlayer_FullMethodName       = "/rummikub.v1.GameService/KickPlayer"
 	GameService_SetReady_FullMethodName         = "/rummikub.v1.GameService/SetReady"
 	GameService_RenewSeatToken_FullMethodName   = "/rummikub.v1.GameService/RenewSeatToken"
+	GameService_ReissueSeatToken_FullMethodName = "/rummikub.v1.GameService/ReissueSeatToken"
 	GameService_StartGame_FullMethodName        = "/rummikub.v1.GameService/StartGame"
 	GameService_AbortGame_FullMethodName        = "/rummikub.v1.GameService/AbortGame"
 	GameService_CreateRematch_FullMethodName    = "/rummikub.v1.GameService/CreateRematch"
@@ -60,15 +61,15 @@ const (
 // Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
 // repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
 // refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
-// id. Without a token (CreateGame, JoinGame, JoinOrCreateGame), an id needs at least 22 characters, because it is the
-// only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
+// id. Without a token (CreateGame, JoinGame, JoinOrCreateGame, ReissueSeatToken), an id needs at least 22 characters,
+// because it is the only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
 // the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
 // them one hour after the game expires.
 //
-// A seat may make 20 changes at once that are no turns, and then one a second: join, leave, kick, add a bot, be ready,
-// renew a token, vote, return, demand a new deal. The host without a seat, and all callers of a game without a token,
-// have the same limit. More are refused with OVERLOADED. A request that changes nothing (ready twice, the same vote
-// again) is accepted and is no revision. A lobby has at most 500 changes (TOO_MANY_CHANGES).
+// A seat may make 20 changes at once that are no turns, and then one a second: leave, kick, add a bot, be ready,
+// renew a token, vote, return, demand a new deal. The host without a seat has the same limit. More are refused with
+// OVERLOADED. A request that changes nothing (ready twice, the same vote again) is accepted and is no revision. A lobby
+// has at most 500 changes (TOO_MANY_CHANGES).
 //
 // A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
 // do not exist for its callers.
@@ -76,21 +77,25 @@ const (
 // Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
 // API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
 // (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND
-// (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
+// (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may
+// return RESOURCE_EXHAUSTED (STORE_FULL).
 type GameServiceClient interface {
 	// Creates a game in the lobby. No token is needed. Only this response contains the host token.
 	// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
 	// (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
 	CreateGame(ctx context.Context, in *CreateGameRequest, opts ...grpc.CallOption) (*CreateGameResponse, error)
 	// Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
-	// is needed. The host sends the host token to become the player who is the host.
+	// is needed. The host sends the host token to become the player who is the host. A player of the game before sends the
+	// token of that game to take the seat that is reserved in its rematch, whatever `seat` says and without a join code.
 	// Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED), ALREADY_EXISTS
 	// (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
 	// TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
 	JoinGame(ctx context.Context, in *JoinGameRequest, opts ...grpc.CallOption) (*JoinGameResponse, error)
 	// Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
-	// no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player in it, who is the
-	// host. Callers who find no game at the same time get seats in the same new one. It never joins an unlisted game. A
+	// no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player
+	// in it, who is the host. Where the ruleset leaves them open, start_by is FULL_OR_READY and abort_by is ALL, because
+	// its players did not choose each other. Callers who find no game at the same time get seats in the same new one. It
+	// never joins an unlisted game. A call that joins a game takes nothing of the limits of creating one. A
 	// refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
 	// RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
 	// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
@@ -105,22 +110,23 @@ type GameServiceClient interface {
 	// FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED
 	// (DUPLICATE_REQUEST).
 	AddBot(ctx context.Context, in *AddBotRequest, opts ...grpc.CallOption) (*AddBotResponse, error)
-	// Frees the caller's seat while the game is in the lobby, and invalidates its token. A game whose last person has left
+	// Frees the caller's seat while the game is in the lobby, and invalidates its token. With the token of the game before,
+	// a player gives up the seat that is reserved in its rematch. A game whose last person has left
 	// is in no list, and is deleted a minute later unless a person joins before; bots do not keep it.
 	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
 	// (DUPLICATE_REQUEST).
 	LeaveGame(ctx context.Context, in *LeaveGameRequest, opts ...grpc.CallOption) (*LeaveGameResponse, error)
-	// Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once,
-	// also for an open WatchGame. A person who was removed does not come back: the lobby admits neither the player_ref nor
-	// a name like that of the last 32 who were removed; it has a new join code, and an unlisted one no longer admits by
+	// Removes a player, a bot or a reservation from the lobby. Only the host may call it. The seat is free and its token
+	// is void at once, also for an open WatchGame. A person who was removed does not come back: the lobby admits neither
+	// the player_ref nor a name like that of the last 32 who were removed; it has a new join code, and an unlisted one no longer admits by
 	// its id (JOIN_CODE_REQUIRED). A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
 	// host without a seat has removed the last person stays.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION
 	// (PLAYER_NOT_IN_GAME, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
 	KickPlayer(ctx context.Context, in *KickPlayerRequest, opts ...grpc.CallOption) (*KickPlayerResponse, error)
 	// Sets whether the caller's seat is ready to start. Any seated player may call it while the game is in the lobby.
-	// With START_BY_ALL_READY, StartGame is refused until all players are ready. The game does not start by itself,
-	// because more players may join.
+	// With START_BY_ALL_READY and START_BY_FULL_OR_READY, StartGame is refused until all players are ready. The game does
+	// not start by itself when they are, because more players may join.
 	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES),
 	// ABORTED (DUPLICATE_REQUEST).
 	SetReady(ctx context.Context, in *SetReadyRequest, opts ...grpc.CallOption) (*SetReadyResponse, error)
@@ -130,20 +136,32 @@ type GameServiceClient interface {
 	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER, TOO_MANY_CHANGES), ABORTED
 	// (DUPLICATE_REQUEST).
 	RenewSeatToken(ctx context.Context, in *RenewSeatTokenRequest, opts ...grpc.CallOption) (*RenewSeatTokenResponse, error)
-	// Starts the first round: start draw, deal, first turn. The option start_by decides who may call it.
+	// Replaces the token of a seat whose player has lost it by a new one, which only this response contains. It needs no
+	// token, but a key with the right reissue_seat_tokens (RUMMIKUB_KEYS_FILE): any other caller, and every caller of a
+	// server without keys, is refused (API_KEY_NOT_ALLOWED). The front end must know whose seat it is. The old token is
+	// void at once, also for an open WatchGame. An absent player stays absent. A bot's seat has no token
+	// (PLAYER_NOT_IN_GAME).
+	// Errors: FAILED_PRECONDITION (PLAYER_NOT_IN_GAME, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST).
+	ReissueSeatToken(ctx context.Context, in *ReissueSeatTokenRequest, opts ...grpc.CallOption) (*ReissueSeatTokenResponse, error)
+	// Starts the first round: start draw, deal, first turn. The option start_by decides who may call it. Nobody can while
+	// seats are reserved (PLAYERS_NOT_READY). A lobby with a next_round_time starts by itself then.
 	// Errors: PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION (TOO_FEW_PLAYERS, PLAYERS_NOT_READY,
 	// GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
 	StartGame(ctx context.Context, in *StartGameRequest, opts ...grpc.CallOption) (*StartGameResponse, error)
-	// Aborts the game for good; it then has no winner. Until a round has ended, the host's call does it. Otherwise a call
-	// is the vote of the caller's seat: the game is aborted when all people have voted, except those who have resigned and
-	// those who are absent. A vote counts until the end of the round. In the lobby only the host may call it.
+	// Aborts the game for good; it then has no winner. In the lobby only the host may call it. With ABORT_BY_HOST, the
+	// host's call does it until a round has ended. Otherwise a call is the vote of the caller's seat: the game is aborted
+	// when all people have voted, except those who have resigned and those who are absent. A vote counts until the end of
+	// the round.
 	// Errors: PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION (PLAYER_RESIGNED, GAME_NOT_ABORTABLE,
 	// GAME_OVER), ABORTED (DUPLICATE_REQUEST).
 	AbortGame(ctx context.Context, in *AbortGameRequest, opts ...grpc.CallOption) (*AbortGameResponse, error)
-	// Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
-	// its host may call it. A game has one rematch: later calls return the same one. It has a join code of its own. The
-	// players and the host keep their names, seats, tokens and references, and do not join again. A player who does not want to play
-	// calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
+	// Creates a new game with the ruleset of a game that is over. Any seated player of it and its host may call it. A game
+	// has one rematch: later calls return the same one. It has a join code of its own. Bots have their seats; those of
+	// people are reserved. Each player calls JoinGame in the rematch with the token of the old game, and gets a new token
+	// for the same seat; the first to come is the host, unless the old host has no seat and keeps the host token. Five
+	// seconds after the last one has come, the game starts by itself (next_round_time). A player who does not want to play
+	// calls LeaveGame in the rematch with the token of the old game, and the host may remove a reservation (KickPlayer).
+	// The rematch is announced as an event of the old game (RematchCreated), whose id spectators do not see.
 	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
 	// RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
 	CreateRematch(ctx context.Context, in *CreateRematchRequest, opts ...grpc.CallOption) (*CreateRematchResponse, error)
@@ -194,8 +212,8 @@ type GameServiceClient interface {
 	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED,
 	// PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
 	ReturnToSeat(ctx context.Context, in *ReturnToSeatRequest, opts ...grpc.CallOption) (*ReturnToSeatResponse, error)
-	// Returns the record of a finished game, with all hidden tiles. Everyone who may see the game may export it, unless
-	// the option racks_shown is HIDDEN. An aborted game has no record (GAME_NOT_OVER).
+	// Returns the record of a game that is over, with all hidden tiles. Everyone who may see the game may export it,
+	// unless the option racks_shown is HIDDEN. A game that was aborted before its first deal has no record (GAME_NOT_OVER).
 	// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN),
 	// OUT_OF_RANGE (HISTORY_UNAVAILABLE).
 	ExportGame(ctx context.Context, in *ExportGameRequest, opts ...grpc.CallOption) (*ExportGameResponse, error)
@@ -283,6 +301,16 @@ func (c *gameServiceClient) RenewSeatToken(ctx context.Context, in *RenewSeatTok
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RenewSeatTokenResponse)
 	err := c.cc.Invoke(ctx, GameService_RenewSeatToken_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gameServiceClient) ReissueSeatToken(ctx context.Context, in *ReissueSeatTokenRequest, opts ...grpc.CallOption) (*ReissueSeatTokenResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReissueSeatTokenResponse)
+	err := c.cc.Invoke(ctx, GameService_ReissueSeatToken_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -437,15 +465,15 @@ func (c *gameServiceClient) ExportGame(ctx context.Context, in *ExportGameReques
 // Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
 // repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
 // refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
-// id. Without a token (CreateGame, JoinGame, JoinOrCreateGame), an id needs at least 22 characters, because it is the
-// only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
+// id. Without a token (CreateGame, JoinGame, JoinOrCreateGame, ReissueSeatToken), an id needs at least 22 characters,
+// because it is the only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
 // the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
 // them one hour after the game expires.
 //
-// A seat may make 20 changes at once that are no turns, and then one a second: join, leave, kick, add a bot, be ready,
-// renew a token, vote, return, demand a new deal. The host without a seat, and all callers of a game without a token,
-// have the same limit. More are refused with OVERLOADED. A request that changes nothing (ready twice, the same vote
-// again) is accepted and is no revision. A lobby has at most 500 changes (TOO_MANY_CHANGES).
+// A seat may make 20 changes at once that are no turns, and then one a second: leave, kick, add a bot, be ready,
+// renew a token, vote, return, demand a new deal. The host without a seat has the same limit. More are refused with
+// OVERLOADED. A request that changes nothing (ready twice, the same vote again) is accepted and is no revision. A lobby
+// has at most 500 changes (TOO_MANY_CHANGES).
 //
 // A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
 // do not exist for its callers.
@@ -453,21 +481,25 @@ func (c *gameServiceClient) ExportGame(ctx context.Context, in *ExportGameReques
 // Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
 // API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
 // (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND
-// (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
+// (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may
+// return RESOURCE_EXHAUSTED (STORE_FULL).
 type GameServiceServer interface {
 	// Creates a game in the lobby. No token is needed. Only this response contains the host token.
 	// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
 	// (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
 	CreateGame(context.Context, *CreateGameRequest) (*CreateGameResponse, error)
 	// Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
-	// is needed. The host sends the host token to become the player who is the host.
+	// is needed. The host sends the host token to become the player who is the host. A player of the game before sends the
+	// token of that game to take the seat that is reserved in its rematch, whatever `seat` says and without a join code.
 	// Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED), ALREADY_EXISTS
 	// (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
 	// TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
 	JoinGame(context.Context, *JoinGameRequest) (*JoinGameResponse, error)
 	// Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
-	// no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player in it, who is the
-	// host. Callers who find no game at the same time get seats in the same new one. It never joins an unlisted game. A
+	// no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player
+	// in it, who is the host. Where the ruleset leaves them open, start_by is FULL_OR_READY and abort_by is ALL, because
+	// its players did not choose each other. Callers who find no game at the same time get seats in the same new one. It
+	// never joins an unlisted game. A call that joins a game takes nothing of the limits of creating one. A
 	// refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
 	// RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
 	// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
@@ -482,22 +514,23 @@ type GameServiceServer interface {
 	// FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED
 	// (DUPLICATE_REQUEST).
 	AddBot(context.Context, *AddBotRequest) (*AddBotResponse, error)
-	// Frees the caller's seat while the game is in the lobby, and invalidates its token. A game whose last person has left
+	// Frees the caller's seat while the game is in the lobby, and invalidates its token. With the token of the game before,
+	// a player gives up the seat that is reserved in its rematch. A game whose last person has left
 	// is in no list, and is deleted a minute later unless a person joins before; bots do not keep it.
 	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
 	// (DUPLICATE_REQUEST).
 	LeaveGame(context.Context, *LeaveGameRequest) (*LeaveGameResponse, error)
-	// Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once,
-	// also for an open WatchGame. A person who was removed does not come back: the lobby admits neither the player_ref nor
-	// a name like that of the last 32 who were removed; it has a new join code, and an unlisted one no longer admits by
+	// Removes a player, a bot or a reservation from the lobby. Only the host may call it. The seat is free and its token
+	// is void at once, also for an open WatchGame. A person who was removed does not come back: the lobby admits neither
+	// the player_ref nor a name like that of the last 32 who were removed; it has a new join code, and an unlisted one no longer admits by
 	// its id (JOIN_CODE_REQUIRED). A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
 	// host without a seat has removed the last person stays.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION
 	// (PLAYER_NOT_IN_GAME, GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
 	KickPlayer(context.Context, *KickPlayerRequest) (*KickPlayerResponse, error)
 	// Sets whether the caller's seat is ready to start. Any seated player may call it while the game is in the lobby.
-	// With START_BY_ALL_READY, StartGame is refused until all players are ready. The game does not start by itself,
-	// because more players may join.
+	// With START_BY_ALL_READY and START_BY_FULL_OR_READY, StartGame is refused until all players are ready. The game does
+	// not start by itself when they are, because more players may join.
 	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES),
 	// ABORTED (DUPLICATE_REQUEST).
 	SetReady(context.Context, *SetReadyRequest) (*SetReadyResponse, error)
@@ -507,20 +540,32 @@ type GameServiceServer interface {
 	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER, TOO_MANY_CHANGES), ABORTED
 	// (DUPLICATE_REQUEST).
 	RenewSeatToken(context.Context, *RenewSeatTokenRequest) (*RenewSeatTokenResponse, error)
-	// Starts the first round: start draw, deal, first turn. The option start_by decides who may call it.
+	// Replaces the token of a seat whose player has lost it by a new one, which only this response contains. It needs no
+	// token, but a key with the right reissue_seat_tokens (RUMMIKUB_KEYS_FILE): any other caller, and every caller of a
+	// server without keys, is refused (API_KEY_NOT_ALLOWED). The front end must know whose seat it is. The old token is
+	// void at once, also for an open WatchGame. An absent player stays absent. A bot's seat has no token
+	// (PLAYER_NOT_IN_GAME).
+	// Errors: FAILED_PRECONDITION (PLAYER_NOT_IN_GAME, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST).
+	ReissueSeatToken(context.Context, *ReissueSeatTokenRequest) (*ReissueSeatTokenResponse, error)
+	// Starts the first round: start draw, deal, first turn. The option start_by decides who may call it. Nobody can while
+	// seats are reserved (PLAYERS_NOT_READY). A lobby with a next_round_time starts by itself then.
 	// Errors: PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION (TOO_FEW_PLAYERS, PLAYERS_NOT_READY,
 	// GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
 	StartGame(context.Context, *StartGameRequest) (*StartGameResponse, error)
-	// Aborts the game for good; it then has no winner. Until a round has ended, the host's call does it. Otherwise a call
-	// is the vote of the caller's seat: the game is aborted when all people have voted, except those who have resigned and
-	// those who are absent. A vote counts until the end of the round. In the lobby only the host may call it.
+	// Aborts the game for good; it then has no winner. In the lobby only the host may call it. With ABORT_BY_HOST, the
+	// host's call does it until a round has ended. Otherwise a call is the vote of the caller's seat: the game is aborted
+	// when all people have voted, except those who have resigned and those who are absent. A vote counts until the end of
+	// the round.
 	// Errors: PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION (PLAYER_RESIGNED, GAME_NOT_ABORTABLE,
 	// GAME_OVER), ABORTED (DUPLICATE_REQUEST).
 	AbortGame(context.Context, *AbortGameRequest) (*AbortGameResponse, error)
-	// Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
-	// its host may call it. A game has one rematch: later calls return the same one. It has a join code of its own. The
-	// players and the host keep their names, seats, tokens and references, and do not join again. A player who does not want to play
-	// calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
+	// Creates a new game with the ruleset of a game that is over. Any seated player of it and its host may call it. A game
+	// has one rematch: later calls return the same one. It has a join code of its own. Bots have their seats; those of
+	// people are reserved. Each player calls JoinGame in the rematch with the token of the old game, and gets a new token
+	// for the same seat; the first to come is the host, unless the old host has no seat and keeps the host token. Five
+	// seconds after the last one has come, the game starts by itself (next_round_time). A player who does not want to play
+	// calls LeaveGame in the rematch with the token of the old game, and the host may remove a reservation (KickPlayer).
+	// The rematch is announced as an event of the old game (RematchCreated), whose id spectators do not see.
 	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
 	// RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
 	CreateRematch(context.Context, *CreateRematchRequest) (*CreateRematchResponse, error)
@@ -571,8 +616,8 @@ type GameServiceServer interface {
 	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED,
 	// PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
 	ReturnToSeat(context.Context, *ReturnToSeatRequest) (*ReturnToSeatResponse, error)
-	// Returns the record of a finished game, with all hidden tiles. Everyone who may see the game may export it, unless
-	// the option racks_shown is HIDDEN. An aborted game has no record (GAME_NOT_OVER).
+	// Returns the record of a game that is over, with all hidden tiles. Everyone who may see the game may export it,
+	// unless the option racks_shown is HIDDEN. A game that was aborted before its first deal has no record (GAME_NOT_OVER).
 	// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN),
 	// OUT_OF_RANGE (HISTORY_UNAVAILABLE).
 	ExportGame(context.Context, *ExportGameRequest) (*ExportGameResponse, error)
@@ -609,6 +654,9 @@ func (UnimplementedGameServiceServer) SetReady(context.Context, *SetReadyRequest
 }
 func (UnimplementedGameServiceServer) RenewSeatToken(context.Context, *RenewSeatTokenRequest) (*RenewSeatTokenResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RenewSeatToken not implemented")
+}
+func (UnimplementedGameServiceServer) ReissueSeatToken(context.Context, *ReissueSeatTokenRequest) (*ReissueSeatTokenResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReissueSeatToken not implemented")
 }
 func (UnimplementedGameServiceServer) StartGame(context.Context, *StartGameRequest) (*StartGameResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method StartGame not implemented")
@@ -807,6 +855,24 @@ func _GameService_RenewSeatToken_Handler(srv interface{}, ctx context.Context, d
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(GameServiceServer).RenewSeatToken(ctx, req.(*RenewSeatTokenRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _GameService_ReissueSeatToken_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReissueSeatTokenRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GameServiceServer).ReissueSeatToken(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: GameService_ReissueSeatToken_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GameServiceServer).ReissueSeatToken(ctx, req.(*ReissueSeatTokenRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1058,6 +1124,10 @@ var GameService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RenewSeatToken",
 			Handler:    _GameService_RenewSeatToken_Handler,
+		},
+		{
+			MethodName: "ReissueSeatToken",
+			Handler:    _GameService_ReissueSeatToken_Handler,
 		},
 		{
 			MethodName: "StartGame",

@@ -1,4 +1,4 @@
-"""The commands on single games and players, and the lists: games, game, abort, kick, delete, forget, stats."""
+"""The commands on single games and players, and the lists: games, game, abort, kick, reissue, delete, forget, stats."""
 
 import argparse
 from collections.abc import Awaitable, Callable
@@ -113,6 +113,11 @@ async def _kick(admin: "AdminServiceAsyncStub", metadata: Metadata, arguments: a
     write_stdout(f"{arguments.game_id}: seat {arguments.seat} {what}\n")
 
 
+async def _reissue(admin: "AdminServiceAsyncStub", metadata: Metadata, arguments: argparse.Namespace) -> None:
+    request = pb.ReissueSeatTokenRequest(game_id=arguments.game_id, seat=arguments.seat)
+    write_stdout(f"{(await admin.ReissueSeatToken(request, metadata=metadata, timeout=SECONDS)).seat_token}\n")
+
+
 async def _delete(admin: "AdminServiceAsyncStub", metadata: Metadata, arguments: argparse.Namespace) -> None:
     await admin.DeleteGame(pb.DeleteGameRequest(game_id=arguments.game_id), metadata=metadata, timeout=SECONDS)
     write_stdout(f"{arguments.game_id} is deleted\n")
@@ -144,6 +149,12 @@ GAME_COMMANDS: Final = (
         "Remove a player: from the lobby at once; in a started game the player resigns.",
         _takes_seat,
         _kick,
+    ),
+    GameCommand(
+        "reissue",
+        "Print a new token of a seat, for a player who has lost it. The old one is void at once.",
+        _takes_seat,
+        _reissue,
     ),
     GameCommand("delete", "Delete a game with its history. It cannot be restored.", _takes_game, _delete),
     GameCommand(

@@ -31,6 +31,8 @@ from support.harness import (
     server_settings,
 )
 
+pytestmark = pytest.mark.usefixtures("all_rights")
+
 FOREVER_SECONDS = 3600.0
 
 Metadata = tuple[tuple[str, str], ...]
@@ -113,7 +115,7 @@ async def ready_for(rpc: str, servers: Servers) -> Sent:
             return sent.changed(name="late")
         case "AddBot":
             return sent.changed(level=game_pb2.BOT_LEVEL_EASY)
-        case "KickPlayer":
+        case "KickPlayer" | "ReissueSeatToken":
             return sent.changed(seat=3)
         case "PlayTurn":
             return sent.changed(expected_revision=seen.revision, draw=ts.DrawTile())
@@ -134,7 +136,7 @@ async def game_for(rpc: str, servers: Servers) -> tuple[GameAtHand, int]:
     game = await servers.client.new_game(3, start=start, ruleset=CLAIMS if rpc == "ClaimError" else TWO_ROUNDS)
     turn_seat = (await game.see()).turn.seat
     match rpc:
-        case "JoinGame":
+        case "JoinGame" | "ReissueSeatToken":
             return game, 0
         case "StartNextRound":
             await to_the_rounds_end(servers, game)
@@ -208,7 +210,8 @@ def game_of(servers: Servers, sent: Sent, answer: bytes) -> GameAtHand:
 
 
 DUPLICATE = ("ABORTED", "DUPLICATE_REQUEST")
-WITHOUT_A_TOKEN = ["CreateGame", "JoinGame", "JoinOrCreateGame"]
+TO_NEW_CALLERS = ["CreateGame", "JoinGame", "JoinOrCreateGame"]
+WITHOUT_A_TOKEN = [*TO_NEW_CALLERS, "ReissueSeatToken"]
 OF_A_SEAT = [rpc for rpc in MUTATING if rpc not in WITHOUT_A_TOKEN]
 
 
@@ -239,7 +242,7 @@ async def test_only_the_answer_to_a_new_caller_repeats_the_ruleset(servers: Serv
     output = message_factory.GetMessageClass(MUTATING[rpc].output_type)
     answer = output.FromString(await answer_to(servers.client, sent))
     game: game_pb2.Game = answer.game  # type: ignore[attr-defined]  # every response has a game
-    assert game.HasField("ruleset") == (rpc in set(WITHOUT_A_TOKEN))
+    assert game.HasField("ruleset") == (rpc in TO_NEW_CALLERS)
     seen = await GameAtHand(servers.client, game.game_id).see()
     assert seen.HasField("ruleset")
 
@@ -291,6 +294,7 @@ OTHER_CONTENTS: dict[str, dict[str, object]] = {
     "JoinOrCreateGame": {"name": "somebody else"},
     "AddBot": {"name": "somebody else"},
     "KickPlayer": {"seat": 2},
+    "ReissueSeatToken": {"seat": 2},
     "SetReady": {"is_ready": True},
     "PlayTurn": {"play": ts.PlayTiles()},
     "ClaimError": {"agrees": True},
@@ -579,13 +583,15 @@ async def test_neither_tokens_nor_request_ids_are_stored(servers: Servers, redis
                 tokens.append(gs.JoinOrCreateGameResponse.FromString(answer).seat_token)
             case "RenewSeatToken":
                 tokens.append(gs.RenewSeatTokenResponse.FromString(answer).seat_token)
+            case "ReissueSeatToken":
+                tokens.append(gs.ReissueSeatTokenResponse.FromString(answer).seat_token)
             case _:
                 pass
     kept = b"\n".join(kept_in(servers.store, redis_url))
-    assert len(tokens) == 4 * (len(MUTATING) - 2) + 4
+    assert len(tokens) == 4 * (len(MUTATING) - 2) + 5
     raw = [base64.urlsafe_b64decode(token + "=") for token in tokens]
     forbidden = [*(text.encode() for text in (*request_ids, *tokens)), *raw, *(one.hex().encode() for one in raw)]
     assert [text for text in forbidden if text in kept] == []
     digests = [digest(token).hex().encode() for token in tokens]
-    void = 4  # a seat that its host left and the host token, a kicked seat's token, a renewed token
+    void = 5  # a seat that its host left and the host token, a kicked seat's token, a renewed and a reissued token
     assert sum(one in kept for one in digests) == len(tokens) - void

@@ -38,6 +38,7 @@ from support.harness import (
     keys_file,
     memory_store,
     new_id,
+    next_change,
     put_game,
     redis_store,
     server_settings,
@@ -237,6 +238,28 @@ async def test_a_player_whom_the_operator_removes_from_a_game_resigns(house: Ope
     assert error_info(again).reason == "PLAYER_RESIGNED"
 
 
+async def test_the_operator_replaces_a_lost_token(house: Operated, capsys: pytest.CaptureFixture[str]) -> None:
+    for game in (await labeled_game(house, start=False), await labeled_game(house)):
+        seeing = gs.GetGameRequest(game_id=game.game_id)
+        watch = house.client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id), metadata=game.as_seat(2))
+        await watch.read()
+        request = pb.ReissueSeatTokenRequest(game_id=game.game_id, seat=2)
+        answers = [await house.admin.ReissueSeatToken(request) for _ in range(2)]
+        first, last = (bearer(answer.seat_token) for answer in answers)
+        for void in (game.as_seat(2), first):
+            error = await refusal(house.client.games.GetGame(seeing, metadata=void))
+            assert error_info(error).reason == "TOKEN_VOID"
+        assert (await next_change(watch)).events[0].seat_token_renewed.seat == 2
+        assert error_info(await refusal(watch.read())).reason == "TOKEN_VOID"
+        seen = (await house.client.games.GetGame(seeing, metadata=last)).game
+        assert (seen.seat, seen.revision) == (2, answers[1].game.game.revision)
+        free = await refusal(house.admin.ReissueSeatToken(pb.ReissueSeatTokenRequest(game_id=game.game_id, seat=3)))
+        assert error_info(free).reason == "PLAYER_NOT_IN_GAME"
+        out, err = capsys.readouterr()
+        assert "AdminService/ReissueSeatToken" in out + err
+        assert not any(answer.seat_token in out + err for answer in answers)
+
+
 async def test_a_deleted_game_is_gone_and_its_watches_end(house: Operated) -> None:
     game = await labeled_game(house, start=False)
     code = (await game.see(1)).join_code
@@ -281,6 +304,7 @@ async def test_statistics_count_games_and_changes(house: Operated) -> None:
         ("GetGame", pb.GetGameRequest(), "game_id"),
         ("AbortGame", pb.AbortGameRequest(game_id="x"), "game_id"),
         ("KickPlayer", pb.KickPlayerRequest(game_id=UNKNOWN_GAME), "seat"),
+        ("ReissueSeatToken", pb.ReissueSeatTokenRequest(game_id=UNKNOWN_GAME), "seat"),
         ("DeleteGame", pb.DeleteGameRequest(), "game_id"),
         ("ForgetPlayer", pb.ForgetPlayerRequest(), "player_ref"),
         ("ForgetPlayer", pb.ForgetPlayerRequest(player_ref="x" * 65), "player_ref"),

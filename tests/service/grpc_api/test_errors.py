@@ -115,6 +115,8 @@ from support.harness import (
 from support.scripted_worker import Script
 from tools.redis_servers import RedisServer
 
+pytestmark = pytest.mark.usefixtures("all_rights")
+
 INSIDE = "what nobody outside may read"
 FOREVER_SECONDS = 3600.0
 UNKNOWN_GAME = "0" * 32
@@ -706,7 +708,8 @@ def case(reason: str, *rpcs: str, staging: Staging = usual) -> Callable[[Prepara
 ON_GAMES = [rpc.name for file in ("game_service.proto", "turn_service.proto") for rpc in SERVICES[file].methods]
 WITH_GAME_ID = [name for name in ON_GAMES if "game_id" in RPCS[name].input_type.fields_by_name]
 MUTATING = [name for name in ON_GAMES if "request_id" in RPCS[name].input_type.fields_by_name]
-OF_A_SEAT = [name for name in (*MUTATING, "SaveDraft") if name not in {"CreateGame", "JoinGame", "JoinOrCreateGame"}]
+WITHOUT_A_TOKEN = {"CreateGame", "JoinGame", "JoinOrCreateGame", "ReissueSeatToken"}
+OF_A_SEAT = [name for name in (*MUTATING, "SaveDraft") if name not in WITHOUT_A_TOKEN]
 CREATING = ["CreateGame", "JoinOrCreateGame"]
 JUDGING = ["ValidateTurn", "BatchValidateTurns", "StreamValidateTurns"]
 WITH_RULESET = ["ValidateMelds", "ScoreRound", *JUDGING]
@@ -746,7 +749,7 @@ def usual_request(rpc: str, stage: Stage) -> Message:  # noqa: C901 - one case a
             return message(rpc, name="Cleo")
         case "AddBot":
             return message(rpc, game_id=stage.game.game_id, level=game_pb2.BOT_LEVEL_EASY)
-        case "KickPlayer":
+        case "KickPlayer" | "ReissueSeatToken":
             return message(rpc, game_id=stage.game.game_id, seat=2)
         case "ListGames":
             return message(rpc, state=game_pb2.GAME_STATE_PLAYING)
@@ -1375,6 +1378,14 @@ async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(message(rpc, game_id=game.game_id, name="Ben", request_id=request.request_id))
 
 
+@case("DUPLICATE_REQUEST", "ReissueSeatToken")
+async def _used_for_another_seat(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game()
+    used = gs.ReissueSeatTokenRequest(game_id=game.game_id, seat=1, request_id=new_id())
+    await stage.client.games.ReissueSeatToken(used)
+    return Ask(message(rpc, game_id=game.game_id, seat=2, request_id=used.request_id))
+
+
 @case("DUPLICATE_REQUEST", *(rpc for rpc in OF_A_SEAT if rpc in MUTATING))
 async def _used_for_another_rpc(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=3)
@@ -1417,14 +1428,15 @@ async def _name_taken_by_a_player(stage: Stage, rpc: str) -> Ask:
     return Ask(named, game.as_seat(1))
 
 
-@case("FIELD_INVALID", "KickPlayer")
+@case("FIELD_INVALID", "KickPlayer", "ReissueSeatToken")
 async def _no_seat(stage: Stage, rpc: str) -> Ask:
     return Ask(message(rpc, game_id=stage.game.game_id), stage.game.as_seat(1), ["seat"])
 
 
-@case("FIELD_INVALID", "RenewSeatToken")
+@case("FIELD_INVALID", "RenewSeatToken", "ReissueSeatToken")
 async def _guessable_id(stage: Stage, rpc: str) -> Ask:
-    request = message(rpc, game_id=stage.game.game_id, request_id="x" * 21)
+    request = usual_request(rpc, stage)
+    request.MergeFrom(message(rpc, request_id="x" * 21))
     return Ask(request, stage.game.as_seat(1), ["request_id"])
 
 
@@ -1439,7 +1451,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(on_game(rpc, stage, game), game.as_seat(2))
 
 
-@case("PLAYER_NOT_IN_GAME", "KickPlayer")
+@case("PLAYER_NOT_IN_GAME", "KickPlayer", "ReissueSeatToken")
 async def _(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=1, start=False)
     return Ask(on_game(rpc, stage, game), game.as_seat(1))
@@ -1499,13 +1511,13 @@ async def _(stage: Stage, rpc: str) -> Ask:
 
 
 @case("GAME_OVER", "JoinGame", "AddBot", "LeaveGame", "KickPlayer", "SetReady", "StartGame")
-@case("GAME_OVER", "RenewSeatToken", "AbortGame")
+@case("GAME_OVER", "RenewSeatToken", "ReissueSeatToken", "AbortGame")
 async def _aborted(stage: Stage, rpc: str) -> Ask:
     game = await put(stage, a_game(Aborted(a_round())))
     return Ask(on_game(rpc, stage, game), as_anyone(rpc, game))
 
 
-@case("TOO_MANY_CHANGES", "JoinGame", "AddBot", "SetReady", "RenewSeatToken")
+@case("TOO_MANY_CHANGES", "JoinGame", "AddBot", "SetReady", "RenewSeatToken", "ReissueSeatToken")
 async def _(stage: Stage, rpc: str) -> Ask:
     lobby = a_game(Lobby())
     game = await put_game(stage.client, stage.store, lobby, stage.clock(), revision=LOBBY_CHANGES_MAX)

@@ -46,6 +46,8 @@ from support.harness import (
 )
 from tools.redis_servers import RedisServer
 
+pytestmark = pytest.mark.usefixtures("all_rights")
+
 FOREVER_SECONDS = 3600.0
 UNKNOWN_GAME = "0" * 32
 WRONG_TOKEN = "w" * 43
@@ -67,7 +69,9 @@ RPCS |= {name: service.methods[0] for name, service in zip(REFLECTION, reflectio
 ON_GAMES = [rpc.name for service in CONTRACT[:2] for rpc in service.methods]
 WITH_GAME_ID = [name for name in ON_GAMES if "game_id" in RPCS[name].input_type.fields_by_name]
 MUTATING = [
-    name for name in WITH_GAME_ID if "request_id" in RPCS[name].input_type.fields_by_name and name != "JoinGame"
+    name
+    for name in WITH_GAME_ID
+    if "request_id" in RPCS[name].input_type.fields_by_name and name not in {"JoinGame", "ReissueSeatToken"}
 ]
 """RPCs of a seat with a request id."""
 OF_A_SEAT = [*MUTATING, "SaveDraft"]
@@ -179,6 +183,7 @@ def usual_requests(scene: Scene) -> dict[str, Message]:
         "KickPlayer": gs.KickPlayerRequest(game_id=game_id, seat=2),
         "SetReady": gs.SetReadyRequest(game_id=game_id, is_ready=True),
         "RenewSeatToken": gs.RenewSeatTokenRequest(game_id=game_id),
+        "ReissueSeatToken": gs.ReissueSeatTokenRequest(game_id=game_id, seat=2),
         "StartGame": gs.StartGameRequest(game_id=game_id),
         "AbortGame": gs.AbortGameRequest(game_id=game_id),
         "CreateRematch": gs.CreateRematchRequest(game_id=game_id),

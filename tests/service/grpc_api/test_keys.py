@@ -13,10 +13,11 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import analysis_service_pb2 as an
-from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_pb2, meld_pb2, record_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
+from service.app.change_pace import SEAT_CHANGES
 from service.runtime.keys import HEADER
 from service.runtime.origins import QUOTAS
 from service.server import Server
@@ -33,6 +34,7 @@ from support.harness import (
     keys_file,
     memory_store,
     new_id,
+    next_change,
     running_server,
     server_settings,
 )
@@ -40,6 +42,7 @@ from support.operator import admin_at
 
 UNLIMITED = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
 PUBLIC = game_pb2.VISIBILITY_PUBLIC
+A_RECORD = record_pb2.GameRecord(players=[record_pb2.RecordedPlayer(seat=seat, name=f"{seat}") for seat in (1, 2)])
 OVERDUE_SECONDS = 3_600
 """Longer than a turn may take."""
 
@@ -179,6 +182,106 @@ async def test_a_key_sets_and_searches_its_labels_only(tmp_path: Path) -> None:
             ]
             assert [await reason(call) for call in calls] == [expected] * 5
 
+
+# Rights
+
+MAY_REISSUE = "reissue_seat_tokens = true"
+POSITION = an.Position(rack=as_tiles([1, 2, 3]), has_melded=True)
+SEARCHES: dict[str, Callable[[Client], Any]] = {
+    "SuggestTurn": lambda client: client.analysis.SuggestTurn(an.SuggestTurnRequest(position=POSITION)),
+    "HasLegalTurn": lambda client: client.analysis.HasLegalTurn(an.HasLegalTurnRequest(position=POSITION)),
+    "ArrangeTiles": lambda client: client.analysis.ArrangeTiles(an.ArrangeTilesRequest(tiles=POSITION.rack)),
+    "BatchSuggestTurns": lambda client: client.analysis.BatchSuggestTurns(
+        an.BatchSuggestTurnsRequest(positions=[POSITION])
+    ),
+    "ReviewGame": lambda client: client.analysis.ReviewGame(an.ReviewGameRequest(record=A_RECORD)),
+}
+"""The RPCs that search what their caller sends."""
+
+
+@pytest.mark.parametrize("rpc", SEARCHES)
+async def test_a_key_without_the_right_searches_no_position(tmp_path: Path, rpc: str) -> None:
+    async with serving(tmp_path, memory_store(), web="position_searches = false", partner="") as scene:
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await SEARCHES[rpc](scene.web)
+        info = error_info(refusal.value)
+        assert (info.reason, dict(info.metadata)) == (
+            "API_KEY_NOT_ALLOWED",
+            {"kind": "right", "name": "position_searches"},
+        )
+        assert await reason(SEARCHES[rpc](scene.partner)) == ""
+
+
+async def test_a_key_without_the_right_asks_about_its_own_games_and_plain_rules(tmp_path: Path) -> None:
+    hints = ruleset_pb2.Ruleset(hints=ruleset_pb2.HINTS_TURN)
+    async with serving(tmp_path, memory_store(), web="position_searches = false", partner="") as scene:
+        game = await scene.web.new_game(ruleset=hints)
+        own = an.SuggestTurnRequest(game_id=game.game_id)
+        abort = gs.AbortGameRequest(game_id=game.game_id)
+        review = an.ReviewGameRequest(game_id=game.game_id)
+        explain = an.ExplainTurnRequest(table_after=[meld_pb2.Meld(tiles=POSITION.rack)])
+        assert await reason(scene.web.analysis.SuggestTurn(own, metadata=game.as_seat(1))) == ""
+        assert await reason(scene.web.analysis.ExplainTurn(explain)) == ""
+        assert await reason(scene.web.analysis.ImportRecord(an.ImportRecordRequest(record=A_RECORD))) == ""
+        assert await reason(scene.web.validation.ValidateTurn(vs.ValidateTurnRequest(has_melded=True))) == ""
+        assert await reason(scene.web.games.AbortGame(abort, metadata=game.as_host())) == ""
+        assert await reason(scene.web.analysis.ReviewGame(review)) == ""
+
+
+def reissue(client: Client, game: GameAtHand, seat: int, request_id: str = "") -> Any:  # noqa: ANN401 - a call
+    request = gs.ReissueSeatTokenRequest(game_id=game.game_id, seat=seat, request_id=request_id)
+    return client.games.ReissueSeatToken(request)
+
+
+@pytest.mark.parametrize("is_started", [False, True])
+async def test_a_key_with_the_right_replaces_a_lost_token(
+    tmp_path: Path, store: GameStore, capsys: pytest.CaptureFixture[str], *, is_started: bool
+) -> None:
+    async with serving(tmp_path, store, web=MAY_REISSUE, partner="") as scene:
+        game = await scene.web.new_game(start=is_started)
+        old, request_id = game.as_seat(2), new_id()
+        seeing = gs.GetGameRequest(game_id=game.game_id)
+        watch = scene.web.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id), metadata=old)
+        await watch.read()
+        reissued = await reissue(scene.web, game, 2, request_id)
+        assert await reissue(scene.web, game, 2, request_id) == reissued
+        assert (await next_change(watch)).events[0].seat_token_renewed.seat == 2
+        assert await reason(watch) == "TOKEN_VOID"
+        assert await reason(scene.web.games.GetGame(seeing, metadata=old)) == "TOKEN_VOID"
+        seen = (await scene.web.games.GetGame(seeing, metadata=bearer(reissued.seat_token))).game
+        assert (seen.seat, seen.revision, list(seen.rack)) == (2, reissued.game.revision, list(reissued.game.rack))
+        assert (await game.see(1)).seat == 1
+    out, err = capsys.readouterr()
+    assert "ReissueSeatToken" in out + err
+    assert not any(token in out + err for token in (reissued.seat_token, game.tokens[2]))
+
+
+async def test_only_the_games_key_with_the_right_replaces_tokens(tmp_path: Path, store: GameStore) -> None:
+    refusal = ("API_KEY_NOT_ALLOWED", {"kind": "right", "name": "reissue_seat_tokens"})
+    async with serving(tmp_path, store, web="", partner=MAY_REISSUE) as scene:
+        game = await scene.web.new_game()
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await reissue(scene.web, game, 2)
+        assert (error_info(refused.value).reason, dict(error_info(refused.value).metadata)) == refusal
+        assert await reason(reissue(scene.partner, game, 2)) == "GAME_NOT_FOUND"
+        assert (await game.see(2)).seat == 2
+    async with running_server(store) as (_, anyone):
+        own = await anyone.new_game()
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await reissue(anyone, own, 2)
+        assert (error_info(refused.value).reason, dict(error_info(refused.value).metadata)) == refusal
+        assert (await own.see(2)).seat == 2
+
+
+async def test_tokens_are_reissued_at_a_pace(tmp_path: Path, clock: FakeClock) -> None:
+    async with serving(tmp_path, memory_store(clock), web=MAY_REISSUE, partner="") as scene:
+        game = await scene.web.new_game()
+        clock.advance(60)
+        assert [await reason(reissue(scene.web, game, 2)) for _ in range(SEAT_CHANGES)] == [""] * SEAT_CHANGES
+        assert await refused(reissue(scene.web, game, 2)) == ("OVERLOADED", "seat_changes")
+
+
+# Games
 
 Ask = Callable[[GameAtHand], Any]
 

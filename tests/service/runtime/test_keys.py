@@ -32,6 +32,8 @@ labels = ["league"]
 calls = 7
 games_per_minute = 0
 proxy = true
+position_searches = false
+reissue_seat_tokens = true
 
 [keys.partner]
 certificate = "partner.example"
@@ -44,6 +46,7 @@ def test_a_file_has_names_digests_services_labels_and_quotas(tmp_path: Path) -> 
         key = keys.identify(GAMES, [("other", "x"), (HEADER, sent)])
         assert (key.name, key.labels, key.is_proxy) == ("web", frozenset({"league"}), True)
         assert key.quotas == {"calls": 7, "games_per_minute": 0}
+        assert key.rights == {"reissue_seat_tokens"}
     with pytest.raises(ApiKeyNotAllowed) as refusal:
         keys.identify("/rummikub.v1.ValidationService/ValidateTurn", [(HEADER, "one")])
     assert (refusal.value.kind, refusal.value.name) == ("service", "ValidationService")
@@ -51,7 +54,8 @@ def test_a_file_has_names_digests_services_labels_and_quotas(tmp_path: Path) -> 
 
 def test_a_client_certificate_identifies_a_caller_without_a_key(tmp_path: Path) -> None:
     keys = Keys(written(tmp_path, WEB))
-    assert keys.identify(GAMES, (), lambda: ["other", "partner.example"]).name == "partner"
+    partner = keys.identify(GAMES, (), lambda: ["other", "partner.example"])
+    assert (partner.name, partner.rights) == ("partner", frozenset({"position_searches"}))
     assert keys.identify(GAMES, [(HEADER, "one")], lambda: ["partner.example"]).name == "web"
     with pytest.raises(ApiKeyInvalid):
         keys.identify(GAMES, (), lambda: ["other"])
@@ -105,6 +109,10 @@ def test_a_call_without_one_valid_key_is_refused(tmp_path: Path, metadata: tuple
         ('[keys.web]\ncertificate = "a"\nservices = ["Games"]', "keys.web.services: unknown: Games"),
         ('[keys.web]\ncertificate = "a"\nlabels = [1]', "keys.web.labels: expected a list"),
         ('[keys.web]\ncertificate = "a"\nproxy = 1', "keys.web.proxy: expected true or false"),
+        (
+            '[keys.web]\ncertificate = "a"\nreissue_seat_tokens = "yes"',
+            "keys.web.reissue_seat_tokens: expected true or false",
+        ),
     ],
 )
 def test_an_error_says_what_is_wrong_and_where(tmp_path: Path, text: str, problem: str) -> None:

@@ -131,6 +131,14 @@ impl crate::Call for RenewSeatTokenRequest {
     }
 }
 
+impl crate::Call for ReissueSeatTokenRequest {
+    type Response = ReissueSeatTokenResponse;
+    const PATH: &'static str = "/rummikub.v1.GameService/ReissueSeatToken";
+    fn request_id(&mut self) -> Option<&mut String> {
+        Some(&mut self.request_id)
+    }
+}
+
 impl crate::Call for StartGameRequest {
     type Response = StartGameResponse;
     const PATH: &'static str = "/rummikub.v1.GameService/StartGame";
@@ -283,9 +291,13 @@ impl crate::Rummikub {
 
     /// Suggests a best turn for a position, or for the caller's own seat in a running game.
     ///
+    /// The option hints limits only what a seat may ask by game_id: a player who sends the table and the own rack as a
+    /// position gets the answer, without a token. A front end's key without the right position_searches prevents that
+    /// (API_KEY_NOT_ALLOWED); a server without keys cannot.
+    ///
     /// For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
     /// seat's turn, the suggestion is the best turn on the current table. While the seat must choose a tile for the River,
-    /// it can play nothing (EXISTENCE_NO). The option hints limits what seats may ask for.
+    /// it can play nothing (EXISTENCE_NO).
     /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
     /// (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
     /// FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, HINT_NOT_ALLOWED), UNAVAILABLE
@@ -356,7 +368,8 @@ impl crate::Rummikub {
     }
 
     /// Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
-    /// is needed. The host sends the host token to become the player who is the host.
+    /// is needed. The host sends the host token to become the player who is the host. A player of the game before sends the
+    /// token of that game to take the seat that is reserved in its rematch, whatever `seat` says and without a join code.
     /// Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED), ALREADY_EXISTS
     /// (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
     /// TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
@@ -365,8 +378,10 @@ impl crate::Rummikub {
     }
 
     /// Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
-    /// no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player in it, who is the
-    /// host. Callers who find no game at the same time get seats in the same new one. It never joins an unlisted game. A
+    /// no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player
+    /// in it, who is the host. Where the ruleset leaves them open, start_by is FULL_OR_READY and abort_by is ALL, because
+    /// its players did not choose each other. Callers who find no game at the same time get seats in the same new one. It
+    /// never joins an unlisted game. A call that joins a game takes nothing of the limits of creating one. A
     /// refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
     /// RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
     /// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
@@ -387,7 +402,8 @@ impl crate::Rummikub {
         self.call(request).await
     }
 
-    /// Frees the caller's seat while the game is in the lobby, and invalidates its token. A game whose last person has left
+    /// Frees the caller's seat while the game is in the lobby, and invalidates its token. With the token of the game before,
+    /// a player gives up the seat that is reserved in its rematch. A game whose last person has left
     /// is in no list, and is deleted a minute later unless a person joins before; bots do not keep it.
     /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
     /// (DUPLICATE_REQUEST).
@@ -395,9 +411,9 @@ impl crate::Rummikub {
         self.call(request).await
     }
 
-    /// Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once,
-    /// also for an open WatchGame. A person who was removed does not come back: the lobby admits neither the player_ref nor
-    /// a name like that of the last 32 who were removed; it has a new join code, and an unlisted one no longer admits by
+    /// Removes a player, a bot or a reservation from the lobby. Only the host may call it. The seat is free and its token
+    /// is void at once, also for an open WatchGame. A person who was removed does not come back: the lobby admits neither
+    /// the player_ref nor a name like that of the last 32 who were removed; it has a new join code, and an unlisted one no longer admits by
     /// its id (JOIN_CODE_REQUIRED). A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
     /// host without a seat has removed the last person stays.
     /// Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION
@@ -407,8 +423,8 @@ impl crate::Rummikub {
     }
 
     /// Sets whether the caller's seat is ready to start. Any seated player may call it while the game is in the lobby.
-    /// With START_BY_ALL_READY, StartGame is refused until all players are ready. The game does not start by itself,
-    /// because more players may join.
+    /// With START_BY_ALL_READY and START_BY_FULL_OR_READY, StartGame is refused until all players are ready. The game does
+    /// not start by itself when they are, because more players may join.
     /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES),
     /// ABORTED (DUPLICATE_REQUEST).
     pub async fn set_ready(&self, request: SetReadyRequest) -> Result<SetReadyResponse, crate::Refusal> {
@@ -424,26 +440,41 @@ impl crate::Rummikub {
         self.call(request).await
     }
 
-    /// Starts the first round: start draw, deal, first turn. The option start_by decides who may call it.
+    /// Replaces the token of a seat whose player has lost it by a new one, which only this response contains. It needs no
+    /// token, but a key with the right reissue_seat_tokens (RUMMIKUB_KEYS_FILE): any other caller, and every caller of a
+    /// server without keys, is refused (API_KEY_NOT_ALLOWED). The front end must know whose seat it is. The old token is
+    /// void at once, also for an open WatchGame. An absent player stays absent. A bot's seat has no token
+    /// (PLAYER_NOT_IN_GAME).
+    /// Errors: FAILED_PRECONDITION (PLAYER_NOT_IN_GAME, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST).
+    pub async fn reissue_seat_token(&self, request: ReissueSeatTokenRequest) -> Result<ReissueSeatTokenResponse, crate::Refusal> {
+        self.call(request).await
+    }
+
+    /// Starts the first round: start draw, deal, first turn. The option start_by decides who may call it. Nobody can while
+    /// seats are reserved (PLAYERS_NOT_READY). A lobby with a next_round_time starts by itself then.
     /// Errors: PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION (TOO_FEW_PLAYERS, PLAYERS_NOT_READY,
     /// GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
     pub async fn start_game(&self, request: StartGameRequest) -> Result<StartGameResponse, crate::Refusal> {
         self.call(request).await
     }
 
-    /// Aborts the game for good; it then has no winner. Until a round has ended, the host's call does it. Otherwise a call
-    /// is the vote of the caller's seat: the game is aborted when all people have voted, except those who have resigned and
-    /// those who are absent. A vote counts until the end of the round. In the lobby only the host may call it.
+    /// Aborts the game for good; it then has no winner. In the lobby only the host may call it. With ABORT_BY_HOST, the
+    /// host's call does it until a round has ended. Otherwise a call is the vote of the caller's seat: the game is aborted
+    /// when all people have voted, except those who have resigned and those who are absent. A vote counts until the end of
+    /// the round.
     /// Errors: PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION (PLAYER_RESIGNED, GAME_NOT_ABORTABLE,
     /// GAME_OVER), ABORTED (DUPLICATE_REQUEST).
     pub async fn abort_game(&self, request: AbortGameRequest) -> Result<AbortGameResponse, crate::Refusal> {
         self.call(request).await
     }
 
-    /// Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
-    /// its host may call it. A game has one rematch: later calls return the same one. It has a join code of its own. The
-    /// players and the host keep their names, seats, tokens and references, and do not join again. A player who does not want to play
-    /// calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
+    /// Creates a new game with the ruleset of a game that is over. Any seated player of it and its host may call it. A game
+    /// has one rematch: later calls return the same one. It has a join code of its own. Bots have their seats; those of
+    /// people are reserved. Each player calls JoinGame in the rematch with the token of the old game, and gets a new token
+    /// for the same seat; the first to come is the host, unless the old host has no seat and keeps the host token. Five
+    /// seconds after the last one has come, the game starts by itself (next_round_time). A player who does not want to play
+    /// calls LeaveGame in the rematch with the token of the old game, and the host may remove a reservation (KickPlayer).
+    /// The rematch is announced as an event of the old game (RematchCreated), whose id spectators do not see.
     /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
     /// RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
     pub async fn create_rematch(&self, request: CreateRematchRequest) -> Result<CreateRematchResponse, crate::Refusal> {
@@ -503,8 +534,8 @@ impl crate::Rummikub {
         self.call(request).await
     }
 
-    /// Returns the record of a finished game, with all hidden tiles. Everyone who may see the game may export it, unless
-    /// the option racks_shown is HIDDEN. An aborted game has no record (GAME_NOT_OVER).
+    /// Returns the record of a game that is over, with all hidden tiles. Everyone who may see the game may export it,
+    /// unless the option racks_shown is HIDDEN. A game that was aborted before its first deal has no record (GAME_NOT_OVER).
     /// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN),
     /// OUT_OF_RANGE (HISTORY_UNAVAILABLE).
     pub async fn export_game(&self, request: ExportGameRequest) -> Result<ExportGameResponse, crate::Refusal> {

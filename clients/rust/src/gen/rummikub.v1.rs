@@ -55,12 +55,12 @@ pub enum ErrorReason {
     /// UNAUTHENTICATED. The server requires a key (RUMMIKUB_KEYS_FILE), and the call has no valid one: send it once, as the
     /// metadata `x-api-key`.
     ApiKeyInvalid = 260,
-    /// PERMISSION_DENIED. The caller's key is not for this service, or not for a label of the request. Metadata: `kind`
-    /// (service or label), `name`.
+    /// PERMISSION_DENIED. The caller's key is not for this service or for a label of the request, or the request needs a
+    /// right that the key, or a caller without a key, does not have. Metadata: `kind` (service, label or right), `name`.
     ApiKeyNotAllowed = 261,
-    /// UNAUTHENTICATED. The token is not, or no longer, valid in the game: it was renewed (RenewSeatToken), its owner has
-    /// left or was removed (LeaveGame, KickPlayer), or it is of another game. Use the new token, or send none to see what
-    /// spectators see.
+    /// UNAUTHENTICATED. The token is not, or no longer, valid in the game: it was replaced (RenewSeatToken,
+    /// ReissueSeatToken), its owner has left or was removed (LeaveGame, KickPlayer), or it is of another game. Use the new
+    /// token, or send none to see what spectators see.
     TokenVoid = 262,
     /// ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated
     /// player has this player_ref, this name or one like it. Names are alike if they differ only in case, in compatibility
@@ -119,7 +119,8 @@ pub enum ErrorReason {
     /// PERMISSION_DENIED. The host has removed a player with this player_ref, or with this name or one like it, from the
     /// lobby.
     PlayerKicked = 264,
-    /// FAILED_PRECONDITION. The seat that the request names has no player. Metadata: `seat`.
+    /// FAILED_PRECONDITION. The seat that the request names has no player; for ReissueSeatToken, no person. Metadata:
+    /// `seat`.
     PlayerNotInGame = 224,
     /// FAILED_PRECONDITION. A round has ended, so the game is aborted by votes only, and the host token has no vote. Send
     /// the token of a seat.
@@ -129,8 +130,8 @@ pub enum ErrorReason {
     RecordInvalid = 228,
     /// FAILED_PRECONDITION. The racks of the game stay hidden (option racks_shown), so it has no record.
     RecordHidden = 229,
-    /// FAILED_PRECONDITION. The game has not been played to its end: its record would show hidden tiles, and it has no
-    /// rematch. An aborted game has a rematch, and no record.
+    /// FAILED_PRECONDITION. The game has not ended: its record would show hidden tiles, and it has no rematch. A game that
+    /// was aborted in the lobby has a rematch, and no record.
     GameNotOver = 250,
     /// FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only start the game, leave it or abort it.
     /// Metadata: `changes`.
@@ -1403,12 +1404,15 @@ pub struct Ruleset {
     /// values require a contract (OPTIONS_CONFLICT). Evidence: the French article names no number.
     #[prost(uint32, optional, tag = "65")]
     pub contract_points: ::core::option::Option<u32>,
-    /// Which hints a seat of a running game may get about its own position. Default AGAINST_BOTS.
+    /// Which hints a seat of a running game may get by its game_id. Default AGAINST_BOTS.
     #[prost(enumeration = "Hints", tag = "66")]
     pub hints: i32,
     /// Who may start the first round. Default HOST.
     #[prost(enumeration = "StartBy", tag = "74")]
     pub start_by: i32,
+    /// Who may abort the game in its first round. Default HOST.
+    #[prost(enumeration = "AbortBy", tag = "77")]
+    pub abort_by: i32,
     /// Whether callers without a seat may see a game that has started. Default ALLOWED.
     #[prost(enumeration = "Spectators", tag = "75")]
     pub spectators: i32,
@@ -3250,6 +3254,9 @@ pub enum StartBy {
     /// Any seated player, and the host, once all players are ready (SetReady, PLAYERS_NOT_READY). Bots are always ready.
     /// Evidence: none; our own.
     AllReady = 3,
+    /// As ALL_READY, and the game starts by itself five seconds after all seats are taken (Game.next_round_time), unless a
+    /// player leaves before. The default of JoinOrCreateGame: no stranger can hold up the others. Evidence: none; our own.
+    FullOrReady = 4,
 }
 impl StartBy {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -3262,6 +3269,7 @@ impl StartBy {
             Self::Host => "START_BY_HOST",
             Self::Anyone => "START_BY_ANYONE",
             Self::AllReady => "START_BY_ALL_READY",
+            Self::FullOrReady => "START_BY_FULL_OR_READY",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -3271,6 +3279,42 @@ impl StartBy {
             "START_BY_HOST" => Some(Self::Host),
             "START_BY_ANYONE" => Some(Self::Anyone),
             "START_BY_ALL_READY" => Some(Self::AllReady),
+            "START_BY_FULL_OR_READY" => Some(Self::FullOrReady),
+            _ => None,
+        }
+    }
+}
+/// Who may abort a game in its first round (option abort_by). The host may always abort it in the lobby; from the second
+/// round on all people must agree. Evidence: none; our own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum AbortBy {
+    /// Unset: the preset's value applies.
+    Unspecified = 0,
+    /// The host, with a seat or without one. Evidence: none; our own.
+    Host = 1,
+    /// All people who have not resigned and are not absent (GAME_NOT_ABORTABLE for a host without a seat). The default of
+    /// JoinOrCreateGame: a host among strangers could annul a game that is being lost. Evidence: none; our own.
+    All = 2,
+}
+impl AbortBy {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ABORT_BY_UNSPECIFIED",
+            Self::Host => "ABORT_BY_HOST",
+            Self::All => "ABORT_BY_ALL",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ABORT_BY_UNSPECIFIED" => Some(Self::Unspecified),
+            "ABORT_BY_HOST" => Some(Self::Host),
+            "ABORT_BY_ALL" => Some(Self::All),
             _ => None,
         }
     }
@@ -3310,8 +3354,9 @@ impl Spectators {
         }
     }
 }
-/// Which hints a seat of a running game may get from AnalysisService about its own position (option hints). The option
-/// does not affect turns, or questions about positions that a caller sends.
+/// Which hints a seat of a running game may get from AnalysisService by its game_id (option hints). It forbids no
+/// question about a position, and a player can send the table and the own rack as one. Only a server with keys can
+/// prevent that, by a key without the right position_searches (docs/keys.md). The option does not affect turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum Hints {
@@ -3771,14 +3816,29 @@ pub struct Game {
     /// the game.
     #[prost(string, tag = "27")]
     pub rematch_game_id: ::prost::alloc::string::String,
-    /// The time when the next round starts by itself, by the store's clock (round_pause_seconds). Unset unless the state is
-    /// GAME_STATE_ROUND_OVER, and if only StartNextRound starts the next round.
+    /// The time when the first or the next round starts by itself, by the store's clock. In GAME_STATE_LOBBY: all who are
+    /// to play have come (START_BY_FULL_OR_READY, reserved_seats); unset before, and after a player has left. In
+    /// GAME_STATE_ROUND_OVER: round_pause_seconds; unset if only StartNextRound starts the next round.
     #[prost(message, optional, tag = "26")]
     pub next_round_time: ::core::option::Option<::prost_types::Timestamp>,
     /// Whether the game ended because all people who had not resigned were absent (absent_after_timeouts). The round that
     /// was being played is not scored.
     #[prost(bool, tag = "28")]
     pub abandoned: bool,
+    /// The seats of the lobby that only their owners of the game before can take (CreateRematch), by seat. The game cannot
+    /// start before each is taken or given up.
+    #[prost(message, repeated, tag = "29")]
+    pub reserved_seats: ::prost::alloc::vec::Vec<ReservedSeat>,
+}
+/// A seat of a rematch that its owner of the game before has not taken yet.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReservedSeat {
+    /// The seat.
+    #[prost(uint32, tag = "1")]
+    pub seat: u32,
+    /// The name of its owner in the game before.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
 }
 /// An entry in a list of games.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3826,7 +3886,7 @@ pub struct GameSummary {
         ::prost::alloc::string::String,
     >,
 }
-/// A player took a seat, and has no tiles and no points.
+/// A player took a seat, and has no tiles and no points. The seat is no longer in reserved_seats.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PlayerJoined {
     /// The seat.
@@ -3841,9 +3901,12 @@ pub struct PlayerJoined {
     /// Whether the player is the host.
     #[prost(bool, tag = "4")]
     pub is_host: bool,
+    /// The time when the game starts by itself, which is next_round_time. Unset if this player changes nothing about it.
+    #[prost(message, optional, tag = "5")]
+    pub start_time: ::core::option::Option<::prost_types::Timestamp>,
 }
-/// A player left the lobby, and is no longer one of the players. If it was the viewer, the view is a spectator's from
-/// now on: Game.seat is 0 and join_code is empty.
+/// A player left the lobby, or gave up a reserved seat, and is no longer in players or reserved_seats. next_round_time is
+/// unset. If it was the viewer, the view is a spectator's from now on: Game.seat is 0 and join_code is empty.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PlayerLeft {
     /// The seat, which is free again.
@@ -3854,7 +3917,7 @@ pub struct PlayerLeft {
     pub host_seat: u32,
 }
 /// The host removed a player from the lobby, with the effects of PlayerLeft. The seat's token is void.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PlayerKicked {
     /// The seat, which is free again.
     #[prost(uint32, tag = "1")]
@@ -3862,6 +3925,9 @@ pub struct PlayerKicked {
     /// The seat that became the host's because the host was removed; 0 if no seat did.
     #[prost(uint32, tag = "2")]
     pub host_seat: u32,
+    /// The lobby's new join_code, for the viewers who see it. Empty if it did not change.
+    #[prost(string, tag = "3")]
+    pub join_code: ::prost::alloc::string::String,
 }
 /// A player in the lobby called SetReady, which sets is_ready.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3898,7 +3964,7 @@ pub struct SeatTokenRenewed {
 /// A rematch of the game was created, which is rematch_game_id. Its id is empty for spectators.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RematchCreated {
-    /// The id of the new game, in which the players have the same seats and tokens.
+    /// The id of the new game, in which the seats of the players are reserved for them (CreateRematch).
     #[prost(string, tag = "1")]
     pub game_id: ::prost::alloc::string::String,
 }
@@ -4065,11 +4131,14 @@ pub struct GameEnded {
     pub abandoned: bool,
 }
 /// A game was created.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GameCreated {
     /// The rules of the game, with every option set.
     #[prost(message, optional, tag = "1")]
     pub ruleset: ::core::option::Option<Ruleset>,
+    /// The reserved seats of a rematch, which are reserved_seats.
+    #[prost(message, repeated, tag = "2")]
+    pub reserved_seats: ::prost::alloc::vec::Vec<ReservedSeat>,
 }
 /// A player laid one of the two drawn tiles on the River and kept the other, which is now on the rack. If a time-out or a
 /// penalty ended the turn first, the tile drawn first is kept. The turn is in TURN_STEP_OPEN.
@@ -5648,8 +5717,11 @@ pub mod analysis_service_client {
     use tonic::codegen::http::Uri;
     /// Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
     ///
-    /// A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. Each
-    /// search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
+    /// A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. So a
+    /// player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
+    /// can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
+    /// (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
+    /// ReviewGame of a record that they send. Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
     /// response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
     /// same certain answer; an uncertain answer may depend on the load of the server. A canceled call stops its search.
     ///
@@ -5729,9 +5801,13 @@ pub mod analysis_service_client {
         }
         /// Suggests a best turn for a position, or for the caller's own seat in a running game.
         ///
+        /// The option hints limits only what a seat may ask by game_id: a player who sends the table and the own rack as a
+        /// position gets the answer, without a token. A front end's key without the right position_searches prevents that
+        /// (API_KEY_NOT_ALLOWED); a server without keys cannot.
+        ///
         /// For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
         /// seat's turn, the suggestion is the best turn on the current table. While the seat must choose a tile for the River,
-        /// it can play nothing (EXISTENCE_NO). The option hints limits what seats may ask for.
+        /// it can play nothing (EXISTENCE_NO).
         /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
         /// (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
         /// FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, HINT_NOT_ALLOWED), UNAVAILABLE
@@ -6221,6 +6297,30 @@ pub struct RenewSeatTokenResponse {
     #[prost(string, tag = "2")]
     pub seat_token: ::prost::alloc::string::String,
 }
+/// A request for a new token of a seat.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReissueSeatTokenRequest {
+    /// The id of the game.
+    #[prost(string, tag = "1")]
+    pub game_id: ::prost::alloc::string::String,
+    /// The seat. Its player is a person.
+    #[prost(uint32, tag = "2")]
+    pub seat: u32,
+    /// An idempotency key of at least 22 characters. Optional. Keep it as secret as the token: a repeated request with it
+    /// returns the same token.
+    #[prost(string, tag = "3")]
+    pub request_id: ::prost::alloc::string::String,
+}
+/// The response to ReissueSeatToken.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ReissueSeatTokenResponse {
+    /// The game as the seat sees it.
+    #[prost(message, optional, tag = "1")]
+    pub game: ::core::option::Option<Game>,
+    /// The new token.
+    #[prost(string, tag = "2")]
+    pub seat_token: ::prost::alloc::string::String,
+}
 /// A request to start a game.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StartGameRequest {
@@ -6642,15 +6742,15 @@ pub mod game_service_client {
     /// Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
     /// repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
     /// refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
-    /// id. Without a token (CreateGame, JoinGame, JoinOrCreateGame), an id needs at least 22 characters, because it is the
-    /// only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
+    /// id. Without a token (CreateGame, JoinGame, JoinOrCreateGame, ReissueSeatToken), an id needs at least 22 characters,
+    /// because it is the only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
     /// the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     /// them one hour after the game expires.
     ///
-    /// A seat may make 20 changes at once that are no turns, and then one a second: join, leave, kick, add a bot, be ready,
-    /// renew a token, vote, return, demand a new deal. The host without a seat, and all callers of a game without a token,
-    /// have the same limit. More are refused with OVERLOADED. A request that changes nothing (ready twice, the same vote
-    /// again) is accepted and is no revision. A lobby has at most 500 changes (TOO_MANY_CHANGES).
+    /// A seat may make 20 changes at once that are no turns, and then one a second: leave, kick, add a bot, be ready,
+    /// renew a token, vote, return, demand a new deal. The host without a seat has the same limit. More are refused with
+    /// OVERLOADED. A request that changes nothing (ready twice, the same vote again) is accepted and is no revision. A lobby
+    /// has at most 500 changes (TOO_MANY_CHANGES).
     ///
     /// A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
     /// do not exist for its callers.
@@ -6658,7 +6758,8 @@ pub mod game_service_client {
     /// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
     /// API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
     /// (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND
-    /// (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
+    /// (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may
+    /// return RESOURCE_EXHAUSTED (STORE_FULL).
     #[derive(Debug, Clone)]
     pub struct GameServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -6756,7 +6857,8 @@ pub mod game_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
-        /// is needed. The host sends the host token to become the player who is the host.
+        /// is needed. The host sends the host token to become the player who is the host. A player of the game before sends the
+        /// token of that game to take the seat that is reserved in its rematch, whatever `seat` says and without a join code.
         /// Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED), ALREADY_EXISTS
         /// (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
         /// TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
@@ -6785,8 +6887,10 @@ pub mod game_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
-        /// no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player in it, who is the
-        /// host. Callers who find no game at the same time get seats in the same new one. It never joins an unlisted game. A
+        /// no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player
+        /// in it, who is the host. Where the ruleset leaves them open, start_by is FULL_OR_READY and abort_by is ALL, because
+        /// its players did not choose each other. Callers who find no game at the same time get seats in the same new one. It
+        /// never joins an unlisted game. A call that joins a game takes nothing of the limits of creating one. A
         /// refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
         /// RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
         /// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
@@ -6844,7 +6948,8 @@ pub mod game_service_client {
                 .insert(GrpcMethod::new("rummikub.v1.GameService", "AddBot"));
             self.inner.unary(req, path, codec).await
         }
-        /// Frees the caller's seat while the game is in the lobby, and invalidates its token. A game whose last person has left
+        /// Frees the caller's seat while the game is in the lobby, and invalidates its token. With the token of the game before,
+        /// a player gives up the seat that is reserved in its rematch. A game whose last person has left
         /// is in no list, and is deleted a minute later unless a person joins before; bots do not keep it.
         /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
         /// (DUPLICATE_REQUEST).
@@ -6872,9 +6977,9 @@ pub mod game_service_client {
                 .insert(GrpcMethod::new("rummikub.v1.GameService", "LeaveGame"));
             self.inner.unary(req, path, codec).await
         }
-        /// Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once,
-        /// also for an open WatchGame. A person who was removed does not come back: the lobby admits neither the player_ref nor
-        /// a name like that of the last 32 who were removed; it has a new join code, and an unlisted one no longer admits by
+        /// Removes a player, a bot or a reservation from the lobby. Only the host may call it. The seat is free and its token
+        /// is void at once, also for an open WatchGame. A person who was removed does not come back: the lobby admits neither
+        /// the player_ref nor a name like that of the last 32 who were removed; it has a new join code, and an unlisted one no longer admits by
         /// its id (JOIN_CODE_REQUIRED). A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
         /// host without a seat has removed the last person stays.
         /// Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION
@@ -6904,8 +7009,8 @@ pub mod game_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Sets whether the caller's seat is ready to start. Any seated player may call it while the game is in the lobby.
-        /// With START_BY_ALL_READY, StartGame is refused until all players are ready. The game does not start by itself,
-        /// because more players may join.
+        /// With START_BY_ALL_READY and START_BY_FULL_OR_READY, StartGame is refused until all players are ready. The game does
+        /// not start by itself when they are, because more players may join.
         /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES),
         /// ABORTED (DUPLICATE_REQUEST).
         pub async fn set_ready(
@@ -6961,7 +7066,38 @@ pub mod game_service_client {
                 .insert(GrpcMethod::new("rummikub.v1.GameService", "RenewSeatToken"));
             self.inner.unary(req, path, codec).await
         }
-        /// Starts the first round: start draw, deal, first turn. The option start_by decides who may call it.
+        /// Replaces the token of a seat whose player has lost it by a new one, which only this response contains. It needs no
+        /// token, but a key with the right reissue_seat_tokens (RUMMIKUB_KEYS_FILE): any other caller, and every caller of a
+        /// server without keys, is refused (API_KEY_NOT_ALLOWED). The front end must know whose seat it is. The old token is
+        /// void at once, also for an open WatchGame. An absent player stays absent. A bot's seat has no token
+        /// (PLAYER_NOT_IN_GAME).
+        /// Errors: FAILED_PRECONDITION (PLAYER_NOT_IN_GAME, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST).
+        pub async fn reissue_seat_token(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReissueSeatTokenRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReissueSeatTokenResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rummikub.v1.GameService/ReissueSeatToken",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("rummikub.v1.GameService", "ReissueSeatToken"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Starts the first round: start draw, deal, first turn. The option start_by decides who may call it. Nobody can while
+        /// seats are reserved (PLAYERS_NOT_READY). A lobby with a next_round_time starts by itself then.
         /// Errors: PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION (TOO_FEW_PLAYERS, PLAYERS_NOT_READY,
         /// GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
         pub async fn start_game(
@@ -6988,9 +7124,10 @@ pub mod game_service_client {
                 .insert(GrpcMethod::new("rummikub.v1.GameService", "StartGame"));
             self.inner.unary(req, path, codec).await
         }
-        /// Aborts the game for good; it then has no winner. Until a round has ended, the host's call does it. Otherwise a call
-        /// is the vote of the caller's seat: the game is aborted when all people have voted, except those who have resigned and
-        /// those who are absent. A vote counts until the end of the round. In the lobby only the host may call it.
+        /// Aborts the game for good; it then has no winner. In the lobby only the host may call it. With ABORT_BY_HOST, the
+        /// host's call does it until a round has ended. Otherwise a call is the vote of the caller's seat: the game is aborted
+        /// when all people have voted, except those who have resigned and those who are absent. A vote counts until the end of
+        /// the round.
         /// Errors: PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION (PLAYER_RESIGNED, GAME_NOT_ABORTABLE,
         /// GAME_OVER), ABORTED (DUPLICATE_REQUEST).
         pub async fn abort_game(
@@ -7017,10 +7154,13 @@ pub mod game_service_client {
                 .insert(GrpcMethod::new("rummikub.v1.GameService", "AbortGame"));
             self.inner.unary(req, path, codec).await
         }
-        /// Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
-        /// its host may call it. A game has one rematch: later calls return the same one. It has a join code of its own. The
-        /// players and the host keep their names, seats, tokens and references, and do not join again. A player who does not want to play
-        /// calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
+        /// Creates a new game with the ruleset of a game that is over. Any seated player of it and its host may call it. A game
+        /// has one rematch: later calls return the same one. It has a join code of its own. Bots have their seats; those of
+        /// people are reserved. Each player calls JoinGame in the rematch with the token of the old game, and gets a new token
+        /// for the same seat; the first to come is the host, unless the old host has no seat and keeps the host token. Five
+        /// seconds after the last one has come, the game starts by itself (next_round_time). A player who does not want to play
+        /// calls LeaveGame in the rematch with the token of the old game, and the host may remove a reservation (KickPlayer).
+        /// The rematch is announced as an event of the old game (RematchCreated), whose id spectators do not see.
         /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
         /// RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
         pub async fn create_rematch(
@@ -7278,8 +7418,8 @@ pub mod game_service_client {
                 .insert(GrpcMethod::new("rummikub.v1.GameService", "ReturnToSeat"));
             self.inner.unary(req, path, codec).await
         }
-        /// Returns the record of a finished game, with all hidden tiles. Everyone who may see the game may export it, unless
-        /// the option racks_shown is HIDDEN. An aborted game has no record (GAME_NOT_OVER).
+        /// Returns the record of a game that is over, with all hidden tiles. Everyone who may see the game may export it,
+        /// unless the option racks_shown is HIDDEN. A game that was aborted before its first deal has no record (GAME_NOT_OVER).
         /// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN),
         /// OUT_OF_RANGE (HISTORY_UNAVAILABLE).
         pub async fn export_game(

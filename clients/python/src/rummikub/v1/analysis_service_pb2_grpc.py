@@ -28,8 +28,11 @@ if _version_not_supported:
 class AnalysisServiceStub(object):
     """Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
 
-    A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. Each
-    search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
+    A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. So a
+    player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
+    can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
+    (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
+    ReviewGame of a record that they send. Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
     response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
     same certain answer; an uncertain answer may depend on the load of the server. A canceled call stops its search.
 
@@ -96,8 +99,11 @@ class AnalysisServiceStub(object):
 class AnalysisServiceServicer(object):
     """Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
 
-    A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. Each
-    search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
+    A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. So a
+    player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
+    can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
+    (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
+    ReviewGame of a record that they send. Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
     response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
     same certain answer; an uncertain answer may depend on the load of the server. A canceled call stops its search.
 
@@ -111,9 +117,13 @@ class AnalysisServiceServicer(object):
     def SuggestTurn(self, request, context):
         """Suggests a best turn for a position, or for the caller's own seat in a running game.
 
+        The option hints limits only what a seat may ask by game_id: a player who sends the table and the own rack as a
+        position gets the answer, without a token. A front end's key without the right position_searches prevents that
+        (API_KEY_NOT_ALLOWED); a server without keys cannot.
+
         For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
         seat's turn, the suggestion is the best turn on the current table. While the seat must choose a tile for the River,
-        it can play nothing (EXISTENCE_NO). The option hints limits what seats may ask for.
+        it can play nothing (EXISTENCE_NO).
         Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
         (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
         FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, HINT_NOT_ALLOWED), UNAVAILABLE
@@ -252,8 +262,11 @@ def add_AnalysisServiceServicer_to_server(servicer, server):
 class AnalysisService(object):
     """Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
 
-    A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. Each
-    search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
+    A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. So a
+    player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
+    can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
+    (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
+    ReviewGame of a record that they send. Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
     response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
     same certain answer; an uncertain answer may depend on the load of the server. A canceled call stops its search.
 

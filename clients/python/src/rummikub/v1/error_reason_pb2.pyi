@@ -66,13 +66,13 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     metadata `x-api-key`.
     """
     ERROR_REASON_API_KEY_NOT_ALLOWED: _ErrorReason.ValueType  # 261
-    """PERMISSION_DENIED. The caller's key is not for this service, or not for a label of the request. Metadata: `kind`
-    (service or label), `name`.
+    """PERMISSION_DENIED. The caller's key is not for this service or for a label of the request, or the request needs a
+    right that the key, or a caller without a key, does not have. Metadata: `kind` (service, label or right), `name`.
     """
     ERROR_REASON_TOKEN_VOID: _ErrorReason.ValueType  # 262
-    """UNAUTHENTICATED. The token is not, or no longer, valid in the game: it was renewed (RenewSeatToken), its owner has
-    left or was removed (LeaveGame, KickPlayer), or it is of another game. Use the new token, or send none to see what
-    spectators see.
+    """UNAUTHENTICATED. The token is not, or no longer, valid in the game: it was replaced (RenewSeatToken,
+    ReissueSeatToken), its owner has left or was removed (LeaveGame, KickPlayer), or it is of another game. Use the new
+    token, or send none to see what spectators see.
     """
     ERROR_REASON_PLAYER_ALREADY_JOINED: _ErrorReason.ValueType  # 204
     """ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated
@@ -143,7 +143,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     lobby.
     """
     ERROR_REASON_PLAYER_NOT_IN_GAME: _ErrorReason.ValueType  # 224
-    """FAILED_PRECONDITION. The seat that the request names has no player. Metadata: `seat`."""
+    """FAILED_PRECONDITION. The seat that the request names has no player; for ReissueSeatToken, no person. Metadata:
+    `seat`.
+    """
     ERROR_REASON_GAME_NOT_ABORTABLE: _ErrorReason.ValueType  # 225
     """FAILED_PRECONDITION. A round has ended, so the game is aborted by votes only, and the host token has no vote. Send
     the token of a seat.
@@ -439,13 +441,13 @@ ERROR_REASON_API_KEY_INVALID: ErrorReason.ValueType  # 260
 metadata `x-api-key`.
 """
 ERROR_REASON_API_KEY_NOT_ALLOWED: ErrorReason.ValueType  # 261
-"""PERMISSION_DENIED. The caller's key is not for this service, or not for a label of the request. Metadata: `kind`
-(service or label), `name`.
+"""PERMISSION_DENIED. The caller's key is not for this service or for a label of the request, or the request needs a
+right that the key, or a caller without a key, does not have. Metadata: `kind` (service, label or right), `name`.
 """
 ERROR_REASON_TOKEN_VOID: ErrorReason.ValueType  # 262
-"""UNAUTHENTICATED. The token is not, or no longer, valid in the game: it was renewed (RenewSeatToken), its owner has
-left or was removed (LeaveGame, KickPlayer), or it is of another game. Use the new token, or send none to see what
-spectators see.
+"""UNAUTHENTICATED. The token is not, or no longer, valid in the game: it was replaced (RenewSeatToken,
+ReissueSeatToken), its owner has left or was removed (LeaveGame, KickPlayer), or it is of another game. Use the new
+token, or send none to see what spectators see.
 """
 ERROR_REASON_PLAYER_ALREADY_JOINED: ErrorReason.ValueType  # 204
 """ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated
@@ -516,7 +518,9 @@ ERROR_REASON_PLAYER_KICKED: ErrorReason.ValueType  # 264
 lobby.
 """
 ERROR_REASON_PLAYER_NOT_IN_GAME: ErrorReason.ValueType  # 224
-"""FAILED_PRECONDITION. The seat that the request names has no player. Metadata: `seat`."""
+"""FAILED_PRECONDITION. The seat that the request names has no player; for ReissueSeatToken, no person. Metadata:
+`seat`.
+"""
 ERROR_REASON_GAME_NOT_ABORTABLE: ErrorReason.ValueType  # 225
 """FAILED_PRECONDITION. A round has ended, so the game is aborted by votes only, and the host token has no vote. Send
 the token of a seat.

@@ -695,6 +695,66 @@ class RenewSeatTokenResponse(_message.Message):
 Global___RenewSeatTokenResponse: _TypeAlias = RenewSeatTokenResponse  # noqa: Y015
 
 @_typing.final
+class ReissueSeatTokenRequest(_message.Message):
+    """A request for a new token of a seat."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_ID_FIELD_NUMBER: _builtins.int
+    SEAT_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    game_id: _builtins.str
+    """The id of the game."""
+    seat: _builtins.int
+    """The seat. Its player is a person."""
+    request_id: _builtins.str
+    """An idempotency key of at least 22 characters. Optional. Keep it as secret as the token: a repeated request with it
+    returns the same token.
+    """
+    def __init__(
+        self,
+        *,
+        game_id: _builtins.str = ...,
+        seat: _builtins.int = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "request_id", b"request_id", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReissueSeatTokenRequest: _TypeAlias = ReissueSeatTokenRequest  # noqa: Y015
+
+@_typing.final
+class ReissueSeatTokenResponse(_message.Message):
+    """The response to ReissueSeatToken."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_FIELD_NUMBER: _builtins.int
+    SEAT_TOKEN_FIELD_NUMBER: _builtins.int
+    seat_token: _builtins.str
+    """The new token."""
+    @_builtins.property
+    def game(self) -> _game_pb2.Game:
+        """The game as the seat sees it."""
+
+    def __init__(
+        self,
+        *,
+        game: _game_pb2.Game | None = ...,
+        seat_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "seat_token", b"seat_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReissueSeatTokenResponse: _TypeAlias = ReissueSeatTokenResponse  # noqa: Y015
+
+@_typing.final
 class StartGameRequest(_message.Message):
     """A request to start a game."""
 

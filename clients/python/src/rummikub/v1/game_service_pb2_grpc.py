@@ -41,8 +41,8 @@ class GameServiceStub(object):
     Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
     repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
     refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
-    id. Without a token (CreateGame, JoinGame, JoinOrCreateGame), an id needs at least 22 characters, because it is the
-    only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
+    id. Without a token (CreateGame, JoinGame, JoinOrCreateGame, ReissueSeatToken), an id needs at least 22 characters,
+    because it is the only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
     the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     them one hour after the game expires.
 
@@ -106,6 +106,11 @@ class GameServiceStub(object):
                 '/rummikub.v1.GameService/RenewSeatToken',
                 request_serializer=rummikub_dot_v1_dot_game__service__pb2.RenewSeatTokenRequest.SerializeToString,
                 response_deserializer=rummikub_dot_v1_dot_game__service__pb2.RenewSeatTokenResponse.FromString,
+                _registered_method=True)
+        self.ReissueSeatToken = channel.unary_unary(
+                '/rummikub.v1.GameService/ReissueSeatToken',
+                request_serializer=rummikub_dot_v1_dot_game__service__pb2.ReissueSeatTokenRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_game__service__pb2.ReissueSeatTokenResponse.FromString,
                 _registered_method=True)
         self.StartGame = channel.unary_unary(
                 '/rummikub.v1.GameService/StartGame',
@@ -185,8 +190,8 @@ class GameServiceServicer(object):
     Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
     repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
     refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
-    id. Without a token (CreateGame, JoinGame, JoinOrCreateGame), an id needs at least 22 characters, because it is the
-    only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
+    id. Without a token (CreateGame, JoinGame, JoinOrCreateGame, ReissueSeatToken), an id needs at least 22 characters,
+    because it is the only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
     the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     them one hour after the game expires.
 
@@ -296,6 +301,18 @@ class GameServiceServicer(object):
         the same new one. Request ids belong to a token: repeat every other unanswered request before this one.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER, TOO_MANY_CHANGES), ABORTED
         (DUPLICATE_REQUEST).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReissueSeatToken(self, request, context):
+        """Replaces the token of a seat whose player has lost it by a new one, which only this response contains. It needs no
+        token, but a key with the right reissue_seat_tokens (RUMMIKUB_KEYS_FILE): any other caller, and every caller of a
+        server without keys, is refused (API_KEY_NOT_ALLOWED). The front end must know whose seat it is. The old token is
+        void at once, also for an open WatchGame. An absent player stays absent. A bot's seat has no token
+        (PLAYER_NOT_IN_GAME).
+        Errors: FAILED_PRECONDITION (PLAYER_NOT_IN_GAME, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -478,6 +495,11 @@ def add_GameServiceServicer_to_server(servicer, server):
                     request_deserializer=rummikub_dot_v1_dot_game__service__pb2.RenewSeatTokenRequest.FromString,
                     response_serializer=rummikub_dot_v1_dot_game__service__pb2.RenewSeatTokenResponse.SerializeToString,
             ),
+            'ReissueSeatToken': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReissueSeatToken,
+                    request_deserializer=rummikub_dot_v1_dot_game__service__pb2.ReissueSeatTokenRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_game__service__pb2.ReissueSeatTokenResponse.SerializeToString,
+            ),
             'StartGame': grpc.unary_unary_rpc_method_handler(
                     servicer.StartGame,
                     request_deserializer=rummikub_dot_v1_dot_game__service__pb2.StartGameRequest.FromString,
@@ -562,8 +584,8 @@ class GameService(object):
     Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
     repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
     refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
-    id. Without a token (CreateGame, JoinGame, JoinOrCreateGame), an id needs at least 22 characters, because it is the
-    only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
+    id. Without a token (CreateGame, JoinGame, JoinOrCreateGame, ReissueSeatToken), an id needs at least 22 characters,
+    because it is the only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
     the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     them one hour after the game expires.
 
@@ -788,6 +810,33 @@ class GameService(object):
             '/rummikub.v1.GameService/RenewSeatToken',
             rummikub_dot_v1_dot_game__service__pb2.RenewSeatTokenRequest.SerializeToString,
             rummikub_dot_v1_dot_game__service__pb2.RenewSeatTokenResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReissueSeatToken(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.GameService/ReissueSeatToken',
+            rummikub_dot_v1_dot_game__service__pb2.ReissueSeatTokenRequest.SerializeToString,
+            rummikub_dot_v1_dot_game__service__pb2.ReissueSeatTokenResponse.FromString,
             options,
             channel_credentials,
             insecure,

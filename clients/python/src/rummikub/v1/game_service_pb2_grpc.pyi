@@ -42,8 +42,8 @@ class GameServiceStub:
     Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
     repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
     refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
-    id. Without a token (CreateGame, JoinGame, JoinOrCreateGame), an id needs at least 22 characters, because it is the
-    only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
+    id. Without a token (CreateGame, JoinGame, JoinOrCreateGame, ReissueSeatToken), an id needs at least 22 characters,
+    because it is the only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
     the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     them one hour after the game expires.
 
@@ -129,6 +129,14 @@ class GameServiceStub:
     the same new one. Request ids belong to a token: repeat every other unanswered request before this one.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER, TOO_MANY_CHANGES), ABORTED
     (DUPLICATE_REQUEST).
+    """
+    ReissueSeatToken: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ReissueSeatTokenRequest, _game_service_pb2.ReissueSeatTokenResponse]
+    """Replaces the token of a seat whose player has lost it by a new one, which only this response contains. It needs no
+    token, but a key with the right reissue_seat_tokens (RUMMIKUB_KEYS_FILE): any other caller, and every caller of a
+    server without keys, is refused (API_KEY_NOT_ALLOWED). The front end must know whose seat it is. The old token is
+    void at once, also for an open WatchGame. An absent player stays absent. A bot's seat has no token
+    (PLAYER_NOT_IN_GAME).
+    Errors: FAILED_PRECONDITION (PLAYER_NOT_IN_GAME, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST).
     """
     StartGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.StartGameRequest, _game_service_pb2.StartGameResponse]
     """Starts the first round: start draw, deal, first turn. The option start_by decides who may call it. Nobody can while
@@ -234,8 +242,8 @@ class GameServiceAsyncStub(GameServiceStub):
     Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
     repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
     refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
-    id. Without a token (CreateGame, JoinGame, JoinOrCreateGame), an id needs at least 22 characters, because it is the
-    only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
+    id. Without a token (CreateGame, JoinGame, JoinOrCreateGame, ReissueSeatToken), an id needs at least 22 characters,
+    because it is the only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
     the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     them one hour after the game expires.
 
@@ -318,6 +326,14 @@ class GameServiceAsyncStub(GameServiceStub):
     the same new one. Request ids belong to a token: repeat every other unanswered request before this one.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER, TOO_MANY_CHANGES), ABORTED
     (DUPLICATE_REQUEST).
+    """
+    ReissueSeatToken: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ReissueSeatTokenRequest, _game_service_pb2.ReissueSeatTokenResponse]  # type: ignore[assignment]
+    """Replaces the token of a seat whose player has lost it by a new one, which only this response contains. It needs no
+    token, but a key with the right reissue_seat_tokens (RUMMIKUB_KEYS_FILE): any other caller, and every caller of a
+    server without keys, is refused (API_KEY_NOT_ALLOWED). The front end must know whose seat it is. The old token is
+    void at once, also for an open WatchGame. An absent player stays absent. A bot's seat has no token
+    (PLAYER_NOT_IN_GAME).
+    Errors: FAILED_PRECONDITION (PLAYER_NOT_IN_GAME, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST).
     """
     StartGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.StartGameRequest, _game_service_pb2.StartGameResponse]  # type: ignore[assignment]
     """Starts the first round: start draw, deal, first turn. The option start_by decides who may call it. Nobody can while
@@ -422,8 +438,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
     repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
     refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
-    id. Without a token (CreateGame, JoinGame, JoinOrCreateGame), an id needs at least 22 characters, because it is the
-    only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
+    id. Without a token (CreateGame, JoinGame, JoinOrCreateGame, ReissueSeatToken), an id needs at least 22 characters,
+    because it is the only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
     the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
     them one hour after the game expires.
 
@@ -552,6 +568,20 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         the same new one. Request ids belong to a token: repeat every other unanswered request before this one.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_OVER, TOO_MANY_CHANGES), ABORTED
         (DUPLICATE_REQUEST).
+        """
+
+    @_abc_1.abstractmethod
+    def ReissueSeatToken(
+        self,
+        request: _game_service_pb2.ReissueSeatTokenRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_game_service_pb2.ReissueSeatTokenResponse, _abc.Awaitable[_game_service_pb2.ReissueSeatTokenResponse]]:
+        """Replaces the token of a seat whose player has lost it by a new one, which only this response contains. It needs no
+        token, but a key with the right reissue_seat_tokens (RUMMIKUB_KEYS_FILE): any other caller, and every caller of a
+        server without keys, is refused (API_KEY_NOT_ALLOWED). The front end must know whose seat it is. The old token is
+        void at once, also for an open WatchGame. An absent player stays absent. A bot's seat has no token
+        (PLAYER_NOT_IN_GAME).
+        Errors: FAILED_PRECONDITION (PLAYER_NOT_IN_GAME, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST).
         """
 
     @_abc_1.abstractmethod

@@ -1607,8 +1607,9 @@ class _HintsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Hints.ValueType
     """
 
 class Hints(_Hints, metaclass=_HintsEnumTypeWrapper):
-    """Which hints a seat of a running game may get from AnalysisService about its own position (option hints). The option
-    does not affect turns, or questions about positions that a caller sends.
+    """Which hints a seat of a running game may get from AnalysisService by its game_id (option hints). It forbids no
+    question about a position, and a player can send the table and the own rack as one. Only a server with keys can
+    prevent that, by a key without the right position_searches (docs/keys.md). The option does not affect turns.
     """
 
 HINTS_UNSPECIFIED: Hints.ValueType  # 0
@@ -2014,7 +2015,7 @@ class Ruleset(_message.Message):
     values require a contract (OPTIONS_CONFLICT). Evidence: the French article names no number.
     """
     hints: Global___Hints.ValueType
-    """Which hints a seat of a running game may get about its own position. Default AGAINST_BOTS."""
+    """Which hints a seat of a running game may get by its game_id. Default AGAINST_BOTS."""
     start_by: Global___StartBy.ValueType
     """Who may start the first round. Default HOST."""
     abort_by: Global___AbortBy.ValueType

@@ -70,6 +70,11 @@ class AdminServiceStub(object):
                 request_serializer=rummikub_dot_admin_dot_v1_dot_admin__service__pb2.KickPlayerRequest.SerializeToString,
                 response_deserializer=rummikub_dot_admin_dot_v1_dot_admin__service__pb2.KickPlayerResponse.FromString,
                 _registered_method=True)
+        self.ReissueSeatToken = channel.unary_unary(
+                '/rummikub.admin.v1.AdminService/ReissueSeatToken',
+                request_serializer=rummikub_dot_admin_dot_v1_dot_admin__service__pb2.ReissueSeatTokenRequest.SerializeToString,
+                response_deserializer=rummikub_dot_admin_dot_v1_dot_admin__service__pb2.ReissueSeatTokenResponse.FromString,
+                _registered_method=True)
         self.DeleteGame = channel.unary_unary(
                 '/rummikub.admin.v1.AdminService/DeleteGame',
                 request_serializer=rummikub_dot_admin_dot_v1_dot_admin__service__pb2.DeleteGameRequest.SerializeToString,
@@ -145,6 +150,15 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReissueSeatToken(self, request, context):
+        """Replaces the token of a seat whose player has lost it by a new one, which only this response contains, as
+        ReissueSeatToken of GameService does. If the response is lost, call it again for another token.
+        Errors: FAILED_PRECONDITION (PLAYER_NOT_IN_GAME, GAME_OVER, TOO_MANY_CHANGES), ABORTED (STALE_STATE).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteGame(self, request, context):
         """Deletes a game with its history, drafts, presence and the answers to repeated requests, from the archive too, also
         a game that only the archive has, or that this version cannot read. Its watches end with NOT_FOUND
@@ -205,6 +219,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.KickPlayer,
                     request_deserializer=rummikub_dot_admin_dot_v1_dot_admin__service__pb2.KickPlayerRequest.FromString,
                     response_serializer=rummikub_dot_admin_dot_v1_dot_admin__service__pb2.KickPlayerResponse.SerializeToString,
+            ),
+            'ReissueSeatToken': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReissueSeatToken,
+                    request_deserializer=rummikub_dot_admin_dot_v1_dot_admin__service__pb2.ReissueSeatTokenRequest.FromString,
+                    response_serializer=rummikub_dot_admin_dot_v1_dot_admin__service__pb2.ReissueSeatTokenResponse.SerializeToString,
             ),
             'DeleteGame': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteGame,
@@ -368,6 +387,33 @@ class AdminService(object):
             '/rummikub.admin.v1.AdminService/KickPlayer',
             rummikub_dot_admin_dot_v1_dot_admin__service__pb2.KickPlayerRequest.SerializeToString,
             rummikub_dot_admin_dot_v1_dot_admin__service__pb2.KickPlayerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReissueSeatToken(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.admin.v1.AdminService/ReissueSeatToken',
+            rummikub_dot_admin_dot_v1_dot_admin__service__pb2.ReissueSeatTokenRequest.SerializeToString,
+            rummikub_dot_admin_dot_v1_dot_admin__service__pb2.ReissueSeatTokenResponse.FromString,
             options,
             channel_credentials,
             insecure,

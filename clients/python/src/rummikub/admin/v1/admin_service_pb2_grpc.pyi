@@ -66,6 +66,11 @@ class AdminServiceStub:
     started game the player resigns, as with ResignGame, and may still look at the game.
     Errors: FAILED_PRECONDITION (PLAYER_NOT_IN_GAME, PLAYER_RESIGNED, GAME_OVER), ABORTED (STALE_STATE).
     """
+    ReissueSeatToken: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ReissueSeatTokenRequest, _admin_service_pb2.ReissueSeatTokenResponse]
+    """Replaces the token of a seat whose player has lost it by a new one, which only this response contains, as
+    ReissueSeatToken of GameService does. If the response is lost, call it again for another token.
+    Errors: FAILED_PRECONDITION (PLAYER_NOT_IN_GAME, GAME_OVER, TOO_MANY_CHANGES), ABORTED (STALE_STATE).
+    """
     DeleteGame: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.DeleteGameRequest, _admin_service_pb2.DeleteGameResponse]
     """Deletes a game with its history, drafts, presence and the answers to repeated requests, from the archive too, also
     a game that only the archive has, or that this version cannot read. Its watches end with NOT_FOUND
@@ -124,6 +129,11 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Removes a player or a bot. In the lobby it is the host's KickPlayer: the seat is free and its token is void. In a
     started game the player resigns, as with ResignGame, and may still look at the game.
     Errors: FAILED_PRECONDITION (PLAYER_NOT_IN_GAME, PLAYER_RESIGNED, GAME_OVER), ABORTED (STALE_STATE).
+    """
+    ReissueSeatToken: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ReissueSeatTokenRequest, _admin_service_pb2.ReissueSeatTokenResponse]  # type: ignore[assignment]
+    """Replaces the token of a seat whose player has lost it by a new one, which only this response contains, as
+    ReissueSeatToken of GameService does. If the response is lost, call it again for another token.
+    Errors: FAILED_PRECONDITION (PLAYER_NOT_IN_GAME, GAME_OVER, TOO_MANY_CHANGES), ABORTED (STALE_STATE).
     """
     DeleteGame: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.DeleteGameRequest, _admin_service_pb2.DeleteGameResponse]  # type: ignore[assignment]
     """Deletes a game with its history, drafts, presence and the answers to repeated requests, from the archive too, also
@@ -210,6 +220,17 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         """Removes a player or a bot. In the lobby it is the host's KickPlayer: the seat is free and its token is void. In a
         started game the player resigns, as with ResignGame, and may still look at the game.
         Errors: FAILED_PRECONDITION (PLAYER_NOT_IN_GAME, PLAYER_RESIGNED, GAME_OVER), ABORTED (STALE_STATE).
+        """
+
+    @_abc_1.abstractmethod
+    def ReissueSeatToken(
+        self,
+        request: _admin_service_pb2.ReissueSeatTokenRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_service_pb2.ReissueSeatTokenResponse, _abc.Awaitable[_admin_service_pb2.ReissueSeatTokenResponse]]:
+        """Replaces the token of a seat whose player has lost it by a new one, which only this response contains, as
+        ReissueSeatToken of GameService does. If the response is lost, call it again for another token.
+        Errors: FAILED_PRECONDITION (PLAYER_NOT_IN_GAME, GAME_OVER, TOO_MANY_CHANGES), ABORTED (STALE_STATE).
         """
 
     @_abc_1.abstractmethod

@@ -145,17 +145,17 @@ export enum ErrorReason {
   API_KEY_INVALID = 260,
 
   /**
-   * PERMISSION_DENIED. The caller's key is not for this service, or not for a label of the request. Metadata: `kind`
-   * (service or label), `name`.
+   * PERMISSION_DENIED. The caller's key is not for this service or for a label of the request, or the request needs a
+   * right that the key, or a caller without a key, does not have. Metadata: `kind` (service, label or right), `name`.
    *
    * @generated from enum value: ERROR_REASON_API_KEY_NOT_ALLOWED = 261;
    */
   API_KEY_NOT_ALLOWED = 261,
 
   /**
-   * UNAUTHENTICATED. The token is not, or no longer, valid in the game: it was renewed (RenewSeatToken), its owner has
-   * left or was removed (LeaveGame, KickPlayer), or it is of another game. Use the new token, or send none to see what
-   * spectators see.
+   * UNAUTHENTICATED. The token is not, or no longer, valid in the game: it was replaced (RenewSeatToken,
+   * ReissueSeatToken), its owner has left or was removed (LeaveGame, KickPlayer), or it is of another game. Use the new
+   * token, or send none to see what spectators see.
    *
    * @generated from enum value: ERROR_REASON_TOKEN_VOID = 262;
    */
@@ -324,7 +324,8 @@ export enum ErrorReason {
   PLAYER_KICKED = 264,
 
   /**
-   * FAILED_PRECONDITION. The seat that the request names has no player. Metadata: `seat`.
+   * FAILED_PRECONDITION. The seat that the request names has no player; for ReissueSeatToken, no person. Metadata:
+   * `seat`.
    *
    * @generated from enum value: ERROR_REASON_PLAYER_NOT_IN_GAME = 224;
    */
@@ -354,8 +355,8 @@ export enum ErrorReason {
   RECORD_HIDDEN = 229,
 
   /**
-   * FAILED_PRECONDITION. The game has not been played to its end: its record would show hidden tiles, and it has no
-   * rematch. An aborted game has a rematch, and no record.
+   * FAILED_PRECONDITION. The game has not ended: its record would show hidden tiles, and it has no rematch. A game that
+   * was aborted in the lobby has a rematch, and no record.
    *
    * @generated from enum value: ERROR_REASON_GAME_NOT_OVER = 250;
    */

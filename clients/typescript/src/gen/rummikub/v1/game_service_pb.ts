@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/game_service.proto.
  */
 export const file_rummikub_v1_game_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch5ydW1taWt1Yi92MS9nYW1lX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxIogDChFDcmVhdGVHYW1lUmVxdWVzdBIrCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldEIE4kEBARIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBEjEKCnZpc2liaWxpdHkYAyABKA4yFy5ydW1taWt1Yi52MS5WaXNpYmlsaXR5QgTiQQEBEkAKBmxhYmVscxgEIAMoCzIqLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0LkxhYmVsc0VudHJ5QgTiQQEBElEKD29wZXJhdG9yX2xhYmVscxgFIAMoCzIyLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0Lk9wZXJhdG9yTGFiZWxzRW50cnlCBOJBAQEaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARo1ChNPcGVyYXRvckxhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiSQoSQ3JlYXRlR2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEhIKCmhvc3RfdG9rZW4YAiABKAkiqQEKD0pvaW5HYW1lUmVxdWVzdBIXCgdnYW1lX2lkGAEgASgJQgTiQQEBSAASGQoJam9pbl9jb2RlGAUgASgJQgTiQQEBSAASEgoEbmFtZRgCIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAMgASgJQgTiQQEBEhIKBHNlYXQYBCABKA1CBOJBAQESGAoKcGxheWVyX3JlZhgGIAEoCUIE4kEBAUIGCgRnYW1lIlUKEEpvaW5HYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUSDAoEc2VhdBgCIAEoDRISCgpzZWF0X3Rva2VuGAMgASgJIpUDChdKb2luT3JDcmVhdGVHYW1lUmVxdWVzdBIrCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldEIE4kEBARISCgRuYW1lGAIgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAyABKAlCBOJBAQESRgoGbGFiZWxzGAQgAygLMjAucnVtbWlrdWIudjEuSm9pbk9yQ3JlYXRlR2FtZVJlcXVlc3QuTGFiZWxzRW50cnlCBOJBAQESGAoKcGxheWVyX3JlZhgFIAEoCUIE4kEBARJXCg9vcGVyYXRvcl9sYWJlbHMYBiADKAsyOC5ydW1taWt1Yi52MS5Kb2luT3JDcmVhdGVHYW1lUmVxdWVzdC5PcGVyYXRvckxhYmVsc0VudHJ5QgTiQQEBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaNQoTT3BlcmF0b3JMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIm4KGEpvaW5PckNyZWF0ZUdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRIMCgRzZWF0GAIgASgNEhIKCnNlYXRfdG9rZW4YAyABKAkSDwoHY3JlYXRlZBgEIAEoCCKUAQoNQWRkQm90UmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEioKBWxldmVsGAIgASgOMhUucnVtbWlrdWIudjEuQm90TGV2ZWxCBOJBAQISEgoEbmFtZRgDIAEoCUIE4kEBARIYCgpyZXF1ZXN0X2lkGAQgASgJQgTiQQEBEhIKBHNlYXQYBSABKA1CBOJBAQEiPwoOQWRkQm90UmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUSDAoEc2VhdBgCIAEoDSJDChBMZWF2ZUdhbWVSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI0ChFMZWF2ZUdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJYChFLaWNrUGxheWVyUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhIKBHNlYXQYAiABKA1CBOJBAQISGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBASI1ChJLaWNrUGxheWVyUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiWgoPU2V0UmVhZHlSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISFgoIaXNfcmVhZHkYAiABKAhCBOJBAQESGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBASIzChBTZXRSZWFkeVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIkgKFVJlbmV3U2VhdFRva2VuUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiTQoWUmVuZXdTZWF0VG9rZW5SZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRISCgpzZWF0X3Rva2VuGAIgASgJIkMKEFN0YXJ0R2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjQKEVN0YXJ0R2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIkMKEEFib3J0R2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjQKEUFib3J0R2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIkcKFENyZWF0ZVJlbWF0Y2hSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI4ChVDcmVhdGVSZW1hdGNoUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiPwoOR2V0R2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIWCghyZXZpc2lvbhgCIAEoDUIE4kEBASIyCg9HZXRHYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiqwIKEExpc3RHYW1lc1JlcXVlc3QSFwoJcGFnZV9zaXplGAEgASgNQgTiQQEBEhgKCnBhZ2VfdG9rZW4YAiABKAlCBOJBAQESKwoFc3RhdGUYAyABKA4yFi5ydW1taWt1Yi52MS5HYW1lU3RhdGVCBOJBAQESKQoGcHJlc2V0GAQgASgOMhMucnVtbWlrdWIudjEuUHJlc2V0QgTiQQEBEhwKDnNlYXRzX2ZyZWVfbWluGAUgASgNQgTiQQEBEj8KBmxhYmVscxgGIAMoCzIpLnJ1bW1pa3ViLnYxLkxpc3RHYW1lc1JlcXVlc3QuTGFiZWxzRW50cnlCBOJBAQEaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJVChFMaXN0R2FtZXNSZXNwb25zZRInCgVnYW1lcxgBIAMoCzIYLnJ1bW1pa3ViLnYxLkdhbWVTdW1tYXJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKqAQoQV2F0Y2hHYW1lUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhwKDmFmdGVyX3JldmlzaW9uGAIgASgNQgTiQQEBEhIKBGV0YWcYAyABKAlCBOJBAQESMAoHY29udGVudBgEIAEoDjIZLnJ1bW1pa3ViLnYxLldhdGNoQ29udGVudEIE4kEBARIbCg11bnRpbF9yZW1hdGNoGAcgASgIQgTiQQEBIr0CChFXYXRjaEdhbWVSZXNwb25zZRIlCghzbmFwc2hvdBgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWVIABIpCgZjaGFuZ2UYAiABKAsyFy5ydW1taWt1Yi52MS5HYW1lQ2hhbmdlSAASKwoJaGVhcnRiZWF0GAMgASgLMhYucnVtbWlrdWIudjEuSGVhcnRiZWF0SAASJwoHY2xvc2luZxgEIAEoCzIULnJ1bW1pa3ViLnYxLkNsb3NpbmdIABIoCgVkcmFmdBgFIAEoCzIXLnJ1bW1pa3ViLnYxLlNhdmVkRHJhZnRIABIpCghwcmVzZW5jZRgGIAEoCzIVLnJ1bW1pa3ViLnYxLlByZXNlbmNlSAASIQoEZ2FtZRgHIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWVIAEIICgZ1cGRhdGUiYgoIUHJlc2VuY2USDAoEc2VhdBgBIAEoDRIUCgxpc19jb25uZWN0ZWQYAiABKAgSMgoObGFzdF9zZWVuX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIh0KCUhlYXJ0YmVhdBIQCghyZXZpc2lvbhgBIAEoDSJgCgdDbG9zaW5nEhcKD3Jlc3VtZV9yZXZpc2lvbhgBIAEoDRIMCgRldGFnGAIgASgJEi4KC3JldHJ5X2RlbGF5GAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uInwKEkxpc3RDaGFuZ2VzUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhcKCXBhZ2Vfc2l6ZRgCIAEoDUIE4kEBARIYCgpwYWdlX3Rva2VuGAMgASgJQgTiQQEBEhwKDmFmdGVyX3JldmlzaW9uGAQgASgNQgTiQQEBIlgKE0xpc3RDaGFuZ2VzUmVzcG9uc2USKAoHY2hhbmdlcxgBIAMoCzIXLnJ1bW1pa3ViLnYxLkdhbWVDaGFuZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIkQKEVJlc2lnbkdhbWVSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI1ChJSZXNpZ25HYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiSAoVU3RhcnROZXh0Um91bmRSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI5ChZTdGFydE5leHRSb3VuZFJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIkcKFFJlcXVlc3RSZWRlYWxSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI4ChVSZXF1ZXN0UmVkZWFsUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiVwoRRXhwb3J0R2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIrCgRmb3JtGAIgASgOMhcucnVtbWlrdWIudjEuUmVjb3JkRm9ybUIE4kEBASJbChJFeHBvcnRHYW1lUmVzcG9uc2USKQoGcmVjb3JkGAEgASgLMhcucnVtbWlrdWIudjEuR2FtZVJlY29yZEgAEg4KBHRleHQYAiABKAlIAEIKCghleHBvcnRlZCJGChNSZXR1cm5Ub1NlYXRSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI3ChRSZXR1cm5Ub1NlYXRSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSpYCgpSZWNvcmRGb3JtEhsKF1JFQ09SRF9GT1JNX1VOU1BFQ0lGSUVEEAASFwoTUkVDT1JEX0ZPUk1fTUVTU0FHRRABEhQKEFJFQ09SRF9GT1JNX1RFWFQQAip5CgxXYXRjaENvbnRlbnQSHQoZV0FUQ0hfQ09OVEVOVF9VTlNQRUNJRklFRBAAEhkKFVdBVENIX0NPTlRFTlRfQ0hBTkdFUxABEhcKE1dBVENIX0NPTlRFTlRfR0FNRVMQAhIWChJXQVRDSF9DT05URU5UX0JPVEgQAzL2EgoLR2FtZVNlcnZpY2USYwoKQ3JlYXRlR2FtZRIeLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0Gh8ucnVtbWlrdWIudjEuQ3JlYXRlR2FtZVJlc3BvbnNlIhSC0+STAg46ASoiCS92MS9nYW1lcxKBAQoISm9pbkdhbWUSHC5ydW1taWt1Yi52MS5Kb2luR2FtZVJlcXVlc3QaHS5ydW1taWt1Yi52MS5Kb2luR2FtZVJlc3BvbnNlIjiC0+STAjI6ASpaEzoBKiIOL3YxL2dhbWVzOmpvaW4iGC92MS9nYW1lcy97Z2FtZV9pZH06am9pbhKCAQoQSm9pbk9yQ3JlYXRlR2FtZRIkLnJ1bW1pa3ViLnYxLkpvaW5PckNyZWF0ZUdhbWVSZXF1ZXN0GiUucnVtbWlrdWIudjEuSm9pbk9yQ3JlYXRlR2FtZVJlc3BvbnNlIiGC0+STAhs6ASoiFi92MS9nYW1lczpqb2luT3JDcmVhdGUSaAoGQWRkQm90EhoucnVtbWlrdWIudjEuQWRkQm90UmVxdWVzdBobLnJ1bW1pa3ViLnYxLkFkZEJvdFJlc3BvbnNlIiWC0+STAh86ASoiGi92MS9nYW1lcy97Z2FtZV9pZH06YWRkQm90EnAKCUxlYXZlR2FtZRIdLnJ1bW1pa3ViLnYxLkxlYXZlR2FtZVJlcXVlc3QaHi5ydW1taWt1Yi52MS5MZWF2ZUdhbWVSZXNwb25zZSIkgtPkkwIeOgEqIhkvdjEvZ2FtZXMve2dhbWVfaWR9OmxlYXZlEngKCktpY2tQbGF5ZXISHi5ydW1taWt1Yi52MS5LaWNrUGxheWVyUmVxdWVzdBofLnJ1bW1pa3ViLnYxLktpY2tQbGF5ZXJSZXNwb25zZSIpgtPkkwIjOgEqIh4vdjEvZ2FtZXMve2dhbWVfaWR9OmtpY2tQbGF5ZXIScAoIU2V0UmVhZHkSHC5ydW1taWt1Yi52MS5TZXRSZWFkeVJlcXVlc3QaHS5ydW1taWt1Yi52MS5TZXRSZWFkeVJlc3BvbnNlIieC0+STAiE6ASoiHC92MS9nYW1lcy97Z2FtZV9pZH06c2V0UmVhZHkSiAEKDlJlbmV3U2VhdFRva2VuEiIucnVtbWlrdWIudjEuUmVuZXdTZWF0VG9rZW5SZXF1ZXN0GiMucnVtbWlrdWIudjEuUmVuZXdTZWF0VG9rZW5SZXNwb25zZSItgtPkkwInOgEqIiIvdjEvZ2FtZXMve2dhbWVfaWR9OnJlbmV3U2VhdFRva2VuEnAKCVN0YXJ0R2FtZRIdLnJ1bW1pa3ViLnYxLlN0YXJ0R2FtZVJlcXVlc3QaHi5ydW1taWt1Yi52MS5TdGFydEdhbWVSZXNwb25zZSIkgtPkkwIeOgEqIhkvdjEvZ2FtZXMve2dhbWVfaWR9OnN0YXJ0EnAKCUFib3J0R2FtZRIdLnJ1bW1pa3ViLnYxLkFib3J0R2FtZVJlcXVlc3QaHi5ydW1taWt1Yi52MS5BYm9ydEdhbWVSZXNwb25zZSIkgtPkkwIeOgEqIhkvdjEvZ2FtZXMve2dhbWVfaWR9OmFib3J0EoQBCg1DcmVhdGVSZW1hdGNoEiEucnVtbWlrdWIudjEuQ3JlYXRlUmVtYXRjaFJlcXVlc3QaIi5ydW1taWt1Yi52MS5DcmVhdGVSZW1hdGNoUmVzcG9uc2UiLILT5JMCJjoBKiIhL3YxL2dhbWVzL3tnYW1lX2lkfTpjcmVhdGVSZW1hdGNoEmEKB0dldEdhbWUSGy5ydW1taWt1Yi52MS5HZXRHYW1lUmVxdWVzdBocLnJ1bW1pa3ViLnYxLkdldEdhbWVSZXNwb25zZSIbgtPkkwIVEhMvdjEvZ2FtZXMve2dhbWVfaWR9EnIKCUxpc3RHYW1lcxIdLnJ1bW1pa3ViLnYxLkxpc3RHYW1lc1JlcXVlc3QaHi5ydW1taWt1Yi52MS5MaXN0R2FtZXNSZXNwb25zZSImgtPkkwIgWhM6ASoiDi92MS9nYW1lczpsaXN0EgkvdjEvZ2FtZXMSbwoJV2F0Y2hHYW1lEh0ucnVtbWlrdWIudjEuV2F0Y2hHYW1lUmVxdWVzdBoeLnJ1bW1pa3ViLnYxLldhdGNoR2FtZVJlc3BvbnNlIiGC0+STAhsSGS92MS9nYW1lcy97Z2FtZV9pZH06d2F0Y2gwARJ1CgtMaXN0Q2hhbmdlcxIfLnJ1bW1pa3ViLnYxLkxpc3RDaGFuZ2VzUmVxdWVzdBogLnJ1bW1pa3ViLnYxLkxpc3RDaGFuZ2VzUmVzcG9uc2UiI4LT5JMCHRIbL3YxL2dhbWVzL3tnYW1lX2lkfS9jaGFuZ2VzEnQKClJlc2lnbkdhbWUSHi5ydW1taWt1Yi52MS5SZXNpZ25HYW1lUmVxdWVzdBofLnJ1bW1pa3ViLnYxLlJlc2lnbkdhbWVSZXNwb25zZSIlgtPkkwIfOgEqIhovdjEvZ2FtZXMve2dhbWVfaWR9OnJlc2lnbhKIAQoOU3RhcnROZXh0Um91bmQSIi5ydW1taWt1Yi52MS5TdGFydE5leHRSb3VuZFJlcXVlc3QaIy5ydW1taWt1Yi52MS5TdGFydE5leHRSb3VuZFJlc3BvbnNlIi2C0+STAic6ASoiIi92MS9nYW1lcy97Z2FtZV9pZH06c3RhcnROZXh0Um91bmQShAEKDVJlcXVlc3RSZWRlYWwSIS5ydW1taWt1Yi52MS5SZXF1ZXN0UmVkZWFsUmVxdWVzdBoiLnJ1bW1pa3ViLnYxLlJlcXVlc3RSZWRlYWxSZXNwb25zZSIsgtPkkwImOgEqIiEvdjEvZ2FtZXMve2dhbWVfaWR9OnJlcXVlc3RSZWRlYWwSgAEKDFJldHVyblRvU2VhdBIgLnJ1bW1pa3ViLnYxLlJldHVyblRvU2VhdFJlcXVlc3QaIS5ydW1taWt1Yi52MS5SZXR1cm5Ub1NlYXRSZXNwb25zZSIrgtPkkwIlOgEqIiAvdjEvZ2FtZXMve2dhbWVfaWR9OnJldHVyblRvU2VhdBJxCgpFeHBvcnRHYW1lEh4ucnVtbWlrdWIudjEuRXhwb3J0R2FtZVJlcXVlc3QaHy5ydW1taWt1Yi52MS5FeHBvcnRHYW1lUmVzcG9uc2UiIoLT5JMCHBIaL3YxL2dhbWVzL3tnYW1lX2lkfTpleHBvcnRCiAEKC3J1bW1pa3ViLnYxQhBHYW1lU2VydmljZVByb3RvUAFaKXJ1bW1pa3ViLmV4YW1wbGUvZ28vcnVtbWlrdWJ2MTtydW1taWt1YnYxogIDUk1LqgILUnVtbWlrdWIuVjG6AghSdW1taWt1YsoCC1J1bW1pa3ViXFYx6gIMUnVtbWlrdWI6OlYxYgZwcm90bzM", [file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rummikub_v1_game, file_rummikub_v1_record, file_rummikub_v1_ruleset]);
+  fileDesc("Ch5ydW1taWt1Yi92MS9nYW1lX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxIogDChFDcmVhdGVHYW1lUmVxdWVzdBIrCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldEIE4kEBARIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBEjEKCnZpc2liaWxpdHkYAyABKA4yFy5ydW1taWt1Yi52MS5WaXNpYmlsaXR5QgTiQQEBEkAKBmxhYmVscxgEIAMoCzIqLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0LkxhYmVsc0VudHJ5QgTiQQEBElEKD29wZXJhdG9yX2xhYmVscxgFIAMoCzIyLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0Lk9wZXJhdG9yTGFiZWxzRW50cnlCBOJBAQEaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARo1ChNPcGVyYXRvckxhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiSQoSQ3JlYXRlR2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEhIKCmhvc3RfdG9rZW4YAiABKAkiqQEKD0pvaW5HYW1lUmVxdWVzdBIXCgdnYW1lX2lkGAEgASgJQgTiQQEBSAASGQoJam9pbl9jb2RlGAUgASgJQgTiQQEBSAASEgoEbmFtZRgCIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAMgASgJQgTiQQEBEhIKBHNlYXQYBCABKA1CBOJBAQESGAoKcGxheWVyX3JlZhgGIAEoCUIE4kEBAUIGCgRnYW1lIlUKEEpvaW5HYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUSDAoEc2VhdBgCIAEoDRISCgpzZWF0X3Rva2VuGAMgASgJIpUDChdKb2luT3JDcmVhdGVHYW1lUmVxdWVzdBIrCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldEIE4kEBARISCgRuYW1lGAIgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAyABKAlCBOJBAQESRgoGbGFiZWxzGAQgAygLMjAucnVtbWlrdWIudjEuSm9pbk9yQ3JlYXRlR2FtZVJlcXVlc3QuTGFiZWxzRW50cnlCBOJBAQESGAoKcGxheWVyX3JlZhgFIAEoCUIE4kEBARJXCg9vcGVyYXRvcl9sYWJlbHMYBiADKAsyOC5ydW1taWt1Yi52MS5Kb2luT3JDcmVhdGVHYW1lUmVxdWVzdC5PcGVyYXRvckxhYmVsc0VudHJ5QgTiQQEBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaNQoTT3BlcmF0b3JMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIm4KGEpvaW5PckNyZWF0ZUdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRIMCgRzZWF0GAIgASgNEhIKCnNlYXRfdG9rZW4YAyABKAkSDwoHY3JlYXRlZBgEIAEoCCKUAQoNQWRkQm90UmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEioKBWxldmVsGAIgASgOMhUucnVtbWlrdWIudjEuQm90TGV2ZWxCBOJBAQISEgoEbmFtZRgDIAEoCUIE4kEBARIYCgpyZXF1ZXN0X2lkGAQgASgJQgTiQQEBEhIKBHNlYXQYBSABKA1CBOJBAQEiPwoOQWRkQm90UmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUSDAoEc2VhdBgCIAEoDSJDChBMZWF2ZUdhbWVSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI0ChFMZWF2ZUdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJYChFLaWNrUGxheWVyUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhIKBHNlYXQYAiABKA1CBOJBAQISGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBASI1ChJLaWNrUGxheWVyUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiWgoPU2V0UmVhZHlSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISFgoIaXNfcmVhZHkYAiABKAhCBOJBAQESGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBASIzChBTZXRSZWFkeVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIkgKFVJlbmV3U2VhdFRva2VuUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiTQoWUmVuZXdTZWF0VG9rZW5SZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRISCgpzZWF0X3Rva2VuGAIgASgJIl4KF1JlaXNzdWVTZWF0VG9rZW5SZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISEgoEc2VhdBgCIAEoDUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAMgASgJQgTiQQEBIk8KGFJlaXNzdWVTZWF0VG9rZW5SZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRISCgpzZWF0X3Rva2VuGAIgASgJIkMKEFN0YXJ0R2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjQKEVN0YXJ0R2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIkMKEEFib3J0R2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjQKEUFib3J0R2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIkcKFENyZWF0ZVJlbWF0Y2hSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI4ChVDcmVhdGVSZW1hdGNoUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiPwoOR2V0R2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIWCghyZXZpc2lvbhgCIAEoDUIE4kEBASIyCg9HZXRHYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiqwIKEExpc3RHYW1lc1JlcXVlc3QSFwoJcGFnZV9zaXplGAEgASgNQgTiQQEBEhgKCnBhZ2VfdG9rZW4YAiABKAlCBOJBAQESKwoFc3RhdGUYAyABKA4yFi5ydW1taWt1Yi52MS5HYW1lU3RhdGVCBOJBAQESKQoGcHJlc2V0GAQgASgOMhMucnVtbWlrdWIudjEuUHJlc2V0QgTiQQEBEhwKDnNlYXRzX2ZyZWVfbWluGAUgASgNQgTiQQEBEj8KBmxhYmVscxgGIAMoCzIpLnJ1bW1pa3ViLnYxLkxpc3RHYW1lc1JlcXVlc3QuTGFiZWxzRW50cnlCBOJBAQEaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJVChFMaXN0R2FtZXNSZXNwb25zZRInCgVnYW1lcxgBIAMoCzIYLnJ1bW1pa3ViLnYxLkdhbWVTdW1tYXJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKqAQoQV2F0Y2hHYW1lUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhwKDmFmdGVyX3JldmlzaW9uGAIgASgNQgTiQQEBEhIKBGV0YWcYAyABKAlCBOJBAQESMAoHY29udGVudBgEIAEoDjIZLnJ1bW1pa3ViLnYxLldhdGNoQ29udGVudEIE4kEBARIbCg11bnRpbF9yZW1hdGNoGAcgASgIQgTiQQEBIr0CChFXYXRjaEdhbWVSZXNwb25zZRIlCghzbmFwc2hvdBgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWVIABIpCgZjaGFuZ2UYAiABKAsyFy5ydW1taWt1Yi52MS5HYW1lQ2hhbmdlSAASKwoJaGVhcnRiZWF0GAMgASgLMhYucnVtbWlrdWIudjEuSGVhcnRiZWF0SAASJwoHY2xvc2luZxgEIAEoCzIULnJ1bW1pa3ViLnYxLkNsb3NpbmdIABIoCgVkcmFmdBgFIAEoCzIXLnJ1bW1pa3ViLnYxLlNhdmVkRHJhZnRIABIpCghwcmVzZW5jZRgGIAEoCzIVLnJ1bW1pa3ViLnYxLlByZXNlbmNlSAASIQoEZ2FtZRgHIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWVIAEIICgZ1cGRhdGUiYgoIUHJlc2VuY2USDAoEc2VhdBgBIAEoDRIUCgxpc19jb25uZWN0ZWQYAiABKAgSMgoObGFzdF9zZWVuX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIh0KCUhlYXJ0YmVhdBIQCghyZXZpc2lvbhgBIAEoDSJgCgdDbG9zaW5nEhcKD3Jlc3VtZV9yZXZpc2lvbhgBIAEoDRIMCgRldGFnGAIgASgJEi4KC3JldHJ5X2RlbGF5GAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uInwKEkxpc3RDaGFuZ2VzUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhcKCXBhZ2Vfc2l6ZRgCIAEoDUIE4kEBARIYCgpwYWdlX3Rva2VuGAMgASgJQgTiQQEBEhwKDmFmdGVyX3JldmlzaW9uGAQgASgNQgTiQQEBIlgKE0xpc3RDaGFuZ2VzUmVzcG9uc2USKAoHY2hhbmdlcxgBIAMoCzIXLnJ1bW1pa3ViLnYxLkdhbWVDaGFuZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIkQKEVJlc2lnbkdhbWVSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI1ChJSZXNpZ25HYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiSAoVU3RhcnROZXh0Um91bmRSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI5ChZTdGFydE5leHRSb3VuZFJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIkcKFFJlcXVlc3RSZWRlYWxSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI4ChVSZXF1ZXN0UmVkZWFsUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiVwoRRXhwb3J0R2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIrCgRmb3JtGAIgASgOMhcucnVtbWlrdWIudjEuUmVjb3JkRm9ybUIE4kEBASJbChJFeHBvcnRHYW1lUmVzcG9uc2USKQoGcmVjb3JkGAEgASgLMhcucnVtbWlrdWIudjEuR2FtZVJlY29yZEgAEg4KBHRleHQYAiABKAlIAEIKCghleHBvcnRlZCJGChNSZXR1cm5Ub1NlYXRSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI3ChRSZXR1cm5Ub1NlYXRSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSpYCgpSZWNvcmRGb3JtEhsKF1JFQ09SRF9GT1JNX1VOU1BFQ0lGSUVEEAASFwoTUkVDT1JEX0ZPUk1fTUVTU0FHRRABEhQKEFJFQ09SRF9GT1JNX1RFWFQQAip5CgxXYXRjaENvbnRlbnQSHQoZV0FUQ0hfQ09OVEVOVF9VTlNQRUNJRklFRBAAEhkKFVdBVENIX0NPTlRFTlRfQ0hBTkdFUxABEhcKE1dBVENIX0NPTlRFTlRfR0FNRVMQAhIWChJXQVRDSF9DT05URU5UX0JPVEgQAzKJFAoLR2FtZVNlcnZpY2USYwoKQ3JlYXRlR2FtZRIeLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0Gh8ucnVtbWlrdWIudjEuQ3JlYXRlR2FtZVJlc3BvbnNlIhSC0+STAg46ASoiCS92MS9nYW1lcxKBAQoISm9pbkdhbWUSHC5ydW1taWt1Yi52MS5Kb2luR2FtZVJlcXVlc3QaHS5ydW1taWt1Yi52MS5Kb2luR2FtZVJlc3BvbnNlIjiC0+STAjI6ASpaEzoBKiIOL3YxL2dhbWVzOmpvaW4iGC92MS9nYW1lcy97Z2FtZV9pZH06am9pbhKCAQoQSm9pbk9yQ3JlYXRlR2FtZRIkLnJ1bW1pa3ViLnYxLkpvaW5PckNyZWF0ZUdhbWVSZXF1ZXN0GiUucnVtbWlrdWIudjEuSm9pbk9yQ3JlYXRlR2FtZVJlc3BvbnNlIiGC0+STAhs6ASoiFi92MS9nYW1lczpqb2luT3JDcmVhdGUSaAoGQWRkQm90EhoucnVtbWlrdWIudjEuQWRkQm90UmVxdWVzdBobLnJ1bW1pa3ViLnYxLkFkZEJvdFJlc3BvbnNlIiWC0+STAh86ASoiGi92MS9nYW1lcy97Z2FtZV9pZH06YWRkQm90EnAKCUxlYXZlR2FtZRIdLnJ1bW1pa3ViLnYxLkxlYXZlR2FtZVJlcXVlc3QaHi5ydW1taWt1Yi52MS5MZWF2ZUdhbWVSZXNwb25zZSIkgtPkkwIeOgEqIhkvdjEvZ2FtZXMve2dhbWVfaWR9OmxlYXZlEngKCktpY2tQbGF5ZXISHi5ydW1taWt1Yi52MS5LaWNrUGxheWVyUmVxdWVzdBofLnJ1bW1pa3ViLnYxLktpY2tQbGF5ZXJSZXNwb25zZSIpgtPkkwIjOgEqIh4vdjEvZ2FtZXMve2dhbWVfaWR9OmtpY2tQbGF5ZXIScAoIU2V0UmVhZHkSHC5ydW1taWt1Yi52MS5TZXRSZWFkeVJlcXVlc3QaHS5ydW1taWt1Yi52MS5TZXRSZWFkeVJlc3BvbnNlIieC0+STAiE6ASoiHC92MS9nYW1lcy97Z2FtZV9pZH06c2V0UmVhZHkSiAEKDlJlbmV3U2VhdFRva2VuEiIucnVtbWlrdWIudjEuUmVuZXdTZWF0VG9rZW5SZXF1ZXN0GiMucnVtbWlrdWIudjEuUmVuZXdTZWF0VG9rZW5SZXNwb25zZSItgtPkkwInOgEqIiIvdjEvZ2FtZXMve2dhbWVfaWR9OnJlbmV3U2VhdFRva2VuEpABChBSZWlzc3VlU2VhdFRva2VuEiQucnVtbWlrdWIudjEuUmVpc3N1ZVNlYXRUb2tlblJlcXVlc3QaJS5ydW1taWt1Yi52MS5SZWlzc3VlU2VhdFRva2VuUmVzcG9uc2UiL4LT5JMCKToBKiIkL3YxL2dhbWVzL3tnYW1lX2lkfTpyZWlzc3VlU2VhdFRva2VuEnAKCVN0YXJ0R2FtZRIdLnJ1bW1pa3ViLnYxLlN0YXJ0R2FtZVJlcXVlc3QaHi5ydW1taWt1Yi52MS5TdGFydEdhbWVSZXNwb25zZSIkgtPkkwIeOgEqIhkvdjEvZ2FtZXMve2dhbWVfaWR9OnN0YXJ0EnAKCUFib3J0R2FtZRIdLnJ1bW1pa3ViLnYxLkFib3J0R2FtZVJlcXVlc3QaHi5ydW1taWt1Yi52MS5BYm9ydEdhbWVSZXNwb25zZSIkgtPkkwIeOgEqIhkvdjEvZ2FtZXMve2dhbWVfaWR9OmFib3J0EoQBCg1DcmVhdGVSZW1hdGNoEiEucnVtbWlrdWIudjEuQ3JlYXRlUmVtYXRjaFJlcXVlc3QaIi5ydW1taWt1Yi52MS5DcmVhdGVSZW1hdGNoUmVzcG9uc2UiLILT5JMCJjoBKiIhL3YxL2dhbWVzL3tnYW1lX2lkfTpjcmVhdGVSZW1hdGNoEmEKB0dldEdhbWUSGy5ydW1taWt1Yi52MS5HZXRHYW1lUmVxdWVzdBocLnJ1bW1pa3ViLnYxLkdldEdhbWVSZXNwb25zZSIbgtPkkwIVEhMvdjEvZ2FtZXMve2dhbWVfaWR9EnIKCUxpc3RHYW1lcxIdLnJ1bW1pa3ViLnYxLkxpc3RHYW1lc1JlcXVlc3QaHi5ydW1taWt1Yi52MS5MaXN0R2FtZXNSZXNwb25zZSImgtPkkwIgWhM6ASoiDi92MS9nYW1lczpsaXN0EgkvdjEvZ2FtZXMSbwoJV2F0Y2hHYW1lEh0ucnVtbWlrdWIudjEuV2F0Y2hHYW1lUmVxdWVzdBoeLnJ1bW1pa3ViLnYxLldhdGNoR2FtZVJlc3BvbnNlIiGC0+STAhsSGS92MS9nYW1lcy97Z2FtZV9pZH06d2F0Y2gwARJ1CgtMaXN0Q2hhbmdlcxIfLnJ1bW1pa3ViLnYxLkxpc3RDaGFuZ2VzUmVxdWVzdBogLnJ1bW1pa3ViLnYxLkxpc3RDaGFuZ2VzUmVzcG9uc2UiI4LT5JMCHRIbL3YxL2dhbWVzL3tnYW1lX2lkfS9jaGFuZ2VzEnQKClJlc2lnbkdhbWUSHi5ydW1taWt1Yi52MS5SZXNpZ25HYW1lUmVxdWVzdBofLnJ1bW1pa3ViLnYxLlJlc2lnbkdhbWVSZXNwb25zZSIlgtPkkwIfOgEqIhovdjEvZ2FtZXMve2dhbWVfaWR9OnJlc2lnbhKIAQoOU3RhcnROZXh0Um91bmQSIi5ydW1taWt1Yi52MS5TdGFydE5leHRSb3VuZFJlcXVlc3QaIy5ydW1taWt1Yi52MS5TdGFydE5leHRSb3VuZFJlc3BvbnNlIi2C0+STAic6ASoiIi92MS9nYW1lcy97Z2FtZV9pZH06c3RhcnROZXh0Um91bmQShAEKDVJlcXVlc3RSZWRlYWwSIS5ydW1taWt1Yi52MS5SZXF1ZXN0UmVkZWFsUmVxdWVzdBoiLnJ1bW1pa3ViLnYxLlJlcXVlc3RSZWRlYWxSZXNwb25zZSIsgtPkkwImOgEqIiEvdjEvZ2FtZXMve2dhbWVfaWR9OnJlcXVlc3RSZWRlYWwSgAEKDFJldHVyblRvU2VhdBIgLnJ1bW1pa3ViLnYxLlJldHVyblRvU2VhdFJlcXVlc3QaIS5ydW1taWt1Yi52MS5SZXR1cm5Ub1NlYXRSZXNwb25zZSIrgtPkkwIlOgEqIiAvdjEvZ2FtZXMve2dhbWVfaWR9OnJldHVyblRvU2VhdBJxCgpFeHBvcnRHYW1lEh4ucnVtbWlrdWIudjEuRXhwb3J0R2FtZVJlcXVlc3QaHy5ydW1taWt1Yi52MS5FeHBvcnRHYW1lUmVzcG9uc2UiIoLT5JMCHBIaL3YxL2dhbWVzL3tnYW1lX2lkfTpleHBvcnRCiAEKC3J1bW1pa3ViLnYxQhBHYW1lU2VydmljZVByb3RvUAFaKXJ1bW1pa3ViLmV4YW1wbGUvZ28vcnVtbWlrdWJ2MTtydW1taWt1YnYxogIDUk1LqgILUnVtbWlrdWIuVjG6AghSdW1taWt1YsoCC1J1bW1pa3ViXFYx6gIMUnVtbWlrdWI6OlYxYgZwcm90bzM", [file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rummikub_v1_game, file_rummikub_v1_record, file_rummikub_v1_ruleset]);
 
 /**
  * A request to create a game.
@@ -603,6 +603,70 @@ export const RenewSeatTokenResponseSchema: GenMessage<RenewSeatTokenResponse> = 
   messageDesc(file_rummikub_v1_game_service, 15);
 
 /**
+ * A request for a new token of a seat.
+ *
+ * @generated from message rummikub.v1.ReissueSeatTokenRequest
+ */
+export type ReissueSeatTokenRequest = Message<"rummikub.v1.ReissueSeatTokenRequest"> & {
+  /**
+   * The id of the game.
+   *
+   * @generated from field: string game_id = 1;
+   */
+  gameId: string;
+
+  /**
+   * The seat. Its player is a person.
+   *
+   * @generated from field: uint32 seat = 2;
+   */
+  seat: number;
+
+  /**
+   * An idempotency key of at least 22 characters. Optional. Keep it as secret as the token: a repeated request with it
+   * returns the same token.
+   *
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rummikub.v1.ReissueSeatTokenRequest.
+ * Use `create(ReissueSeatTokenRequestSchema)` to create a new message.
+ */
+export const ReissueSeatTokenRequestSchema: GenMessage<ReissueSeatTokenRequest> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_game_service, 16);
+
+/**
+ * The response to ReissueSeatToken.
+ *
+ * @generated from message rummikub.v1.ReissueSeatTokenResponse
+ */
+export type ReissueSeatTokenResponse = Message<"rummikub.v1.ReissueSeatTokenResponse"> & {
+  /**
+   * The game as the seat sees it.
+   *
+   * @generated from field: rummikub.v1.Game game = 1;
+   */
+  game?: Game | undefined;
+
+  /**
+   * The new token.
+   *
+   * @generated from field: string seat_token = 2;
+   */
+  seatToken: string;
+};
+
+/**
+ * Describes the message rummikub.v1.ReissueSeatTokenResponse.
+ * Use `create(ReissueSeatTokenResponseSchema)` to create a new message.
+ */
+export const ReissueSeatTokenResponseSchema: GenMessage<ReissueSeatTokenResponse> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_game_service, 17);
+
+/**
  * A request to start a game.
  *
  * @generated from message rummikub.v1.StartGameRequest
@@ -628,7 +692,7 @@ export type StartGameRequest = Message<"rummikub.v1.StartGameRequest"> & {
  * Use `create(StartGameRequestSchema)` to create a new message.
  */
 export const StartGameRequestSchema: GenMessage<StartGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 16);
+  messageDesc(file_rummikub_v1_game_service, 18);
 
 /**
  * The response to StartGame.
@@ -649,7 +713,7 @@ export type StartGameResponse = Message<"rummikub.v1.StartGameResponse"> & {
  * Use `create(StartGameResponseSchema)` to create a new message.
  */
 export const StartGameResponseSchema: GenMessage<StartGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 17);
+  messageDesc(file_rummikub_v1_game_service, 19);
 
 /**
  * A request to abort a game, or to vote for that.
@@ -677,7 +741,7 @@ export type AbortGameRequest = Message<"rummikub.v1.AbortGameRequest"> & {
  * Use `create(AbortGameRequestSchema)` to create a new message.
  */
 export const AbortGameRequestSchema: GenMessage<AbortGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 18);
+  messageDesc(file_rummikub_v1_game_service, 20);
 
 /**
  * The response to AbortGame.
@@ -698,7 +762,7 @@ export type AbortGameResponse = Message<"rummikub.v1.AbortGameResponse"> & {
  * Use `create(AbortGameResponseSchema)` to create a new message.
  */
 export const AbortGameResponseSchema: GenMessage<AbortGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 19);
+  messageDesc(file_rummikub_v1_game_service, 21);
 
 /**
  * A request for a rematch.
@@ -726,7 +790,7 @@ export type CreateRematchRequest = Message<"rummikub.v1.CreateRematchRequest"> &
  * Use `create(CreateRematchRequestSchema)` to create a new message.
  */
 export const CreateRematchRequestSchema: GenMessage<CreateRematchRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 20);
+  messageDesc(file_rummikub_v1_game_service, 22);
 
 /**
  * The response to CreateRematch.
@@ -747,7 +811,7 @@ export type CreateRematchResponse = Message<"rummikub.v1.CreateRematchResponse">
  * Use `create(CreateRematchResponseSchema)` to create a new message.
  */
 export const CreateRematchResponseSchema: GenMessage<CreateRematchResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 21);
+  messageDesc(file_rummikub_v1_game_service, 23);
 
 /**
  * A request to read a game.
@@ -777,7 +841,7 @@ export type GetGameRequest = Message<"rummikub.v1.GetGameRequest"> & {
  * Use `create(GetGameRequestSchema)` to create a new message.
  */
 export const GetGameRequestSchema: GenMessage<GetGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 22);
+  messageDesc(file_rummikub_v1_game_service, 24);
 
 /**
  * The response to GetGame.
@@ -798,7 +862,7 @@ export type GetGameResponse = Message<"rummikub.v1.GetGameResponse"> & {
  * Use `create(GetGameResponseSchema)` to create a new message.
  */
 export const GetGameResponseSchema: GenMessage<GetGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 23);
+  messageDesc(file_rummikub_v1_game_service, 25);
 
 /**
  * A request for a list of games.
@@ -854,7 +918,7 @@ export type ListGamesRequest = Message<"rummikub.v1.ListGamesRequest"> & {
  * Use `create(ListGamesRequestSchema)` to create a new message.
  */
 export const ListGamesRequestSchema: GenMessage<ListGamesRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 24);
+  messageDesc(file_rummikub_v1_game_service, 26);
 
 /**
  * A page of games.
@@ -883,7 +947,7 @@ export type ListGamesResponse = Message<"rummikub.v1.ListGamesResponse"> & {
  * Use `create(ListGamesResponseSchema)` to create a new message.
  */
 export const ListGamesResponseSchema: GenMessage<ListGamesResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 25);
+  messageDesc(file_rummikub_v1_game_service, 27);
 
 /**
  * A request to watch a game.
@@ -934,7 +998,7 @@ export type WatchGameRequest = Message<"rummikub.v1.WatchGameRequest"> & {
  * Use `create(WatchGameRequestSchema)` to create a new message.
  */
 export const WatchGameRequestSchema: GenMessage<WatchGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 26);
+  messageDesc(file_rummikub_v1_game_service, 28);
 
 /**
  * An update of a watched game.
@@ -1015,7 +1079,7 @@ export type WatchGameResponse = Message<"rummikub.v1.WatchGameResponse"> & {
  * Use `create(WatchGameResponseSchema)` to create a new message.
  */
 export const WatchGameResponseSchema: GenMessage<WatchGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 27);
+  messageDesc(file_rummikub_v1_game_service, 29);
 
 /**
  * Whether the owner of a seat watches the game. It replaces the fields of the seat's Player.
@@ -1050,7 +1114,7 @@ export type Presence = Message<"rummikub.v1.Presence"> & {
  * Use `create(PresenceSchema)` to create a new message.
  */
 export const PresenceSchema: GenMessage<Presence> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 28);
+  messageDesc(file_rummikub_v1_game_service, 30);
 
 /**
  * A sign that the stream is alive.
@@ -1071,7 +1135,7 @@ export type Heartbeat = Message<"rummikub.v1.Heartbeat"> & {
  * Use `create(HeartbeatSchema)` to create a new message.
  */
 export const HeartbeatSchema: GenMessage<Heartbeat> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 29);
+  messageDesc(file_rummikub_v1_game_service, 31);
 
 /**
  * The end of a stream, because the server is stopping.
@@ -1106,7 +1170,7 @@ export type Closing = Message<"rummikub.v1.Closing"> & {
  * Use `create(ClosingSchema)` to create a new message.
  */
 export const ClosingSchema: GenMessage<Closing> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 30);
+  messageDesc(file_rummikub_v1_game_service, 32);
 
 /**
  * A request for a game's history.
@@ -1148,7 +1212,7 @@ export type ListChangesRequest = Message<"rummikub.v1.ListChangesRequest"> & {
  * Use `create(ListChangesRequestSchema)` to create a new message.
  */
 export const ListChangesRequestSchema: GenMessage<ListChangesRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 31);
+  messageDesc(file_rummikub_v1_game_service, 33);
 
 /**
  * A page of a game's history.
@@ -1176,7 +1240,7 @@ export type ListChangesResponse = Message<"rummikub.v1.ListChangesResponse"> & {
  * Use `create(ListChangesResponseSchema)` to create a new message.
  */
 export const ListChangesResponseSchema: GenMessage<ListChangesResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 32);
+  messageDesc(file_rummikub_v1_game_service, 34);
 
 /**
  * A request to resign.
@@ -1204,7 +1268,7 @@ export type ResignGameRequest = Message<"rummikub.v1.ResignGameRequest"> & {
  * Use `create(ResignGameRequestSchema)` to create a new message.
  */
 export const ResignGameRequestSchema: GenMessage<ResignGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 33);
+  messageDesc(file_rummikub_v1_game_service, 35);
 
 /**
  * The response to ResignGame.
@@ -1225,7 +1289,7 @@ export type ResignGameResponse = Message<"rummikub.v1.ResignGameResponse"> & {
  * Use `create(ResignGameResponseSchema)` to create a new message.
  */
 export const ResignGameResponseSchema: GenMessage<ResignGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 34);
+  messageDesc(file_rummikub_v1_game_service, 36);
 
 /**
  * A request to start the next round.
@@ -1253,7 +1317,7 @@ export type StartNextRoundRequest = Message<"rummikub.v1.StartNextRoundRequest">
  * Use `create(StartNextRoundRequestSchema)` to create a new message.
  */
 export const StartNextRoundRequestSchema: GenMessage<StartNextRoundRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 35);
+  messageDesc(file_rummikub_v1_game_service, 37);
 
 /**
  * The response to StartNextRound.
@@ -1274,7 +1338,7 @@ export type StartNextRoundResponse = Message<"rummikub.v1.StartNextRoundResponse
  * Use `create(StartNextRoundResponseSchema)` to create a new message.
  */
 export const StartNextRoundResponseSchema: GenMessage<StartNextRoundResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 36);
+  messageDesc(file_rummikub_v1_game_service, 38);
 
 /**
  * A request for a new deal.
@@ -1302,7 +1366,7 @@ export type RequestRedealRequest = Message<"rummikub.v1.RequestRedealRequest"> &
  * Use `create(RequestRedealRequestSchema)` to create a new message.
  */
 export const RequestRedealRequestSchema: GenMessage<RequestRedealRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 37);
+  messageDesc(file_rummikub_v1_game_service, 39);
 
 /**
  * The response to RequestRedeal.
@@ -1323,7 +1387,7 @@ export type RequestRedealResponse = Message<"rummikub.v1.RequestRedealResponse">
  * Use `create(RequestRedealResponseSchema)` to create a new message.
  */
 export const RequestRedealResponseSchema: GenMessage<RequestRedealResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 38);
+  messageDesc(file_rummikub_v1_game_service, 40);
 
 /**
  * A request for the record of a game.
@@ -1351,7 +1415,7 @@ export type ExportGameRequest = Message<"rummikub.v1.ExportGameRequest"> & {
  * Use `create(ExportGameRequestSchema)` to create a new message.
  */
 export const ExportGameRequestSchema: GenMessage<ExportGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 39);
+  messageDesc(file_rummikub_v1_game_service, 41);
 
 /**
  * The response to ExportGame.
@@ -1388,7 +1452,7 @@ export type ExportGameResponse = Message<"rummikub.v1.ExportGameResponse"> & {
  * Use `create(ExportGameResponseSchema)` to create a new message.
  */
 export const ExportGameResponseSchema: GenMessage<ExportGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 40);
+  messageDesc(file_rummikub_v1_game_service, 42);
 
 /**
  * A request to return to a seat.
@@ -1416,7 +1480,7 @@ export type ReturnToSeatRequest = Message<"rummikub.v1.ReturnToSeatRequest"> & {
  * Use `create(ReturnToSeatRequestSchema)` to create a new message.
  */
 export const ReturnToSeatRequestSchema: GenMessage<ReturnToSeatRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 41);
+  messageDesc(file_rummikub_v1_game_service, 43);
 
 /**
  * The response to ReturnToSeat.
@@ -1437,7 +1501,7 @@ export type ReturnToSeatResponse = Message<"rummikub.v1.ReturnToSeatResponse"> &
  * Use `create(ReturnToSeatResponseSchema)` to create a new message.
  */
 export const ReturnToSeatResponseSchema: GenMessage<ReturnToSeatResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 42);
+  messageDesc(file_rummikub_v1_game_service, 44);
 
 /**
  * The form of a record.
@@ -1532,15 +1596,15 @@ export const WatchContentSchema: GenEnum<WatchContent> = /*@__PURE__*/
  * Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
  * repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
  * refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
- * id. Without a token (CreateGame, JoinGame, JoinOrCreateGame), an id needs at least 22 characters, because it is the
- * only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
+ * id. Without a token (CreateGame, JoinGame, JoinOrCreateGame, ReissueSeatToken), an id needs at least 22 characters,
+ * because it is the only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
  * the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
  * them one hour after the game expires.
  *
- * A seat may make 20 changes at once that are no turns, and then one a second: join, leave, kick, add a bot, be ready,
- * renew a token, vote, return, demand a new deal. The host without a seat, and all callers of a game without a token,
- * have the same limit. More are refused with OVERLOADED. A request that changes nothing (ready twice, the same vote
- * again) is accepted and is no revision. A lobby has at most 500 changes (TOO_MANY_CHANGES).
+ * A seat may make 20 changes at once that are no turns, and then one a second: leave, kick, add a bot, be ready,
+ * renew a token, vote, return, demand a new deal. The host without a seat has the same limit. More are refused with
+ * OVERLOADED. A request that changes nothing (ready twice, the same vote again) is accepted and is no revision. A lobby
+ * has at most 500 changes (TOO_MANY_CHANGES).
  *
  * A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
  * do not exist for its callers.
@@ -1548,7 +1612,8 @@ export const WatchContentSchema: GenEnum<WatchContent> = /*@__PURE__*/
  * Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED,
  * API_KEY_INVALID), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE
  * (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a game_id may return NOT_FOUND
- * (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may return RESOURCE_EXHAUSTED (STORE_FULL).
+ * (GAME_NOT_FOUND), UNAUTHENTICATED (TOKEN_VOID) and UNAVAILABLE (STORED_FORMAT_UNKNOWN). Every RPC with a request_id may
+ * return RESOURCE_EXHAUSTED (STORE_FULL).
  *
  * @generated from service rummikub.v1.GameService
  */
@@ -1567,7 +1632,8 @@ export const GameService: GenService<{
   },
   /**
    * Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
-   * is needed. The host sends the host token to become the player who is the host.
+   * is needed. The host sends the host token to become the player who is the host. A player of the game before sends the
+   * token of that game to take the seat that is reserved in its rematch, whatever `seat` says and without a join code.
    * Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED), ALREADY_EXISTS
    * (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
    * TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
@@ -1581,8 +1647,10 @@ export const GameService: GenService<{
   },
   /**
    * Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
-   * no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player in it, who is the
-   * host. Callers who find no game at the same time get seats in the same new one. It never joins an unlisted game. A
+   * no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player
+   * in it, who is the host. Where the ruleset leaves them open, start_by is FULL_OR_READY and abort_by is ALL, because
+   * its players did not choose each other. Callers who find no game at the same time get seats in the same new one. It
+   * never joins an unlisted game. A call that joins a game takes nothing of the limits of creating one. A
    * refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
    * RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
    * Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
@@ -1613,7 +1681,8 @@ export const GameService: GenService<{
     output: typeof AddBotResponseSchema;
   },
   /**
-   * Frees the caller's seat while the game is in the lobby, and invalidates its token. A game whose last person has left
+   * Frees the caller's seat while the game is in the lobby, and invalidates its token. With the token of the game before,
+   * a player gives up the seat that is reserved in its rematch. A game whose last person has left
    * is in no list, and is deleted a minute later unless a person joins before; bots do not keep it.
    * Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER), ABORTED
    * (DUPLICATE_REQUEST).
@@ -1626,9 +1695,9 @@ export const GameService: GenService<{
     output: typeof LeaveGameResponseSchema;
   },
   /**
-   * Removes a player or a bot from the lobby. Only the host may call it. The seat is free and its token is void at once,
-   * also for an open WatchGame. A person who was removed does not come back: the lobby admits neither the player_ref nor
-   * a name like that of the last 32 who were removed; it has a new join code, and an unlisted one no longer admits by
+   * Removes a player, a bot or a reservation from the lobby. Only the host may call it. The seat is free and its token
+   * is void at once, also for an open WatchGame. A person who was removed does not come back: the lobby admits neither
+   * the player_ref nor a name like that of the last 32 who were removed; it has a new join code, and an unlisted one no longer admits by
    * its id (JOIN_CODE_REQUIRED). A host who names the host's own seat leaves it, as with LeaveGame. A lobby in which a
    * host without a seat has removed the last person stays.
    * Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION
@@ -1643,8 +1712,8 @@ export const GameService: GenService<{
   },
   /**
    * Sets whether the caller's seat is ready to start. Any seated player may call it while the game is in the lobby.
-   * With START_BY_ALL_READY, StartGame is refused until all players are ready. The game does not start by itself,
-   * because more players may join.
+   * With START_BY_ALL_READY and START_BY_FULL_OR_READY, StartGame is refused until all players are ready. The game does
+   * not start by itself when they are, because more players may join.
    * Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES),
    * ABORTED (DUPLICATE_REQUEST).
    *
@@ -1670,7 +1739,23 @@ export const GameService: GenService<{
     output: typeof RenewSeatTokenResponseSchema;
   },
   /**
-   * Starts the first round: start draw, deal, first turn. The option start_by decides who may call it.
+   * Replaces the token of a seat whose player has lost it by a new one, which only this response contains. It needs no
+   * token, but a key with the right reissue_seat_tokens (RUMMIKUB_KEYS_FILE): any other caller, and every caller of a
+   * server without keys, is refused (API_KEY_NOT_ALLOWED). The front end must know whose seat it is. The old token is
+   * void at once, also for an open WatchGame. An absent player stays absent. A bot's seat has no token
+   * (PLAYER_NOT_IN_GAME).
+   * Errors: FAILED_PRECONDITION (PLAYER_NOT_IN_GAME, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST).
+   *
+   * @generated from rpc rummikub.v1.GameService.ReissueSeatToken
+   */
+  reissueSeatToken: {
+    methodKind: "unary";
+    input: typeof ReissueSeatTokenRequestSchema;
+    output: typeof ReissueSeatTokenResponseSchema;
+  },
+  /**
+   * Starts the first round: start draw, deal, first turn. The option start_by decides who may call it. Nobody can while
+   * seats are reserved (PLAYERS_NOT_READY). A lobby with a next_round_time starts by itself then.
    * Errors: PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION (TOO_FEW_PLAYERS, PLAYERS_NOT_READY,
    * GAME_ALREADY_STARTED, GAME_OVER), ABORTED (DUPLICATE_REQUEST).
    *
@@ -1682,9 +1767,10 @@ export const GameService: GenService<{
     output: typeof StartGameResponseSchema;
   },
   /**
-   * Aborts the game for good; it then has no winner. Until a round has ended, the host's call does it. Otherwise a call
-   * is the vote of the caller's seat: the game is aborted when all people have voted, except those who have resigned and
-   * those who are absent. A vote counts until the end of the round. In the lobby only the host may call it.
+   * Aborts the game for good; it then has no winner. In the lobby only the host may call it. With ABORT_BY_HOST, the
+   * host's call does it until a round has ended. Otherwise a call is the vote of the caller's seat: the game is aborted
+   * when all people have voted, except those who have resigned and those who are absent. A vote counts until the end of
+   * the round.
    * Errors: PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), FAILED_PRECONDITION (PLAYER_RESIGNED, GAME_NOT_ABORTABLE,
    * GAME_OVER), ABORTED (DUPLICATE_REQUEST).
    *
@@ -1696,10 +1782,13 @@ export const GameService: GenService<{
     output: typeof AbortGameResponseSchema;
   },
   /**
-   * Creates a new game with the ruleset, the host and the players of a game that is over. Any seated player of it and
-   * its host may call it. A game has one rematch: later calls return the same one. It has a join code of its own. The
-   * players and the host keep their names, seats, tokens and references, and do not join again. A player who does not want to play
-   * calls LeaveGame in the rematch. The rematch is announced as an event of the old game (RematchCreated).
+   * Creates a new game with the ruleset of a game that is over. Any seated player of it and its host may call it. A game
+   * has one rematch: later calls return the same one. It has a join code of its own. Bots have their seats; those of
+   * people are reserved. Each player calls JoinGame in the rematch with the token of the old game, and gets a new token
+   * for the same seat; the first to come is the host, unless the old host has no seat and keeps the host token. Five
+   * seconds after the last one has come, the game starts by itself (next_round_time). A player who does not want to play
+   * calls LeaveGame in the rematch with the token of the old game, and the host may remove a reservation (KickPlayer).
+   * The rematch is announced as an event of the old game (RematchCreated), whose id spectators do not see.
    * Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
    * RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
    *
@@ -1822,8 +1911,8 @@ export const GameService: GenService<{
     output: typeof ReturnToSeatResponseSchema;
   },
   /**
-   * Returns the record of a finished game, with all hidden tiles. Everyone who may see the game may export it, unless
-   * the option racks_shown is HIDDEN. An aborted game has no record (GAME_NOT_OVER).
+   * Returns the record of a game that is over, with all hidden tiles. Everyone who may see the game may export it,
+   * unless the option racks_shown is HIDDEN. A game that was aborted before its first deal has no record (GAME_NOT_OVER).
    * Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN),
    * OUT_OF_RANGE (HISTORY_UNAVAILABLE).
    *
