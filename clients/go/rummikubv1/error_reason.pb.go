@@ -151,8 +151,8 @@ const (
 	ErrorReason_ERROR_REASON_RECORD_INVALID ErrorReason = 228
 	// FAILED_PRECONDITION. The racks of the game stay hidden (option racks_shown), so it has no record.
 	ErrorReason_ERROR_REASON_RECORD_HIDDEN ErrorReason = 229
-	// FAILED_PRECONDITION. The game has not been played to its end: its record would show hidden tiles, and it has no
-	// rematch. An aborted game has a rematch, and no record.
+	// FAILED_PRECONDITION. The game has not ended: its record would show hidden tiles, and it has no rematch. A game that
+	// was aborted in the lobby has a rematch, and no record.
 	ErrorReason_ERROR_REASON_GAME_NOT_OVER ErrorReason = 250
 	// FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only start the game, leave it or abort it.
 	// Metadata: `changes`.

@@ -1024,12 +1024,16 @@ type Game struct {
 	// The id of the rematch (CreateRematch). Empty if there is none, and for spectators: it is for those who had a part in
 	// the game.
 	RematchGameId string `protobuf:"bytes,27,opt,name=rematch_game_id,json=rematchGameId,proto3" json:"rematch_game_id,omitempty"`
-	// The time when the next round starts by itself, by the store's clock (round_pause_seconds). Unset unless the state is
-	// GAME_STATE_ROUND_OVER, and if only StartNextRound starts the next round.
+	// The time when the first or the next round starts by itself, by the store's clock. In GAME_STATE_LOBBY: all who are
+	// to play have come (START_BY_FULL_OR_READY, reserved_seats); unset before, and after a player has left. In
+	// GAME_STATE_ROUND_OVER: round_pause_seconds; unset if only StartNextRound starts the next round.
 	NextRoundTime *timestamppb.Timestamp `protobuf:"bytes,26,opt,name=next_round_time,json=nextRoundTime,proto3" json:"next_round_time,omitempty"`
 	// Whether the game ended because all people who had not resigned were absent (absent_after_timeouts). The round that
 	// was being played is not scored.
-	Abandoned     bool `protobuf:"varint,28,opt,name=abandoned,proto3" json:"abandoned,omitempty"`
+	Abandoned bool `protobuf:"varint,28,opt,name=abandoned,proto3" json:"abandoned,omitempty"`
+	// The seats of the lobby that only their owners of the game before can take (CreateRematch), by seat. The game cannot
+	// start before each is taken or given up.
+	ReservedSeats []*ReservedSeat `protobuf:"bytes,29,rep,name=reserved_seats,json=reservedSeats,proto3" json:"reserved_seats,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1260,6 +1264,68 @@ func (x *Game) GetAbandoned() bool {
 	return false
 }
 
+func (x *Game) GetReservedSeats() []*ReservedSeat {
+	if x != nil {
+		return x.ReservedSeats
+	}
+	return nil
+}
+
+// A seat of a rematch that its owner of the game before has not taken yet.
+type ReservedSeat struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The seat.
+	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
+	// The name of its owner in the game before.
+	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReservedSeat) Reset() {
+	*x = ReservedSeat{}
+	mi := &file_rummikub_v1_game_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReservedSeat) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReservedSeat) ProtoMessage() {}
+
+func (x *ReservedSeat) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_game_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReservedSeat.ProtoReflect.Descriptor instead.
+func (*ReservedSeat) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ReservedSeat) GetSeat() uint32 {
+	if x != nil {
+		return x.Seat
+	}
+	return 0
+}
+
+func (x *ReservedSeat) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 // An entry in a list of games.
 type GameSummary struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1295,7 +1361,7 @@ type GameSummary struct {
 
 func (x *GameSummary) Reset() {
 	*x = GameSummary{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[8]
+	mi := &file_rummikub_v1_game_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1307,7 +1373,7 @@ func (x *GameSummary) String() string {
 func (*GameSummary) ProtoMessage() {}
 
 func (x *GameSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[8]
+	mi := &file_rummikub_v1_game_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1320,7 +1386,7 @@ func (x *GameSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GameSummary.ProtoReflect.Descriptor instead.
 func (*GameSummary) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{8}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GameSummary) GetGameId() string {
@@ -1414,7 +1480,7 @@ func (x *GameSummary) GetLabels() map[string]string {
 	return nil
 }
 
-// A player took a seat, and has no tiles and no points.
+// A player took a seat, and has no tiles and no points. The seat is no longer in reserved_seats.
 type PlayerJoined struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The seat.
@@ -1424,14 +1490,16 @@ type PlayerJoined struct {
 	// The strength of the bot that plays the seat. Unspecified for a seat that the service does not play.
 	BotLevel BotLevel `protobuf:"varint,3,opt,name=bot_level,json=botLevel,proto3,enum=rummikub.v1.BotLevel" json:"bot_level,omitempty"`
 	// Whether the player is the host.
-	IsHost        bool `protobuf:"varint,4,opt,name=is_host,json=isHost,proto3" json:"is_host,omitempty"`
+	IsHost bool `protobuf:"varint,4,opt,name=is_host,json=isHost,proto3" json:"is_host,omitempty"`
+	// The time when the game starts by itself, which is next_round_time. Unset if this player changes nothing about it.
+	StartTime     *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PlayerJoined) Reset() {
 	*x = PlayerJoined{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[9]
+	mi := &file_rummikub_v1_game_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1443,7 +1511,7 @@ func (x *PlayerJoined) String() string {
 func (*PlayerJoined) ProtoMessage() {}
 
 func (x *PlayerJoined) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[9]
+	mi := &file_rummikub_v1_game_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1456,7 +1524,7 @@ func (x *PlayerJoined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayerJoined.ProtoReflect.Descriptor instead.
 func (*PlayerJoined) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{9}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PlayerJoined) GetSeat() uint32 {
@@ -1487,8 +1555,15 @@ func (x *PlayerJoined) GetIsHost() bool {
 	return false
 }
 
-// A player left the lobby, and is no longer one of the players. If it was the viewer, the view is a spectator's from
-// now on: Game.seat is 0 and join_code is empty.
+func (x *PlayerJoined) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+// A player left the lobby, or gave up a reserved seat, and is no longer in players or reserved_seats. next_round_time is
+// unset. If it was the viewer, the view is a spectator's from now on: Game.seat is 0 and join_code is empty.
 type PlayerLeft struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The seat, which is free again.
@@ -1501,7 +1576,7 @@ type PlayerLeft struct {
 
 func (x *PlayerLeft) Reset() {
 	*x = PlayerLeft{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[10]
+	mi := &file_rummikub_v1_game_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1513,7 +1588,7 @@ func (x *PlayerLeft) String() string {
 func (*PlayerLeft) ProtoMessage() {}
 
 func (x *PlayerLeft) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[10]
+	mi := &file_rummikub_v1_game_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1526,7 +1601,7 @@ func (x *PlayerLeft) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayerLeft.ProtoReflect.Descriptor instead.
 func (*PlayerLeft) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{10}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PlayerLeft) GetSeat() uint32 {
@@ -1549,14 +1624,16 @@ type PlayerKicked struct {
 	// The seat, which is free again.
 	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
 	// The seat that became the host's because the host was removed; 0 if no seat did.
-	HostSeat      uint32 `protobuf:"varint,2,opt,name=host_seat,json=hostSeat,proto3" json:"host_seat,omitempty"`
+	HostSeat uint32 `protobuf:"varint,2,opt,name=host_seat,json=hostSeat,proto3" json:"host_seat,omitempty"`
+	// The lobby's new join_code, for the viewers who see it. Empty if it did not change.
+	JoinCode      string `protobuf:"bytes,3,opt,name=join_code,json=joinCode,proto3" json:"join_code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PlayerKicked) Reset() {
 	*x = PlayerKicked{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[11]
+	mi := &file_rummikub_v1_game_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1568,7 +1645,7 @@ func (x *PlayerKicked) String() string {
 func (*PlayerKicked) ProtoMessage() {}
 
 func (x *PlayerKicked) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[11]
+	mi := &file_rummikub_v1_game_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1581,7 +1658,7 @@ func (x *PlayerKicked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayerKicked.ProtoReflect.Descriptor instead.
 func (*PlayerKicked) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{11}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PlayerKicked) GetSeat() uint32 {
@@ -1598,6 +1675,13 @@ func (x *PlayerKicked) GetHostSeat() uint32 {
 	return 0
 }
 
+func (x *PlayerKicked) GetJoinCode() string {
+	if x != nil {
+		return x.JoinCode
+	}
+	return ""
+}
+
 // A player in the lobby called SetReady, which sets is_ready.
 type PlayerReadied struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1611,7 +1695,7 @@ type PlayerReadied struct {
 
 func (x *PlayerReadied) Reset() {
 	*x = PlayerReadied{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[12]
+	mi := &file_rummikub_v1_game_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1623,7 +1707,7 @@ func (x *PlayerReadied) String() string {
 func (*PlayerReadied) ProtoMessage() {}
 
 func (x *PlayerReadied) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[12]
+	mi := &file_rummikub_v1_game_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1636,7 +1720,7 @@ func (x *PlayerReadied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayerReadied.ProtoReflect.Descriptor instead.
 func (*PlayerReadied) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{12}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PlayerReadied) GetSeat() uint32 {
@@ -1664,7 +1748,7 @@ type AbortRequested struct {
 
 func (x *AbortRequested) Reset() {
 	*x = AbortRequested{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[13]
+	mi := &file_rummikub_v1_game_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1676,7 +1760,7 @@ func (x *AbortRequested) String() string {
 func (*AbortRequested) ProtoMessage() {}
 
 func (x *AbortRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[13]
+	mi := &file_rummikub_v1_game_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1689,7 +1773,7 @@ func (x *AbortRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortRequested.ProtoReflect.Descriptor instead.
 func (*AbortRequested) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{13}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AbortRequested) GetSeat() uint32 {
@@ -1711,7 +1795,7 @@ type GameAborted struct {
 
 func (x *GameAborted) Reset() {
 	*x = GameAborted{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[14]
+	mi := &file_rummikub_v1_game_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1723,7 +1807,7 @@ func (x *GameAborted) String() string {
 func (*GameAborted) ProtoMessage() {}
 
 func (x *GameAborted) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[14]
+	mi := &file_rummikub_v1_game_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1736,7 +1820,7 @@ func (x *GameAborted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GameAborted.ProtoReflect.Descriptor instead.
 func (*GameAborted) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{14}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GameAborted) GetByHost() bool {
@@ -1757,7 +1841,7 @@ type SeatTokenRenewed struct {
 
 func (x *SeatTokenRenewed) Reset() {
 	*x = SeatTokenRenewed{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[15]
+	mi := &file_rummikub_v1_game_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1769,7 +1853,7 @@ func (x *SeatTokenRenewed) String() string {
 func (*SeatTokenRenewed) ProtoMessage() {}
 
 func (x *SeatTokenRenewed) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[15]
+	mi := &file_rummikub_v1_game_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1782,7 +1866,7 @@ func (x *SeatTokenRenewed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeatTokenRenewed.ProtoReflect.Descriptor instead.
 func (*SeatTokenRenewed) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{15}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SeatTokenRenewed) GetSeat() uint32 {
@@ -1795,7 +1879,7 @@ func (x *SeatTokenRenewed) GetSeat() uint32 {
 // A rematch of the game was created, which is rematch_game_id. Its id is empty for spectators.
 type RematchCreated struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The id of the new game, in which the players have the same seats and tokens.
+	// The id of the new game, in which the seats of the players are reserved for them (CreateRematch).
 	GameId        string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1803,7 +1887,7 @@ type RematchCreated struct {
 
 func (x *RematchCreated) Reset() {
 	*x = RematchCreated{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[16]
+	mi := &file_rummikub_v1_game_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1815,7 +1899,7 @@ func (x *RematchCreated) String() string {
 func (*RematchCreated) ProtoMessage() {}
 
 func (x *RematchCreated) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[16]
+	mi := &file_rummikub_v1_game_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1828,7 +1912,7 @@ func (x *RematchCreated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RematchCreated.ProtoReflect.Descriptor instead.
 func (*RematchCreated) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{16}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RematchCreated) GetGameId() string {
@@ -1851,7 +1935,7 @@ type StartDraw struct {
 
 func (x *StartDraw) Reset() {
 	*x = StartDraw{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[17]
+	mi := &file_rummikub_v1_game_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1863,7 +1947,7 @@ func (x *StartDraw) String() string {
 func (*StartDraw) ProtoMessage() {}
 
 func (x *StartDraw) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[17]
+	mi := &file_rummikub_v1_game_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1876,7 +1960,7 @@ func (x *StartDraw) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartDraw.ProtoReflect.Descriptor instead.
 func (*StartDraw) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{17}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *StartDraw) GetSeat() uint32 {
@@ -1916,7 +2000,7 @@ type RoundStarted struct {
 
 func (x *RoundStarted) Reset() {
 	*x = RoundStarted{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[18]
+	mi := &file_rummikub_v1_game_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1928,7 +2012,7 @@ func (x *RoundStarted) String() string {
 func (*RoundStarted) ProtoMessage() {}
 
 func (x *RoundStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[18]
+	mi := &file_rummikub_v1_game_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1941,7 +2025,7 @@ func (x *RoundStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoundStarted.ProtoReflect.Descriptor instead.
 func (*RoundStarted) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{18}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RoundStarted) GetRound() uint32 {
@@ -1997,7 +2081,7 @@ type TurnStarted struct {
 
 func (x *TurnStarted) Reset() {
 	*x = TurnStarted{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[19]
+	mi := &file_rummikub_v1_game_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2009,7 +2093,7 @@ func (x *TurnStarted) String() string {
 func (*TurnStarted) ProtoMessage() {}
 
 func (x *TurnStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[19]
+	mi := &file_rummikub_v1_game_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2022,7 +2106,7 @@ func (x *TurnStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnStarted.ProtoReflect.Descriptor instead.
 func (*TurnStarted) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{19}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TurnStarted) GetTurn() *Turn {
@@ -2051,7 +2135,7 @@ type TilesPlayed struct {
 
 func (x *TilesPlayed) Reset() {
 	*x = TilesPlayed{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[20]
+	mi := &file_rummikub_v1_game_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2063,7 +2147,7 @@ func (x *TilesPlayed) String() string {
 func (*TilesPlayed) ProtoMessage() {}
 
 func (x *TilesPlayed) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[20]
+	mi := &file_rummikub_v1_game_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2076,7 +2160,7 @@ func (x *TilesPlayed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TilesPlayed.ProtoReflect.Descriptor instead.
 func (*TilesPlayed) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{20}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TilesPlayed) GetSeat() uint32 {
@@ -2131,7 +2215,7 @@ type TilesDrawn struct {
 
 func (x *TilesDrawn) Reset() {
 	*x = TilesDrawn{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[21]
+	mi := &file_rummikub_v1_game_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2143,7 +2227,7 @@ func (x *TilesDrawn) String() string {
 func (*TilesDrawn) ProtoMessage() {}
 
 func (x *TilesDrawn) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[21]
+	mi := &file_rummikub_v1_game_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2156,7 +2240,7 @@ func (x *TilesDrawn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TilesDrawn.ProtoReflect.Descriptor instead.
 func (*TilesDrawn) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{21}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TilesDrawn) GetSeat() uint32 {
@@ -2191,7 +2275,7 @@ type TurnPassed struct {
 
 func (x *TurnPassed) Reset() {
 	*x = TurnPassed{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[22]
+	mi := &file_rummikub_v1_game_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2203,7 +2287,7 @@ func (x *TurnPassed) String() string {
 func (*TurnPassed) ProtoMessage() {}
 
 func (x *TurnPassed) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[22]
+	mi := &file_rummikub_v1_game_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2216,7 +2300,7 @@ func (x *TurnPassed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnPassed.ProtoReflect.Descriptor instead.
 func (*TurnPassed) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{22}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TurnPassed) GetSeat() uint32 {
@@ -2244,7 +2328,7 @@ type TurnTimedOut struct {
 
 func (x *TurnTimedOut) Reset() {
 	*x = TurnTimedOut{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[23]
+	mi := &file_rummikub_v1_game_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2256,7 +2340,7 @@ func (x *TurnTimedOut) String() string {
 func (*TurnTimedOut) ProtoMessage() {}
 
 func (x *TurnTimedOut) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[23]
+	mi := &file_rummikub_v1_game_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2269,7 +2353,7 @@ func (x *TurnTimedOut) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnTimedOut.ProtoReflect.Descriptor instead.
 func (*TurnTimedOut) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{23}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TurnTimedOut) GetSeat() uint32 {
@@ -2305,7 +2389,7 @@ type PlayerResigned struct {
 
 func (x *PlayerResigned) Reset() {
 	*x = PlayerResigned{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[24]
+	mi := &file_rummikub_v1_game_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2317,7 +2401,7 @@ func (x *PlayerResigned) String() string {
 func (*PlayerResigned) ProtoMessage() {}
 
 func (x *PlayerResigned) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[24]
+	mi := &file_rummikub_v1_game_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2330,7 +2414,7 @@ func (x *PlayerResigned) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayerResigned.ProtoReflect.Descriptor instead.
 func (*PlayerResigned) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{24}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PlayerResigned) GetSeat() uint32 {
@@ -2353,7 +2437,7 @@ type PlayerAbsent struct {
 
 func (x *PlayerAbsent) Reset() {
 	*x = PlayerAbsent{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[25]
+	mi := &file_rummikub_v1_game_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2365,7 +2449,7 @@ func (x *PlayerAbsent) String() string {
 func (*PlayerAbsent) ProtoMessage() {}
 
 func (x *PlayerAbsent) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[25]
+	mi := &file_rummikub_v1_game_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2378,7 +2462,7 @@ func (x *PlayerAbsent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayerAbsent.ProtoReflect.Descriptor instead.
 func (*PlayerAbsent) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{25}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PlayerAbsent) GetSeat() uint32 {
@@ -2407,7 +2491,7 @@ type PlayerReturned struct {
 
 func (x *PlayerReturned) Reset() {
 	*x = PlayerReturned{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[26]
+	mi := &file_rummikub_v1_game_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2419,7 +2503,7 @@ func (x *PlayerReturned) String() string {
 func (*PlayerReturned) ProtoMessage() {}
 
 func (x *PlayerReturned) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[26]
+	mi := &file_rummikub_v1_game_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2432,7 +2516,7 @@ func (x *PlayerReturned) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayerReturned.ProtoReflect.Descriptor instead.
 func (*PlayerReturned) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{26}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PlayerReturned) GetSeat() uint32 {
@@ -2456,7 +2540,7 @@ type ClockStopped struct {
 
 func (x *ClockStopped) Reset() {
 	*x = ClockStopped{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[27]
+	mi := &file_rummikub_v1_game_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2468,7 +2552,7 @@ func (x *ClockStopped) String() string {
 func (*ClockStopped) ProtoMessage() {}
 
 func (x *ClockStopped) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[27]
+	mi := &file_rummikub_v1_game_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2481,7 +2565,7 @@ func (x *ClockStopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockStopped.ProtoReflect.Descriptor instead.
 func (*ClockStopped) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{27}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ClockStopped) GetSeat() uint32 {
@@ -2512,7 +2596,7 @@ type RoundEnded struct {
 
 func (x *RoundEnded) Reset() {
 	*x = RoundEnded{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[28]
+	mi := &file_rummikub_v1_game_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2524,7 +2608,7 @@ func (x *RoundEnded) String() string {
 func (*RoundEnded) ProtoMessage() {}
 
 func (x *RoundEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[28]
+	mi := &file_rummikub_v1_game_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2537,7 +2621,7 @@ func (x *RoundEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoundEnded.ProtoReflect.Descriptor instead.
 func (*RoundEnded) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{28}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RoundEnded) GetResult() *RoundResult {
@@ -2572,7 +2656,7 @@ type GameEnded struct {
 
 func (x *GameEnded) Reset() {
 	*x = GameEnded{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[29]
+	mi := &file_rummikub_v1_game_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2584,7 +2668,7 @@ func (x *GameEnded) String() string {
 func (*GameEnded) ProtoMessage() {}
 
 func (x *GameEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[29]
+	mi := &file_rummikub_v1_game_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2597,7 +2681,7 @@ func (x *GameEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GameEnded.ProtoReflect.Descriptor instead.
 func (*GameEnded) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{29}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GameEnded) GetWinnerSeats() []uint32 {
@@ -2625,14 +2709,16 @@ func (x *GameEnded) GetAbandoned() bool {
 type GameCreated struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rules of the game, with every option set.
-	Ruleset       *Ruleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
+	Ruleset *Ruleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
+	// The reserved seats of a rematch, which are reserved_seats.
+	ReservedSeats []*ReservedSeat `protobuf:"bytes,2,rep,name=reserved_seats,json=reservedSeats,proto3" json:"reserved_seats,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GameCreated) Reset() {
 	*x = GameCreated{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[30]
+	mi := &file_rummikub_v1_game_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2644,7 +2730,7 @@ func (x *GameCreated) String() string {
 func (*GameCreated) ProtoMessage() {}
 
 func (x *GameCreated) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[30]
+	mi := &file_rummikub_v1_game_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2657,12 +2743,19 @@ func (x *GameCreated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GameCreated.ProtoReflect.Descriptor instead.
 func (*GameCreated) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{30}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GameCreated) GetRuleset() *Ruleset {
 	if x != nil {
 		return x.Ruleset
+	}
+	return nil
+}
+
+func (x *GameCreated) GetReservedSeats() []*ReservedSeat {
+	if x != nil {
+		return x.ReservedSeats
 	}
 	return nil
 }
@@ -2681,7 +2774,7 @@ type RiverTileLaid struct {
 
 func (x *RiverTileLaid) Reset() {
 	*x = RiverTileLaid{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[31]
+	mi := &file_rummikub_v1_game_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2693,7 +2786,7 @@ func (x *RiverTileLaid) String() string {
 func (*RiverTileLaid) ProtoMessage() {}
 
 func (x *RiverTileLaid) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[31]
+	mi := &file_rummikub_v1_game_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2706,7 +2799,7 @@ func (x *RiverTileLaid) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RiverTileLaid.ProtoReflect.Descriptor instead.
 func (*RiverTileLaid) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{31}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RiverTileLaid) GetSeat() uint32 {
@@ -2734,7 +2827,7 @@ type TurnEnded struct {
 
 func (x *TurnEnded) Reset() {
 	*x = TurnEnded{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[32]
+	mi := &file_rummikub_v1_game_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2746,7 +2839,7 @@ func (x *TurnEnded) String() string {
 func (*TurnEnded) ProtoMessage() {}
 
 func (x *TurnEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[32]
+	mi := &file_rummikub_v1_game_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2759,7 +2852,7 @@ func (x *TurnEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnEnded.ProtoReflect.Descriptor instead.
 func (*TurnEnded) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{32}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TurnEnded) GetSeat() uint32 {
@@ -2785,7 +2878,7 @@ type IllegalPlayShown struct {
 
 func (x *IllegalPlayShown) Reset() {
 	*x = IllegalPlayShown{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[33]
+	mi := &file_rummikub_v1_game_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2797,7 +2890,7 @@ func (x *IllegalPlayShown) String() string {
 func (*IllegalPlayShown) ProtoMessage() {}
 
 func (x *IllegalPlayShown) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[33]
+	mi := &file_rummikub_v1_game_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2810,7 +2903,7 @@ func (x *IllegalPlayShown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IllegalPlayShown.ProtoReflect.Descriptor instead.
 func (*IllegalPlayShown) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{33}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *IllegalPlayShown) GetSeat() uint32 {
@@ -2847,7 +2940,7 @@ type ErrorClaimed struct {
 
 func (x *ErrorClaimed) Reset() {
 	*x = ErrorClaimed{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[34]
+	mi := &file_rummikub_v1_game_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2859,7 +2952,7 @@ func (x *ErrorClaimed) String() string {
 func (*ErrorClaimed) ProtoMessage() {}
 
 func (x *ErrorClaimed) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[34]
+	mi := &file_rummikub_v1_game_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2872,7 +2965,7 @@ func (x *ErrorClaimed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorClaimed.ProtoReflect.Descriptor instead.
 func (*ErrorClaimed) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{34}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ErrorClaimed) GetSeat() uint32 {
@@ -2905,7 +2998,7 @@ type TurnPenalised struct {
 
 func (x *TurnPenalised) Reset() {
 	*x = TurnPenalised{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[35]
+	mi := &file_rummikub_v1_game_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2917,7 +3010,7 @@ func (x *TurnPenalised) String() string {
 func (*TurnPenalised) ProtoMessage() {}
 
 func (x *TurnPenalised) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[35]
+	mi := &file_rummikub_v1_game_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2930,7 +3023,7 @@ func (x *TurnPenalised) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnPenalised.ProtoReflect.Descriptor instead.
 func (*TurnPenalised) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{35}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *TurnPenalised) GetSeat() uint32 {
@@ -2965,7 +3058,7 @@ type RedealDemanded struct {
 
 func (x *RedealDemanded) Reset() {
 	*x = RedealDemanded{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[36]
+	mi := &file_rummikub_v1_game_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2977,7 +3070,7 @@ func (x *RedealDemanded) String() string {
 func (*RedealDemanded) ProtoMessage() {}
 
 func (x *RedealDemanded) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[36]
+	mi := &file_rummikub_v1_game_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2990,7 +3083,7 @@ func (x *RedealDemanded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedealDemanded.ProtoReflect.Descriptor instead.
 func (*RedealDemanded) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{36}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RedealDemanded) GetSeat() uint32 {
@@ -3011,7 +3104,7 @@ type LastChanceStarted struct {
 
 func (x *LastChanceStarted) Reset() {
 	*x = LastChanceStarted{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[37]
+	mi := &file_rummikub_v1_game_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3023,7 +3116,7 @@ func (x *LastChanceStarted) String() string {
 func (*LastChanceStarted) ProtoMessage() {}
 
 func (x *LastChanceStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[37]
+	mi := &file_rummikub_v1_game_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3036,7 +3129,7 @@ func (x *LastChanceStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LastChanceStarted.ProtoReflect.Descriptor instead.
 func (*LastChanceStarted) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{37}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *LastChanceStarted) GetSeats() []uint32 {
@@ -3088,7 +3181,7 @@ type GameEvent struct {
 
 func (x *GameEvent) Reset() {
 	*x = GameEvent{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[38]
+	mi := &file_rummikub_v1_game_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3100,7 +3193,7 @@ func (x *GameEvent) String() string {
 func (*GameEvent) ProtoMessage() {}
 
 func (x *GameEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[38]
+	mi := &file_rummikub_v1_game_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3113,7 +3206,7 @@ func (x *GameEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GameEvent.ProtoReflect.Descriptor instead.
 func (*GameEvent) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{38}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *GameEvent) GetEvent() isGameEvent_Event {
@@ -3592,7 +3685,7 @@ type GameChange struct {
 
 func (x *GameChange) Reset() {
 	*x = GameChange{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[39]
+	mi := &file_rummikub_v1_game_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3604,7 +3697,7 @@ func (x *GameChange) String() string {
 func (*GameChange) ProtoMessage() {}
 
 func (x *GameChange) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[39]
+	mi := &file_rummikub_v1_game_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3617,7 +3710,7 @@ func (x *GameChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GameChange.ProtoReflect.Descriptor instead.
 func (*GameChange) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{39}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *GameChange) GetRevision() uint32 {
@@ -3712,7 +3805,7 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\tround_end\x18\x02 \x01(\x0e2\x15.rummikub.v1.RoundEndR\broundEnd\x12!\n" +
 	"\fwinner_seats\x18\x03 \x03(\rR\vwinnerSeats\x12-\n" +
 	"\x05seats\x18\x04 \x03(\v2\x17.rummikub.v1.SeatResultR\x05seats\x12%\n" +
-	"\x04pool\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\"\xb9\t\n" +
+	"\x04pool\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\"\xfb\t\n" +
 	"\x04Game\x12\x17\n" +
 	"\agame_id\x18\x01 \x01(\tR\x06gameId\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\rR\brevision\x12\x12\n" +
@@ -3749,10 +3842,14 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x06labels\x18\x19 \x03(\v2\x1d.rummikub.v1.Game.LabelsEntryR\x06labels\x12&\n" +
 	"\x0frematch_game_id\x18\x1b \x01(\tR\rrematchGameId\x12B\n" +
 	"\x0fnext_round_time\x18\x1a \x01(\v2\x1a.google.protobuf.TimestampR\rnextRoundTime\x12\x1c\n" +
-	"\tabandoned\x18\x1c \x01(\bR\tabandoned\x1a9\n" +
+	"\tabandoned\x18\x1c \x01(\bR\tabandoned\x12@\n" +
+	"\x0ereserved_seats\x18\x1d \x03(\v2\x19.rummikub.v1.ReservedSeatR\rreservedSeats\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc7\x04\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"6\n" +
+	"\fReservedSeat\x12\x12\n" +
+	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xc7\x04\n" +
 	"\vGameSummary\x12\x17\n" +
 	"\agame_id\x18\x01 \x01(\tR\x06gameId\x12,\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x16.rummikub.v1.GameStateR\x05state\x12!\n" +
@@ -3774,19 +3871,22 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x06labels\x18\r \x03(\v2$.rummikub.v1.GameSummary.LabelsEntryR\x06labels\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x83\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbe\x01\n" +
 	"\fPlayerJoined\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x122\n" +
 	"\tbot_level\x18\x03 \x01(\x0e2\x15.rummikub.v1.BotLevelR\bbotLevel\x12\x17\n" +
-	"\ais_host\x18\x04 \x01(\bR\x06isHost\"=\n" +
+	"\ais_host\x18\x04 \x01(\bR\x06isHost\x129\n" +
+	"\n" +
+	"start_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\"=\n" +
 	"\n" +
 	"PlayerLeft\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x1b\n" +
-	"\thost_seat\x18\x02 \x01(\rR\bhostSeat\"?\n" +
+	"\thost_seat\x18\x02 \x01(\rR\bhostSeat\"\\\n" +
 	"\fPlayerKicked\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x1b\n" +
-	"\thost_seat\x18\x02 \x01(\rR\bhostSeat\">\n" +
+	"\thost_seat\x18\x02 \x01(\rR\bhostSeat\x12\x1b\n" +
+	"\tjoin_code\x18\x03 \x01(\tR\bjoinCode\">\n" +
 	"\rPlayerReadied\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x19\n" +
 	"\bis_ready\x18\x02 \x01(\bR\aisReady\"$\n" +
@@ -3849,9 +3949,10 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\tGameEnded\x12!\n" +
 	"\fwinner_seats\x18\x01 \x03(\rR\vwinnerSeats\x120\n" +
 	"\x06rounds\x18\x02 \x03(\v2\x18.rummikub.v1.RoundResultR\x06rounds\x12\x1c\n" +
-	"\tabandoned\x18\x03 \x01(\bR\tabandoned\"=\n" +
+	"\tabandoned\x18\x03 \x01(\bR\tabandoned\"\x7f\n" +
 	"\vGameCreated\x12.\n" +
-	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetR\aruleset\"J\n" +
+	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetR\aruleset\x12@\n" +
+	"\x0ereserved_seats\x18\x02 \x03(\v2\x19.rummikub.v1.ReservedSeatR\rreservedSeats\"J\n" +
 	"\rRiverTileLaid\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12%\n" +
 	"\x04tile\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileR\x04tile\"\x1f\n" +
@@ -3958,7 +4059,7 @@ func file_rummikub_v1_game_proto_rawDescGZIP() []byte {
 }
 
 var file_rummikub_v1_game_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_rummikub_v1_game_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_rummikub_v1_game_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_rummikub_v1_game_proto_goTypes = []any{
 	(GameState)(0),                // 0: rummikub.v1.GameState
 	(Visibility)(0),               // 1: rummikub.v1.Visibility
@@ -3973,138 +4074,142 @@ var file_rummikub_v1_game_proto_goTypes = []any{
 	(*SeatResult)(nil),            // 10: rummikub.v1.SeatResult
 	(*RoundResult)(nil),           // 11: rummikub.v1.RoundResult
 	(*Game)(nil),                  // 12: rummikub.v1.Game
-	(*GameSummary)(nil),           // 13: rummikub.v1.GameSummary
-	(*PlayerJoined)(nil),          // 14: rummikub.v1.PlayerJoined
-	(*PlayerLeft)(nil),            // 15: rummikub.v1.PlayerLeft
-	(*PlayerKicked)(nil),          // 16: rummikub.v1.PlayerKicked
-	(*PlayerReadied)(nil),         // 17: rummikub.v1.PlayerReadied
-	(*AbortRequested)(nil),        // 18: rummikub.v1.AbortRequested
-	(*GameAborted)(nil),           // 19: rummikub.v1.GameAborted
-	(*SeatTokenRenewed)(nil),      // 20: rummikub.v1.SeatTokenRenewed
-	(*RematchCreated)(nil),        // 21: rummikub.v1.RematchCreated
-	(*StartDraw)(nil),             // 22: rummikub.v1.StartDraw
-	(*RoundStarted)(nil),          // 23: rummikub.v1.RoundStarted
-	(*TurnStarted)(nil),           // 24: rummikub.v1.TurnStarted
-	(*TilesPlayed)(nil),           // 25: rummikub.v1.TilesPlayed
-	(*TilesDrawn)(nil),            // 26: rummikub.v1.TilesDrawn
-	(*TurnPassed)(nil),            // 27: rummikub.v1.TurnPassed
-	(*TurnTimedOut)(nil),          // 28: rummikub.v1.TurnTimedOut
-	(*PlayerResigned)(nil),        // 29: rummikub.v1.PlayerResigned
-	(*PlayerAbsent)(nil),          // 30: rummikub.v1.PlayerAbsent
-	(*PlayerReturned)(nil),        // 31: rummikub.v1.PlayerReturned
-	(*ClockStopped)(nil),          // 32: rummikub.v1.ClockStopped
-	(*RoundEnded)(nil),            // 33: rummikub.v1.RoundEnded
-	(*GameEnded)(nil),             // 34: rummikub.v1.GameEnded
-	(*GameCreated)(nil),           // 35: rummikub.v1.GameCreated
-	(*RiverTileLaid)(nil),         // 36: rummikub.v1.RiverTileLaid
-	(*TurnEnded)(nil),             // 37: rummikub.v1.TurnEnded
-	(*IllegalPlayShown)(nil),      // 38: rummikub.v1.IllegalPlayShown
-	(*ErrorClaimed)(nil),          // 39: rummikub.v1.ErrorClaimed
-	(*TurnPenalised)(nil),         // 40: rummikub.v1.TurnPenalised
-	(*RedealDemanded)(nil),        // 41: rummikub.v1.RedealDemanded
-	(*LastChanceStarted)(nil),     // 42: rummikub.v1.LastChanceStarted
-	(*GameEvent)(nil),             // 43: rummikub.v1.GameEvent
-	(*GameChange)(nil),            // 44: rummikub.v1.GameChange
-	nil,                           // 45: rummikub.v1.Game.LabelsEntry
-	nil,                           // 46: rummikub.v1.GameSummary.LabelsEntry
-	(*durationpb.Duration)(nil),   // 47: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 48: google.protobuf.Timestamp
-	(*Meld)(nil),                  // 49: rummikub.v1.Meld
-	(Tile)(0),                     // 50: rummikub.v1.Tile
-	(*Ruleset)(nil),               // 51: rummikub.v1.Ruleset
-	(*TableMeld)(nil),             // 52: rummikub.v1.TableMeld
-	(ErrorReason)(0),              // 53: rummikub.v1.ErrorReason
+	(*ReservedSeat)(nil),          // 13: rummikub.v1.ReservedSeat
+	(*GameSummary)(nil),           // 14: rummikub.v1.GameSummary
+	(*PlayerJoined)(nil),          // 15: rummikub.v1.PlayerJoined
+	(*PlayerLeft)(nil),            // 16: rummikub.v1.PlayerLeft
+	(*PlayerKicked)(nil),          // 17: rummikub.v1.PlayerKicked
+	(*PlayerReadied)(nil),         // 18: rummikub.v1.PlayerReadied
+	(*AbortRequested)(nil),        // 19: rummikub.v1.AbortRequested
+	(*GameAborted)(nil),           // 20: rummikub.v1.GameAborted
+	(*SeatTokenRenewed)(nil),      // 21: rummikub.v1.SeatTokenRenewed
+	(*RematchCreated)(nil),        // 22: rummikub.v1.RematchCreated
+	(*StartDraw)(nil),             // 23: rummikub.v1.StartDraw
+	(*RoundStarted)(nil),          // 24: rummikub.v1.RoundStarted
+	(*TurnStarted)(nil),           // 25: rummikub.v1.TurnStarted
+	(*TilesPlayed)(nil),           // 26: rummikub.v1.TilesPlayed
+	(*TilesDrawn)(nil),            // 27: rummikub.v1.TilesDrawn
+	(*TurnPassed)(nil),            // 28: rummikub.v1.TurnPassed
+	(*TurnTimedOut)(nil),          // 29: rummikub.v1.TurnTimedOut
+	(*PlayerResigned)(nil),        // 30: rummikub.v1.PlayerResigned
+	(*PlayerAbsent)(nil),          // 31: rummikub.v1.PlayerAbsent
+	(*PlayerReturned)(nil),        // 32: rummikub.v1.PlayerReturned
+	(*ClockStopped)(nil),          // 33: rummikub.v1.ClockStopped
+	(*RoundEnded)(nil),            // 34: rummikub.v1.RoundEnded
+	(*GameEnded)(nil),             // 35: rummikub.v1.GameEnded
+	(*GameCreated)(nil),           // 36: rummikub.v1.GameCreated
+	(*RiverTileLaid)(nil),         // 37: rummikub.v1.RiverTileLaid
+	(*TurnEnded)(nil),             // 38: rummikub.v1.TurnEnded
+	(*IllegalPlayShown)(nil),      // 39: rummikub.v1.IllegalPlayShown
+	(*ErrorClaimed)(nil),          // 40: rummikub.v1.ErrorClaimed
+	(*TurnPenalised)(nil),         // 41: rummikub.v1.TurnPenalised
+	(*RedealDemanded)(nil),        // 42: rummikub.v1.RedealDemanded
+	(*LastChanceStarted)(nil),     // 43: rummikub.v1.LastChanceStarted
+	(*GameEvent)(nil),             // 44: rummikub.v1.GameEvent
+	(*GameChange)(nil),            // 45: rummikub.v1.GameChange
+	nil,                           // 46: rummikub.v1.Game.LabelsEntry
+	nil,                           // 47: rummikub.v1.GameSummary.LabelsEntry
+	(*durationpb.Duration)(nil),   // 48: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 49: google.protobuf.Timestamp
+	(*Meld)(nil),                  // 50: rummikub.v1.Meld
+	(Tile)(0),                     // 51: rummikub.v1.Tile
+	(*Ruleset)(nil),               // 52: rummikub.v1.Ruleset
+	(*TableMeld)(nil),             // 53: rummikub.v1.TableMeld
+	(ErrorReason)(0),              // 54: rummikub.v1.ErrorReason
 }
 var file_rummikub_v1_game_proto_depIdxs = []int32{
 	3,  // 0: rummikub.v1.Player.bot_level:type_name -> rummikub.v1.BotLevel
-	47, // 1: rummikub.v1.Player.time_left:type_name -> google.protobuf.Duration
-	48, // 2: rummikub.v1.Player.last_seen_time:type_name -> google.protobuf.Timestamp
-	49, // 3: rummikub.v1.Draft.table:type_name -> rummikub.v1.Meld
-	49, // 4: rummikub.v1.SavedDraft.table:type_name -> rummikub.v1.Meld
-	49, // 5: rummikub.v1.ShownPlay.table:type_name -> rummikub.v1.Meld
-	48, // 6: rummikub.v1.Turn.deadline:type_name -> google.protobuf.Timestamp
+	48, // 1: rummikub.v1.Player.time_left:type_name -> google.protobuf.Duration
+	49, // 2: rummikub.v1.Player.last_seen_time:type_name -> google.protobuf.Timestamp
+	50, // 3: rummikub.v1.Draft.table:type_name -> rummikub.v1.Meld
+	50, // 4: rummikub.v1.SavedDraft.table:type_name -> rummikub.v1.Meld
+	50, // 5: rummikub.v1.ShownPlay.table:type_name -> rummikub.v1.Meld
+	49, // 6: rummikub.v1.Turn.deadline:type_name -> google.protobuf.Timestamp
 	4,  // 7: rummikub.v1.Turn.step:type_name -> rummikub.v1.TurnStep
-	50, // 8: rummikub.v1.Turn.tiles_drawn:type_name -> rummikub.v1.Tile
+	51, // 8: rummikub.v1.Turn.tiles_drawn:type_name -> rummikub.v1.Tile
 	7,  // 9: rummikub.v1.Turn.draft:type_name -> rummikub.v1.SavedDraft
 	8,  // 10: rummikub.v1.Turn.shown_play:type_name -> rummikub.v1.ShownPlay
-	50, // 11: rummikub.v1.SeatResult.rack:type_name -> rummikub.v1.Tile
+	51, // 11: rummikub.v1.SeatResult.rack:type_name -> rummikub.v1.Tile
 	2,  // 12: rummikub.v1.RoundResult.round_end:type_name -> rummikub.v1.RoundEnd
 	10, // 13: rummikub.v1.RoundResult.seats:type_name -> rummikub.v1.SeatResult
-	50, // 14: rummikub.v1.RoundResult.pool:type_name -> rummikub.v1.Tile
+	51, // 14: rummikub.v1.RoundResult.pool:type_name -> rummikub.v1.Tile
 	0,  // 15: rummikub.v1.Game.state:type_name -> rummikub.v1.GameState
-	51, // 16: rummikub.v1.Game.ruleset:type_name -> rummikub.v1.Ruleset
+	52, // 16: rummikub.v1.Game.ruleset:type_name -> rummikub.v1.Ruleset
 	5,  // 17: rummikub.v1.Game.players:type_name -> rummikub.v1.Player
-	52, // 18: rummikub.v1.Game.table:type_name -> rummikub.v1.TableMeld
+	53, // 18: rummikub.v1.Game.table:type_name -> rummikub.v1.TableMeld
 	9,  // 19: rummikub.v1.Game.turn:type_name -> rummikub.v1.Turn
-	50, // 20: rummikub.v1.Game.rack:type_name -> rummikub.v1.Tile
+	51, // 20: rummikub.v1.Game.rack:type_name -> rummikub.v1.Tile
 	11, // 21: rummikub.v1.Game.rounds:type_name -> rummikub.v1.RoundResult
-	48, // 22: rummikub.v1.Game.create_time:type_name -> google.protobuf.Timestamp
-	48, // 23: rummikub.v1.Game.update_time:type_name -> google.protobuf.Timestamp
-	48, // 24: rummikub.v1.Game.server_time:type_name -> google.protobuf.Timestamp
-	50, // 25: rummikub.v1.Game.river:type_name -> rummikub.v1.Tile
+	49, // 22: rummikub.v1.Game.create_time:type_name -> google.protobuf.Timestamp
+	49, // 23: rummikub.v1.Game.update_time:type_name -> google.protobuf.Timestamp
+	49, // 24: rummikub.v1.Game.server_time:type_name -> google.protobuf.Timestamp
+	51, // 25: rummikub.v1.Game.river:type_name -> rummikub.v1.Tile
 	1,  // 26: rummikub.v1.Game.visibility:type_name -> rummikub.v1.Visibility
-	45, // 27: rummikub.v1.Game.labels:type_name -> rummikub.v1.Game.LabelsEntry
-	48, // 28: rummikub.v1.Game.next_round_time:type_name -> google.protobuf.Timestamp
-	0,  // 29: rummikub.v1.GameSummary.state:type_name -> rummikub.v1.GameState
-	48, // 30: rummikub.v1.GameSummary.create_time:type_name -> google.protobuf.Timestamp
-	51, // 31: rummikub.v1.GameSummary.ruleset:type_name -> rummikub.v1.Ruleset
-	47, // 32: rummikub.v1.GameSummary.turn_time_limit:type_name -> google.protobuf.Duration
-	46, // 33: rummikub.v1.GameSummary.labels:type_name -> rummikub.v1.GameSummary.LabelsEntry
-	3,  // 34: rummikub.v1.PlayerJoined.bot_level:type_name -> rummikub.v1.BotLevel
-	50, // 35: rummikub.v1.StartDraw.tile:type_name -> rummikub.v1.Tile
-	22, // 36: rummikub.v1.RoundStarted.draws:type_name -> rummikub.v1.StartDraw
-	50, // 37: rummikub.v1.RoundStarted.rack:type_name -> rummikub.v1.Tile
-	9,  // 38: rummikub.v1.TurnStarted.turn:type_name -> rummikub.v1.Turn
-	50, // 39: rummikub.v1.TilesPlayed.tiles:type_name -> rummikub.v1.Tile
-	52, // 40: rummikub.v1.TilesPlayed.table:type_name -> rummikub.v1.TableMeld
-	50, // 41: rummikub.v1.TilesPlayed.pulled:type_name -> rummikub.v1.Tile
-	50, // 42: rummikub.v1.TilesDrawn.tiles:type_name -> rummikub.v1.Tile
-	50, // 43: rummikub.v1.TurnTimedOut.tiles:type_name -> rummikub.v1.Tile
-	3,  // 44: rummikub.v1.PlayerAbsent.bot_level:type_name -> rummikub.v1.BotLevel
-	47, // 45: rummikub.v1.ClockStopped.time_left:type_name -> google.protobuf.Duration
-	11, // 46: rummikub.v1.RoundEnded.result:type_name -> rummikub.v1.RoundResult
-	48, // 47: rummikub.v1.RoundEnded.next_round_time:type_name -> google.protobuf.Timestamp
-	11, // 48: rummikub.v1.GameEnded.rounds:type_name -> rummikub.v1.RoundResult
-	51, // 49: rummikub.v1.GameCreated.ruleset:type_name -> rummikub.v1.Ruleset
-	50, // 50: rummikub.v1.RiverTileLaid.tile:type_name -> rummikub.v1.Tile
-	49, // 51: rummikub.v1.IllegalPlayShown.table:type_name -> rummikub.v1.Meld
-	53, // 52: rummikub.v1.IllegalPlayShown.reasons:type_name -> rummikub.v1.ErrorReason
-	50, // 53: rummikub.v1.TurnPenalised.tiles:type_name -> rummikub.v1.Tile
-	35, // 54: rummikub.v1.GameEvent.game_created:type_name -> rummikub.v1.GameCreated
-	14, // 55: rummikub.v1.GameEvent.player_joined:type_name -> rummikub.v1.PlayerJoined
-	15, // 56: rummikub.v1.GameEvent.player_left:type_name -> rummikub.v1.PlayerLeft
-	23, // 57: rummikub.v1.GameEvent.round_started:type_name -> rummikub.v1.RoundStarted
-	24, // 58: rummikub.v1.GameEvent.turn_started:type_name -> rummikub.v1.TurnStarted
-	25, // 59: rummikub.v1.GameEvent.tiles_played:type_name -> rummikub.v1.TilesPlayed
-	26, // 60: rummikub.v1.GameEvent.tiles_drawn:type_name -> rummikub.v1.TilesDrawn
-	27, // 61: rummikub.v1.GameEvent.turn_passed:type_name -> rummikub.v1.TurnPassed
-	28, // 62: rummikub.v1.GameEvent.turn_timed_out:type_name -> rummikub.v1.TurnTimedOut
-	29, // 63: rummikub.v1.GameEvent.player_resigned:type_name -> rummikub.v1.PlayerResigned
-	33, // 64: rummikub.v1.GameEvent.round_ended:type_name -> rummikub.v1.RoundEnded
-	34, // 65: rummikub.v1.GameEvent.game_ended:type_name -> rummikub.v1.GameEnded
-	36, // 66: rummikub.v1.GameEvent.river_tile_laid:type_name -> rummikub.v1.RiverTileLaid
-	37, // 67: rummikub.v1.GameEvent.turn_ended:type_name -> rummikub.v1.TurnEnded
-	38, // 68: rummikub.v1.GameEvent.illegal_play_shown:type_name -> rummikub.v1.IllegalPlayShown
-	39, // 69: rummikub.v1.GameEvent.error_claimed:type_name -> rummikub.v1.ErrorClaimed
-	40, // 70: rummikub.v1.GameEvent.turn_penalised:type_name -> rummikub.v1.TurnPenalised
-	41, // 71: rummikub.v1.GameEvent.redeal_demanded:type_name -> rummikub.v1.RedealDemanded
-	42, // 72: rummikub.v1.GameEvent.last_chance_started:type_name -> rummikub.v1.LastChanceStarted
-	17, // 73: rummikub.v1.GameEvent.player_readied:type_name -> rummikub.v1.PlayerReadied
-	16, // 74: rummikub.v1.GameEvent.player_kicked:type_name -> rummikub.v1.PlayerKicked
-	19, // 75: rummikub.v1.GameEvent.game_aborted:type_name -> rummikub.v1.GameAborted
-	21, // 76: rummikub.v1.GameEvent.rematch_created:type_name -> rummikub.v1.RematchCreated
-	18, // 77: rummikub.v1.GameEvent.abort_requested:type_name -> rummikub.v1.AbortRequested
-	20, // 78: rummikub.v1.GameEvent.seat_token_renewed:type_name -> rummikub.v1.SeatTokenRenewed
-	30, // 79: rummikub.v1.GameEvent.player_absent:type_name -> rummikub.v1.PlayerAbsent
-	31, // 80: rummikub.v1.GameEvent.player_returned:type_name -> rummikub.v1.PlayerReturned
-	32, // 81: rummikub.v1.GameEvent.clock_stopped:type_name -> rummikub.v1.ClockStopped
-	48, // 82: rummikub.v1.GameChange.time:type_name -> google.protobuf.Timestamp
-	43, // 83: rummikub.v1.GameChange.events:type_name -> rummikub.v1.GameEvent
-	84, // [84:84] is the sub-list for method output_type
-	84, // [84:84] is the sub-list for method input_type
-	84, // [84:84] is the sub-list for extension type_name
-	84, // [84:84] is the sub-list for extension extendee
-	0,  // [0:84] is the sub-list for field type_name
+	46, // 27: rummikub.v1.Game.labels:type_name -> rummikub.v1.Game.LabelsEntry
+	49, // 28: rummikub.v1.Game.next_round_time:type_name -> google.protobuf.Timestamp
+	13, // 29: rummikub.v1.Game.reserved_seats:type_name -> rummikub.v1.ReservedSeat
+	0,  // 30: rummikub.v1.GameSummary.state:type_name -> rummikub.v1.GameState
+	49, // 31: rummikub.v1.GameSummary.create_time:type_name -> google.protobuf.Timestamp
+	52, // 32: rummikub.v1.GameSummary.ruleset:type_name -> rummikub.v1.Ruleset
+	48, // 33: rummikub.v1.GameSummary.turn_time_limit:type_name -> google.protobuf.Duration
+	47, // 34: rummikub.v1.GameSummary.labels:type_name -> rummikub.v1.GameSummary.LabelsEntry
+	3,  // 35: rummikub.v1.PlayerJoined.bot_level:type_name -> rummikub.v1.BotLevel
+	49, // 36: rummikub.v1.PlayerJoined.start_time:type_name -> google.protobuf.Timestamp
+	51, // 37: rummikub.v1.StartDraw.tile:type_name -> rummikub.v1.Tile
+	23, // 38: rummikub.v1.RoundStarted.draws:type_name -> rummikub.v1.StartDraw
+	51, // 39: rummikub.v1.RoundStarted.rack:type_name -> rummikub.v1.Tile
+	9,  // 40: rummikub.v1.TurnStarted.turn:type_name -> rummikub.v1.Turn
+	51, // 41: rummikub.v1.TilesPlayed.tiles:type_name -> rummikub.v1.Tile
+	53, // 42: rummikub.v1.TilesPlayed.table:type_name -> rummikub.v1.TableMeld
+	51, // 43: rummikub.v1.TilesPlayed.pulled:type_name -> rummikub.v1.Tile
+	51, // 44: rummikub.v1.TilesDrawn.tiles:type_name -> rummikub.v1.Tile
+	51, // 45: rummikub.v1.TurnTimedOut.tiles:type_name -> rummikub.v1.Tile
+	3,  // 46: rummikub.v1.PlayerAbsent.bot_level:type_name -> rummikub.v1.BotLevel
+	48, // 47: rummikub.v1.ClockStopped.time_left:type_name -> google.protobuf.Duration
+	11, // 48: rummikub.v1.RoundEnded.result:type_name -> rummikub.v1.RoundResult
+	49, // 49: rummikub.v1.RoundEnded.next_round_time:type_name -> google.protobuf.Timestamp
+	11, // 50: rummikub.v1.GameEnded.rounds:type_name -> rummikub.v1.RoundResult
+	52, // 51: rummikub.v1.GameCreated.ruleset:type_name -> rummikub.v1.Ruleset
+	13, // 52: rummikub.v1.GameCreated.reserved_seats:type_name -> rummikub.v1.ReservedSeat
+	51, // 53: rummikub.v1.RiverTileLaid.tile:type_name -> rummikub.v1.Tile
+	50, // 54: rummikub.v1.IllegalPlayShown.table:type_name -> rummikub.v1.Meld
+	54, // 55: rummikub.v1.IllegalPlayShown.reasons:type_name -> rummikub.v1.ErrorReason
+	51, // 56: rummikub.v1.TurnPenalised.tiles:type_name -> rummikub.v1.Tile
+	36, // 57: rummikub.v1.GameEvent.game_created:type_name -> rummikub.v1.GameCreated
+	15, // 58: rummikub.v1.GameEvent.player_joined:type_name -> rummikub.v1.PlayerJoined
+	16, // 59: rummikub.v1.GameEvent.player_left:type_name -> rummikub.v1.PlayerLeft
+	24, // 60: rummikub.v1.GameEvent.round_started:type_name -> rummikub.v1.RoundStarted
+	25, // 61: rummikub.v1.GameEvent.turn_started:type_name -> rummikub.v1.TurnStarted
+	26, // 62: rummikub.v1.GameEvent.tiles_played:type_name -> rummikub.v1.TilesPlayed
+	27, // 63: rummikub.v1.GameEvent.tiles_drawn:type_name -> rummikub.v1.TilesDrawn
+	28, // 64: rummikub.v1.GameEvent.turn_passed:type_name -> rummikub.v1.TurnPassed
+	29, // 65: rummikub.v1.GameEvent.turn_timed_out:type_name -> rummikub.v1.TurnTimedOut
+	30, // 66: rummikub.v1.GameEvent.player_resigned:type_name -> rummikub.v1.PlayerResigned
+	34, // 67: rummikub.v1.GameEvent.round_ended:type_name -> rummikub.v1.RoundEnded
+	35, // 68: rummikub.v1.GameEvent.game_ended:type_name -> rummikub.v1.GameEnded
+	37, // 69: rummikub.v1.GameEvent.river_tile_laid:type_name -> rummikub.v1.RiverTileLaid
+	38, // 70: rummikub.v1.GameEvent.turn_ended:type_name -> rummikub.v1.TurnEnded
+	39, // 71: rummikub.v1.GameEvent.illegal_play_shown:type_name -> rummikub.v1.IllegalPlayShown
+	40, // 72: rummikub.v1.GameEvent.error_claimed:type_name -> rummikub.v1.ErrorClaimed
+	41, // 73: rummikub.v1.GameEvent.turn_penalised:type_name -> rummikub.v1.TurnPenalised
+	42, // 74: rummikub.v1.GameEvent.redeal_demanded:type_name -> rummikub.v1.RedealDemanded
+	43, // 75: rummikub.v1.GameEvent.last_chance_started:type_name -> rummikub.v1.LastChanceStarted
+	18, // 76: rummikub.v1.GameEvent.player_readied:type_name -> rummikub.v1.PlayerReadied
+	17, // 77: rummikub.v1.GameEvent.player_kicked:type_name -> rummikub.v1.PlayerKicked
+	20, // 78: rummikub.v1.GameEvent.game_aborted:type_name -> rummikub.v1.GameAborted
+	22, // 79: rummikub.v1.GameEvent.rematch_created:type_name -> rummikub.v1.RematchCreated
+	19, // 80: rummikub.v1.GameEvent.abort_requested:type_name -> rummikub.v1.AbortRequested
+	21, // 81: rummikub.v1.GameEvent.seat_token_renewed:type_name -> rummikub.v1.SeatTokenRenewed
+	31, // 82: rummikub.v1.GameEvent.player_absent:type_name -> rummikub.v1.PlayerAbsent
+	32, // 83: rummikub.v1.GameEvent.player_returned:type_name -> rummikub.v1.PlayerReturned
+	33, // 84: rummikub.v1.GameEvent.clock_stopped:type_name -> rummikub.v1.ClockStopped
+	49, // 85: rummikub.v1.GameChange.time:type_name -> google.protobuf.Timestamp
+	44, // 86: rummikub.v1.GameChange.events:type_name -> rummikub.v1.GameEvent
+	87, // [87:87] is the sub-list for method output_type
+	87, // [87:87] is the sub-list for method input_type
+	87, // [87:87] is the sub-list for extension type_name
+	87, // [87:87] is the sub-list for extension extendee
+	0,  // [0:87] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_game_proto_init() }
@@ -4117,7 +4222,7 @@ func file_rummikub_v1_game_proto_init() {
 	file_rummikub_v1_ruleset_proto_init()
 	file_rummikub_v1_tile_proto_init()
 	file_rummikub_v1_game_proto_msgTypes[0].OneofWrappers = []any{}
-	file_rummikub_v1_game_proto_msgTypes[38].OneofWrappers = []any{
+	file_rummikub_v1_game_proto_msgTypes[39].OneofWrappers = []any{
 		(*GameEvent_GameCreated)(nil),
 		(*GameEvent_PlayerJoined)(nil),
 		(*GameEvent_PlayerLeft)(nil),
@@ -4153,7 +4258,7 @@ func file_rummikub_v1_game_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_game_proto_rawDesc), len(file_rummikub_v1_game_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   42,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

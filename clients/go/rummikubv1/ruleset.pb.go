@@ -2714,6 +2714,9 @@ const (
 	// Any seated player, and the host, once all players are ready (SetReady, PLAYERS_NOT_READY). Bots are always ready.
 	// Evidence: none; our own.
 	StartBy_START_BY_ALL_READY StartBy = 3
+	// As ALL_READY, and the game starts by itself five seconds after all seats are taken (Game.next_round_time), unless a
+	// player leaves before. The default of JoinOrCreateGame: no stranger can hold up the others. Evidence: none; our own.
+	StartBy_START_BY_FULL_OR_READY StartBy = 4
 )
 
 // Enum value maps for StartBy.
@@ -2723,12 +2726,14 @@ var (
 		1: "START_BY_HOST",
 		2: "START_BY_ANYONE",
 		3: "START_BY_ALL_READY",
+		4: "START_BY_FULL_OR_READY",
 	}
 	StartBy_value = map[string]int32{
-		"START_BY_UNSPECIFIED": 0,
-		"START_BY_HOST":        1,
-		"START_BY_ANYONE":      2,
-		"START_BY_ALL_READY":   3,
+		"START_BY_UNSPECIFIED":   0,
+		"START_BY_HOST":          1,
+		"START_BY_ANYONE":        2,
+		"START_BY_ALL_READY":     3,
+		"START_BY_FULL_OR_READY": 4,
 	}
 )
 
@@ -2757,6 +2762,61 @@ func (x StartBy) Number() protoreflect.EnumNumber {
 // Deprecated: Use StartBy.Descriptor instead.
 func (StartBy) EnumDescriptor() ([]byte, []int) {
 	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{46}
+}
+
+// Who may abort a game in its first round (option abort_by). The host may always abort it in the lobby; from the second
+// round on all people must agree. Evidence: none; our own.
+type AbortBy int32
+
+const (
+	// Unset: the preset's value applies.
+	AbortBy_ABORT_BY_UNSPECIFIED AbortBy = 0
+	// The host, with a seat or without one. Evidence: none; our own.
+	AbortBy_ABORT_BY_HOST AbortBy = 1
+	// All people who have not resigned and are not absent (GAME_NOT_ABORTABLE for a host without a seat). The default of
+	// JoinOrCreateGame: a host among strangers could annul a game that is being lost. Evidence: none; our own.
+	AbortBy_ABORT_BY_ALL AbortBy = 2
+)
+
+// Enum value maps for AbortBy.
+var (
+	AbortBy_name = map[int32]string{
+		0: "ABORT_BY_UNSPECIFIED",
+		1: "ABORT_BY_HOST",
+		2: "ABORT_BY_ALL",
+	}
+	AbortBy_value = map[string]int32{
+		"ABORT_BY_UNSPECIFIED": 0,
+		"ABORT_BY_HOST":        1,
+		"ABORT_BY_ALL":         2,
+	}
+)
+
+func (x AbortBy) Enum() *AbortBy {
+	p := new(AbortBy)
+	*p = x
+	return p
+}
+
+func (x AbortBy) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (AbortBy) Descriptor() protoreflect.EnumDescriptor {
+	return file_rummikub_v1_ruleset_proto_enumTypes[47].Descriptor()
+}
+
+func (AbortBy) Type() protoreflect.EnumType {
+	return &file_rummikub_v1_ruleset_proto_enumTypes[47]
+}
+
+func (x AbortBy) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use AbortBy.Descriptor instead.
+func (AbortBy) EnumDescriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{47}
 }
 
 // Whether callers who are neither seated nor the host may see a game (option spectators). Everyone may see the lobby,
@@ -2798,11 +2858,11 @@ func (x Spectators) String() string {
 }
 
 func (Spectators) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[47].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[48].Descriptor()
 }
 
 func (Spectators) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[47]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[48]
 }
 
 func (x Spectators) Number() protoreflect.EnumNumber {
@@ -2811,7 +2871,7 @@ func (x Spectators) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Spectators.Descriptor instead.
 func (Spectators) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{47}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{48}
 }
 
 // Which hints a seat of a running game may get from AnalysisService about its own position (option hints). The option
@@ -2865,11 +2925,11 @@ func (x Hints) String() string {
 }
 
 func (Hints) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[48].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[49].Descriptor()
 }
 
 func (Hints) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[48]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[49]
 }
 
 func (x Hints) Number() protoreflect.EnumNumber {
@@ -2878,7 +2938,7 @@ func (x Hints) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Hints.Descriptor instead.
 func (Hints) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{48}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{49}
 }
 
 // When everyone, spectators included, may see the racks of a round, also those of players who have resigned, and the
@@ -2924,11 +2984,11 @@ func (x RacksShown) String() string {
 }
 
 func (RacksShown) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[49].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[50].Descriptor()
 }
 
 func (RacksShown) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[49]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[50]
 }
 
 func (x RacksShown) Number() protoreflect.EnumNumber {
@@ -2937,7 +2997,7 @@ func (x RacksShown) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RacksShown.Descriptor instead.
 func (RacksShown) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{49}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{50}
 }
 
 // Who sees the table that a player is arranging (option draft_visibility). The option does not affect the rules.
@@ -2977,11 +3037,11 @@ func (x DraftVisibility) String() string {
 }
 
 func (DraftVisibility) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[50].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[51].Descriptor()
 }
 
 func (DraftVisibility) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[50]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[51]
 }
 
 func (x DraftVisibility) Number() protoreflect.EnumNumber {
@@ -2990,7 +3050,7 @@ func (x DraftVisibility) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DraftVisibility.Descriptor instead.
 func (DraftVisibility) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{50}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{51}
 }
 
 // What happens to the seat of an absent player (option absent_action): one whose turns timed out absent_after_timeouts
@@ -3043,11 +3103,11 @@ func (x AbsentAction) String() string {
 }
 
 func (AbsentAction) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[51].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[52].Descriptor()
 }
 
 func (AbsentAction) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[51]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[52]
 }
 
 func (x AbsentAction) Number() protoreflect.EnumNumber {
@@ -3056,7 +3116,7 @@ func (x AbsentAction) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AbsentAction.Descriptor instead.
 func (AbsentAction) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{51}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{52}
 }
 
 // What happens to a player whose time by clock_total_seconds is used up (option clock_flag).
@@ -3098,11 +3158,11 @@ func (x ClockFlag) String() string {
 }
 
 func (ClockFlag) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[52].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[53].Descriptor()
 }
 
 func (ClockFlag) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[52]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[53]
 }
 
 func (x ClockFlag) Number() protoreflect.EnumNumber {
@@ -3111,7 +3171,7 @@ func (x ClockFlag) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ClockFlag.Descriptor instead.
 func (ClockFlag) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{52}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{53}
 }
 
 // The rules of a game. An unset field has the preset's value, except joker_retrieval_same_meld. In answers every field
@@ -3277,6 +3337,8 @@ type Ruleset struct {
 	Hints Hints `protobuf:"varint,66,opt,name=hints,proto3,enum=rummikub.v1.Hints" json:"hints,omitempty"`
 	// Who may start the first round. Default HOST.
 	StartBy StartBy `protobuf:"varint,74,opt,name=start_by,json=startBy,proto3,enum=rummikub.v1.StartBy" json:"start_by,omitempty"`
+	// Who may abort the game in its first round. Default HOST.
+	AbortBy AbortBy `protobuf:"varint,77,opt,name=abort_by,json=abortBy,proto3,enum=rummikub.v1.AbortBy" json:"abort_by,omitempty"`
 	// Whether callers without a seat may see a game that has started. Default ALLOWED.
 	Spectators Spectators `protobuf:"varint,75,opt,name=spectators,proto3,enum=rummikub.v1.Spectators" json:"spectators,omitempty"`
 	// When everyone may see the racks of a round and the order of its pool. Default AFTER_ROUND.
@@ -3804,6 +3866,13 @@ func (x *Ruleset) GetStartBy() StartBy {
 	return StartBy_START_BY_UNSPECIFIED
 }
 
+func (x *Ruleset) GetAbortBy() AbortBy {
+	if x != nil {
+		return x.AbortBy
+	}
+	return AbortBy_ABORT_BY_UNSPECIFIED
+}
+
 func (x *Ruleset) GetSpectators() Spectators {
 	if x != nil {
 		return x.Spectators
@@ -3871,7 +3940,7 @@ var File_rummikub_v1_ruleset_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\n" +
-	"\x19rummikub/v1/ruleset.proto\x12\vrummikub.v1\"\xd0+\n" +
+	"\x19rummikub/v1/ruleset.proto\x12\vrummikub.v1\"\x81,\n" +
 	"\aRuleset\x12+\n" +
 	"\x06preset\x18\x01 \x01(\x0e2\x13.rummikub.v1.PresetR\x06preset\x12,\n" +
 	"\x0fgeometry_jokers\x18\x02 \x01(\rH\x00R\x0egeometryJokers\x88\x01\x01\x12$\n" +
@@ -3945,7 +4014,8 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\bcontract\x18@ \x01(\x0e2\x15.rummikub.v1.ContractR\bcontract\x12,\n" +
 	"\x0fcontract_points\x18A \x01(\rH\x12R\x0econtractPoints\x88\x01\x01\x12(\n" +
 	"\x05hints\x18B \x01(\x0e2\x12.rummikub.v1.HintsR\x05hints\x12/\n" +
-	"\bstart_by\x18J \x01(\x0e2\x14.rummikub.v1.StartByR\astartBy\x127\n" +
+	"\bstart_by\x18J \x01(\x0e2\x14.rummikub.v1.StartByR\astartBy\x12/\n" +
+	"\babort_by\x18M \x01(\x0e2\x14.rummikub.v1.AbortByR\aabortBy\x127\n" +
 	"\n" +
 	"spectators\x18K \x01(\x0e2\x17.rummikub.v1.SpectatorsR\n" +
 	"spectators\x128\n" +
@@ -4215,12 +4285,17 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\fCONTRACT_OFF\x10\x01\x12\x1c\n" +
 	"\x18CONTRACT_VALUES_BELOW_10\x10\x02\x12\x19\n" +
 	"\x15CONTRACT_SINGLE_COLOR\x10\x03\x12\x1b\n" +
-	"\x17CONTRACT_SUM_AT_MOST_41\x10\x04*c\n" +
+	"\x17CONTRACT_SUM_AT_MOST_41\x10\x04*\x7f\n" +
 	"\aStartBy\x12\x18\n" +
 	"\x14START_BY_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTART_BY_HOST\x10\x01\x12\x13\n" +
 	"\x0fSTART_BY_ANYONE\x10\x02\x12\x16\n" +
-	"\x12START_BY_ALL_READY\x10\x03*T\n" +
+	"\x12START_BY_ALL_READY\x10\x03\x12\x1a\n" +
+	"\x16START_BY_FULL_OR_READY\x10\x04*H\n" +
+	"\aAbortBy\x12\x18\n" +
+	"\x14ABORT_BY_UNSPECIFIED\x10\x00\x12\x11\n" +
+	"\rABORT_BY_HOST\x10\x01\x12\x10\n" +
+	"\fABORT_BY_ALL\x10\x02*T\n" +
 	"\n" +
 	"Spectators\x12\x1a\n" +
 	"\x16SPECTATORS_UNSPECIFIED\x10\x00\x12\x16\n" +
@@ -4269,7 +4344,7 @@ func file_rummikub_v1_ruleset_proto_rawDescGZIP() []byte {
 	return file_rummikub_v1_ruleset_proto_rawDescData
 }
 
-var file_rummikub_v1_ruleset_proto_enumTypes = make([]protoimpl.EnumInfo, 53)
+var file_rummikub_v1_ruleset_proto_enumTypes = make([]protoimpl.EnumInfo, 54)
 var file_rummikub_v1_ruleset_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
 var file_rummikub_v1_ruleset_proto_goTypes = []any{
 	(Preset)(0),                       // 0: rummikub.v1.Preset
@@ -4319,13 +4394,14 @@ var file_rummikub_v1_ruleset_proto_goTypes = []any{
 	(MatchWinner)(0),                  // 44: rummikub.v1.MatchWinner
 	(Contract)(0),                     // 45: rummikub.v1.Contract
 	(StartBy)(0),                      // 46: rummikub.v1.StartBy
-	(Spectators)(0),                   // 47: rummikub.v1.Spectators
-	(Hints)(0),                        // 48: rummikub.v1.Hints
-	(RacksShown)(0),                   // 49: rummikub.v1.RacksShown
-	(DraftVisibility)(0),              // 50: rummikub.v1.DraftVisibility
-	(AbsentAction)(0),                 // 51: rummikub.v1.AbsentAction
-	(ClockFlag)(0),                    // 52: rummikub.v1.ClockFlag
-	(*Ruleset)(nil),                   // 53: rummikub.v1.Ruleset
+	(AbortBy)(0),                      // 47: rummikub.v1.AbortBy
+	(Spectators)(0),                   // 48: rummikub.v1.Spectators
+	(Hints)(0),                        // 49: rummikub.v1.Hints
+	(RacksShown)(0),                   // 50: rummikub.v1.RacksShown
+	(DraftVisibility)(0),              // 51: rummikub.v1.DraftVisibility
+	(AbsentAction)(0),                 // 52: rummikub.v1.AbsentAction
+	(ClockFlag)(0),                    // 53: rummikub.v1.ClockFlag
+	(*Ruleset)(nil),                   // 54: rummikub.v1.Ruleset
 }
 var file_rummikub_v1_ruleset_proto_depIdxs = []int32{
 	0,  // 0: rummikub.v1.Ruleset.preset:type_name -> rummikub.v1.Preset
@@ -4374,18 +4450,19 @@ var file_rummikub_v1_ruleset_proto_depIdxs = []int32{
 	43, // 43: rummikub.v1.Ruleset.score_winner:type_name -> rummikub.v1.ScoreWinner
 	44, // 44: rummikub.v1.Ruleset.match_winner:type_name -> rummikub.v1.MatchWinner
 	45, // 45: rummikub.v1.Ruleset.contract:type_name -> rummikub.v1.Contract
-	48, // 46: rummikub.v1.Ruleset.hints:type_name -> rummikub.v1.Hints
+	49, // 46: rummikub.v1.Ruleset.hints:type_name -> rummikub.v1.Hints
 	46, // 47: rummikub.v1.Ruleset.start_by:type_name -> rummikub.v1.StartBy
-	47, // 48: rummikub.v1.Ruleset.spectators:type_name -> rummikub.v1.Spectators
-	49, // 49: rummikub.v1.Ruleset.racks_shown:type_name -> rummikub.v1.RacksShown
-	50, // 50: rummikub.v1.Ruleset.draft_visibility:type_name -> rummikub.v1.DraftVisibility
-	51, // 51: rummikub.v1.Ruleset.absent_action:type_name -> rummikub.v1.AbsentAction
-	52, // 52: rummikub.v1.Ruleset.clock_flag:type_name -> rummikub.v1.ClockFlag
-	53, // [53:53] is the sub-list for method output_type
-	53, // [53:53] is the sub-list for method input_type
-	53, // [53:53] is the sub-list for extension type_name
-	53, // [53:53] is the sub-list for extension extendee
-	0,  // [0:53] is the sub-list for field type_name
+	47, // 48: rummikub.v1.Ruleset.abort_by:type_name -> rummikub.v1.AbortBy
+	48, // 49: rummikub.v1.Ruleset.spectators:type_name -> rummikub.v1.Spectators
+	50, // 50: rummikub.v1.Ruleset.racks_shown:type_name -> rummikub.v1.RacksShown
+	51, // 51: rummikub.v1.Ruleset.draft_visibility:type_name -> rummikub.v1.DraftVisibility
+	52, // 52: rummikub.v1.Ruleset.absent_action:type_name -> rummikub.v1.AbsentAction
+	53, // 53: rummikub.v1.Ruleset.clock_flag:type_name -> rummikub.v1.ClockFlag
+	54, // [54:54] is the sub-list for method output_type
+	54, // [54:54] is the sub-list for method input_type
+	54, // [54:54] is the sub-list for extension type_name
+	54, // [54:54] is the sub-list for extension extendee
+	0,  // [0:54] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_ruleset_proto_init() }
@@ -4399,7 +4476,7 @@ func file_rummikub_v1_ruleset_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_ruleset_proto_rawDesc), len(file_rummikub_v1_ruleset_proto_rawDesc)),
-			NumEnums:      53,
+			NumEnums:      54,
 			NumMessages:   1,
 			NumExtensions: 0,
 			NumServices:   0,

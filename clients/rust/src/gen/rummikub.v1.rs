@@ -129,8 +129,8 @@ pub enum ErrorReason {
     RecordInvalid = 228,
     /// FAILED_PRECONDITION. The racks of the game stay hidden (option racks_shown), so it has no record.
     RecordHidden = 229,
-    /// FAILED_PRECONDITION. The game has not been played to its end: its record would show hidden tiles, and it has no
-    /// rematch. An aborted game has a rematch, and no record.
+    /// FAILED_PRECONDITION. The game has not ended: its record would show hidden tiles, and it has no rematch. A game that
+    /// was aborted in the lobby has a rematch, and no record.
     GameNotOver = 250,
     /// FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only start the game, leave it or abort it.
     /// Metadata: `changes`.
@@ -1409,6 +1409,9 @@ pub struct Ruleset {
     /// Who may start the first round. Default HOST.
     #[prost(enumeration = "StartBy", tag = "74")]
     pub start_by: i32,
+    /// Who may abort the game in its first round. Default HOST.
+    #[prost(enumeration = "AbortBy", tag = "77")]
+    pub abort_by: i32,
     /// Whether callers without a seat may see a game that has started. Default ALLOWED.
     #[prost(enumeration = "Spectators", tag = "75")]
     pub spectators: i32,
@@ -3250,6 +3253,9 @@ pub enum StartBy {
     /// Any seated player, and the host, once all players are ready (SetReady, PLAYERS_NOT_READY). Bots are always ready.
     /// Evidence: none; our own.
     AllReady = 3,
+    /// As ALL_READY, and the game starts by itself five seconds after all seats are taken (Game.next_round_time), unless a
+    /// player leaves before. The default of JoinOrCreateGame: no stranger can hold up the others. Evidence: none; our own.
+    FullOrReady = 4,
 }
 impl StartBy {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -3262,6 +3268,7 @@ impl StartBy {
             Self::Host => "START_BY_HOST",
             Self::Anyone => "START_BY_ANYONE",
             Self::AllReady => "START_BY_ALL_READY",
+            Self::FullOrReady => "START_BY_FULL_OR_READY",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -3271,6 +3278,42 @@ impl StartBy {
             "START_BY_HOST" => Some(Self::Host),
             "START_BY_ANYONE" => Some(Self::Anyone),
             "START_BY_ALL_READY" => Some(Self::AllReady),
+            "START_BY_FULL_OR_READY" => Some(Self::FullOrReady),
+            _ => None,
+        }
+    }
+}
+/// Who may abort a game in its first round (option abort_by). The host may always abort it in the lobby; from the second
+/// round on all people must agree. Evidence: none; our own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum AbortBy {
+    /// Unset: the preset's value applies.
+    Unspecified = 0,
+    /// The host, with a seat or without one. Evidence: none; our own.
+    Host = 1,
+    /// All people who have not resigned and are not absent (GAME_NOT_ABORTABLE for a host without a seat). The default of
+    /// JoinOrCreateGame: a host among strangers could annul a game that is being lost. Evidence: none; our own.
+    All = 2,
+}
+impl AbortBy {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ABORT_BY_UNSPECIFIED",
+            Self::Host => "ABORT_BY_HOST",
+            Self::All => "ABORT_BY_ALL",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ABORT_BY_UNSPECIFIED" => Some(Self::Unspecified),
+            "ABORT_BY_HOST" => Some(Self::Host),
+            "ABORT_BY_ALL" => Some(Self::All),
             _ => None,
         }
     }
@@ -3771,14 +3814,29 @@ pub struct Game {
     /// the game.
     #[prost(string, tag = "27")]
     pub rematch_game_id: ::prost::alloc::string::String,
-    /// The time when the next round starts by itself, by the store's clock (round_pause_seconds). Unset unless the state is
-    /// GAME_STATE_ROUND_OVER, and if only StartNextRound starts the next round.
+    /// The time when the first or the next round starts by itself, by the store's clock. In GAME_STATE_LOBBY: all who are
+    /// to play have come (START_BY_FULL_OR_READY, reserved_seats); unset before, and after a player has left. In
+    /// GAME_STATE_ROUND_OVER: round_pause_seconds; unset if only StartNextRound starts the next round.
     #[prost(message, optional, tag = "26")]
     pub next_round_time: ::core::option::Option<::prost_types::Timestamp>,
     /// Whether the game ended because all people who had not resigned were absent (absent_after_timeouts). The round that
     /// was being played is not scored.
     #[prost(bool, tag = "28")]
     pub abandoned: bool,
+    /// The seats of the lobby that only their owners of the game before can take (CreateRematch), by seat. The game cannot
+    /// start before each is taken or given up.
+    #[prost(message, repeated, tag = "29")]
+    pub reserved_seats: ::prost::alloc::vec::Vec<ReservedSeat>,
+}
+/// A seat of a rematch that its owner of the game before has not taken yet.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReservedSeat {
+    /// The seat.
+    #[prost(uint32, tag = "1")]
+    pub seat: u32,
+    /// The name of its owner in the game before.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
 }
 /// An entry in a list of games.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3826,7 +3884,7 @@ pub struct GameSummary {
         ::prost::alloc::string::String,
     >,
 }
-/// A player took a seat, and has no tiles and no points.
+/// A player took a seat, and has no tiles and no points. The seat is no longer in reserved_seats.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PlayerJoined {
     /// The seat.
@@ -3841,9 +3899,12 @@ pub struct PlayerJoined {
     /// Whether the player is the host.
     #[prost(bool, tag = "4")]
     pub is_host: bool,
+    /// The time when the game starts by itself, which is next_round_time. Unset if this player changes nothing about it.
+    #[prost(message, optional, tag = "5")]
+    pub start_time: ::core::option::Option<::prost_types::Timestamp>,
 }
-/// A player left the lobby, and is no longer one of the players. If it was the viewer, the view is a spectator's from
-/// now on: Game.seat is 0 and join_code is empty.
+/// A player left the lobby, or gave up a reserved seat, and is no longer in players or reserved_seats. next_round_time is
+/// unset. If it was the viewer, the view is a spectator's from now on: Game.seat is 0 and join_code is empty.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PlayerLeft {
     /// The seat, which is free again.
@@ -3854,7 +3915,7 @@ pub struct PlayerLeft {
     pub host_seat: u32,
 }
 /// The host removed a player from the lobby, with the effects of PlayerLeft. The seat's token is void.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PlayerKicked {
     /// The seat, which is free again.
     #[prost(uint32, tag = "1")]
@@ -3862,6 +3923,9 @@ pub struct PlayerKicked {
     /// The seat that became the host's because the host was removed; 0 if no seat did.
     #[prost(uint32, tag = "2")]
     pub host_seat: u32,
+    /// The lobby's new join_code, for the viewers who see it. Empty if it did not change.
+    #[prost(string, tag = "3")]
+    pub join_code: ::prost::alloc::string::String,
 }
 /// A player in the lobby called SetReady, which sets is_ready.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3898,7 +3962,7 @@ pub struct SeatTokenRenewed {
 /// A rematch of the game was created, which is rematch_game_id. Its id is empty for spectators.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RematchCreated {
-    /// The id of the new game, in which the players have the same seats and tokens.
+    /// The id of the new game, in which the seats of the players are reserved for them (CreateRematch).
     #[prost(string, tag = "1")]
     pub game_id: ::prost::alloc::string::String,
 }
@@ -4065,11 +4129,14 @@ pub struct GameEnded {
     pub abandoned: bool,
 }
 /// A game was created.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GameCreated {
     /// The rules of the game, with every option set.
     #[prost(message, optional, tag = "1")]
     pub ruleset: ::core::option::Option<Ruleset>,
+    /// The reserved seats of a rematch, which are reserved_seats.
+    #[prost(message, repeated, tag = "2")]
+    pub reserved_seats: ::prost::alloc::vec::Vec<ReservedSeat>,
 }
 /// A player laid one of the two drawn tiles on the River and kept the other, which is now on the rack. If a time-out or a
 /// penalty ended the turn first, the tile drawn first is kept. The turn is in TURN_STEP_OPEN.

@@ -354,8 +354,8 @@ export enum ErrorReason {
   RECORD_HIDDEN = 229,
 
   /**
-   * FAILED_PRECONDITION. The game has not been played to its end: its record would show hidden tiles, and it has no
-   * rematch. An aborted game has a rematch, and no record.
+   * FAILED_PRECONDITION. The game has not ended: its record would show hidden tiles, and it has no rematch. A game that
+   * was aborted in the lobby has a rematch, and no record.
    *
    * @generated from enum value: ERROR_REASON_GAME_NOT_OVER = 250;
    */

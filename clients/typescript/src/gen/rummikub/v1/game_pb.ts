@@ -21,7 +21,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/game.proto.
  */
 export const file_rummikub_v1_game: GenFile = /*@__PURE__*/
-  fileDesc("ChZydW1taWt1Yi92MS9nYW1lLnByb3RvEgtydW1taWt1Yi52MSKSAwoGUGxheWVyEgwKBHNlYXQYASABKA0SDAoEbmFtZRgCIAEoCRISCgp0aWxlX2NvdW50GAMgASgNEhIKCmhhc19tZWxkZWQYBCABKAgSFAoMdG90YWxfcG9pbnRzGAUgASgREhAKCHJlc2lnbmVkGAYgASgIEigKCWJvdF9sZXZlbBgHIAEoDjIVLnJ1bW1pa3ViLnYxLkJvdExldmVsEhAKCGlzX3JlYWR5GAggASgIEg8KB2lzX2hvc3QYCSABKAgSEwoLd2FudHNfYWJvcnQYDyABKAgSGQoRdGltZW91dHNfaW5fYV9yb3cYCiABKA0SEQoJaXNfYWJzZW50GAsgASgIEiwKCXRpbWVfbGVmdBgMIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIZCgxpc19jb25uZWN0ZWQYDSABKAhIAIgBARIyCg5sYXN0X3NlZW5fdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCDwoNX2lzX2Nvbm5lY3RlZCIvCgVEcmFmdBImCgV0YWJsZRgBIAMoCzIRLnJ1bW1pa3ViLnYxLk1lbGRCBOJBAQEiXgoKU2F2ZWREcmFmdBIMCgRzZWF0GAEgASgNEiAKBXRhYmxlGAIgAygLMhEucnVtbWlrdWIudjEuTWVsZBIOCgZudW1iZXIYAyABKA0SEAoIaXNfbGVnYWwYBCABKAgiagoJU2hvd25QbGF5EhAKCHJldmlzaW9uGAEgASgNEiAKBXRhYmxlGAIgAygLMhEucnVtbWlrdWIudjEuTWVsZBITCgtjbGFpbV9zZWF0cxgDIAMoDRIUCgxhZ2FpbnN0X3NlYXQYBCABKA0i9QEKBFR1cm4SDAoEc2VhdBgBIAEoDRIsCghkZWFkbGluZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIwoEc3RlcBgDIAEoDjIVLnJ1bW1pa3ViLnYxLlR1cm5TdGVwEiYKC3RpbGVzX2RyYXduGAQgAygOMhEucnVtbWlrdWIudjEuVGlsZRImCgVkcmFmdBgFIAEoCzIXLnJ1bW1pa3ViLnYxLlNhdmVkRHJhZnQSKgoKc2hvd25fcGxheRgGIAEoCzIWLnJ1bW1pa3ViLnYxLlNob3duUGxheRIQCghyZXZpc2lvbhgHIAEoDSJzCgpTZWF0UmVzdWx0EgwKBHNlYXQYASABKA0SEgoKcmFja192YWx1ZRgCIAEoDRISCgp0aWxlX2NvdW50GAMgASgNEg4KBnBvaW50cxgEIAEoERIfCgRyYWNrGAUgAygOMhEucnVtbWlrdWIudjEuVGlsZSKlAQoLUm91bmRSZXN1bHQSDQoFcm91bmQYASABKA0SKAoJcm91bmRfZW5kGAIgASgOMhUucnVtbWlrdWIudjEuUm91bmRFbmQSFAoMd2lubmVyX3NlYXRzGAMgAygNEiYKBXNlYXRzGAQgAygLMhcucnVtbWlrdWIudjEuU2VhdFJlc3VsdBIfCgRwb29sGAUgAygOMhEucnVtbWlrdWIudjEuVGlsZSKUBwoER2FtZRIPCgdnYW1lX2lkGAEgASgJEhAKCHJldmlzaW9uGAIgASgNEgwKBGV0YWcYAyABKAkSJQoFc3RhdGUYBCABKA4yFi5ydW1taWt1Yi52MS5HYW1lU3RhdGUSJQoHcnVsZXNldBgFIAEoCzIULnJ1bW1pa3ViLnYxLlJ1bGVzZXQSJAoHcGxheWVycxgGIAMoCzITLnJ1bW1pa3ViLnYxLlBsYXllchINCgVyb3VuZBgHIAEoDRIlCgV0YWJsZRgIIAMoCzIWLnJ1bW1pa3ViLnYxLlRhYmxlTWVsZBISCgpwb29sX2NvdW50GAkgASgNEh8KBHR1cm4YCiABKAsyES5ydW1taWt1Yi52MS5UdXJuEgwKBHNlYXQYCyABKA0SHwoEcmFjaxgMIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSKAoGcm91bmRzGA0gAygLMhgucnVtbWlrdWIudjEuUm91bmRSZXN1bHQSFAoMd2lubmVyX3NlYXRzGA4gAygNEi8KC2NyZWF0ZV90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLc2VydmVyX3RpbWUYESABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDHN0YXJ0ZXJfc2VhdBgSIAEoDRIUCgxwYXNzZWRfc2VhdHMYEyADKA0SIAoFcml2ZXIYFCADKA4yES5ydW1taWt1Yi52MS5UaWxlEhIKCnR1cm5fb3JkZXIYFSADKA0SGQoRbGFzdF9jaGFuY2Vfc2VhdHMYFiADKA0SKwoKdmlzaWJpbGl0eRgXIAEoDjIXLnJ1bW1pa3ViLnYxLlZpc2liaWxpdHkSEQoJam9pbl9jb2RlGBggASgJEi0KBmxhYmVscxgZIAMoCzIdLnJ1bW1pa3ViLnYxLkdhbWUuTGFiZWxzRW50cnkSFwoPcmVtYXRjaF9nYW1lX2lkGBsgASgJEjMKD25leHRfcm91bmRfdGltZRgaIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJYWJhbmRvbmVkGBwgASgIGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiuQMKC0dhbWVTdW1tYXJ5Eg8KB2dhbWVfaWQYASABKAkSJQoFc3RhdGUYAiABKA4yFi5ydW1taWt1Yi52MS5HYW1lU3RhdGUSFAoMcGxheWVyX25hbWVzGAMgAygJEhMKC3BsYXllcnNfbWF4GAQgASgNEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXZpc2lvbhgGIAEoDRIlCgdydWxlc2V0GAcgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldBITCgtzZWF0c190YWtlbhgIIAEoDRISCgpzZWF0c19mcmVlGAkgASgNEgwKBGJvdHMYCiABKA0SMgoPdHVybl90aW1lX2xpbWl0GAsgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg0KBXJvdW5kGAwgASgNEjQKBmxhYmVscxgNIAMoCzIkLnJ1bW1pa3ViLnYxLkdhbWVTdW1tYXJ5LkxhYmVsc0VudHJ5Gi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiZQoMUGxheWVySm9pbmVkEgwKBHNlYXQYASABKA0SDAoEbmFtZRgCIAEoCRIoCglib3RfbGV2ZWwYAyABKA4yFS5ydW1taWt1Yi52MS5Cb3RMZXZlbBIPCgdpc19ob3N0GAQgASgIIi0KClBsYXllckxlZnQSDAoEc2VhdBgBIAEoDRIRCglob3N0X3NlYXQYAiABKA0iLwoMUGxheWVyS2lja2VkEgwKBHNlYXQYASABKA0SEQoJaG9zdF9zZWF0GAIgASgNIi8KDVBsYXllclJlYWRpZWQSDAoEc2VhdBgBIAEoDRIQCghpc19yZWFkeRgCIAEoCCIeCg5BYm9ydFJlcXVlc3RlZBIMCgRzZWF0GAEgASgNIh4KC0dhbWVBYm9ydGVkEg8KB2J5X2hvc3QYASABKAgiIAoQU2VhdFRva2VuUmVuZXdlZBIMCgRzZWF0GAEgASgNIiEKDlJlbWF0Y2hDcmVhdGVkEg8KB2dhbWVfaWQYASABKAkiOgoJU3RhcnREcmF3EgwKBHNlYXQYASABKA0SHwoEdGlsZRgCIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiowEKDFJvdW5kU3RhcnRlZBINCgVyb3VuZBgBIAEoDRIlCgVkcmF3cxgCIAMoCzIWLnJ1bW1pa3ViLnYxLlN0YXJ0RHJhdxIUCgxzdGFydGVyX3NlYXQYAyABKA0SHwoEcmFjaxgEIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSEgoKcG9vbF9jb3VudBgFIAEoDRISCgp0dXJuX29yZGVyGAYgAygNIi4KC1R1cm5TdGFydGVkEh8KBHR1cm4YASABKAsyES5ydW1taWt1Yi52MS5UdXJuIpcBCgtUaWxlc1BsYXllZBIMCgRzZWF0GAEgASgNEiAKBXRpbGVzGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZRIlCgV0YWJsZRgDIAMoCzIWLnJ1bW1pa3ViLnYxLlRhYmxlTWVsZBIOCgZwb2ludHMYBCABKA0SIQoGcHVsbGVkGAUgAygOMhEucnVtbWlrdWIudjEuVGlsZSJQCgpUaWxlc0RyYXduEgwKBHNlYXQYASABKA0SEgoKdGlsZV9jb3VudBgCIAEoDRIgCgV0aWxlcxgDIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiGgoKVHVyblBhc3NlZBIMCgRzZWF0GAEgASgNIlIKDFR1cm5UaW1lZE91dBIMCgRzZWF0GAEgASgNEhIKCnRpbGVfY291bnQYAiABKA0SIAoFdGlsZXMYAyADKA4yES5ydW1taWt1Yi52MS5UaWxlIh4KDlBsYXllclJlc2lnbmVkEgwKBHNlYXQYASABKA0iRgoMUGxheWVyQWJzZW50EgwKBHNlYXQYASABKA0SKAoJYm90X2xldmVsGAIgASgOMhUucnVtbWlrdWIudjEuQm90TGV2ZWwiHgoOUGxheWVyUmV0dXJuZWQSDAoEc2VhdBgBIAEoDSJKCgxDbG9ja1N0b3BwZWQSDAoEc2VhdBgBIAEoDRIsCgl0aW1lX2xlZnQYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iawoKUm91bmRFbmRlZBIoCgZyZXN1bHQYASABKAsyGC5ydW1taWt1Yi52MS5Sb3VuZFJlc3VsdBIzCg9uZXh0X3JvdW5kX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIl4KCUdhbWVFbmRlZBIUCgx3aW5uZXJfc2VhdHMYASADKA0SKAoGcm91bmRzGAIgAygLMhgucnVtbWlrdWIudjEuUm91bmRSZXN1bHQSEQoJYWJhbmRvbmVkGAMgASgIIjQKC0dhbWVDcmVhdGVkEiUKB3J1bGVzZXQYASABKAsyFC5ydW1taWt1Yi52MS5SdWxlc2V0Ij4KDVJpdmVyVGlsZUxhaWQSDAoEc2VhdBgBIAEoDRIfCgR0aWxlGAIgASgOMhEucnVtbWlrdWIudjEuVGlsZSIZCglUdXJuRW5kZWQSDAoEc2VhdBgBIAEoDSJtChBJbGxlZ2FsUGxheVNob3duEgwKBHNlYXQYASABKA0SIAoFdGFibGUYAiADKAsyES5ydW1taWt1Yi52MS5NZWxkEikKB3JlYXNvbnMYAyADKA4yGC5ydW1taWt1Yi52MS5FcnJvclJlYXNvbiIsCgxFcnJvckNsYWltZWQSDAoEc2VhdBgBIAEoDRIOCgZhZ3JlZXMYAiABKAgiUwoNVHVyblBlbmFsaXNlZBIMCgRzZWF0GAEgASgNEhIKCnRpbGVfY291bnQYAiABKA0SIAoFdGlsZXMYAyADKA4yES5ydW1taWt1Yi52MS5UaWxlIh4KDlJlZGVhbERlbWFuZGVkEgwKBHNlYXQYASABKA0iIgoRTGFzdENoYW5jZVN0YXJ0ZWQSDQoFc2VhdHMYASADKA0i2QsKCUdhbWVFdmVudBIwCgxnYW1lX2NyZWF0ZWQYASABKAsyGC5ydW1taWt1Yi52MS5HYW1lQ3JlYXRlZEgAEjIKDXBsYXllcl9qb2luZWQYAiABKAsyGS5ydW1taWt1Yi52MS5QbGF5ZXJKb2luZWRIABIuCgtwbGF5ZXJfbGVmdBgDIAEoCzIXLnJ1bW1pa3ViLnYxLlBsYXllckxlZnRIABIyCg1yb3VuZF9zdGFydGVkGAQgASgLMhkucnVtbWlrdWIudjEuUm91bmRTdGFydGVkSAASMAoMdHVybl9zdGFydGVkGAUgASgLMhgucnVtbWlrdWIudjEuVHVyblN0YXJ0ZWRIABIwCgx0aWxlc19wbGF5ZWQYBiABKAsyGC5ydW1taWt1Yi52MS5UaWxlc1BsYXllZEgAEi4KC3RpbGVzX2RyYXduGAcgASgLMhcucnVtbWlrdWIudjEuVGlsZXNEcmF3bkgAEi4KC3R1cm5fcGFzc2VkGAggASgLMhcucnVtbWlrdWIudjEuVHVyblBhc3NlZEgAEjMKDnR1cm5fdGltZWRfb3V0GAkgASgLMhkucnVtbWlrdWIudjEuVHVyblRpbWVkT3V0SAASNgoPcGxheWVyX3Jlc2lnbmVkGAogASgLMhsucnVtbWlrdWIudjEuUGxheWVyUmVzaWduZWRIABIuCgtyb3VuZF9lbmRlZBgLIAEoCzIXLnJ1bW1pa3ViLnYxLlJvdW5kRW5kZWRIABIsCgpnYW1lX2VuZGVkGAwgASgLMhYucnVtbWlrdWIudjEuR2FtZUVuZGVkSAASNQoPcml2ZXJfdGlsZV9sYWlkGA0gASgLMhoucnVtbWlrdWIudjEuUml2ZXJUaWxlTGFpZEgAEiwKCnR1cm5fZW5kZWQYDiABKAsyFi5ydW1taWt1Yi52MS5UdXJuRW5kZWRIABI7ChJpbGxlZ2FsX3BsYXlfc2hvd24YDyABKAsyHS5ydW1taWt1Yi52MS5JbGxlZ2FsUGxheVNob3duSAASMgoNZXJyb3JfY2xhaW1lZBgQIAEoCzIZLnJ1bW1pa3ViLnYxLkVycm9yQ2xhaW1lZEgAEjQKDnR1cm5fcGVuYWxpc2VkGBEgASgLMhoucnVtbWlrdWIudjEuVHVyblBlbmFsaXNlZEgAEjYKD3JlZGVhbF9kZW1hbmRlZBgSIAEoCzIbLnJ1bW1pa3ViLnYxLlJlZGVhbERlbWFuZGVkSAASPQoTbGFzdF9jaGFuY2Vfc3RhcnRlZBgUIAEoCzIeLnJ1bW1pa3ViLnYxLkxhc3RDaGFuY2VTdGFydGVkSAASNAoOcGxheWVyX3JlYWRpZWQYFSABKAsyGi5ydW1taWt1Yi52MS5QbGF5ZXJSZWFkaWVkSAASMgoNcGxheWVyX2tpY2tlZBgWIAEoCzIZLnJ1bW1pa3ViLnYxLlBsYXllcktpY2tlZEgAEjAKDGdhbWVfYWJvcnRlZBgXIAEoCzIYLnJ1bW1pa3ViLnYxLkdhbWVBYm9ydGVkSAASNgoPcmVtYXRjaF9jcmVhdGVkGBogASgLMhsucnVtbWlrdWIudjEuUmVtYXRjaENyZWF0ZWRIABI2Cg9hYm9ydF9yZXF1ZXN0ZWQYHiABKAsyGy5ydW1taWt1Yi52MS5BYm9ydFJlcXVlc3RlZEgAEjsKEnNlYXRfdG9rZW5fcmVuZXdlZBgfIAEoCzIdLnJ1bW1pa3ViLnYxLlNlYXRUb2tlblJlbmV3ZWRIABIyCg1wbGF5ZXJfYWJzZW50GBggASgLMhkucnVtbWlrdWIudjEuUGxheWVyQWJzZW50SAASNgoPcGxheWVyX3JldHVybmVkGBkgASgLMhsucnVtbWlrdWIudjEuUGxheWVyUmV0dXJuZWRIABIyCg1jbG9ja19zdG9wcGVkGBsgASgLMhkucnVtbWlrdWIudjEuQ2xvY2tTdG9wcGVkSABCBwoFZXZlbnQifgoKR2FtZUNoYW5nZRIQCghyZXZpc2lvbhgBIAEoDRIMCgRldGFnGAIgASgJEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKBmV2ZW50cxgEIAMoCzIWLnJ1bW1pa3ViLnYxLkdhbWVFdmVudCqhAQoJR2FtZVN0YXRlEhoKFkdBTUVfU1RBVEVfVU5TUEVDSUZJRUQQABIUChBHQU1FX1NUQVRFX0xPQkJZEAESFgoSR0FNRV9TVEFURV9QTEFZSU5HEAISGQoVR0FNRV9TVEFURV9ST1VORF9PVkVSEAMSFwoTR0FNRV9TVEFURV9GSU5JU0hFRBAEEhYKEkdBTUVfU1RBVEVfQUJPUlRFRBAFKlgKClZpc2liaWxpdHkSGgoWVklTSUJJTElUWV9VTlNQRUNJRklFRBAAEhUKEVZJU0lCSUxJVFlfUFVCTElDEAESFwoTVklTSUJJTElUWV9VTkxJU1RFRBACKmwKCFJvdW5kRW5kEhkKFVJPVU5EX0VORF9VTlNQRUNJRklFRBAAEhYKElJPVU5EX0VORF9XRU5UX09VVBABEhUKEVJPVU5EX0VORF9CTE9DS0VEEAISFgoSUk9VTkRfRU5EX1JFU0lHTkVEEAMqYwoIQm90TGV2ZWwSGQoVQk9UX0xFVkVMX1VOU1BFQ0lGSUVEEAASEgoOQk9UX0xFVkVMX0VBU1kQARIUChBCT1RfTEVWRUxfTUVESVVNEAISEgoOQk9UX0xFVkVMX0hBUkQQAypmCghUdXJuU3RlcBIZChVUVVJOX1NURVBfVU5TUEVDSUZJRUQQABISCg5UVVJOX1NURVBfT1BFThABEhYKElRVUk5fU1RFUF9DSE9PU0lORxACEhMKD1RVUk5fU1RFUF9EUkFXThADQoEBCgtydW1taWt1Yi52MUIJR2FtZVByb3RvUAFaKXJ1bW1pa3ViLmV4YW1wbGUvZ28vcnVtbWlrdWJ2MTtydW1taWt1YnYxogIDUk1LqgILUnVtbWlrdWIuVjG6AghSdW1taWt1YsoCC1J1bW1pa3ViXFYx6gIMUnVtbWlrdWI6OlYxYgZwcm90bzM", [file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rummikub_v1_error_reason, file_rummikub_v1_meld, file_rummikub_v1_ruleset, file_rummikub_v1_tile]);
+  fileDesc("ChZydW1taWt1Yi92MS9nYW1lLnByb3RvEgtydW1taWt1Yi52MSKSAwoGUGxheWVyEgwKBHNlYXQYASABKA0SDAoEbmFtZRgCIAEoCRISCgp0aWxlX2NvdW50GAMgASgNEhIKCmhhc19tZWxkZWQYBCABKAgSFAoMdG90YWxfcG9pbnRzGAUgASgREhAKCHJlc2lnbmVkGAYgASgIEigKCWJvdF9sZXZlbBgHIAEoDjIVLnJ1bW1pa3ViLnYxLkJvdExldmVsEhAKCGlzX3JlYWR5GAggASgIEg8KB2lzX2hvc3QYCSABKAgSEwoLd2FudHNfYWJvcnQYDyABKAgSGQoRdGltZW91dHNfaW5fYV9yb3cYCiABKA0SEQoJaXNfYWJzZW50GAsgASgIEiwKCXRpbWVfbGVmdBgMIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIZCgxpc19jb25uZWN0ZWQYDSABKAhIAIgBARIyCg5sYXN0X3NlZW5fdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCDwoNX2lzX2Nvbm5lY3RlZCIvCgVEcmFmdBImCgV0YWJsZRgBIAMoCzIRLnJ1bW1pa3ViLnYxLk1lbGRCBOJBAQEiXgoKU2F2ZWREcmFmdBIMCgRzZWF0GAEgASgNEiAKBXRhYmxlGAIgAygLMhEucnVtbWlrdWIudjEuTWVsZBIOCgZudW1iZXIYAyABKA0SEAoIaXNfbGVnYWwYBCABKAgiagoJU2hvd25QbGF5EhAKCHJldmlzaW9uGAEgASgNEiAKBXRhYmxlGAIgAygLMhEucnVtbWlrdWIudjEuTWVsZBITCgtjbGFpbV9zZWF0cxgDIAMoDRIUCgxhZ2FpbnN0X3NlYXQYBCABKA0i9QEKBFR1cm4SDAoEc2VhdBgBIAEoDRIsCghkZWFkbGluZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIwoEc3RlcBgDIAEoDjIVLnJ1bW1pa3ViLnYxLlR1cm5TdGVwEiYKC3RpbGVzX2RyYXduGAQgAygOMhEucnVtbWlrdWIudjEuVGlsZRImCgVkcmFmdBgFIAEoCzIXLnJ1bW1pa3ViLnYxLlNhdmVkRHJhZnQSKgoKc2hvd25fcGxheRgGIAEoCzIWLnJ1bW1pa3ViLnYxLlNob3duUGxheRIQCghyZXZpc2lvbhgHIAEoDSJzCgpTZWF0UmVzdWx0EgwKBHNlYXQYASABKA0SEgoKcmFja192YWx1ZRgCIAEoDRISCgp0aWxlX2NvdW50GAMgASgNEg4KBnBvaW50cxgEIAEoERIfCgRyYWNrGAUgAygOMhEucnVtbWlrdWIudjEuVGlsZSKlAQoLUm91bmRSZXN1bHQSDQoFcm91bmQYASABKA0SKAoJcm91bmRfZW5kGAIgASgOMhUucnVtbWlrdWIudjEuUm91bmRFbmQSFAoMd2lubmVyX3NlYXRzGAMgAygNEiYKBXNlYXRzGAQgAygLMhcucnVtbWlrdWIudjEuU2VhdFJlc3VsdBIfCgRwb29sGAUgAygOMhEucnVtbWlrdWIudjEuVGlsZSLHBwoER2FtZRIPCgdnYW1lX2lkGAEgASgJEhAKCHJldmlzaW9uGAIgASgNEgwKBGV0YWcYAyABKAkSJQoFc3RhdGUYBCABKA4yFi5ydW1taWt1Yi52MS5HYW1lU3RhdGUSJQoHcnVsZXNldBgFIAEoCzIULnJ1bW1pa3ViLnYxLlJ1bGVzZXQSJAoHcGxheWVycxgGIAMoCzITLnJ1bW1pa3ViLnYxLlBsYXllchINCgVyb3VuZBgHIAEoDRIlCgV0YWJsZRgIIAMoCzIWLnJ1bW1pa3ViLnYxLlRhYmxlTWVsZBISCgpwb29sX2NvdW50GAkgASgNEh8KBHR1cm4YCiABKAsyES5ydW1taWt1Yi52MS5UdXJuEgwKBHNlYXQYCyABKA0SHwoEcmFjaxgMIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSKAoGcm91bmRzGA0gAygLMhgucnVtbWlrdWIudjEuUm91bmRSZXN1bHQSFAoMd2lubmVyX3NlYXRzGA4gAygNEi8KC2NyZWF0ZV90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLc2VydmVyX3RpbWUYESABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDHN0YXJ0ZXJfc2VhdBgSIAEoDRIUCgxwYXNzZWRfc2VhdHMYEyADKA0SIAoFcml2ZXIYFCADKA4yES5ydW1taWt1Yi52MS5UaWxlEhIKCnR1cm5fb3JkZXIYFSADKA0SGQoRbGFzdF9jaGFuY2Vfc2VhdHMYFiADKA0SKwoKdmlzaWJpbGl0eRgXIAEoDjIXLnJ1bW1pa3ViLnYxLlZpc2liaWxpdHkSEQoJam9pbl9jb2RlGBggASgJEi0KBmxhYmVscxgZIAMoCzIdLnJ1bW1pa3ViLnYxLkdhbWUuTGFiZWxzRW50cnkSFwoPcmVtYXRjaF9nYW1lX2lkGBsgASgJEjMKD25leHRfcm91bmRfdGltZRgaIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJYWJhbmRvbmVkGBwgASgIEjEKDnJlc2VydmVkX3NlYXRzGB0gAygLMhkucnVtbWlrdWIudjEuUmVzZXJ2ZWRTZWF0Gi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiKgoMUmVzZXJ2ZWRTZWF0EgwKBHNlYXQYASABKA0SDAoEbmFtZRgCIAEoCSK5AwoLR2FtZVN1bW1hcnkSDwoHZ2FtZV9pZBgBIAEoCRIlCgVzdGF0ZRgCIAEoDjIWLnJ1bW1pa3ViLnYxLkdhbWVTdGF0ZRIUCgxwbGF5ZXJfbmFtZXMYAyADKAkSEwoLcGxheWVyc19tYXgYBCABKA0SLwoLY3JlYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGAYgASgNEiUKB3J1bGVzZXQYByABKAsyFC5ydW1taWt1Yi52MS5SdWxlc2V0EhMKC3NlYXRzX3Rha2VuGAggASgNEhIKCnNlYXRzX2ZyZWUYCSABKA0SDAoEYm90cxgKIAEoDRIyCg90dXJuX3RpbWVfbGltaXQYCyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFcm91bmQYDCABKA0SNAoGbGFiZWxzGA0gAygLMiQucnVtbWlrdWIudjEuR2FtZVN1bW1hcnkuTGFiZWxzRW50cnkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKVAQoMUGxheWVySm9pbmVkEgwKBHNlYXQYASABKA0SDAoEbmFtZRgCIAEoCRIoCglib3RfbGV2ZWwYAyABKA4yFS5ydW1taWt1Yi52MS5Cb3RMZXZlbBIPCgdpc19ob3N0GAQgASgIEi4KCnN0YXJ0X3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIi0KClBsYXllckxlZnQSDAoEc2VhdBgBIAEoDRIRCglob3N0X3NlYXQYAiABKA0iQgoMUGxheWVyS2lja2VkEgwKBHNlYXQYASABKA0SEQoJaG9zdF9zZWF0GAIgASgNEhEKCWpvaW5fY29kZRgDIAEoCSIvCg1QbGF5ZXJSZWFkaWVkEgwKBHNlYXQYASABKA0SEAoIaXNfcmVhZHkYAiABKAgiHgoOQWJvcnRSZXF1ZXN0ZWQSDAoEc2VhdBgBIAEoDSIeCgtHYW1lQWJvcnRlZBIPCgdieV9ob3N0GAEgASgIIiAKEFNlYXRUb2tlblJlbmV3ZWQSDAoEc2VhdBgBIAEoDSIhCg5SZW1hdGNoQ3JlYXRlZBIPCgdnYW1lX2lkGAEgASgJIjoKCVN0YXJ0RHJhdxIMCgRzZWF0GAEgASgNEh8KBHRpbGUYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlIqMBCgxSb3VuZFN0YXJ0ZWQSDQoFcm91bmQYASABKA0SJQoFZHJhd3MYAiADKAsyFi5ydW1taWt1Yi52MS5TdGFydERyYXcSFAoMc3RhcnRlcl9zZWF0GAMgASgNEh8KBHJhY2sYBCADKA4yES5ydW1taWt1Yi52MS5UaWxlEhIKCnBvb2xfY291bnQYBSABKA0SEgoKdHVybl9vcmRlchgGIAMoDSIuCgtUdXJuU3RhcnRlZBIfCgR0dXJuGAEgASgLMhEucnVtbWlrdWIudjEuVHVybiKXAQoLVGlsZXNQbGF5ZWQSDAoEc2VhdBgBIAEoDRIgCgV0aWxlcxgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSJQoFdGFibGUYAyADKAsyFi5ydW1taWt1Yi52MS5UYWJsZU1lbGQSDgoGcG9pbnRzGAQgASgNEiEKBnB1bGxlZBgFIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiUAoKVGlsZXNEcmF3bhIMCgRzZWF0GAEgASgNEhIKCnRpbGVfY291bnQYAiABKA0SIAoFdGlsZXMYAyADKA4yES5ydW1taWt1Yi52MS5UaWxlIhoKClR1cm5QYXNzZWQSDAoEc2VhdBgBIAEoDSJSCgxUdXJuVGltZWRPdXQSDAoEc2VhdBgBIAEoDRISCgp0aWxlX2NvdW50GAIgASgNEiAKBXRpbGVzGAMgAygOMhEucnVtbWlrdWIudjEuVGlsZSIeCg5QbGF5ZXJSZXNpZ25lZBIMCgRzZWF0GAEgASgNIkYKDFBsYXllckFic2VudBIMCgRzZWF0GAEgASgNEigKCWJvdF9sZXZlbBgCIAEoDjIVLnJ1bW1pa3ViLnYxLkJvdExldmVsIh4KDlBsYXllclJldHVybmVkEgwKBHNlYXQYASABKA0iSgoMQ2xvY2tTdG9wcGVkEgwKBHNlYXQYASABKA0SLAoJdGltZV9sZWZ0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uImsKClJvdW5kRW5kZWQSKAoGcmVzdWx0GAEgASgLMhgucnVtbWlrdWIudjEuUm91bmRSZXN1bHQSMwoPbmV4dF9yb3VuZF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJeCglHYW1lRW5kZWQSFAoMd2lubmVyX3NlYXRzGAEgAygNEigKBnJvdW5kcxgCIAMoCzIYLnJ1bW1pa3ViLnYxLlJvdW5kUmVzdWx0EhEKCWFiYW5kb25lZBgDIAEoCCJnCgtHYW1lQ3JlYXRlZBIlCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldBIxCg5yZXNlcnZlZF9zZWF0cxgCIAMoCzIZLnJ1bW1pa3ViLnYxLlJlc2VydmVkU2VhdCI+Cg1SaXZlclRpbGVMYWlkEgwKBHNlYXQYASABKA0SHwoEdGlsZRgCIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiGQoJVHVybkVuZGVkEgwKBHNlYXQYASABKA0ibQoQSWxsZWdhbFBsYXlTaG93bhIMCgRzZWF0GAEgASgNEiAKBXRhYmxlGAIgAygLMhEucnVtbWlrdWIudjEuTWVsZBIpCgdyZWFzb25zGAMgAygOMhgucnVtbWlrdWIudjEuRXJyb3JSZWFzb24iLAoMRXJyb3JDbGFpbWVkEgwKBHNlYXQYASABKA0SDgoGYWdyZWVzGAIgASgIIlMKDVR1cm5QZW5hbGlzZWQSDAoEc2VhdBgBIAEoDRISCgp0aWxlX2NvdW50GAIgASgNEiAKBXRpbGVzGAMgAygOMhEucnVtbWlrdWIudjEuVGlsZSIeCg5SZWRlYWxEZW1hbmRlZBIMCgRzZWF0GAEgASgNIiIKEUxhc3RDaGFuY2VTdGFydGVkEg0KBXNlYXRzGAEgAygNItkLCglHYW1lRXZlbnQSMAoMZ2FtZV9jcmVhdGVkGAEgASgLMhgucnVtbWlrdWIudjEuR2FtZUNyZWF0ZWRIABIyCg1wbGF5ZXJfam9pbmVkGAIgASgLMhkucnVtbWlrdWIudjEuUGxheWVySm9pbmVkSAASLgoLcGxheWVyX2xlZnQYAyABKAsyFy5ydW1taWt1Yi52MS5QbGF5ZXJMZWZ0SAASMgoNcm91bmRfc3RhcnRlZBgEIAEoCzIZLnJ1bW1pa3ViLnYxLlJvdW5kU3RhcnRlZEgAEjAKDHR1cm5fc3RhcnRlZBgFIAEoCzIYLnJ1bW1pa3ViLnYxLlR1cm5TdGFydGVkSAASMAoMdGlsZXNfcGxheWVkGAYgASgLMhgucnVtbWlrdWIudjEuVGlsZXNQbGF5ZWRIABIuCgt0aWxlc19kcmF3bhgHIAEoCzIXLnJ1bW1pa3ViLnYxLlRpbGVzRHJhd25IABIuCgt0dXJuX3Bhc3NlZBgIIAEoCzIXLnJ1bW1pa3ViLnYxLlR1cm5QYXNzZWRIABIzCg50dXJuX3RpbWVkX291dBgJIAEoCzIZLnJ1bW1pa3ViLnYxLlR1cm5UaW1lZE91dEgAEjYKD3BsYXllcl9yZXNpZ25lZBgKIAEoCzIbLnJ1bW1pa3ViLnYxLlBsYXllclJlc2lnbmVkSAASLgoLcm91bmRfZW5kZWQYCyABKAsyFy5ydW1taWt1Yi52MS5Sb3VuZEVuZGVkSAASLAoKZ2FtZV9lbmRlZBgMIAEoCzIWLnJ1bW1pa3ViLnYxLkdhbWVFbmRlZEgAEjUKD3JpdmVyX3RpbGVfbGFpZBgNIAEoCzIaLnJ1bW1pa3ViLnYxLlJpdmVyVGlsZUxhaWRIABIsCgp0dXJuX2VuZGVkGA4gASgLMhYucnVtbWlrdWIudjEuVHVybkVuZGVkSAASOwoSaWxsZWdhbF9wbGF5X3Nob3duGA8gASgLMh0ucnVtbWlrdWIudjEuSWxsZWdhbFBsYXlTaG93bkgAEjIKDWVycm9yX2NsYWltZWQYECABKAsyGS5ydW1taWt1Yi52MS5FcnJvckNsYWltZWRIABI0Cg50dXJuX3BlbmFsaXNlZBgRIAEoCzIaLnJ1bW1pa3ViLnYxLlR1cm5QZW5hbGlzZWRIABI2Cg9yZWRlYWxfZGVtYW5kZWQYEiABKAsyGy5ydW1taWt1Yi52MS5SZWRlYWxEZW1hbmRlZEgAEj0KE2xhc3RfY2hhbmNlX3N0YXJ0ZWQYFCABKAsyHi5ydW1taWt1Yi52MS5MYXN0Q2hhbmNlU3RhcnRlZEgAEjQKDnBsYXllcl9yZWFkaWVkGBUgASgLMhoucnVtbWlrdWIudjEuUGxheWVyUmVhZGllZEgAEjIKDXBsYXllcl9raWNrZWQYFiABKAsyGS5ydW1taWt1Yi52MS5QbGF5ZXJLaWNrZWRIABIwCgxnYW1lX2Fib3J0ZWQYFyABKAsyGC5ydW1taWt1Yi52MS5HYW1lQWJvcnRlZEgAEjYKD3JlbWF0Y2hfY3JlYXRlZBgaIAEoCzIbLnJ1bW1pa3ViLnYxLlJlbWF0Y2hDcmVhdGVkSAASNgoPYWJvcnRfcmVxdWVzdGVkGB4gASgLMhsucnVtbWlrdWIudjEuQWJvcnRSZXF1ZXN0ZWRIABI7ChJzZWF0X3Rva2VuX3JlbmV3ZWQYHyABKAsyHS5ydW1taWt1Yi52MS5TZWF0VG9rZW5SZW5ld2VkSAASMgoNcGxheWVyX2Fic2VudBgYIAEoCzIZLnJ1bW1pa3ViLnYxLlBsYXllckFic2VudEgAEjYKD3BsYXllcl9yZXR1cm5lZBgZIAEoCzIbLnJ1bW1pa3ViLnYxLlBsYXllclJldHVybmVkSAASMgoNY2xvY2tfc3RvcHBlZBgbIAEoCzIZLnJ1bW1pa3ViLnYxLkNsb2NrU3RvcHBlZEgAQgcKBWV2ZW50In4KCkdhbWVDaGFuZ2USEAoIcmV2aXNpb24YASABKA0SDAoEZXRhZxgCIAEoCRIoCgR0aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgZldmVudHMYBCADKAsyFi5ydW1taWt1Yi52MS5HYW1lRXZlbnQqoQEKCUdhbWVTdGF0ZRIaChZHQU1FX1NUQVRFX1VOU1BFQ0lGSUVEEAASFAoQR0FNRV9TVEFURV9MT0JCWRABEhYKEkdBTUVfU1RBVEVfUExBWUlORxACEhkKFUdBTUVfU1RBVEVfUk9VTkRfT1ZFUhADEhcKE0dBTUVfU1RBVEVfRklOSVNIRUQQBBIWChJHQU1FX1NUQVRFX0FCT1JURUQQBSpYCgpWaXNpYmlsaXR5EhoKFlZJU0lCSUxJVFlfVU5TUEVDSUZJRUQQABIVChFWSVNJQklMSVRZX1BVQkxJQxABEhcKE1ZJU0lCSUxJVFlfVU5MSVNURUQQAipsCghSb3VuZEVuZBIZChVST1VORF9FTkRfVU5TUEVDSUZJRUQQABIWChJST1VORF9FTkRfV0VOVF9PVVQQARIVChFST1VORF9FTkRfQkxPQ0tFRBACEhYKElJPVU5EX0VORF9SRVNJR05FRBADKmMKCEJvdExldmVsEhkKFUJPVF9MRVZFTF9VTlNQRUNJRklFRBAAEhIKDkJPVF9MRVZFTF9FQVNZEAESFAoQQk9UX0xFVkVMX01FRElVTRACEhIKDkJPVF9MRVZFTF9IQVJEEAMqZgoIVHVyblN0ZXASGQoVVFVSTl9TVEVQX1VOU1BFQ0lGSUVEEAASEgoOVFVSTl9TVEVQX09QRU4QARIWChJUVVJOX1NURVBfQ0hPT1NJTkcQAhITCg9UVVJOX1NURVBfRFJBV04QA0KBAQoLcnVtbWlrdWIudjFCCUdhbWVQcm90b1ABWilydW1taWt1Yi5leGFtcGxlL2dvL3J1bW1pa3VidjE7cnVtbWlrdWJ2MaICA1JNS6oCC1J1bW1pa3ViLlYxugIIUnVtbWlrdWLKAgtSdW1taWt1YlxWMeoCDFJ1bW1pa3ViOjpWMWIGcHJvdG8z", [file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rummikub_v1_error_reason, file_rummikub_v1_meld, file_rummikub_v1_ruleset, file_rummikub_v1_tile]);
 
 /**
  * A player, as everyone may see them.
@@ -623,8 +623,9 @@ export type Game = Message<"rummikub.v1.Game"> & {
   rematchGameId: string;
 
   /**
-   * The time when the next round starts by itself, by the store's clock (round_pause_seconds). Unset unless the state is
-   * GAME_STATE_ROUND_OVER, and if only StartNextRound starts the next round.
+   * The time when the first or the next round starts by itself, by the store's clock. In GAME_STATE_LOBBY: all who are
+   * to play have come (START_BY_FULL_OR_READY, reserved_seats); unset before, and after a player has left. In
+   * GAME_STATE_ROUND_OVER: round_pause_seconds; unset if only StartNextRound starts the next round.
    *
    * @generated from field: google.protobuf.Timestamp next_round_time = 26;
    */
@@ -637,6 +638,14 @@ export type Game = Message<"rummikub.v1.Game"> & {
    * @generated from field: bool abandoned = 28;
    */
   abandoned: boolean;
+
+  /**
+   * The seats of the lobby that only their owners of the game before can take (CreateRematch), by seat. The game cannot
+   * start before each is taken or given up.
+   *
+   * @generated from field: repeated rummikub.v1.ReservedSeat reserved_seats = 29;
+   */
+  reservedSeats: ReservedSeat[];
 };
 
 /**
@@ -645,6 +654,34 @@ export type Game = Message<"rummikub.v1.Game"> & {
  */
 export const GameSchema: GenMessage<Game> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_game, 7);
+
+/**
+ * A seat of a rematch that its owner of the game before has not taken yet.
+ *
+ * @generated from message rummikub.v1.ReservedSeat
+ */
+export type ReservedSeat = Message<"rummikub.v1.ReservedSeat"> & {
+  /**
+   * The seat.
+   *
+   * @generated from field: uint32 seat = 1;
+   */
+  seat: number;
+
+  /**
+   * The name of its owner in the game before.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message rummikub.v1.ReservedSeat.
+ * Use `create(ReservedSeatSchema)` to create a new message.
+ */
+export const ReservedSeatSchema: GenMessage<ReservedSeat> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_game, 8);
 
 /**
  * An entry in a list of games.
@@ -749,10 +786,10 @@ export type GameSummary = Message<"rummikub.v1.GameSummary"> & {
  * Use `create(GameSummarySchema)` to create a new message.
  */
 export const GameSummarySchema: GenMessage<GameSummary> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 8);
+  messageDesc(file_rummikub_v1_game, 9);
 
 /**
- * A player took a seat, and has no tiles and no points.
+ * A player took a seat, and has no tiles and no points. The seat is no longer in reserved_seats.
  *
  * @generated from message rummikub.v1.PlayerJoined
  */
@@ -784,6 +821,13 @@ export type PlayerJoined = Message<"rummikub.v1.PlayerJoined"> & {
    * @generated from field: bool is_host = 4;
    */
   isHost: boolean;
+
+  /**
+   * The time when the game starts by itself, which is next_round_time. Unset if this player changes nothing about it.
+   *
+   * @generated from field: google.protobuf.Timestamp start_time = 5;
+   */
+  startTime?: Timestamp | undefined;
 };
 
 /**
@@ -791,11 +835,11 @@ export type PlayerJoined = Message<"rummikub.v1.PlayerJoined"> & {
  * Use `create(PlayerJoinedSchema)` to create a new message.
  */
 export const PlayerJoinedSchema: GenMessage<PlayerJoined> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 9);
+  messageDesc(file_rummikub_v1_game, 10);
 
 /**
- * A player left the lobby, and is no longer one of the players. If it was the viewer, the view is a spectator's from
- * now on: Game.seat is 0 and join_code is empty.
+ * A player left the lobby, or gave up a reserved seat, and is no longer in players or reserved_seats. next_round_time is
+ * unset. If it was the viewer, the view is a spectator's from now on: Game.seat is 0 and join_code is empty.
  *
  * @generated from message rummikub.v1.PlayerLeft
  */
@@ -820,7 +864,7 @@ export type PlayerLeft = Message<"rummikub.v1.PlayerLeft"> & {
  * Use `create(PlayerLeftSchema)` to create a new message.
  */
 export const PlayerLeftSchema: GenMessage<PlayerLeft> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 10);
+  messageDesc(file_rummikub_v1_game, 11);
 
 /**
  * The host removed a player from the lobby, with the effects of PlayerLeft. The seat's token is void.
@@ -841,6 +885,13 @@ export type PlayerKicked = Message<"rummikub.v1.PlayerKicked"> & {
    * @generated from field: uint32 host_seat = 2;
    */
   hostSeat: number;
+
+  /**
+   * The lobby's new join_code, for the viewers who see it. Empty if it did not change.
+   *
+   * @generated from field: string join_code = 3;
+   */
+  joinCode: string;
 };
 
 /**
@@ -848,7 +899,7 @@ export type PlayerKicked = Message<"rummikub.v1.PlayerKicked"> & {
  * Use `create(PlayerKickedSchema)` to create a new message.
  */
 export const PlayerKickedSchema: GenMessage<PlayerKicked> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 11);
+  messageDesc(file_rummikub_v1_game, 12);
 
 /**
  * A player in the lobby called SetReady, which sets is_ready.
@@ -876,7 +927,7 @@ export type PlayerReadied = Message<"rummikub.v1.PlayerReadied"> & {
  * Use `create(PlayerReadiedSchema)` to create a new message.
  */
 export const PlayerReadiedSchema: GenMessage<PlayerReadied> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 12);
+  messageDesc(file_rummikub_v1_game, 13);
 
 /**
  * A player voted to abort the game: wants_abort is true.
@@ -897,7 +948,7 @@ export type AbortRequested = Message<"rummikub.v1.AbortRequested"> & {
  * Use `create(AbortRequestedSchema)` to create a new message.
  */
 export const AbortRequestedSchema: GenMessage<AbortRequested> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 13);
+  messageDesc(file_rummikub_v1_game, 14);
 
 /**
  * The game was aborted. There is no turn, no next_round_time, no join_code and no last_chance_seats; table and racks
@@ -919,7 +970,7 @@ export type GameAborted = Message<"rummikub.v1.GameAborted"> & {
  * Use `create(GameAbortedSchema)` to create a new message.
  */
 export const GameAbortedSchema: GenMessage<GameAborted> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 14);
+  messageDesc(file_rummikub_v1_game, 15);
 
 /**
  * A token was replaced by a new one. Nothing else changed.
@@ -940,7 +991,7 @@ export type SeatTokenRenewed = Message<"rummikub.v1.SeatTokenRenewed"> & {
  * Use `create(SeatTokenRenewedSchema)` to create a new message.
  */
 export const SeatTokenRenewedSchema: GenMessage<SeatTokenRenewed> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 15);
+  messageDesc(file_rummikub_v1_game, 16);
 
 /**
  * A rematch of the game was created, which is rematch_game_id. Its id is empty for spectators.
@@ -949,7 +1000,7 @@ export const SeatTokenRenewedSchema: GenMessage<SeatTokenRenewed> = /*@__PURE__*
  */
 export type RematchCreated = Message<"rummikub.v1.RematchCreated"> & {
   /**
-   * The id of the new game, in which the players have the same seats and tokens.
+   * The id of the new game, in which the seats of the players are reserved for them (CreateRematch).
    *
    * @generated from field: string game_id = 1;
    */
@@ -961,7 +1012,7 @@ export type RematchCreated = Message<"rummikub.v1.RematchCreated"> & {
  * Use `create(RematchCreatedSchema)` to create a new message.
  */
 export const RematchCreatedSchema: GenMessage<RematchCreated> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 16);
+  messageDesc(file_rummikub_v1_game, 17);
 
 /**
  * One tile drawn to determine the starter.
@@ -989,7 +1040,7 @@ export type StartDraw = Message<"rummikub.v1.StartDraw"> & {
  * Use `create(StartDrawSchema)` to create a new message.
  */
 export const StartDrawSchema: GenMessage<StartDraw> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 17);
+  messageDesc(file_rummikub_v1_game, 18);
 
 /**
  * A round was dealt. The seats in turn_order have deal_hand_size tiles each, and no player has melded. Table, River,
@@ -1047,7 +1098,7 @@ export type RoundStarted = Message<"rummikub.v1.RoundStarted"> & {
  * Use `create(RoundStartedSchema)` to create a new message.
  */
 export const RoundStartedSchema: GenMessage<RoundStarted> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 18);
+  messageDesc(file_rummikub_v1_game, 19);
 
 /**
  * A turn began. The seats before its own in last_chance_seats have had their last turn.
@@ -1068,7 +1119,7 @@ export type TurnStarted = Message<"rummikub.v1.TurnStarted"> & {
  * Use `create(TurnStartedSchema)` to create a new message.
  */
 export const TurnStartedSchema: GenMessage<TurnStarted> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 19);
+  messageDesc(file_rummikub_v1_game, 20);
 
 /**
  * A player played tiles, and has melded. passed_seats is empty again.
@@ -1117,7 +1168,7 @@ export type TilesPlayed = Message<"rummikub.v1.TilesPlayed"> & {
  * Use `create(TilesPlayedSchema)` to create a new message.
  */
 export const TilesPlayedSchema: GenMessage<TilesPlayed> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 20);
+  messageDesc(file_rummikub_v1_game, 21);
 
 /**
  * A player drew (R22). With TURN_DRAW_TWO_RIVER, two tiles are neither in the pool nor on the rack until RiverTileLaid:
@@ -1154,7 +1205,7 @@ export type TilesDrawn = Message<"rummikub.v1.TilesDrawn"> & {
  * Use `create(TilesDrawnSchema)` to create a new message.
  */
 export const TilesDrawnSchema: GenMessage<TilesDrawn> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 21);
+  messageDesc(file_rummikub_v1_game, 22);
 
 /**
  * A player passed with an empty pool, and is one of passed_seats.
@@ -1175,7 +1226,7 @@ export type TurnPassed = Message<"rummikub.v1.TurnPassed"> & {
  * Use `create(TurnPassedSchema)` to create a new message.
  */
 export const TurnPassedSchema: GenMessage<TurnPassed> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 22);
+  messageDesc(file_rummikub_v1_game, 23);
 
 /**
  * A player's time ran out: the table returns to the start of the turn, and the player draws the tiles that the ruleset
@@ -1213,7 +1264,7 @@ export type TurnTimedOut = Message<"rummikub.v1.TurnTimedOut"> & {
  * Use `create(TurnTimedOutSchema)` to create a new message.
  */
 export const TurnTimedOutSchema: GenMessage<TurnTimedOut> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 23);
+  messageDesc(file_rummikub_v1_game, 24);
 
 /**
  * A player resigned, and is not absent any more. In TURN_STEP_CHOOSING the two tiles go to the rack, and the turn is in
@@ -1235,7 +1286,7 @@ export type PlayerResigned = Message<"rummikub.v1.PlayerResigned"> & {
  * Use `create(PlayerResignedSchema)` to create a new message.
  */
 export const PlayerResignedSchema: GenMessage<PlayerResigned> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 24);
+  messageDesc(file_rummikub_v1_game, 25);
 
 /**
  * A player counts as absent, after absent_after_timeouts time-outs in a row. If it has a bot_level, is_absent is true.
@@ -1263,7 +1314,7 @@ export type PlayerAbsent = Message<"rummikub.v1.PlayerAbsent"> & {
  * Use `create(PlayerAbsentSchema)` to create a new message.
  */
 export const PlayerAbsentSchema: GenMessage<PlayerAbsent> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 25);
+  messageDesc(file_rummikub_v1_game, 26);
 
 /**
  * An absent player returned. The bot plays no more, not even the rest of a turn that it has begun. is_absent is false,
@@ -1285,7 +1336,7 @@ export type PlayerReturned = Message<"rummikub.v1.PlayerReturned"> & {
  * Use `create(PlayerReturnedSchema)` to create a new message.
  */
 export const PlayerReturnedSchema: GenMessage<PlayerReturned> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 26);
+  messageDesc(file_rummikub_v1_game, 27);
 
 /**
  * A player's turn ended, which stopped the player's clock (clock_total_seconds).
@@ -1314,7 +1365,7 @@ export type ClockStopped = Message<"rummikub.v1.ClockStopped"> & {
  * Use `create(ClockStoppedSchema)` to create a new message.
  */
 export const ClockStoppedSchema: GenMessage<ClockStopped> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 27);
+  messageDesc(file_rummikub_v1_game, 28);
 
 /**
  * A round was scored: the points of its result are added to total_points, and no player wants_abort. There is no turn
@@ -1343,7 +1394,7 @@ export type RoundEnded = Message<"rummikub.v1.RoundEnded"> & {
  * Use `create(RoundEndedSchema)` to create a new message.
  */
 export const RoundEndedSchema: GenMessage<RoundEnded> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 28);
+  messageDesc(file_rummikub_v1_game, 29);
 
 /**
  * The game ended. There is no turn, no next_round_time and no last_chance_seats.
@@ -1381,7 +1432,7 @@ export type GameEnded = Message<"rummikub.v1.GameEnded"> & {
  * Use `create(GameEndedSchema)` to create a new message.
  */
 export const GameEndedSchema: GenMessage<GameEnded> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 29);
+  messageDesc(file_rummikub_v1_game, 30);
 
 /**
  * A game was created.
@@ -1395,6 +1446,13 @@ export type GameCreated = Message<"rummikub.v1.GameCreated"> & {
    * @generated from field: rummikub.v1.Ruleset ruleset = 1;
    */
   ruleset?: Ruleset | undefined;
+
+  /**
+   * The reserved seats of a rematch, which are reserved_seats.
+   *
+   * @generated from field: repeated rummikub.v1.ReservedSeat reserved_seats = 2;
+   */
+  reservedSeats: ReservedSeat[];
 };
 
 /**
@@ -1402,7 +1460,7 @@ export type GameCreated = Message<"rummikub.v1.GameCreated"> & {
  * Use `create(GameCreatedSchema)` to create a new message.
  */
 export const GameCreatedSchema: GenMessage<GameCreated> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 30);
+  messageDesc(file_rummikub_v1_game, 31);
 
 /**
  * A player laid one of the two drawn tiles on the River and kept the other, which is now on the rack. If a time-out or a
@@ -1431,7 +1489,7 @@ export type RiverTileLaid = Message<"rummikub.v1.RiverTileLaid"> & {
  * Use `create(RiverTileLaidSchema)` to create a new message.
  */
 export const RiverTileLaidSchema: GenMessage<RiverTileLaid> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 31);
+  messageDesc(file_rummikub_v1_game, 32);
 
 /**
  * A player ended a turn after drawing without playing (turn_play_after_draw). The turn is in TURN_STEP_OPEN.
@@ -1452,7 +1510,7 @@ export type TurnEnded = Message<"rummikub.v1.TurnEnded"> & {
  * Use `create(TurnEndedSchema)` to create a new message.
  */
 export const TurnEndedSchema: GenMessage<TurnEnded> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 32);
+  messageDesc(file_rummikub_v1_game, 33);
 
 /**
  * A player submitted an illegal play, which the other players may claim. The table stays as it was. It is the turn's
@@ -1488,7 +1546,7 @@ export type IllegalPlayShown = Message<"rummikub.v1.IllegalPlayShown"> & {
  * Use `create(IllegalPlayShownSchema)` to create a new message.
  */
 export const IllegalPlayShownSchema: GenMessage<IllegalPlayShown> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 33);
+  messageDesc(file_rummikub_v1_game, 34);
 
 /**
  * A player voted on an error claim.
@@ -1516,7 +1574,7 @@ export type ErrorClaimed = Message<"rummikub.v1.ErrorClaimed"> & {
  * Use `create(ErrorClaimedSchema)` to create a new message.
  */
 export const ErrorClaimedSchema: GenMessage<ErrorClaimed> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 34);
+  messageDesc(file_rummikub_v1_game, 35);
 
 /**
  * A player drew penalty tiles for an illegal play, and the turn ended. As with TurnTimedOut, the choice of a River tile
@@ -1552,7 +1610,7 @@ export type TurnPenalised = Message<"rummikub.v1.TurnPenalised"> & {
  * Use `create(TurnPenalisedSchema)` to create a new message.
  */
 export const TurnPenalisedSchema: GenMessage<TurnPenalised> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 35);
+  messageDesc(file_rummikub_v1_game, 36);
 
 /**
  * A player with three pairs demanded a new deal. The new deal follows.
@@ -1573,7 +1631,7 @@ export type RedealDemanded = Message<"rummikub.v1.RedealDemanded"> & {
  * Use `create(RedealDemandedSchema)` to create a new message.
  */
 export const RedealDemandedSchema: GenMessage<RedealDemanded> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 36);
+  messageDesc(file_rummikub_v1_game, 37);
 
 /**
  * The pool is empty, and each player who has not resigned has one more turn.
@@ -1594,7 +1652,7 @@ export type LastChanceStarted = Message<"rummikub.v1.LastChanceStarted"> & {
  * Use `create(LastChanceStartedSchema)` to create a new message.
  */
 export const LastChanceStartedSchema: GenMessage<LastChanceStarted> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 37);
+  messageDesc(file_rummikub_v1_game, 38);
 
 /**
  * An event of a game, as one seat or a spectator may see it.
@@ -1839,7 +1897,7 @@ export type GameEvent = Message<"rummikub.v1.GameEvent"> & {
  * Use `create(GameEventSchema)` to create a new message.
  */
 export const GameEventSchema: GenMessage<GameEvent> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 38);
+  messageDesc(file_rummikub_v1_game, 39);
 
 /**
  * One change of a game: the result of one accepted request, one time-out, or the end of one pause between rounds.
@@ -1881,7 +1939,7 @@ export type GameChange = Message<"rummikub.v1.GameChange"> & {
  * Use `create(GameChangeSchema)` to create a new message.
  */
 export const GameChangeSchema: GenMessage<GameChange> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 39);
+  messageDesc(file_rummikub_v1_game, 40);
 
 /**
  * The state of a game.
