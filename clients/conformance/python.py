@@ -22,14 +22,26 @@ from proxy import Proxy
 
 import rummikub
 
-CHECKS = ("wire", "batch", "stream", "refusal", "game", "turns", "rules", "names", "unknown", "deadline", "retry")
+CHECKS = (
+    "wire",
+    "batch",
+    "stream",
+    "refusal",
+    "game",
+    "turns",
+    "rules",
+    "names",
+    "unknown",
+    "deadline",
+    "retry",
+    "watches",
+)
 NAMES = ("Zoë", "李雷", "שלום", "\N{MAN}\u200d\N{WOMAN}\u200d\N{GIRL}")
 CUTS = (1, 2)
 """In which turns of the person the watch is cut: then no change can have been received ahead."""
 ROUNDS = 3
 """How many rounds are tried: about one in 600 ends before the person's second turn."""
 UUID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-CHECKS = ("wire", "batch", "stream", "refusal", "game", "rules", "names", "unknown", "deadline", "retry", "watches")
 WATCHES = 150
 BATCH = 100
 """The server's maximum of turns in a batch."""

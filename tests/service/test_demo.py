@@ -66,9 +66,11 @@ async def test_the_walkthrough_does_all_that_a_front_end_does() -> None:
         "BOT_LEVEL_EASY plays for him",
         "Bob returns to his seat",
         "round 2 starts by itself",
-        "in which the token of Bob is valid",
+        "Bob takes the reserved seat 2",
+        "The rematch starts by itself",
         "moves is by the rules",
         "seated at 1 table",
+        "The table is full, so the game starts by itself",
         "is used up",
     )
     assert [text for text in told if text not in printed] == []

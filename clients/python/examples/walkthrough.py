@@ -15,7 +15,6 @@ from rummikub import (
     HINTS_TURN,
     MATCH_END_FIXED_ROUNDS,
     RECORD_FORM_TEXT,
-    START_BY_ANYONE,
     VISIBILITY_UNLISTED,
     AbortGameRequest,
     BotLevel,
@@ -57,7 +56,7 @@ RULES = Ruleset(
     draft_visibility=DRAFT_VISIBILITY_EVERYONE,
     hints=HINTS_TURN,
 )
-CHESS_CLOCK = Ruleset(turn_time_limit_seconds=0, clock_total_seconds=2, start_by=START_BY_ANYONE)
+CHESS_CLOCK = Ruleset(turn_time_limit_seconds=0, clock_total_seconds=2, players_max=2)
 
 
 class Watcher:
@@ -184,14 +183,24 @@ def play_first_game(service: Rummikub) -> tuple[str, Rummikub, Rummikub]:
     bob_watches.event("game_aborted")
     ann.games.CreateRematch(CreateRematchRequest(game_id=game_id))
     rematch_id = bob_watches.event("rematch_created").rematch_created.game_id
-    say("Both abort the game. Ann creates a rematch, in which the token of Bob is valid")
+    say("Both abort the game. Ann creates a rematch, in which a seat is reserved for each")
     return rematch_id, ann, bob
 
 
-def play_rematch(game_id: str, ann: Rummikub, bob: Rummikub) -> None:
-    """Plays a whole game; exports, checks and reviews its record."""
-    watch = Watcher(bob, game_id)
-    ann.games.StartGame(StartGameRequest(game_id=game_id))
+def take_reserved(old: Rummikub, rematch_id: str, name: str) -> Rummikub:
+    """Takes the reserved seat with the token of the old game. Returns a client with the fresh token."""
+    joined = old.games.JoinGame(JoinGameRequest(game_id=rematch_id, name=name))
+    say(f"{name} takes the reserved seat {joined.seat}")
+    return old.seated(joined.seat_token)
+
+
+def play_rematch(game_id: str, old_ann: Rummikub, old_bob: Rummikub) -> None:
+    """Plays a whole game, which starts by itself; exports, checks and reviews its record."""
+    ann = take_reserved(old_ann, game_id, "Ann")
+    watch = Watcher(ann, game_id)
+    bob = take_reserved(old_bob, game_id, "Bob")
+    watch.event("round_started")
+    say("The rematch starts by itself, because all have come")
     for number in range(1, RULES.match_rounds + 1):
         say(f"Round {number} of the rematch")
         play_round(game_id, {ANN: ann, BOB: bob}, watch)
@@ -209,16 +218,16 @@ def play_rematch(game_id: str, ann: Rummikub, bob: Rummikub) -> None:
 
 
 def run_out_of_time(service: Rummikub) -> None:
-    """Ann and Cem are matched by the rules that they want; who is to move lets the clock run out."""
+    """Ann and Cem are matched by the rules that they want; the time of who is to move runs out."""
     wanted = JoinOrCreateGameRequest(ruleset=CHESS_CLOCK, name="Ann")
     first = service.games.JoinOrCreateGame(wanted)
+    watch = Watcher(service.seated(first.seat_token), first.game.game_id)
     wanted = JoinOrCreateGameRequest(ruleset=CHESS_CLOCK, name="Cem")
     second = service.games.JoinOrCreateGame(wanted)
-    game_id = second.game.game_id
-    say(f"Ann and Cem ask for a game with a chess clock and are seated at {len({first.game.game_id, game_id})} table")
-    ann = service.seated(first.seat_token)
-    watch = Watcher(ann, game_id)
-    ann.games.StartGame(StartGameRequest(game_id=game_id))
+    tables = {first.game.game_id, second.game.game_id}
+    say(f"Ann and Cem ask for a game with a chess clock and are seated at {len(tables)} table")
+    watch.event("round_started")
+    say("The table is full, so the game starts by itself")
     resigned = watch.event("player_resigned").player_resigned
     ended = watch.event("game_ended").game_ended
     say(f"The time of seat {resigned.seat} is used up; seat {ended.winner_seats[0]} wins")

@@ -1,11 +1,11 @@
 /** The events of a game as sentences, for a screen reader. */
 import type { Game, GameEvent } from "rummikub-client";
 import { t, tilesList, tileText } from "../i18n/index.js";
-import { playerOf } from "../model/turn.js";
 
 /** Returns a sentence for an event; empty for an event that needs none. */
 export function eventText({ event }: GameEvent, game: Game): string {
-  const name = (seat: number) => playerOf(game, seat)?.name ?? t("seat", { seat });
+  const name = (seat: number) =>
+    [...game.players, ...game.reservedSeats].find((one) => one.seat === seat)?.name ?? t("seat", { seat });
   switch (event.case) {
     case "roundStarted":
       return t("evDeal", { round: event.value.round });
@@ -33,10 +33,14 @@ export function eventText({ event }: GameEvent, game: Game): string {
     case "gameAborted":
       return t("gameAborted");
     case "playerJoined":
-      return t("evJoined", { name: event.value.name });
+      return [t("evJoined", { name: event.value.name }), event.value.startTime ? t("evStarts") : ""].join(" ").trim();
     case "playerLeft":
     case "playerKicked":
       return t("evLeft", { name: name(event.value.seat) });
+    case "abortRequested":
+      return t("evAbortVote", { name: name(event.value.seat) });
+    case "rematchCreated":
+      return t("evRematch");
     case "playerResigned":
       return t("evResigned", { name: name(event.value.seat) });
     case "riverTileLaid":

@@ -4,11 +4,13 @@
  */
 import {
   type BotLevel,
+  ErrorReason,
   Existence,
   type Game,
   type GameChange,
   GameState,
   HintTier,
+  type JoinGameResponse,
   type PlayTiles,
   RecordForm,
   refusal,
@@ -24,7 +26,7 @@ import {
   type Watch,
   WatchContent,
 } from "rummikub-client";
-import { errorText, t, tilesList, violationText } from "../i18n/index.js";
+import { errorText, reasonText, t, tilesList, violationText } from "../i18n/index.js";
 import {
   arrange,
   arrangeAs,
@@ -45,7 +47,7 @@ import { ServerClock, timestampMs } from "../model/clock.js";
 import { amend, begin, type History, redo, step, undo } from "../model/history.js";
 import { type Judgment, marksOf } from "../model/marks.js";
 import type { RackOrder } from "../model/tiles.js";
-import { choices, turnToJudge } from "../model/turn.js";
+import { choices, playerOf, turnToJudge } from "../model/turn.js";
 import { DraftSaver } from "./draft-saver.js";
 import { eventText } from "./events.js";
 import { Judge } from "./judge.js";
@@ -98,6 +100,8 @@ export interface SessionState {
   /** Why the game cannot be shown at all. */
   readonly failure?: string | undefined;
   readonly notice?: string | undefined;
+  /** Whether the player has given up the seat in the rematch. */
+  readonly hasDeclined: boolean;
   /** The last sentences for a screen reader. */
   readonly spoken: string;
 }
@@ -108,6 +112,7 @@ const START: SessionState = {
   hinted: [],
   connection: "connecting",
   isBusy: false,
+  hasDeclined: false,
   spoken: "",
 };
 
@@ -115,14 +120,16 @@ export class GameSession {
   readonly state = new Store<SessionState>(START);
   readonly clock = new ServerClock();
   readonly gameId: string;
-  /** Called with the id of the rematch when it exists. */
-  onRematch: (gameId: string) => void = () => {};
+  /** Called with the player's seat in the rematch, and the player's name. */
+  onRematch: (joined: JoinGameResponse, name: string) => void = () => {};
   readonly #service: Rummikub;
   readonly #judge: Judge<Arrangement, Judgment>;
   readonly #drafts: DraftSaver<{ game: Game; table: LaidMeld[] }>;
   #watch: Watch | undefined;
   /** The revision that the player's last action led to; until the watch has it, the player waits. */
   #awaited = 0;
+  /** Whether the host has removed the player from the lobby. The watch ends then, because the token is void. */
+  #isKicked = false;
 
   constructor(service: Rummikub, gameId: string) {
     this.#service = service;
@@ -163,7 +170,8 @@ export class GameSession {
       for await (const update of watch) this.#receive(update);
       this.state.set({ connection: "over" });
     } catch (error) {
-      this.state.set({ connection: "over", failure: errorText(error) });
+      const kicked = this.#isKicked ? reasonText(ErrorReason.PLAYER_KICKED) : undefined;
+      this.state.set({ connection: "over", failure: kicked ?? errorText(error) });
     }
   }
 
@@ -339,11 +347,22 @@ export class GameSession {
     return this.#act((gameId) => this.#service.games.startNextRound({ gameId }));
   }
 
+  /** Takes the player's seat in the rematch, which is created if no player has created it. */
   rematch(): Promise<void> {
     return this.#act(async (gameId) => {
-      const response = await this.#service.games.createRematch({ gameId });
-      if (response.game) this.onRematch(response.game.rematchGameId);
-      return response;
+      const { rematchGameId, seat } = this.#game;
+      const created = rematchGameId === "" ? (await this.#service.games.createRematch({ gameId })).game : undefined;
+      const name = playerOf(this.#game, seat)?.name ?? "";
+      const rematch = { case: "gameId", value: created?.rematchGameId ?? rematchGameId } as const;
+      this.onRematch(await this.#service.games.joinGame({ game: rematch, name }), name);
+    });
+  }
+
+  /** Gives up the player's seat in the rematch. */
+  declineRematch(): Promise<void> {
+    return this.#act(async () => {
+      await this.#service.games.leaveGame({ gameId: this.#game.rematchGameId });
+      this.state.set({ hasDeclined: true, spoken: t("declined") });
     });
   }
 
@@ -597,8 +616,8 @@ export class GameSession {
         this.state.set({ lastPlay: { seat, tiles, before: game.table, after: table, pulled } });
       } else if (event.case === "roundStarted") {
         this.state.set({ lastPlay: undefined });
-      } else if (event.case === "rematchCreated") {
-        this.onRematch(event.value.gameId);
+      } else if (event.case === "playerKicked") {
+        this.#isKicked ||= event.value.seat === game.seat;
       }
     }
   }

@@ -71,29 +71,23 @@ export async function joinGame(
 ): Promise<string> {
   const host = game.case === "gameId" ? seats.find(game.value) : undefined;
   const caller = host?.seat === 0 ? service.seated(host.token) : service;
-  const joined = await caller.games.joinGame({ game, name, seat });
-  return keep(joined, name);
+  return keepSeat(await caller.games.joinGame({ game, name, seat }), name);
 }
 
 /** Takes a seat in any public game with these rules, or in a new one. Returns the game's id. */
 export async function joinAnyGame(wanted: NewGame): Promise<string> {
   const { $typeName: _, ...ruleset } = rulesetOf(wanted) as Partial<Ruleset>;
-  return keep(await service.games.joinOrCreateGame({ ruleset, name: wanted.name }), wanted.name);
+  return keepSeat(await service.games.joinOrCreateGame({ ruleset, name: wanted.name }), wanted.name);
 }
 
-function keep(
+/** Stores a seat that was taken. Returns the game's id. */
+export function keepSeat(
   { game, seat, seatToken: token }: { game?: Game | undefined; seat: number; seatToken: string },
   name: string,
 ): string {
   const { gameId } = game!;
   seats.keep({ gameId, token, seat, name, time: Date.now() });
   return gameId;
-}
-
-/** The players of a rematch have the seats and tokens of the game before. */
-export function keepForRematch(gameId: string, rematchId: string): void {
-  const seat = seats.find(gameId);
-  if (seat !== undefined) seats.keep({ ...seat, gameId: rematchId, time: Date.now() });
 }
 
 export async function listRulesets(): Promise<NamedRuleset[]> {

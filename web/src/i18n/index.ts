@@ -88,7 +88,10 @@ export function stepText({ kind, text, tiles, laid, parts }: SuggestedStep): str
 }
 
 /** Returns the service's text for a reason. A reason of a newer service has none. */
-function reasonText(reason: ErrorReason, values: Readonly<Record<string, string | number>>): string | undefined {
+export function reasonText(
+  reason: ErrorReason,
+  values: Readonly<Record<string, string | number>> = {},
+): string | undefined {
   const text = LANGUAGES[language.value.code].catalog.reasons[ErrorReason[reason] ?? ""];
   return text === undefined ? undefined : fill(text, values);
 }

@@ -63,7 +63,7 @@ function Page({ route }: { route: Route }) {
     case "home":
       return <Home />;
     case "game":
-      return <GamePage key={route.gameId} gameId={route.gameId} />;
+      return <GamePage key={route.gameId} gameId={route.gameId} joinCode={route.joinCode} />;
     case "replay":
       return <ReplayPage key={route.gameId ?? ""} {...(route.gameId !== undefined && { gameId: route.gameId })} />;
     case "unknown":

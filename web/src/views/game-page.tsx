@@ -1,16 +1,16 @@
 /** A game: its lobby, its table, or why it cannot be shown. */
-import { type Game, GameState } from "rummikub-client";
+import { GameState } from "rummikub-client";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { service } from "../api/connection.js";
 import { GameSession } from "../control/game-session.js";
-import { keepForRematch, seats } from "../control/lobby.js";
+import { keepSeat, seats } from "../control/lobby.js";
 import { go } from "../control/router.js";
 import { useStore } from "../control/store.js";
 import { t } from "../i18n/index.js";
-import { Lobby } from "./lobby.js";
+import { Lobby, type LobbyProps } from "./lobby.js";
 import { TableView } from "./table-view.js";
 
-export function GamePage({ gameId }: { gameId: string }) {
+export function GamePage({ gameId, joinCode }: { gameId: string; joinCode: string | undefined }) {
   // A seat that is taken or given up begins a session anew, with another token.
   const [token, setToken] = useState(seats.find(gameId)?.token);
   const session = useMemo(
@@ -19,7 +19,7 @@ export function GamePage({ gameId }: { gameId: string }) {
   );
   const { game, connection, failure, spoken } = useStore(session.state);
   useEffect(() => {
-    session.onRematch = (rematchId) => keepForRematch(gameId, rematchId);
+    session.onRematch = (joined, name) => go(`game/${keepSeat(joined, name)}`);
     void session.follow();
     const reconnect = () => session.reconnect();
     window.addEventListener("online", reconnect);
@@ -36,15 +36,17 @@ export function GamePage({ gameId }: { gameId: string }) {
         {spoken}
       </div>
       {failure !== undefined && <Failure text={failure} gameId={gameId} />}
-      {failure === undefined && game !== undefined && <State game={game} session={session} onSeat={onSeat} />}
+      {failure === undefined && game !== undefined && (
+        <State game={game} session={session} joinCode={joinCode} onSeat={onSeat} />
+      )}
     </main>
   );
 }
 
-function State({ game, session, onSeat }: { game: Game; session: GameSession; onSeat: () => void }) {
+function State({ game, session, joinCode, onSeat }: LobbyProps) {
   const isLobby = game.state === GameState.LOBBY;
   const isAbortedLobby = game.state === GameState.ABORTED && game.round === 0;
-  if (isLobby) return <Lobby game={game} session={session} onSeat={onSeat} />;
+  if (isLobby) return <Lobby game={game} session={session} joinCode={joinCode} onSeat={onSeat} />;
   if (isAbortedLobby) return <Failure text={t("gameAborted")} gameId={game.gameId} />;
   return <TableView game={game} session={session} />;
 }

@@ -3,15 +3,26 @@ import { BotLevel, type Game, type Player, StartBy } from "rummikub-client";
 import { useState } from "preact/hooks";
 import type { GameSession } from "../control/game-session.js";
 import { joinGame, seats } from "../control/lobby.js";
-import { go } from "../control/router.js";
+import { go, inviteLink } from "../control/router.js";
 import { useStore } from "../control/store.js";
 import { errorText, t } from "../i18n/index.js";
+import { clockText } from "../model/clock.js";
 import { playerOf } from "../model/turn.js";
+import { useSecondsUntil } from "./clock.js";
 import { CopyButton } from "./copy.js";
 import { LevelSelect } from "./home.js";
 import { PlayerName } from "./players.js";
 
-export function Lobby({ game, session, onSeat }: { game: Game; session: GameSession; onSeat: () => void }) {
+export interface LobbyProps {
+  game: Game;
+  session: GameSession;
+  /** The code of the link that led here. */
+  joinCode: string | undefined;
+  /** Called when the player has taken a seat. */
+  onSeat: () => void;
+}
+
+export function Lobby({ game, session, joinCode, onSeat }: LobbyProps) {
   const { isBusy, problem } = useStore(session.state);
   const [name, setName] = useState(localStorage.getItem("rummikub.name") ?? "");
   const [failure, setFailure] = useState("");
@@ -20,11 +31,13 @@ export function Lobby({ game, session, onSeat }: { game: Game; session: GameSess
   const isHost = me?.isHost ?? seats.find(game.gameId)?.seat === 0;
   const mayStart = isHost || (me !== undefined && game.ruleset?.startBy !== StartBy.HOST);
   const free = Array.from({ length: game.ruleset?.playersMax ?? 4 }, (_, i) => i + 1).filter(
-    (seat) => !playerOf(game, seat),
+    (seat) => ![...game.players, ...game.reservedSeats].some((taken) => taken.seat === seat),
   );
+  const seconds = useSecondsUntil(game.nextRoundTime, session.clock);
   const sit = async (seat: number) => {
     try {
-      await joinGame({ case: "gameId", value: game.gameId }, name.trim() || t("player"), seat);
+      const address = joinCode ? { case: "joinCode", value: joinCode } : { case: "gameId", value: game.gameId };
+      await joinGame(address as Parameters<typeof joinGame>[0], name.trim() || t("player"), seat);
       onSeat();
     } catch (error) {
       setFailure(errorText(error));
@@ -45,7 +58,7 @@ export function Lobby({ game, session, onSeat }: { game: Game; session: GameSess
         <p class="code-row">
           {t("shareCode")}: <output class="code">{game.joinCode}</output>{" "}
           <CopyButton text={game.joinCode} label={t("copy")} />{" "}
-          <CopyButton text={location.href} label={t("copyLink")} />
+          <CopyButton text={inviteLink(game.gameId, game.joinCode)} label={t("copyLink")} />
         </p>
       )}
       <ul class="seats">
@@ -53,17 +66,14 @@ export function Lobby({ game, session, onSeat }: { game: Game; session: GameSess
           <li key={player.seat}>
             <PlayerName player={player} isMe={player.seat === game.seat} />
             <Ready player={player} />
-            {isHost && player.seat !== game.seat && (
-              <button
-                type="button"
-                class="quiet"
-                disabled={isBusy}
-                aria-label={t("removePlayer", { name: player.name })}
-                onClick={() => session.kick(player.seat)}
-              >
-                {t("remove")}
-              </button>
-            )}
+            {isHost && player.seat !== game.seat && <Remove {...player} session={session} />}
+          </li>
+        ))}
+        {game.reservedSeats.map(({ seat, name }) => (
+          <li key={seat} class="free">
+            <span>{name}</span>
+            <span class="badge">{t("reserved")}</span>
+            {isHost && <Remove seat={seat} name={name} session={session} />}
           </li>
         ))}
         {free.map((seat) => (
@@ -96,7 +106,12 @@ export function Lobby({ game, session, onSeat }: { game: Game; session: GameSess
       )}
       <div class="actions">
         {mayStart && (
-          <button type="button" class="primary" disabled={isBusy} onClick={() => session.start()}>
+          <button
+            type="button"
+            class="primary"
+            disabled={isBusy || game.reservedSeats.length > 0}
+            onClick={() => session.start()}
+          >
             {t("start")}
           </button>
         )}
@@ -111,8 +126,35 @@ export function Lobby({ game, session, onSeat }: { game: Game; session: GameSess
           </>
         )}
       </div>
-      {!mayStart && <p class="help">{t("waiting")} …</p>}
+      {seconds !== undefined ? (
+        <p role="timer">
+          <strong>{t("startsIn", { time: clockText(seconds) })}</strong>
+        </p>
+      ) : (
+        <p class="help">{waitingText(game, mayStart)}</p>
+      )}
     </section>
+  );
+}
+
+/** Returns what the lobby waits for; empty if only for the player who may start the game. */
+function waitingText(game: Game, mayStart: boolean): string {
+  if (game.reservedSeats.length > 0) return t("startsWithAll");
+  if (game.ruleset?.startBy === StartBy.FULL_OR_READY) return t("startsWhenFull");
+  return mayStart ? "" : `${t("waiting")} …`;
+}
+
+function Remove({ seat, name, session }: { seat: number; name: string; session: GameSession }) {
+  return (
+    <button
+      type="button"
+      class="quiet"
+      disabled={useStore(session.state).isBusy}
+      aria-label={t("removePlayer", { name })}
+      onClick={() => session.kick(seat)}
+    >
+      {t("remove")}
+    </button>
   );
 }
 

@@ -1,5 +1,5 @@
 /** The menu of a running game: resign, abort, rules. */
-import { type Game, GameState } from "rummikub-client";
+import { AbortBy, type Game, GameState } from "rummikub-client";
 import { useState } from "preact/hooks";
 import type { GameSession } from "../control/game-session.js";
 import { t } from "../i18n/index.js";
@@ -13,6 +13,8 @@ export function Menu({ game, session }: { game: Game; session: GameSession }) {
   const me = playerOf(game, game.seat);
   const isRunning = game.state === GameState.PLAYING || game.state === GameState.ROUND_OVER;
   if (me === undefined || me.resigned || !isRunning) return null;
+  const isHostsChoice = me.isHost && game.ruleset?.abortBy === AbortBy.HOST && game.rounds.length === 0;
+  const abortText = isHostsChoice ? t("abortSure") : t("abortVoteSure");
   const close = () => {
     setOpen(false);
     setQuestion(undefined);
@@ -28,7 +30,7 @@ export function Menu({ game, session }: { game: Game; session: GameSession }) {
           <button type="button" onClick={() => setQuestion({ text: t("resignSure"), act: () => session.resign() })}>
             {t("resign")}
           </button>
-          <button type="button" onClick={() => setQuestion({ text: t("abortSure"), act: () => session.abort() })}>
+          <button type="button" onClick={() => setQuestion({ text: abortText, act: () => session.abort() })}>
             {t("abort")}
           </button>
         </span>

@@ -1,6 +1,7 @@
 /** The end of a round or a game: scores, racks, and how to go on. */
 import { type Game, GameState, RoundEnd, type RoundResult, type SeatResult } from "rummikub-client";
 import type { GameSession } from "../control/game-session.js";
+import { seats } from "../control/lobby.js";
 import { go } from "../control/router.js";
 import { useStore } from "../control/store.js";
 import { t } from "../i18n/index.js";
@@ -31,16 +32,7 @@ export function Result({ game, session }: { game: Game; session: GameSession }) 
           </button>
         )}
         {!isOver && seconds !== undefined && <span>{t("nextRoundIn", { time: clockText(seconds) })}</span>}
-        {isOver && game.rematchGameId !== "" && (
-          <a class="button primary" href={`#/game/${game.rematchGameId}`}>
-            {t("toRematch")}
-          </a>
-        )}
-        {isOver && game.rematchGameId === "" && me !== undefined && (
-          <button type="button" class="primary" disabled={isBusy} onClick={() => session.rematch()}>
-            {t("rematch")}
-          </button>
-        )}
+        {isOver && me !== undefined && <Rematch game={game} session={session} />}
         {isFinished && (
           <>
             <button type="button" onClick={() => go(`replay/${game.gameId}`)}>
@@ -56,6 +48,32 @@ export function Result({ game, session }: { game: Game; session: GameSession }) 
         </a>
       </div>
     </section>
+  );
+}
+
+/** The way to the rematch, in which a seat is reserved for the player. */
+function Rematch({ game, session }: { game: Game; session: GameSession }) {
+  const { isBusy, hasDeclined } = useStore(session.state);
+  if (hasDeclined) return <span>{t("declined")}</span>;
+  if (seats.find(game.rematchGameId) !== undefined) {
+    return (
+      <a class="button primary" href={`#/game/${game.rematchGameId}`}>
+        {t("toRematch")}
+      </a>
+    );
+  }
+  const exists = game.rematchGameId !== "";
+  return (
+    <>
+      <button type="button" class="primary" disabled={isBusy} onClick={() => session.rematch()}>
+        {exists ? t("toRematch") : t("rematch")}
+      </button>
+      {exists && (
+        <button type="button" disabled={isBusy} onClick={() => session.declineRematch()}>
+          {t("declineRematch")}
+        </button>
+      )}
+    </>
   );
 }
 

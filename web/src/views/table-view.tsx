@@ -54,6 +54,7 @@ export function TableView({ game, session }: { game: Game; session: GameSession 
           </button>
         </p>
       )}
+      <AbortVotes game={game} session={session} />
       {isOver && <Result game={game} session={session} />}
       {may.mayClaim && <ShownClaim game={game} session={session} />}
       {state.shown !== undefined && (
@@ -92,6 +93,24 @@ function title(game: Game): string {
     return game.state === GameState.ROUND_OVER ? t("roundOver", { round: game.round }) : t("gameOver");
   if (game.turn.seat === game.seat) return t("yourTurn");
   return t("turnOf", { name: playerOf(game, game.turn.seat)?.name ?? "" });
+}
+
+/** Who has voted to abort the game, and the vote of the player. */
+function AbortVotes({ game, session }: { game: Game; session: GameSession }) {
+  const isRunning = game.state === GameState.PLAYING || game.state === GameState.ROUND_OVER;
+  const voters = game.players.filter(({ wantsAbort }) => wantsAbort);
+  if (!isRunning || voters.length === 0) return null;
+  const me = playerOf(game, game.seat);
+  return (
+    <p class="banner">
+      {t("abortVotesOf", { names: voters.map(({ name }) => name).join(", ") })}{" "}
+      {me !== undefined && !me.resigned && !me.wantsAbort && (
+        <button type="button" onClick={() => session.abort()}>
+          {t("abortToo")}
+        </button>
+      )}
+    </p>
+  );
 }
 
 function LastPlay({

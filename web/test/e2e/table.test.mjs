@@ -91,8 +91,9 @@ test("a round is played to its end by drags and clicks against bots; the next fo
   await button(page, "Yes").click();
   await page.getByText("The game is over").first().waitFor();
   await button(page, "Rematch").click();
-  await page.getByRole("link", { name: "To the rematch" }).click();
-  await page.getByRole("heading", { name: "Lobby" }).waitFor();
+  await page.getByText("The game starts in 0:0").waitFor(); // the bot has its seat already
+  await inspect(page, "countdown");
+  await myTurn(page);
   await leave(page);
 });
 
@@ -233,6 +234,107 @@ test("two people play in one game: join by code, ready, live drafts; a third one
   assert.equal(await guest.locator(".rack").count(), 0);
   await inspect(guest, "watching");
   await leave(guest, ben, ann);
+});
+
+/** Ann opens a lobby, and the others join it by its code; then Ann starts the game. */
+async function startWith(ann, ...others) {
+  await createGame(ann, { bots: 0, options: CALM });
+  const code = await ann.locator("output.code").textContent();
+  for (const [page, name] of others) {
+    await page.getByLabel("Your name").fill(name);
+    await page.getByLabel("Code of the game").fill(code);
+    await button(page, "Join").click();
+    await ann.locator(".seats li", { hasText: name }).waitFor();
+  }
+  await startGame(ann);
+}
+
+async function abort(page) {
+  await button(page, "Game").click();
+  await button(page, "Abort game").click();
+  await button(page, "Yes").click();
+}
+
+test("a rematch reserves the seats: one is taken, the host gives one up, and the game starts by itself", async () => {
+  const [ann, ben, cem] = [await world.open(), await world.open(), await world.open()];
+  await startWith(ann, [ben, "Ben"], [cem, "Cem"]);
+  await abort(ann);
+  await button(ann, "Rematch").click();
+  const reserved = (name) => ann.locator(".seats li", { hasText: name }).getByText("reserved");
+  await reserved("Ben").waitFor();
+  await reserved("Cem").waitFor();
+  assert.equal(await button(ann, "Start game").isDisabled(), true);
+  await inspect(ann, "rematch");
+  await button(ann, "Remove Cem").click();
+  await reserved("Cem").waitFor({ state: "detached" });
+  await button(cem, "To the rematch").click();
+  await cem.locator(".result .problem", { hasText: "This seat is no longer yours here." }).waitFor();
+  await button(ben, "To the rematch").click();
+  await ann.getByText("The game starts in 0:0").waitFor();
+  for (const page of [ann, ben]) await page.locator(".rack [data-piece]").first().waitFor();
+  await ben.goBack();
+  await ben.getByRole("link", { name: "To the rematch" }).click(); // the seat is the same, not taken again
+  await ben.locator(".rack [data-piece]").first().waitFor();
+  await leave(cem, ben, ann);
+});
+
+test("strangers start a full table by itself, abort it together, and one declines the rematch", async () => {
+  const [ann, ben] = [await world.open(), await world.open()];
+  for (const [page, name] of [[ann, "Ann"], [ben, "Ben"]]) {
+    await page.getByLabel("Your name").fill(name);
+    await page.getByLabel("Time for a turn").selectOption({ label: "no limit" });
+    await page.getByText("All options").click();
+    await page.locator("label.field", { has: page.locator('code:text-is("players_max")') }).locator("input").fill("2");
+    await button(page, "Play with anyone").click();
+    await page.getByRole("heading", { name: "Lobby" }).waitFor();
+  }
+  await ann.getByText("The game starts in 0:0").waitFor();
+  await ann.locator(".rack [data-piece]").first().waitFor();
+  await abort(ann); // the host among strangers has a vote like all
+  await ben.getByText("Votes to abort the game: Ann.").waitFor();
+  await inspect(ben, "abort-vote");
+  await button(ben, "Abort it").click();
+  await ann.getByText("The game was aborted").first().waitFor();
+  await button(ann, "Rematch").click();
+  await button(ben, "No rematch").click();
+  await ben.locator(".result").getByText("You have given up your seat in the rematch.").waitFor();
+  await ann.locator(".seats li", { hasText: "Seat 2: free" }).waitFor();
+  await button(ann, "Leave").click(); // else the other tests see a public lobby
+  await leave(ben, ann);
+});
+
+test("a removed player is told so, and only the new link leads into the lobby", async () => {
+  const ann = await world.open();
+  await createGame(ann, { bots: 0, options: CALM });
+  const code = () => ann.locator("output.code").textContent();
+  const link = async () => {
+    await button(ann, "Copy link").click();
+    await ann.getByText("Copied.").waitFor();
+    return ann.evaluate(() => navigator.clipboard.readText());
+  };
+  const [oldCode, oldLink] = [await code(), await link()];
+  const ben = await world.open();
+  await ben.goto(oldLink);
+  await ben.getByLabel("Your name").fill("Ben");
+  await button(ben, "Sit here").first().click();
+  await ann.locator(".seats li", { hasText: "Ben" }).waitFor();
+  await button(ann, "Remove Ben").click();
+  await ben.getByText("The host has removed you from this game.").waitFor();
+  await ann.locator("output.code", { hasNotText: oldCode }).waitFor();
+  const cem = await world.open();
+  const sit = async (address) => {
+    await cem.goto(address);
+    await cem.reload();
+    await cem.getByLabel("Your name").fill("Cem");
+    await button(cem, "Sit here").first().click();
+  };
+  await sit(oldLink);
+  await cem.getByText("No open game has this code.").waitFor();
+  await sit(ann.url());
+  await cem.getByText("To join this game you need its new code.").waitFor();
+  await sit(await link());
+  await ann.locator(".seats li", { hasText: "Cem" }).waitFor();
+  await leave(cem, ben, ann);
 });
 
 test("a game that is not there, a seat that is not one's own, and a service that is away are explained", async () => {

@@ -82,6 +82,7 @@ test("addresses lead to pages", () => {
   assert.deepEqual(routeOf(""), { page: "home" });
   assert.deepEqual(routeOf("#/"), { page: "home" });
   assert.deepEqual(routeOf(`#/game/${id}`), { page: "game", gameId: id });
+  assert.deepEqual(routeOf(`#/game/${id}/K3VH7N`), { page: "game", gameId: id, joinCode: "K3VH7N" });
   assert.deepEqual(routeOf("#/replay"), { page: "replay" });
   assert.deepEqual(routeOf(`#/replay/${id}`), { page: "replay", gameId: id });
   assert.deepEqual(routeOf("#/game/x"), { page: "unknown" });

@@ -6,6 +6,7 @@ import {
   AnalysisService,
   ErrorReason,
   type Game,
+  GameEventSchema,
   GameSchema,
   GameService,
   GameState,
@@ -20,6 +21,7 @@ import {
   ValidationService,
   type WatchGameResponseSchema,
 } from "rummikub-client";
+import { eventText } from "../../src/control/events.js";
 import { GameSession } from "../../src/control/game-session.js";
 import { tableOf } from "../../src/model/arrangement.js";
 import { until } from "./support.js";
@@ -49,6 +51,7 @@ function world(
   turns: Partial<ServiceImpl<typeof TurnService>> = {},
   validation: Partial<ServiceImpl<typeof ValidationService>> = {},
   analysis: Partial<ServiceImpl<typeof AnalysisService>> = {},
+  games: Partial<ServiceImpl<typeof GameService>> = {},
 ) {
   const updates: Update[] = [];
   let wake = () => {};
@@ -64,6 +67,7 @@ function world(
           });
         }
       },
+      ...games,
     });
     router.service(TurnService, { saveDraft: () => ({}), ...turns });
     router.service(ValidationService, { validateTurn: () => ({}), ...validation });
@@ -219,4 +223,57 @@ test("after a play the player waits until the watch has its result", async () =>
   assert.equal(session.state.value.isBusy, false);
   assert.deepEqual(sent, [[5, "e5", "draw"]]);
   session.stop();
+});
+
+test("the player takes the reserved seat of the rematch, which the first one creates", async () => {
+  const sent: object[] = [];
+  const { session, push } = world({}, {}, {}, {
+    createRematch: ({ gameId }) => (sent.push(["create", gameId]), { game: { rematchGameId: "r" } }),
+    joinGame: ({ game, name }) => (sent.push(["join", game.value, name]), { seat: 1, seatToken: "fresh" }),
+  });
+  const taken: object[] = [];
+  session.onRematch = ({ seat, seatToken }, name) => taken.push({ seat, seatToken, name });
+  await push({ case: "snapshot", value: game({ state: GameState.FINISHED }) });
+  await session.rematch();
+  await push({ case: "game", value: game({ state: GameState.FINISHED, rematchGameId: "r" }) });
+  await session.rematch();
+  assert.deepEqual(sent, [["create", "g"], ["join", "r", "Ann"], ["join", "r", "Ann"]]);
+  assert.deepEqual(taken[0], { seat: 1, seatToken: "fresh", name: "Ann" });
+  session.stop();
+});
+
+test("a player who declines the rematch gives up the seat there", async () => {
+  const left: string[] = [];
+  const { session, push } = world({}, {}, {}, { leaveGame: ({ gameId }) => (left.push(gameId), {}) });
+  await push({ case: "snapshot", value: game({ state: GameState.FINISHED, rematchGameId: "r" }) });
+  await session.declineRematch();
+  assert.deepEqual([left, session.state.value.hasDeclined], [["r"], true]);
+  session.stop();
+});
+
+test("a player whom the host removes is told so, and not that the seat is elsewhere", async () => {
+  const reason = ErrorReason.TOKEN_VOID;
+  const kicked = { event: { case: "playerKicked", value: { seat: 1 } } } as const;
+  const { session } = world({}, {}, {}, {
+    async *watchGame() {
+      yield { update: { case: "snapshot", value: game({ state: GameState.LOBBY }) } };
+      yield { update: { case: "change", value: { revision: 6, events: [kicked] } } };
+      throw new ConnectError("no", Code.Unauthenticated, undefined, [{ desc: RefusalSchema, value: { reason } }]);
+    },
+  });
+  await until(() => session.state.value.connection === "over");
+  assert.equal(session.state.value.failure, "The host has removed you from this game.");
+});
+
+test("the events of a lobby are told: a reserved seat is given up, and the game is about to start", () => {
+  const lobby = game({ state: GameState.LOBBY, reservedSeats: [{ seat: 3, name: "Cem" }] });
+  const told = (event: NonNullable<MessageInitShape<typeof GameEventSchema>["event"]>) =>
+    eventText(create(GameEventSchema, { event }), lobby);
+  assert.equal(told({ case: "playerLeft", value: { seat: 3 } }), "Cem leaves.");
+  assert.equal(told({ case: "playerJoined", value: { seat: 4, name: "Dan" } }), "Dan takes a seat.");
+  assert.equal(
+    told({ case: "playerJoined", value: { seat: 4, name: "Dan", startTime: { seconds: 5n } } }),
+    "Dan takes a seat. The game starts in a few seconds.",
+  );
+  assert.equal(told({ case: "abortRequested", value: { seat: 2 } }), "Ben wants to abort the game.");
 });
