@@ -54,6 +54,8 @@ const (
 	MoveKind_MOVE_KIND_RESIGN MoveKind = 12
 	// Returned to the seat after an absence, without another action.
 	MoveKind_MOVE_KIND_RETURN_TO_SEAT MoveKind = 13
+	// The game was aborted, by the host, by all or by the operator. The move has no seat.
+	MoveKind_MOVE_KIND_ABORT MoveKind = 14
 )
 
 // Enum value maps for MoveKind.
@@ -73,6 +75,7 @@ var (
 		11: "MOVE_KIND_TIME_OUT",
 		12: "MOVE_KIND_RESIGN",
 		13: "MOVE_KIND_RETURN_TO_SEAT",
+		14: "MOVE_KIND_ABORT",
 	}
 	MoveKind_value = map[string]int32{
 		"MOVE_KIND_UNSPECIFIED":    0,
@@ -89,6 +92,7 @@ var (
 		"MOVE_KIND_TIME_OUT":       11,
 		"MOVE_KIND_RESIGN":         12,
 		"MOVE_KIND_RETURN_TO_SEAT": 13,
+		"MOVE_KIND_ABORT":          14,
 	}
 )
 
@@ -321,7 +325,7 @@ type RecordedMove struct {
 	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
 	// What was done.
 	Kind MoveKind `protobuf:"varint,3,opt,name=kind,proto3,enum=rummikub.v1.MoveKind" json:"kind,omitempty"`
-	// Who did it; for MOVE_KIND_DEAL only an absent player who returned by it, else 0.
+	// Who did it; for MOVE_KIND_DEAL only an absent player who returned by it, else 0; 0 for MOVE_KIND_ABORT.
 	Seat uint32 `protobuf:"varint,4,opt,name=seat,proto3" json:"seat,omitempty"`
 	// The tiles drawn or offered in their order, or the one laid on the River.
 	Tiles []Tile `protobuf:"varint,5,rep,packed,name=tiles,proto3,enum=rummikub.v1.Tile" json:"tiles,omitempty"`
@@ -678,7 +682,7 @@ const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\aplayers\x18\x03 \x03(\v2\x1b.rummikub.v1.RecordedPlayerR\aplayers\x12/\n" +
 	"\x05moves\x18\x04 \x03(\v2\x19.rummikub.v1.RecordedMoveR\x05moves\x122\n" +
 	"\x06rounds\x18\x05 \x03(\v2\x1a.rummikub.v1.RecordedScoreR\x06rounds\x12!\n" +
-	"\fwinner_seats\x18\x06 \x03(\rR\vwinnerSeats*\xce\x02\n" +
+	"\fwinner_seats\x18\x06 \x03(\rR\vwinnerSeats*\xe3\x02\n" +
 	"\bMoveKind\x12\x19\n" +
 	"\x15MOVE_KIND_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eMOVE_KIND_DEAL\x10\x01\x12\x14\n" +
@@ -694,7 +698,8 @@ const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\x12\x16\n" +
 	"\x12MOVE_KIND_TIME_OUT\x10\v\x12\x14\n" +
 	"\x10MOVE_KIND_RESIGN\x10\f\x12\x1c\n" +
-	"\x18MOVE_KIND_RETURN_TO_SEAT\x10\rB\x83\x01\n" +
+	"\x18MOVE_KIND_RETURN_TO_SEAT\x10\r\x12\x13\n" +
+	"\x0fMOVE_KIND_ABORT\x10\x0eB\x83\x01\n" +
 	"\vrummikub.v1B\vRecordProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (

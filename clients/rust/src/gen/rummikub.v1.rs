@@ -4570,7 +4570,7 @@ pub struct RecordedMove {
     /// What was done.
     #[prost(enumeration = "MoveKind", tag = "3")]
     pub kind: i32,
-    /// Who did it; for MOVE_KIND_DEAL only an absent player who returned by it, else 0.
+    /// Who did it; for MOVE_KIND_DEAL only an absent player who returned by it, else 0; 0 for MOVE_KIND_ABORT.
     #[prost(uint32, tag = "4")]
     pub seat: u32,
     /// The tiles drawn or offered in their order, or the one laid on the River.
@@ -4666,6 +4666,8 @@ pub enum MoveKind {
     Resign = 12,
     /// Returned to the seat after an absence, without another action.
     ReturnToSeat = 13,
+    /// The game was aborted, by the host, by all or by the operator. The move has no seat.
+    Abort = 14,
 }
 impl MoveKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -4688,6 +4690,7 @@ impl MoveKind {
             Self::TimeOut => "MOVE_KIND_TIME_OUT",
             Self::Resign => "MOVE_KIND_RESIGN",
             Self::ReturnToSeat => "MOVE_KIND_RETURN_TO_SEAT",
+            Self::Abort => "MOVE_KIND_ABORT",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -4707,6 +4710,7 @@ impl MoveKind {
             "MOVE_KIND_TIME_OUT" => Some(Self::TimeOut),
             "MOVE_KIND_RESIGN" => Some(Self::Resign),
             "MOVE_KIND_RETURN_TO_SEAT" => Some(Self::ReturnToSeat),
+            "MOVE_KIND_ABORT" => Some(Self::Abort),
             _ => None,
         }
     }
