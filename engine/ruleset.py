@@ -473,7 +473,7 @@ class Ruleset:
     turn_voluntary_draw: TurnVoluntaryDraw = TurnVoluntaryDraw.ALLOWED
     turn_draw: TurnDraw = TurnDraw.ONE
     turn_time_limit_seconds: int = 120
-    turn_timeout_dirty: TurnTimeoutDirty = TurnTimeoutDirty.REVERT_AND_DRAW_PENALTY
+    turn_timeout_dirty: TurnTimeoutDirty = TurnTimeoutDirty.COMMIT_IF_VALID_ELSE_REVERT
     turn_invalid_submission: TurnInvalidSubmission = TurnInvalidSubmission.REJECT
     joker_retrieval_mode: JokerRetrievalMode = JokerRetrievalMode.FREE
     joker_retrieval_source: JokerRetrievalSource = JokerRetrievalSource.RACK_OR_TABLE

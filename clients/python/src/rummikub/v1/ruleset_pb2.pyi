@@ -482,8 +482,8 @@ class _TurnTimeoutDirtyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Turn
     TURN_TIMEOUT_DIRTY_REVERT_AND_DRAW_ONE: _TurnTimeoutDirty.ValueType  # 2
     """Table and rack return to the start of the turn, and the player draws one tile. Evidence: a publisher's sheet."""
     TURN_TIMEOUT_DIRTY_COMMIT_IF_VALID_ELSE_REVERT: _TurnTimeoutDirty.ValueType  # 3
-    """The draft saved last (SaveDraft) is played if it is legal; otherwise as REVERT_AND_DRAW_PENALTY. Evidence: a shop's
-    text.
+    """The draft saved last (SaveDraft) is played if it is legal; otherwise as REVERT_AND_DRAW_PENALTY. Evidence: the
+    sources give tiles back and draw for an unfinished table only; a legal one is finished. A shop's text says so.
     """
 
 class TurnTimeoutDirty(_TurnTimeoutDirty, metaclass=_TurnTimeoutDirtyEnumTypeWrapper):
@@ -500,8 +500,8 @@ publisher.
 TURN_TIMEOUT_DIRTY_REVERT_AND_DRAW_ONE: TurnTimeoutDirty.ValueType  # 2
 """Table and rack return to the start of the turn, and the player draws one tile. Evidence: a publisher's sheet."""
 TURN_TIMEOUT_DIRTY_COMMIT_IF_VALID_ELSE_REVERT: TurnTimeoutDirty.ValueType  # 3
-"""The draft saved last (SaveDraft) is played if it is legal; otherwise as REVERT_AND_DRAW_PENALTY. Evidence: a shop's
-text.
+"""The draft saved last (SaveDraft) is played if it is legal; otherwise as REVERT_AND_DRAW_PENALTY. Evidence: the
+sources give tiles back and draw for an unfinished table only; a legal one is finished. A shop's text says so.
 """
 Global___TurnTimeoutDirty: _TypeAlias = TurnTimeoutDirty  # noqa: Y015
 
@@ -1889,7 +1889,7 @@ class Ruleset(_message.Message):
     """
     turn_timeout_dirty: Global___TurnTimeoutDirty.ValueType
     """What happens when a turn's time runs out while the table differs from the one at its start, or after an illegal play
-    was shown. Default REVERT_AND_DRAW_PENALTY.
+    was shown. Default COMMIT_IF_VALID_ELSE_REVERT.
     """
     turn_invalid_submission: Global___TurnInvalidSubmission.ValueType
     """What happens when a player submits an illegal table. Default REJECT."""
