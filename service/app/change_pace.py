@@ -24,7 +24,7 @@ SEAT_CHANGES: Final = 20
 Joining has no limit in a game: nobody joins more often than others leave.
 """
 REISSUES: Final = -1
-"""Stands for all who reissue tokens of a game without one. They have a pace of their own, so a thief cannot use it up."""
+"""Stands for all who reissue tokens of a game. They have a pace of their own, so a thief cannot use it up."""
 SEAT_SECONDS: Final = 20.0
 """The time in which a seat that makes them all the time may make SEAT_CHANGES."""
 
