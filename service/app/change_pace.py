@@ -23,6 +23,8 @@ SEAT_CHANGES: Final = 20
 
 Joining has no limit in a game: nobody joins more often than others leave.
 """
+REISSUES: Final = -1
+"""Stands for all who reissue tokens of a game. They have a pace of their own, so a thief cannot use it up."""
 SEAT_SECONDS: Final = 20.0
 """The time in which a seat that makes them all the time may make SEAT_CHANGES."""
 
@@ -57,7 +59,7 @@ class ChangePace:
 
         Args:
             game_id: The game.
-            actor: The seat that acts, HOST for the host token.
+            actor: The seat that acts, HOST for the host token, or REISSUES.
             now_ms: The store's time.
         """
         if self._buckets.take([(f"{game_id} {actor}", SEAT_CHANGES)], now_ms / 1000):

@@ -17,11 +17,11 @@ from dataclasses import replace
 from typing import Final
 
 from engine.analysis import options_needing_analysis
-from engine.events import PlayerKicked, PlayerLeft
+from engine.events import PlayerKicked, PlayerLeft, SeatTokenRenewed
 from engine.game import HOST, Game, Lobby, Playing, bots_to_act
 from engine.timers import due_ms, earliest_due_ms, is_due
 from engine.turns import Applied, create_rematch, may_have_searched_all_racks
-from service.app.change_pace import ChangePace, costs_nothing
+from service.app.change_pace import REISSUES, ChangePace, costs_nothing
 from service.app.commands import (
     Basis,
     Command,
@@ -587,7 +587,8 @@ def _paced_seat(command: Command, game: Game, decision: Decision) -> int | None:
     """Returns the seat whose pace limits a change (ChangePace); None if nobody's does."""
     if not command.is_limited or not costs_nothing(decision.applied) or _is_of_bot(game, decision.actor):
         return None
-    return decision.actor
+    is_reissued = any(isinstance(event, SeatTokenRenewed) for event in decision.applied.events)
+    return REISSUES if is_reissued and decision.actor is None else decision.actor
 
 
 def _has_people(game: Game) -> bool:

@@ -1602,9 +1602,9 @@ export const WatchContentSchema: GenEnum<WatchContent> = /*@__PURE__*/
  * them one hour after the game expires.
  *
  * A seat may make 20 changes at once that are no turns, and then one a second: leave, kick, add a bot, be ready,
- * renew a token, vote, return, demand a new deal. The host without a seat has the same limit. More are refused with
- * OVERLOADED. A request that changes nothing (ready twice, the same vote again) is accepted and is no revision. A lobby
- * has at most 500 changes (TOO_MANY_CHANGES).
+ * renew a token, vote, return, demand a new deal. The host without a seat has the same limit, and so has ReissueSeatToken
+ * in each game. More are refused with OVERLOADED. A request that changes nothing (ready twice, the same vote again) is
+ * accepted and is no revision. A lobby has at most 500 changes (TOO_MANY_CHANGES).
  *
  * A server may require a key of each front end (metadata `x-api-key`). Each key has its own games: those of other keys
  * do not exist for its callers.
