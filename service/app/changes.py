@@ -234,8 +234,8 @@ class ChangeLoop:
         new = replace(new, operator=replace(new.operator, player_refs=_refs_at_creation(operator)))
         reserved = {one.seat for one in applied.game.reserved}
         new = replace(new, invited=tuple(token for token in record.tokens if token.seat in reserved))
-        is_host_seated = record.game.host_seat is not None
-        tokens = tuple(token for token in record.tokens if token.seat == HOST and not is_host_seated)
+        void = reserved if record.game.host_seat is None else {*reserved, HOST}
+        tokens = tuple(token for token in record.tokens if token.seat not in void)
         after, change = self._after(Basis(new, loaded.now_ms), Decision(applied, tokens))
         await self._store.commit(Commit(NO_ETAG, after, change))  # a conflict: another call has created it
 

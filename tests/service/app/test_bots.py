@@ -321,6 +321,20 @@ async def test_bots_agree_with_a_claim_of_an_illegal_play(store: GameStore) -> N
         assert [(vote.seat, vote.agrees) for vote in votes] == [(2, True), (3, True)]
 
 
+async def test_a_bot_plays_in_the_rematch(client: Client) -> None:
+    game = await new_game(client, EASY)
+    await resign(game)
+    rematch = gs.CreateRematchRequest(game_id=game.game_id)
+    game_id = (await client.games.CreateRematch(rematch, metadata=game.as_seat(1))).game.rematch_game_id
+    again = GameAtHand(client, game_id)
+    taking = gs.JoinGameRequest(game_id=game_id, name="player 1")
+    again.tokens[1] = (await client.games.JoinGame(taking, metadata=game.as_seat(1))).seat_token
+    await again.start()
+    if (await again.see()).turn.seat == 1:
+        await again.draw(1)
+    await until(again, lambda seen: seen.turn.seat == 1)
+
+
 # Servers that die, stop, or miss a notification
 
 

@@ -252,7 +252,6 @@ export const de: Readonly<Record<Key, string>> = {
   mvTimeOut: "Die Zeit von {name} ist um {tiles}",
   mvResign: "{name} gibt auf",
   mvReturn: "{name} ist wieder da",
-  mvAbort: "Das Spiel wurde abgebrochen",
   stepPull: "Nimm {tiles} vom River.",
   stepSplit: "Teile eine Kombination in {parts}.",
   stepSubstitute: "Ersetze den Joker durch {tiles}.",

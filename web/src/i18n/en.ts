@@ -251,7 +251,6 @@ export const en = {
   mvTimeOut: "The time of {name} is up {tiles}",
   mvResign: "{name} resigns",
   mvReturn: "{name} is back",
-  mvAbort: "The game was aborted",
   stepPull: "Take {tiles} from the River.",
   stepSplit: "Split a meld into {parts}.",
   stepSubstitute: "Replace the joker with {tiles}.",

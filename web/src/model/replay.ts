@@ -52,8 +52,9 @@ export function framesOf(record: GameRecord): Frame[] {
     const before = position;
     position = after(position, move, hasRiver);
     const next = record.moves[index + 1];
-    const endsRound = next === undefined || next.kind === MoveKind.DEAL;
-    const score = endsRound ? record.rounds[position.round - 1] : undefined;
+    const isPlayed = move.kind !== MoveKind.ABORT;
+    const isLast = next === undefined || next.kind === MoveKind.DEAL || next.kind === MoveKind.ABORT;
+    const score = isPlayed && isLast ? record.rounds[position.round - 1] : undefined;
     const { choice: _, ...shown } = position;
     return { index, move, tableBefore: before.table, ...shown, ...(score !== undefined && { score }) };
   });

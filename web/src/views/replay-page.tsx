@@ -30,7 +30,7 @@ const MOVE_TEXTS: { readonly [kind in MoveKind]?: Key } = {
   [MoveKind.TIME_OUT]: "mvTimeOut",
   [MoveKind.RESIGN]: "mvResign",
   [MoveKind.RETURN_TO_SEAT]: "mvReturn",
-  [MoveKind.ABORT]: "mvAbort",
+  [MoveKind.ABORT]: "gameAborted",
 };
 const AUTOPLAY_MS = 1_200;
 /** A review of a long game takes a while; the service allows a minute. */

@@ -33,7 +33,7 @@ export function Result({ game, session }: { game: Game; session: GameSession }) 
         )}
         {!isOver && seconds !== undefined && <span>{t("nextRoundIn", { time: clockText(seconds) })}</span>}
         {isOver && me !== undefined && <Rematch game={game} session={session} />}
-        {isFinished && (
+        {isOver && (
           <>
             <button type="button" onClick={() => go(`replay/${game.gameId}`)}>
               {t("replay")}

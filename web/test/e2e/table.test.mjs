@@ -295,6 +295,10 @@ test("strangers start a full table by itself, abort it together, and one decline
   await inspect(ben, "abort-vote");
   await button(ben, "Abort it").click();
   await ann.getByText("The game was aborted").first().waitFor();
+  await button(ann, "Replay").click();
+  await button(ann, "Last").click();
+  await ann.locator(".move-text", { hasText: "The game was aborted" }).waitFor();
+  await ann.goBack();
   await button(ann, "Rematch").click();
   await button(ben, "No rematch").click();
   await ben.locator(".result").getByText("You have given up your seat in the rematch.").waitFor();

@@ -92,3 +92,14 @@ test("a round is numbered and scored at its last move", () => {
     [2, 7],
   ]);
 });
+
+test("the score stands at the move that ended the round, not at an abort after it", () => {
+  const record = create(GameRecordSchema, {
+    moves: [DEAL, { kind: MoveKind.PASS_TURN, seat: 1 }, { kind: MoveKind.ABORT }],
+    rounds: [{ points: [{ seat: 1, points: 5 }] }],
+  });
+  assert.deepEqual(
+    framesOf(record).map(({ score }) => score !== undefined),
+    [false, true, false],
+  );
+});
