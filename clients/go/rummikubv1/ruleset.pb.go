@@ -824,8 +824,8 @@ const (
 	TurnTimeoutDirty_TURN_TIMEOUT_DIRTY_REVERT_AND_DRAW_PENALTY TurnTimeoutDirty = 1
 	// Table and rack return to the start of the turn, and the player draws one tile. Evidence: a publisher's sheet.
 	TurnTimeoutDirty_TURN_TIMEOUT_DIRTY_REVERT_AND_DRAW_ONE TurnTimeoutDirty = 2
-	// The draft saved last (SaveDraft) is played if it is legal; otherwise as REVERT_AND_DRAW_PENALTY. Evidence: a shop's
-	// text.
+	// The draft saved last (SaveDraft) is played if it is legal; otherwise as REVERT_AND_DRAW_PENALTY. Evidence: the
+	// sources give tiles back and draw for an unfinished table only; a legal one is finished. A shop's text says so.
 	TurnTimeoutDirty_TURN_TIMEOUT_DIRTY_COMMIT_IF_VALID_ELSE_REVERT TurnTimeoutDirty = 3
 )
 
@@ -3224,7 +3224,7 @@ type Ruleset struct {
 	// in the international manuals; 40 in a championship.
 	TurnTimeLimitSeconds *uint32 `protobuf:"varint,18,opt,name=turn_time_limit_seconds,json=turnTimeLimitSeconds,proto3,oneof" json:"turn_time_limit_seconds,omitempty"`
 	// What happens when a turn's time runs out while the table differs from the one at its start, or after an illegal play
-	// was shown. Default REVERT_AND_DRAW_PENALTY.
+	// was shown. Default COMMIT_IF_VALID_ELSE_REVERT.
 	TurnTimeoutDirty TurnTimeoutDirty `protobuf:"varint,19,opt,name=turn_timeout_dirty,json=turnTimeoutDirty,proto3,enum=rummikub.v1.TurnTimeoutDirty" json:"turn_timeout_dirty,omitempty"`
 	// What happens when a player submits an illegal table. Default REJECT.
 	TurnInvalidSubmission TurnInvalidSubmission `protobuf:"varint,20,opt,name=turn_invalid_submission,json=turnInvalidSubmission,proto3,enum=rummikub.v1.TurnInvalidSubmission" json:"turn_invalid_submission,omitempty"`

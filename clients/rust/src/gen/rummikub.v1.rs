@@ -1247,7 +1247,7 @@ pub struct Ruleset {
     #[prost(uint32, optional, tag = "18")]
     pub turn_time_limit_seconds: ::core::option::Option<u32>,
     /// What happens when a turn's time runs out while the table differs from the one at its start, or after an illegal play
-    /// was shown. Default REVERT_AND_DRAW_PENALTY.
+    /// was shown. Default COMMIT_IF_VALID_ELSE_REVERT.
     #[prost(enumeration = "TurnTimeoutDirty", tag = "19")]
     pub turn_timeout_dirty: i32,
     /// What happens when a player submits an illegal table. Default REJECT.
@@ -2002,8 +2002,8 @@ pub enum TurnTimeoutDirty {
     RevertAndDrawPenalty = 1,
     /// Table and rack return to the start of the turn, and the player draws one tile. Evidence: a publisher's sheet.
     RevertAndDrawOne = 2,
-    /// The draft saved last (SaveDraft) is played if it is legal; otherwise as REVERT_AND_DRAW_PENALTY. Evidence: a shop's
-    /// text.
+    /// The draft saved last (SaveDraft) is played if it is legal; otherwise as REVERT_AND_DRAW_PENALTY. Evidence: the
+    /// sources give tiles back and draw for an unfinished table only; a legal one is finished. A shop's text says so.
     CommitIfValidElseRevert = 3,
 }
 impl TurnTimeoutDirty {

@@ -155,7 +155,7 @@ export type Ruleset = Message<"rummikub.v1.Ruleset"> & {
 
   /**
    * What happens when a turn's time runs out while the table differs from the one at its start, or after an illegal play
-   * was shown. Default REVERT_AND_DRAW_PENALTY.
+   * was shown. Default COMMIT_IF_VALID_ELSE_REVERT.
    *
    * @generated from field: rummikub.v1.TurnTimeoutDirty turn_timeout_dirty = 19;
    */
@@ -1237,8 +1237,8 @@ export enum TurnTimeoutDirty {
   REVERT_AND_DRAW_ONE = 2,
 
   /**
-   * The draft saved last (SaveDraft) is played if it is legal; otherwise as REVERT_AND_DRAW_PENALTY. Evidence: a shop's
-   * text.
+   * The draft saved last (SaveDraft) is played if it is legal; otherwise as REVERT_AND_DRAW_PENALTY. Evidence: the
+   * sources give tiles back and draw for an unfinished table only; a legal one is finished. A shop's text says so.
    *
    * @generated from enum value: TURN_TIMEOUT_DIRTY_COMMIT_IF_VALID_ELSE_REVERT = 3;
    */
