@@ -58,7 +58,7 @@ def test_a_client_in_one_loop_after_the_other(target: str) -> None:
             await seat.games.GetGame(GetGameRequest(game_id=games.pop()))
         return error.value.code()
 
-    assert asyncio.run(refused()) is grpc.StatusCode.NOT_FOUND
+    assert asyncio.run(refused()) is grpc.StatusCode.UNAUTHENTICATED
 
     async def close() -> None:
         await service.games.CreateGame(CreateGameRequest())
