@@ -1,7 +1,7 @@
 """Outcomes under joker_retrieval_reuse NEW_MELD_IF_REPLACED: only a replaced joker must go to a new meld."""
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from itertools import combinations, permutations
+from itertools import combinations
 
 from engine.matching import unmatched
 from engine.melds import MIN_TILES, MeldKind
@@ -31,7 +31,7 @@ def replaced_or_not(tables: Tables, outcome: Outcome, retrieved_to: tuple[int, .
             for role in replaced:
                 others.remove(role)
             replacing = {new: _replacing(tables, old, new, others) for new in containing}
-            for fresh_melds in set(permutations(retrieved_to, size)):
+            for fresh_melds in set(combinations(retrieved_to, size)):
                 tables.effort.take(4)
                 if all(outcome.melds.count(new) == 1 for new in fresh_melds):
                     yield from _with_replaced(tables, outcome, replaced, fresh_melds, replacing)
