@@ -51,6 +51,7 @@ from engine.solver import (
     best_turn,
     count_best_turns,
     has_turn,
+    restricted_search,
 )
 from engine.solver.solution import read_stated
 from engine.tiles import COLORS, JOKER, Tile, color_of, in_order, tile, value_of
@@ -61,6 +62,7 @@ from load.corpus.positions import read
 from oracles.brute_force import exists_by_force, faults
 from support.conformance_cases import TurnQuestion, load
 from support.positions import is_a
+from support.work import calls_in
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -917,6 +919,11 @@ def test_a_search_polls_its_deadline_often(hostile: Hostile) -> None:
     assert work.longest < MOST_CALLS
     if isinstance(answer, BestTurn) and answer.turn:
         assert not list(faults(situation, answer.turn))
+
+
+def test_a_branch_builds_only_the_ways_that_it_tries() -> None:
+    hostile = next(one for one in read_hostile() if one.sort == "no retrieval")
+    assert calls_in(restricted_search, lambda: hostile.ask(Budget(nodes=6_000))) < 2_000
 
 
 def test_positions_are_hostile_under_every_sort_of_rules() -> None:
