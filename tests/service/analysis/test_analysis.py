@@ -21,18 +21,21 @@ from engine.analysis import Situation
 from engine.game import BotLevel, Drawn, Game, Playing
 from engine.melds import Meld, MeldKind
 from engine.notation import format_tiles, parse_tiles
+from engine.presets import PRESETS
 from engine.rules import Judgement
-from engine.ruleset import SABRA, Hints, TurnPlayAfterDraw
-from engine.solver import Budget, Existence, Objective
+from engine.ruleset import SABRA, Hints, Preset, TurnPlayAfterDraw
+from engine.solver import RULES_BUDGET, Budget, Existence, Objective, has_turn
 from engine.tiles import Tile
 from engine.violations import Reason, Violation
+from load.corpus.joker_positions import positions_of_games
+from load.corpus.positions import read
 from rummikub.v1 import analysis_service_pb2 as pb
 from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.analysis import pool as analysis_pool
 from service.analysis.pool import AnalysisPool, Holder, PriorityAnalysis
-from service.analysis.queries import BestTurnQuery, Suggestion, TurnExistsQuery
+from service.analysis.queries import BestTurnQuery, HintTier, TurnExistsQuery, turn_query
 from service.codec import rulesets
 from service.errors import AnalysisBusy
 from service.metrics.metrics import Metrics
@@ -945,4 +948,14 @@ def test_a_turn_that_is_too_complex_to_judge_is_not_suggested(monkeypatch: pytes
     assert query.answer(Budget(1_000)).exists is Existence.YES
     too_complex = Judgement((Violation(Reason.TURN_TOO_COMPLEX, "table_after"),), (), (), (), 0)
     monkeypatch.setattr("service.analysis.queries.judge", lambda _: too_complex)
-    assert query.answer(Budget(1_000)) == Suggestion(Existence.UNKNOWN)
+    assert query.answer(Budget(1_000)) == TurnExistsQuery(query.situation).answer(Budget(1_000))
+
+
+@pytest.mark.parametrize("nodes", [0, 20, 200])
+def test_every_tier_proves_alike_whether_a_play_exists_however_short_the_search(nodes: int) -> None:
+    of_games = [recorded.situation for recorded in read()[::60]]
+    for situation in (*of_games, *positions_of_games(PRESETS[Preset.WIKI_FR], 20)):
+        proven = has_turn(situation, RULES_BUDGET)
+        queries = [turn_query(situation, tier, objective) for tier in HintTier for objective in Objective]
+        for budget in (Budget(nodes), Budget(is_over=lambda: True)):
+            assert {query.answer(budget).exists for query in queries} == {proven}
