@@ -126,7 +126,7 @@ class BestTurnQuery:
         found = best_turn(self.situation, self.objective, budget)
         if found.turn is None and found.is_proven:
             return Suggestion(Existence.NO)
-        played = found.turn and _judged(self.situation, found.turn, self.kept)
+        played = _judged(self.situation, found.turn, self.kept) if found.turn else None
         if played is None:
             return Suggestion(turn_exists(self.situation, budget))
         return Suggestion(Existence.YES, played, found.is_proven, found.is_least_change)
