@@ -91,7 +91,7 @@ def _by_branching(restricted: RestrictedProblem, below: int) -> Iterator[Restric
     for changed in dict.fromkeys([*few, restricted.changeable_places]):
         for melds, cost in _BranchAndBound(restricted, changed, below).turns():
             below = cost
-            yield RestrictedTurn(cost, changed, melds)
+            yield RestrictedTurn(cost, changed, melds, is_least_change=len(changed) <= FEW_CHANGES)
 
 
 def _within_contract(problem: Problem) -> tuple[Problem, int]:
