@@ -13,7 +13,7 @@ from engine.solver.joker_reconstruction import melds_of_path
 from engine.solver.joker_rules import are_jokers_free
 from engine.solver.joker_search import NO_REQUIREMENT, Requirement, cheapest_with_jokers
 from engine.solver.problem import Problem, reduce
-from engine.solver.reconstruction import reconstruct
+from engine.solver.reconstruction import Reconstruction, reconstruct
 from engine.solver.search import Meter, cheapest_path, path_with_rack_tile
 from engine.tiles import JOKER, Tile
 
@@ -35,13 +35,12 @@ def solve(problem: Problem, meter: Meter, below: int | None = None) -> Solution 
     reduced = reduce(problem)
     dropped = _dropped_cost(problem, reduced)
     limit = None if below is None else below - dropped
-    if are_jokers_free(problem.ruleset):
-        found = cheapest_path(reduced, meter, limit)
-        if found is None:
-            return None
-        laid = reconstruct(found, problem.ruleset, problem.jokers)
-        if not laid.spare:
-            return Solution(found.cost + dropped, _melds(laid.melds, problem.ruleset))
+    found = cheapest_path(reduced, meter, limit)
+    if found is None:
+        return None
+    laid = reconstruct(found, problem.ruleset, problem.jokers)
+    if _has_melds(laid, problem):
+        return Solution(found.cost + dropped, _melds(laid.melds, problem.ruleset))
     return _solve_with_jokers(reduced, meter, NO_REQUIREMENT, limit, dropped)
 
 
@@ -54,7 +53,7 @@ def _dropped_cost(problem: Problem, reduced: Problem) -> int:
 
 def is_solvable_below(problem: Problem, meter: Meter, limit: int) -> bool:
     """Returns whether a solution costs less than a limit."""
-    if are_jokers_free(problem.ruleset):
+    if are_jokers_free(problem.ruleset, problem.jokers):
         reduced = reduce(problem)
         found = cheapest_path(reduced, meter, limit - _dropped_cost(problem, reduced))
         if (
@@ -80,7 +79,7 @@ def fewest_changed(problem: Problem, table: Sequence[Meld], cost: int, meter: Me
     Raises:
         OutOfBudget: The meter's budget is spent.
     """
-    if problem.ruleset.run_wrap is not RunWrap.OFF or not are_jokers_free(problem.ruleset):
+    if problem.ruleset.run_wrap is not RunWrap.OFF or not are_jokers_free(problem.ruleset, problem.jokers):
         return None
     reduced = reduce(problem)
     return fewest_changes.fewest_changed(reduced, table, cost - _dropped_cost(problem, reduced), meter)
@@ -88,13 +87,11 @@ def fewest_changed(problem: Problem, table: Sequence[Meld], cost: int, meter: Me
 
 def can_play_rack_tile(problem: Problem, meter: Meter) -> bool:
     """Returns whether a solution lays at least one tile of the rack."""
-    reduced = reduce(problem)
-    if are_jokers_free(problem.ruleset):
-        found = path_with_rack_tile(reduced, meter)
-        if found is None:
-            return False
-        if not reconstruct(found, problem.ruleset, problem.jokers).spare:
-            return True
+    found = path_with_rack_tile(reduce(problem), meter)
+    if found is None:
+        return False
+    if _has_melds(reconstruct(found, problem.ruleset, problem.jokers), problem):
+        return True
     return solve(problem, meter, problem.cost(Counter(problem.may).elements())) is not None
 
 
@@ -113,6 +110,14 @@ def _solve_with_jokers(
 
 
 RawMelds = tuple[tuple[MeldKind, tuple[Tile, ...]], ...]
+
+
+def _has_melds(laid: Reconstruction, problem: Problem) -> bool:
+    """Returns whether all jokers have a place, and keep their limits there."""
+    if laid.spare or are_jokers_free(problem.ruleset, problem.jokers):
+        return not laid.spare
+    silent = replace(problem.ruleset, jokers_declaration=JokersDeclaration.POSITIONAL)
+    return all(isinstance(read_meld(ProposedMeld(tiles, kind), silent), Meld) for kind, tiles in laid.melds)
 
 
 class _Reader:

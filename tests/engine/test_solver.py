@@ -445,7 +445,7 @@ THIRTEEN = "R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13"
         ({"run_wrap": RunWrap.CYCLIC}, "R1 R4 R13 J J", SOMEHOW),
         ({"run_wrap": RunWrap.CYCLIC}, "R1 R2 R2 R4 R9 R10 R11 R12 R13 J J", SOMEHOW),
         ({"jokers_max_per_meld": JokersMaxPerMeld.ONE}, "R3 R4 R5 J J", None),
-        ({"jokers_max_per_meld": JokersMaxPerMeld.TWO}, "R3 R4 R5 J J", "[J J R3 R4 R5]"),
+        ({"jokers_max_per_meld": JokersMaxPerMeld.TWO}, "R3 R4 R5 J J", "[R3 R4 R5 J J]"),
         ({}, "R11 R12 R13 J J", "[J J R11 R12 R13]"),
         ({"jokers_max_per_meld": JokersMaxPerMeld.NOT_MORE_THAN_NATURALS}, "R3 J J", None),
         ({"jokers_max_per_meld": JokersMaxPerMeld.NOT_MORE_THAN_NATURALS}, "R5 R5 B5 J J J", None),
