@@ -1,18 +1,16 @@
 """Solves a problem with the search that fits its rules, and returns melds."""
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
 from engine.melds import Meld, MeldKind, ProposedMeld, must_declare, read_meld
-from engine.ruleset import JokersDeclaration, Ruleset, RunWrap
-from engine.solver import fewest_changes
+from engine.ruleset import JokersDeclaration, Ruleset
 from engine.solver.joker_reconstruction import melds_of_path
 from engine.solver.joker_rules import are_jokers_free
 from engine.solver.joker_search import NO_REQUIREMENT, Requirement, cheapest_with_jokers
-from engine.solver.problem import Problem, reduce
+from engine.solver.problem import Problem, dropped_cost, reduce
 from engine.solver.reconstruction import Reconstruction, reconstruct
 from engine.solver.search import Meter, cheapest_path, path_with_rack_tile
 from engine.tiles import JOKER, Tile
@@ -33,7 +31,7 @@ def solve(problem: Problem, meter: Meter, below: int | None = None) -> Solution 
         OutOfBudget: The meter's budget is spent.
     """
     reduced = reduce(problem)
-    dropped = _dropped_cost(problem, reduced)
+    dropped = dropped_cost(problem, reduced)
     limit = None if below is None else below - dropped
     found = cheapest_path(reduced, meter, limit)
     if found is None:
@@ -44,18 +42,11 @@ def solve(problem: Problem, meter: Meter, below: int | None = None) -> Solution 
     return _solve_with_jokers(reduced, meter, NO_REQUIREMENT, limit, dropped)
 
 
-def _dropped_cost(problem: Problem, reduced: Problem) -> int:
-    """Returns the cost of the tiles removed by `reduce`."""
-    if reduced is problem:
-        return 0
-    return sum(problem.cost((t,)) * count for t, count in problem.may.items() if t not in reduced.may)
-
-
 def is_solvable_below(problem: Problem, meter: Meter, limit: int) -> bool:
     """Returns whether a solution costs less than a limit."""
     if are_jokers_free(problem.ruleset, problem.jokers):
         reduced = reduce(problem)
-        found = cheapest_path(reduced, meter, limit - _dropped_cost(problem, reduced))
+        found = cheapest_path(reduced, meter, limit - dropped_cost(problem, reduced))
         if (
             found is None
             or found.spent == problem.jokers
@@ -63,26 +54,6 @@ def is_solvable_below(problem: Problem, meter: Meter, limit: int) -> bool:
         ):
             return found is not None
     return solve(problem, meter, limit) is not None
-
-
-def fewest_changed(problem: Problem, table: Sequence[Meld], cost: int, meter: Meter) -> frozenset[int] | None:
-    """Returns the places of the fewest melds that must change for a cost; None if fewest_changes.py does not apply.
-
-    More may have to change if an unneeded joker finds no place (fewest_changes.py).
-
-    Args:
-        problem: The tiles to lay, including those of the whole table.
-        table: The melds of the table.
-        cost: The cost to reach; attainable if all melds change.
-        meter: The budget.
-
-    Raises:
-        OutOfBudget: The meter's budget is spent.
-    """
-    if problem.ruleset.run_wrap is not RunWrap.OFF or not are_jokers_free(problem.ruleset, problem.jokers):
-        return None
-    reduced = reduce(problem)
-    return fewest_changes.fewest_changed(reduced, table, cost - _dropped_cost(problem, reduced), meter)
 
 
 def can_play_rack_tile(problem: Problem, meter: Meter) -> bool:
@@ -98,7 +69,7 @@ def can_play_rack_tile(problem: Problem, meter: Meter) -> bool:
 def solve_with(problem: Problem, meter: Meter, requirement: Requirement, below: int | None = None) -> Solution | None:
     """Returns the cheapest solution that meets a requirement; None if none costs less than the limit."""
     reduced = reduce(problem)
-    dropped = _dropped_cost(problem, reduced)
+    dropped = dropped_cost(problem, reduced)
     return _solve_with_jokers(reduced, meter, requirement, None if below is None else below - dropped, dropped)
 
 

@@ -600,6 +600,18 @@ def test_few_melds_change_where_the_fewest_would_take_too_long() -> None:
     assert len(best.untouched) >= len(good.untouched) > len(any_turn.untouched)
 
 
+def test_few_melds_change_where_limited_jokers_do_not_fit_in_the_first_few() -> None:
+    table = (
+        "[R12 B12 K12] | [R1 R2 R3] | [B3 B4 J] | [B10 B11 J] | [R9 R10 R11] | [R6 B6 O6] | [R8 K8 O8] | [R2 R3 J R5]"
+        " | [O1 O2 J]"
+    )
+    situation = at(table, "B9 O5", {"geometry_jokers": 4, "jokers_adjacent": JokersAdjacent.FORBIDDEN})
+    answer = best_turn(situation, budget=Budget(change_nodes=60))
+    assert answer.turn is not None
+    assert len(answer.turn.tiles) == 2
+    assert (len(answer.turn.untouched), answer.is_least_change) == (7, False)
+
+
 @pytest.mark.parametrize(
     "table", ["[R1 B1 K1 O1] | [R3 B3 K3] | [R7 R8 R9]", "[R1 B1 K1 O1] | [R7 R8 R9] | [R3 B3 K3]"]
 )
