@@ -111,6 +111,20 @@ def single_faces(one: meld_pb2.TableMeld) -> list[tile_pb2.Tile.ValueType]:
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_the_time_of_a_search_is_used_to_change_the_fewest_melds(served: tuple[Client, MemoryStore]) -> None:
+    client, _ = served
+    table = (
+        "R13 K13 O13, B12 K12 O12, R11 B11 K11, R10 B10 O10, R3 B3 O3, R7 B7 O7, R2 J R4, R5 B5 K5, B2 B3 B4, R6 B6 K6,"
+        "R9 K9 O9, R8 R9 J, B7 B8 B9, R1 K1 O1, B1 K1 O1, O4 O5 O6 O7 O8 O9, O11 J O13, R8 K8 J, R2 R3 R4,"
+        "K2 K3 K4 K5 K6, O2 O3 O4"
+    )
+    rack = "R5 R7 R10 R12 B1 B4 B8 B10 B13 K4 K7 K11 K13 O2 O5"
+    asked = position(rack, *table.split(","), ruleset=ruleset_pb2.Ruleset(geometry_jokers=4))
+    found = await suggested(client, asked, time_limit=LONG)
+    assert (len(found.untouched), found.is_least_change) == (15, True)
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_the_whole_turn_is_suggested(served: tuple[Client, MemoryStore]) -> None:
     client, _ = served
     found = await suggested(client, position("R7 K1 O1 O9", "R4 R5 R6", "B1 K1 O1"))
