@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from engine.analysis import Situation  # noqa: E402 - as above
 from engine.ruleset import SABRA, Ruleset, with_options  # noqa: E402 - as above
-from engine.ruleset_checks import problems  # noqa: E402 - as above
+from engine.ruleset_checks import RANGES, problems  # noqa: E402 - as above
 from engine.solver import Budget, Existence, Objective, few_tiles  # noqa: E402 - as above
 from engine.solver.restricted_search import is_restricted  # noqa: E402 - as above
 from load.corpus.joker_positions import RESTRICTED, joker_positions  # noqa: E402 - as above
@@ -128,7 +128,7 @@ def situations(sort: str, seed: int) -> Iterator[tuple[Situation, Objective]]:
     """Yields the situations of a seed: all turns of a game, or one."""
     rng = random.Random(seed)
     if sort == GAMES:
-        for recorded in positions([seed]):
+        for recorded in positions([seed], RANGES["geometry_jokers"]):
             yield recorded.situation, rng.choice(tuple(Objective))
     elif sort == CHANCE:
         yield random_situation(rng, random_rules(rng)), rng.choice(tuple(Objective))
@@ -154,7 +154,7 @@ def restricting_ruleset(rng: random.Random) -> Ruleset:
     """Returns random, perhaps invalid options that make the origin of tiles matter; half of them with extra jokers."""
     ruleset = random_ruleset(rng, with_analysis=True) if rng.random() < 0.3 else SABRA
     options = {option: rng.choice(CHOICES[option]) for option in rng.sample(RESTRICTIONS, rng.randint(1, 4))}
-    return with_options(ruleset, options | {"geometry_jokers": rng.choice((2, 4))})
+    return with_options(ruleset, options | {"geometry_jokers": rng.choice((2, 4, 8))})
 
 
 def compared_with_oracle(sort: str, situation: Situation, objective: Objective) -> Comparison | None:

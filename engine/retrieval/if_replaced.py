@@ -1,7 +1,7 @@
 """Outcomes under joker_retrieval_reuse NEW_MELD_IF_REPLACED: only a replaced joker must go to a new meld."""
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from itertools import combinations, permutations
+from itertools import combinations
 
 from engine.matching import unmatched
 from engine.melds import MIN_TILES, MeldKind
@@ -21,8 +21,8 @@ def replaced_or_not(tables: Tables, outcome: Outcome, retrieved_to: tuple[int, .
     """
     old, retrieved, _ = outcome.departures[0]
     containing = [new for new, contained in enumerate(tables.contained_in) if old in contained]
-    least = {new: _fewest_replacing(tables, old, new, retrieved) for new in containing}
-    if all(_contains_at_most_one(tables, new) and least[new] == [()] for new in containing):
+    replacing = {new: _replacing(tables, old, new, retrieved) for new in containing}
+    if all(_contains_at_most_one(tables, new) and not replacing[new] for new in containing):
         yield outcome  # no joker need have been replaced, and no tile can have replaced a joker of another meld
         return
     for size in range(len(retrieved) + 1):
@@ -30,11 +30,11 @@ def replaced_or_not(tables: Tables, outcome: Outcome, retrieved_to: tuple[int, .
             others = list(retrieved)
             for role in replaced:
                 others.remove(role)
-            least = {new: _fewest_replacing(tables, old, new, others) for new in containing}
-            for fresh_melds in set(permutations(retrieved_to, size)):
+            replacing = {new: _replacing(tables, old, new, others) for new in containing}
+            for fresh_melds in set(combinations(retrieved_to, size)):
                 tables.effort.take(4)
                 if all(outcome.melds.count(new) == 1 for new in fresh_melds):
-                    yield from _with_replaced(tables, outcome, replaced, fresh_melds, least)
+                    yield from _with_replaced(tables, outcome, replaced, fresh_melds, replacing)
 
 
 def _contains_at_most_one(tables: Tables, new: int) -> bool:
@@ -47,7 +47,7 @@ def _with_replaced(
     outcome: Outcome,
     replaced: tuple[int, ...],
     fresh_melds: tuple[int, ...],
-    least: Mapping[int, list[tuple[Tile, ...]]],
+    replacing: Mapping[int, Set[Tile]],
 ) -> Iterator[Outcome]:
     """Yields the outcomes in which certain jokers of an old meld were replaced and the others left before.
 
@@ -58,54 +58,54 @@ def _with_replaced(
         outcome: The outcome so far.
         replaced: The roles of the replaced jokers.
         fresh_melds: The new melds that contain them.
-        least: For each new meld that has all numbered tiles of the old one: the tiles there that must have replaced
-            jokers, in alternatives.
+        replacing: For each new meld that has all numbered tiles of the old one: the tiles that replaced some joker.
     """
     old = outcome.departures[0].old
     conditions = outcome.conditions.union(*[of_new_meld(tables, old, new) for new in fresh_melds])
     outcome = outcome._replace(conditions=conditions, fresh_melds=frozenset(fresh_melds))
     apart = []
-    for new, ways in least.items():
-        if ways != [()]:
+    for new, faces in replacing.items():
+        if faces:
             apart.append(not_all_in(tables, old, new))
-        if ways != [()] or (replaced and not _contains_at_most_one(tables, new)):
+        if faces or (replaced and not _contains_at_most_one(tables, new)):
             there = [FromOneOf(face, new, frozenset({old})) for face in tables.old_naturals[old]]
             places = tuple([(new, tables.old_jokers[role].faces) for role in replaced])
-            for way in ways:
-                replacing = frozenset([(new, face) for face in way])
-                yield outcome._replace(conditions=conditions.union(there), replacing=replacing, replaced=places)
+            yield outcome._replace(
+                conditions=conditions.union(there),
+                replacing=frozenset([(new, face) for face in faces]),
+                replaced=places,
+            )
     yield outcome._replace(conditions=conditions.union(apart))
 
 
-def _fewest_replacing(tables: Tables, old: int, new: int, others: Iterable[int]) -> list[tuple[Tile, ...]]:
-    """Returns minimal sets of tiles of a new meld that must have been there when the jokers left an old one.
+def _replacing(tables: Tables, old: int, new: int, others: Iterable[int]) -> Set[Tile]:
+    """Returns the tiles of a new meld that must have replaced some joker, if certain jokers of an old one were not.
 
-    Without them, the tiles of the old meld would not have been in valid melds.
+    One tile is in the place of each joker. If the tiles of the old meld are in valid melds without it, the joker left
+    before it came. Otherwise, all tiles that can be in that place are in the places of replaced jokers. In a run there
+    is one such tile, and a group is valid without any of them or without none.
 
     Args:
         tables: The tables.
         old: The old meld.
         new: The new meld, which has all numbered tiles of the old one.
-        others: The roles of the jokers that left unreplaced. Any other tile with one of their faces came later.
+        others: The roles of the jokers that were not replaced.
     """
-    found: list[tuple[Tile, ...]] = []
-    stood_for = frozenset[Tile]().union(*[tables.old_jokers[role].faces for role in others])
-    later = sorted(stood_for & tables.new_naturals[new])
-    for size in range(len(later) + 1):
-        for present in combinations(later, size):
-            tables.effort.take(8)
-            is_minimal = not any(set(least) <= set(present) for least in found)
-            if is_minimal and _is_valid_without(tables, old, new, {*later} - {*present}):
-                found.append(present)
+    found: set[Tile] = set()
+    for role in others:
+        tables.effort.take(8)
+        in_place = tables.old_jokers[role].faces & tables.new_naturals[new]
+        if not any(_is_valid_without(tables, old, new, t) for t in in_place):
+            found |= in_place
     return found
 
 
-def _is_valid_without(tables: Tables, old: int, new: int, gone: Set[Tile]) -> bool:
-    """Returns whether the tiles of an old meld, all in one new meld, are in valid melds without some of its tiles."""
+def _is_valid_without(tables: Tables, old: int, new: int, gone: Tile) -> bool:
+    """Returns whether the tiles of an old meld, all in one new meld, are in valid melds without one of its tiles."""
     meld = tables.after[new]
     parts: list[list[Tile]] = [[]]
     for t in meld.tiles:
-        if t not in gone:
+        if t != gone:
             parts[-1].append(t)
         elif meld.kind is MeldKind.RUN:
             parts.append([])

@@ -17,6 +17,7 @@ from engine.solver.turn_search import find_best, turn_exists
 from engine.tiles import Tile
 
 __all__ = [
+    "RULES_BUDGET",
     "Arrangement",
     "BestTurn",
     "Budget",
@@ -32,6 +33,9 @@ __all__ = [
 
 AMPLE: Final = Budget()
 """More than any position of a game needs."""
+
+RULES_BUDGET: Final = Budget(nodes=20_000)
+"""The budget of one analysis for the rules. It limits work, not time, so that a game is the same on any machine."""
 
 
 def best_turn(situation: Situation, objective: Objective = Objective.MOST_TILES, budget: Budget = AMPLE) -> BestTurn:

@@ -1,4 +1,4 @@
-"""Finds the fewest melds of the table that must change (run_wrap OFF, free jokers).
+"""Finds the fewest melds of the table that must change, if only faces matter and jokers are free.
 
 This is the main search (search.py) with the melds of the table in it. Where a meld starts, the search decides whether
 it stays. If it stays, its tiles are reserved there and at the following levels; all other tiles are laid as usual. The
@@ -8,25 +8,37 @@ wins.
 A changed meld weighs one whole minus a bit of its own. So fewer changed melds are always lighter, ties go to the melds
 that come first, and the weight identifies the melds.
 
-Two techniques keep the number of states low:
+Two techniques keep the number of states low, both with run_wrap OFF only:
 
 * **Lower bounds.** A search from the other end yields a lower bound on the cost of the tiles left behind each level
   (search.lower_bounds). States that have already left too much are dropped.
 * **Both directions.** One direction is often several times faster, and it cannot be predicted which. The search runs
   a while in one, then in the other, and continues in the one that has made more progress.
+
+An eager search finds few melds quickly, but not always the fewest: it rewards each level with the weight of a meld, so
+that it goes on with deep paths rather than light ones.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
-from itertools import islice
+from itertools import islice, permutations
 from typing import NamedTuple
 
 from engine.melds import Meld
+from engine.ruleset import RunWrap
 from engine.solver import color_transitions
-from engine.solver.color_transitions import GUARD_BITS, ColorLevel, OpenRuns, color_level, pack
+from engine.solver.color_transitions import GUARD_BITS, ColorLevel, color_level
 from engine.solver.levels import has_groups, is_better_downwards, levels_of
-from engine.solver.problem import Problem
-from engine.solver.search import COMBINATIONS_PER_NODE, Meter, Start, Transitions, is_dominated, lower_bounds
+from engine.solver.problem import Problem, dropped_cost, reduce
+from engine.solver.search import (
+    COMBINATIONS_PER_NODE,
+    Meter,
+    Start,
+    Transitions,
+    is_dominated,
+    lower_bounds,
+    starts_of,
+)
 from engine.tiles import COLORS, JOKER, color_of, value_of
 
 FIRST_SLICE = 150
@@ -46,34 +58,51 @@ MOST = (1 << FIELD) - 1
 COLOR_AT = {color: place for place, color in enumerate(COLORS)}
 
 
-def fewest_changed(problem: Problem, table: Sequence[Meld], limit: int, meter: Meter) -> frozenset[int]:
-    """Returns the places of the fewest melds that must change; ties go to the melds that come first.
+def fewest_changed(problem: Problem, table: Sequence[Meld], cost: int, meter: Meter) -> Iterator[frozenset[int] | None]:
+    """Yields None after each slice of the search, and at last the places of the fewest melds that must change.
 
-    This search ignores that an unneeded joker may find no place in the result. Then more melds must change.
+    Ties go to the melds that come first. More melds must change if jokers are limited and do not fit, or if an unneeded
+    joker finds no place: this search ignores both.
 
     Args:
         problem: The tiles to lay, including those of the whole table.
         table: The melds of the table.
-        limit: The highest cost of the numbered tiles left; attainable if all melds change.
+        cost: The cost to reach; attainable if all melds change.
         meter: The budget.
 
     Raises:
         OutOfBudget: The budget is spent.
     """
-    downwards = is_better_downwards(problem)
-    one = _Search(problem, table, limit, meter, downwards=downwards)
-    if one.finishes_within(FIRST_SLICE):
-        return one.changed
-    other = _Search(problem, table, limit, meter, downwards=not downwards)
-    one.use_bounds_from(other)
-    other.use_bounds_from(one)
-    for search in (one, other):
-        if search.finishes_within(SLICE):
-            return search.changed
+    reduced, limit = _reduced(problem, cost)
+    downwards = is_better_downwards(reduced)
+    searches = [_Search(reduced, table, limit, meter, downwards=downwards)]
+    if not searches[0].finishes_within(FIRST_SLICE) and problem.ruleset.run_wrap is RunWrap.OFF:
+        searches.append(_Search(reduced, table, limit, meter, downwards=not downwards))
+        for one, other in permutations(searches):
+            one.use_bounds_from(other)
+        any(search.finishes_within(SLICE) for search in searches)
     while True:
-        further = max(one, other, key=lambda search: (search.melds, -search.nodes))
-        if further.finishes_within(SLICE):
-            return further.changed
+        furthest = max(searches, key=lambda search: (search.is_finished, search.melds, -search.nodes))
+        if furthest.is_finished:
+            yield furthest.changed
+            return
+        yield None
+        furthest.finishes_within(SLICE)
+
+
+def few_changed(problem: Problem, table: Sequence[Meld], cost: int, meter: Meter) -> frozenset[int]:
+    """Returns the places of few melds that must change, found by an eager search. See fewest_changed."""
+    reduced, limit = _reduced(problem, cost)
+    search = _Search(reduced, table, limit, meter, downwards=is_better_downwards(reduced), is_eager=True)
+    while not search.finishes_within(SLICE):
+        pass
+    return search.changed
+
+
+def _reduced(problem: Problem, cost: int) -> tuple[Problem, int]:
+    """Returns the problem without useless tiles of the rack, and the cost that the others may reach."""
+    reduced = reduce(problem)
+    return reduced, cost - dropped_cost(problem, reduced)
 
 
 class _Reservation(NamedTuple):
@@ -87,9 +116,9 @@ class _Reservation(NamedTuple):
     weight: int
 
 
-Node = tuple[int, int, int, int, int]
+Node = tuple[int, int, int, int, int, int]
 """A visited state: its level, the state (combined_transitions.py), the cost of the tiles left, the tiles reserved from
-this level on, and the index of the next choice of melds that stay.
+this level on, the index of the next choice of melds that stay, and the state in which the path started.
 """
 
 
@@ -99,9 +128,19 @@ class _Search:
     Attributes:
         weight: A lower bound on the weight of the melds that change.
         nodes: The number of visited states.
+        is_finished: Whether the melds that change are known.
     """
 
-    def __init__(self, problem: Problem, table: Sequence[Meld], limit: int, meter: Meter, *, downwards: bool) -> None:
+    def __init__(  # noqa: PLR0913 - the input of the search, and its two modes
+        self,
+        problem: Problem,
+        table: Sequence[Meld],
+        limit: int,
+        meter: Meter,
+        *,
+        downwards: bool,
+        is_eager: bool = False,
+    ) -> None:
         colors = problem.ruleset.geometry_colors
         self.levels = levels_of(problem, downwards=downwards)
         self.transitions = Transitions(self.levels, colors, problem.jokers)
@@ -116,11 +155,14 @@ class _Search:
         self.left_bit = self.transitions.bits.jokers_bound + color_transitions.FIELD
         below_it = (1 << self.left_bit) - 1
         self.guards = (GUARD_BITS & below_it) | 1 << self.left_bit + limit.bit_length()
-        self.seen: list[dict[int, dict[int, None]]] = [{} for _ in self.levels]
+        self.seen: list[dict[tuple[int, int], dict[int, None]]] = [{} for _ in self.levels]
         self.weight = self.nodes = 0
-        start = self.transitions.start_state(Start((pack(OpenRuns()),) * colors))
-        self.queue: dict[int, list[Node]] = {0: [(0, start, 0, 0, 0)]}
-        self.weights = [0]
+        starts = [self.transitions.start_state(Start(runs)) for runs in starts_of(problem, self.levels, meter)]
+        self.reward = int(is_eager) << self.places
+        first = self.reward * len(self.levels)
+        self.queue: dict[int, list[Node]] = {first: [(0, start, 0, 0, 0, start) for start in reversed(starts)]}
+        self.weights = [first]
+        self.is_finished = False
 
     @property
     def melds(self) -> int:
@@ -182,17 +224,22 @@ class _Search:
                 continue
             node = stack.pop()
             if node[0] == len(self.levels):
-                return True
-            if node[-1] or self._is_new(node):
-                stack += self._successors(node)
+                if self.transitions.is_final(node[1], node[-1]):
+                    self.is_finished = True
+                    return True
+            elif node[-2] or self._is_new(node):
+                successors = self._successors(node)
+                if self.reward:
+                    stack = self._stack(self.weight - self.reward)
+                stack += successors
                 self.nodes += 1
         return False
 
     def _is_new(self, node: Node) -> bool:
         """Returns whether no known state of at most the same weight dominates a state, and records it."""
-        index, state, left, reserved, _ = node
+        index, state, left, reserved, _, start = node
         needs = state | left << self.left_bit
-        known = self.seen[index].setdefault(reserved, {})
+        known = self.seen[index].setdefault((reserved, start), {})
         if needs in known or is_dominated(needs, islice(reversed(known), COMPARED), self.guards):
             return False
         known[needs] = None
@@ -200,11 +247,13 @@ class _Search:
 
     def _successors(self, node: Node) -> list[Node]:
         """Returns the successors for one choice of melds that stay, and postpones the next choice."""
-        index, state, left, reserved, number = node
+        index, state, left, reserved, number, start = node
         choices = self.choices[index]
         choice = choices[number]
         if number + 1 < len(choices):
-            self._postpone((*node[:-1], number + 1), choices[number + 1].weight - choice.weight)
+            self._postpone(
+                (index, state, left, reserved, number + 1, start), choices[number + 1].weight - choice.weight
+            )
         transitions, cost = self.transitions, self.levels[index].weight
         reserved += choice.tiles
         state += choice.jokers * transitions.bits.one_joker
@@ -216,7 +265,7 @@ class _Search:
         most = min(len(low) + len(high) - 2, (self.limit - self.bounds[index] - left) // cost)
         spent = transitions.spent(state) * transitions.bits.one_joker
         found = [
-            (index + 1, after, left + more * cost, reserved >> self.bits_per_level, 0)
+            (index + 1, after, left + more * cost, reserved >> self.bits_per_level, 0, start)
             for more in range(most, -1, -1)
             for after in transitions.combined_states(low, high, more, spent)
         ]
@@ -238,13 +287,17 @@ class _Search:
             of_color = reserved >> FIELD * color
             here, next_place, one_after = (of_color >> self.bits_per_level * ahead & MOST for ahead in range(3))
             rows.append((must - here, may, soon - next_place, later - one_after, aside))
-        place = level.traits._replace(groups=has_groups(tuple(rows), self.transitions.jokers))
+        groups = level.traits.groups and has_groups(tuple(rows), self.transitions.jokers)
+        place = level.traits._replace(groups=groups)
         return [color_level(row, place) for row in rows]
 
     def _postpone(self, node: Node, more: int) -> None:
         """Queues a node for a higher weight."""
-        weight = self.weight + more
+        self._stack(self.weight + more).append(node)
+
+    def _stack(self, weight: int) -> list[Node]:
+        """Returns the queued nodes of a weight."""
         if weight not in self.queue:
             self.queue[weight] = []
             heappush(self.weights, weight)
-        self.queue[weight].append(node)
+        return self.queue[weight]

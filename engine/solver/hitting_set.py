@@ -69,13 +69,13 @@ def _minimal_core(kept: Places, everything: Places, is_sufficient: Callable[[Pla
     return core
 
 
-def small_sufficient(count: int, is_sufficient: Callable[[Places], bool]) -> Places:
-    """Returns a sufficient set of places that cannot be reduced further, as far as `is_sufficient` can decide."""
-    changing = frozenset(range(count))
-    size = count
+def small_sufficient(changing: Places, is_sufficient: Callable[[Places], bool]) -> Places:
+    """Returns a sufficient part of some places that cannot be reduced further, as far as `is_sufficient` can decide."""
+    size = len(changing)
     while size:
-        for first in range(0, count, size):
-            smaller = changing - frozenset(range(first, first + size))
+        places = sorted(changing)
+        for first in range(0, len(places), size):
+            smaller = changing - frozenset(places[first : first + size])
             if smaller != changing and is_sufficient(smaller):
                 changing = smaller
         size //= 2

@@ -38,7 +38,7 @@ def best_initial_meld(problem: Problem, meter: Meter, below: int) -> Solution | 
         return _with_meld_at_threshold(problem, meter, below)
     if _most_points(problem) < least_points(ruleset):
         return None
-    if are_jokers_free(ruleset):
+    if are_jokers_free(ruleset, problem.jokers):
         easy = solve(problem, meter, below)  # a lower bound: points can only make it worse
         if easy is None or _suffices(easy.melds, ruleset):
             return easy

@@ -35,10 +35,11 @@ def joker_rules(ruleset: Ruleset) -> JokerRules:
     )
 
 
-def are_jokers_free(ruleset: Ruleset) -> bool:
-    """Returns whether the only limit is one numbered tile per meld."""
-    return (
-        ruleset.jokers_max_per_meld is JokersMaxPerMeld.UNLIMITED_WITH_ONE_NATURAL
-        and ruleset.jokers_adjacent is JokersAdjacent.ALLOWED
+def are_jokers_free(ruleset: Ruleset, jokers: int) -> bool:
+    """Returns whether the only limit on a number of jokers is one numbered tile per meld."""
+    most = {JokersMaxPerMeld.ONE: 1, JokersMaxPerMeld.TWO: 2, JokersMaxPerMeld.NOT_MORE_THAN_NATURALS: 1}
+    return not jokers or (
+        jokers <= most.get(ruleset.jokers_max_per_meld, UNLIMITED)
+        and (jokers == 1 or ruleset.jokers_adjacent is JokersAdjacent.ALLOWED)
         and ruleset.jokers_may_lead
     )

@@ -83,6 +83,13 @@ def reduce(full: Problem) -> Problem:
     return Problem(full.must, kept, full.ruleset, full.objective, full.groups_of_must)
 
 
+def dropped_cost(problem: Problem, reduced: Problem) -> int:
+    """Returns the cost of the tiles removed by `reduce`."""
+    if reduced is problem:
+        return 0
+    return sum(problem.cost((t,)) * count for t, count in problem.may.items() if t not in reduced.may)
+
+
 @lru_cache
 def _meld_partners(colors: int, wrap: RunWrap) -> dict[Tile, tuple[frozenset[Tile], ...]]:
     """Returns the faces that can share a meld with each face: in a group of all colors, in each shortest run."""

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, islice
 
 from engine.matching import unmatched
 from engine.melds import Meld, MeldKind
@@ -91,7 +91,7 @@ def _by_branching(restricted: RestrictedProblem, below: int) -> Iterator[Restric
     for changed in dict.fromkeys([*few, restricted.changeable_places]):
         for melds, cost in _BranchAndBound(restricted, changed, below).turns():
             below = cost
-            yield RestrictedTurn(cost, changed, melds)
+            yield RestrictedTurn(cost, changed, melds, is_least_change=len(changed) <= FEW_CHANGES)
 
 
 def _within_contract(problem: Problem) -> tuple[Problem, int]:
@@ -208,7 +208,7 @@ class _BranchAndBound:
         """Returns a branch after all constraints with a single alternative are satisfied."""
         while branch.constraints:
             self.restricted.meter.count()
-            ways = list(self._children(branch))
+            ways = list(islice(self._children(branch), 2))
             if len(ways) != 1:
                 break
             (branch,) = ways

@@ -1,19 +1,17 @@
 """Solves a problem with the search that fits its rules, and returns melds."""
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
 from engine.melds import Meld, MeldKind, ProposedMeld, must_declare, read_meld
-from engine.ruleset import JokersDeclaration, Ruleset, RunWrap
-from engine.solver import fewest_changes
+from engine.ruleset import JokersDeclaration, Ruleset
 from engine.solver.joker_reconstruction import melds_of_path
 from engine.solver.joker_rules import are_jokers_free
 from engine.solver.joker_search import NO_REQUIREMENT, Requirement, cheapest_with_jokers
-from engine.solver.problem import Problem, reduce
-from engine.solver.reconstruction import reconstruct
+from engine.solver.problem import Problem, dropped_cost, reduce
+from engine.solver.reconstruction import Reconstruction, reconstruct
 from engine.solver.search import Meter, cheapest_path, path_with_rack_tile
 from engine.tiles import JOKER, Tile
 
@@ -33,30 +31,22 @@ def solve(problem: Problem, meter: Meter, below: int | None = None) -> Solution 
         OutOfBudget: The meter's budget is spent.
     """
     reduced = reduce(problem)
-    dropped = _dropped_cost(problem, reduced)
+    dropped = dropped_cost(problem, reduced)
     limit = None if below is None else below - dropped
-    if are_jokers_free(problem.ruleset):
-        found = cheapest_path(reduced, meter, limit)
-        if found is None:
-            return None
-        laid = reconstruct(found, problem.ruleset, problem.jokers)
-        if not laid.spare:
-            return Solution(found.cost + dropped, _melds(laid.melds, problem.ruleset))
+    found = cheapest_path(reduced, meter, limit)
+    if found is None:
+        return None
+    laid = reconstruct(found, problem.ruleset, problem.jokers)
+    if _has_melds(laid, problem):
+        return Solution(found.cost + dropped, _melds(laid.melds, problem.ruleset))
     return _solve_with_jokers(reduced, meter, NO_REQUIREMENT, limit, dropped)
-
-
-def _dropped_cost(problem: Problem, reduced: Problem) -> int:
-    """Returns the cost of the tiles removed by `reduce`."""
-    if reduced is problem:
-        return 0
-    return sum(problem.cost((t,)) * count for t, count in problem.may.items() if t not in reduced.may)
 
 
 def is_solvable_below(problem: Problem, meter: Meter, limit: int) -> bool:
     """Returns whether a solution costs less than a limit."""
-    if are_jokers_free(problem.ruleset):
+    if are_jokers_free(problem.ruleset, problem.jokers):
         reduced = reduce(problem)
-        found = cheapest_path(reduced, meter, limit - _dropped_cost(problem, reduced))
+        found = cheapest_path(reduced, meter, limit - dropped_cost(problem, reduced))
         if (
             found is None
             or found.spent == problem.jokers
@@ -66,42 +56,20 @@ def is_solvable_below(problem: Problem, meter: Meter, limit: int) -> bool:
     return solve(problem, meter, limit) is not None
 
 
-def fewest_changed(problem: Problem, table: Sequence[Meld], cost: int, meter: Meter) -> frozenset[int] | None:
-    """Returns the places of the fewest melds that must change for a cost; None if fewest_changes.py does not apply.
-
-    More may have to change if an unneeded joker finds no place (fewest_changes.py).
-
-    Args:
-        problem: The tiles to lay, including those of the whole table.
-        table: The melds of the table.
-        cost: The cost to reach; attainable if all melds change.
-        meter: The budget.
-
-    Raises:
-        OutOfBudget: The meter's budget is spent.
-    """
-    if problem.ruleset.run_wrap is not RunWrap.OFF or not are_jokers_free(problem.ruleset):
-        return None
-    reduced = reduce(problem)
-    return fewest_changes.fewest_changed(reduced, table, cost - _dropped_cost(problem, reduced), meter)
-
-
 def can_play_rack_tile(problem: Problem, meter: Meter) -> bool:
     """Returns whether a solution lays at least one tile of the rack."""
-    reduced = reduce(problem)
-    if are_jokers_free(problem.ruleset):
-        found = path_with_rack_tile(reduced, meter)
-        if found is None:
-            return False
-        if not reconstruct(found, problem.ruleset, problem.jokers).spare:
-            return True
+    found = path_with_rack_tile(reduce(problem), meter)
+    if found is None:
+        return False
+    if _has_melds(reconstruct(found, problem.ruleset, problem.jokers), problem):
+        return True
     return solve(problem, meter, problem.cost(Counter(problem.may).elements())) is not None
 
 
 def solve_with(problem: Problem, meter: Meter, requirement: Requirement, below: int | None = None) -> Solution | None:
     """Returns the cheapest solution that meets a requirement; None if none costs less than the limit."""
     reduced = reduce(problem)
-    dropped = _dropped_cost(problem, reduced)
+    dropped = dropped_cost(problem, reduced)
     return _solve_with_jokers(reduced, meter, requirement, None if below is None else below - dropped, dropped)
 
 
@@ -113,6 +81,14 @@ def _solve_with_jokers(
 
 
 RawMelds = tuple[tuple[MeldKind, tuple[Tile, ...]], ...]
+
+
+def _has_melds(laid: Reconstruction, problem: Problem) -> bool:
+    """Returns whether all jokers have a place, and keep their limits there."""
+    if laid.spare or are_jokers_free(problem.ruleset, problem.jokers):
+        return not laid.spare
+    silent = replace(problem.ruleset, jokers_declaration=JokersDeclaration.POSITIONAL)
+    return all(isinstance(read_meld(ProposedMeld(tiles, kind), silent), Meld) for kind, tiles in laid.melds)
 
 
 class _Reader:

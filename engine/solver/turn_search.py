@@ -171,7 +171,7 @@ def _with_table(search: TurnSearch, initial_meld: Melds, limit: int) -> Iterator
             yield _with_few_changes(search, initial_meld, found)
         return
     restricted = RestrictedProblem(table, problem_for(frozenset()), search.is_legal, search.meter, initial_meld)
-    if is_small(restricted) and not are_jokers_free(ruleset):  # solving the unrestricted problem would take longer
+    if is_small(restricted) and not are_jokers_free(ruleset, restricted.tiles[JOKER]):  # the search by faces is slower
         yield from _restricted_candidates(restricted, limit)
         return
     found = solve(problem_for(search.all_places), search.meter, limit)

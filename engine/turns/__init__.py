@@ -54,7 +54,7 @@ from engine.game import (
 )
 from engine.replay import advance, evolve
 from engine.ruleset import PoolEmptyStuckTest, Ruleset
-from engine.solver import Budget, has_turn
+from engine.solver import RULES_BUDGET, Budget, has_turn
 from engine.table import ProposedTable
 from engine.turns.absence import return_to_seat, returning
 from engine.turns.decisions import Context, Decision, IllegalPlay, TurnEnding
@@ -100,10 +100,6 @@ def may_have_searched_all_racks(applied: Applied) -> bool:
     if test is PoolEmptyStuckTest.CONSECUTIVE_PASSES or game.round is None or game.round.pool:
         return False
     return any(isinstance(event, TurnStarted | RoundEnded) for event in applied.events)
-
-
-RULES_BUDGET: Final = Budget(nodes=20_000)
-"""Budget of one analysis for the rules. It limits work, not time, so that a game is the same on any machine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,7 +182,7 @@ def watched(hostile: Hostile, seconds: float) -> Watch:
 
 # Rulesets
 
-_MANY_JOKERS: Final = {"geometry_jokers": 0, "geometry_jokers_per_player": 1, "players_max": 6, "deal_hand_size": 8}
+_MANY_JOKERS: Final = {"geometry_jokers": 8}
 _SIX_COLORS: Final = {"geometry_colors": 6, "geometry_copies": 3, "geometry_jokers": 4}
 _SAME_TURN: Final = {"initial_meld_same_turn_table_play": InitialMeldSameTurnTablePlay.ALLOWED}
 _REPLACE: Final = {

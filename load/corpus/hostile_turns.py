@@ -122,12 +122,7 @@ def judged(turn: HostileTurn) -> tuple[float, Judgement]:
 
 _Values = Mapping[str, Sequence[object]]
 
-_MANY_JOKERS: Final[Mapping[str, Any]] = {
-    "geometry_jokers": 0,
-    "geometry_jokers_per_player": 1,
-    "players_max": 6,
-    "deal_hand_size": 8,
-}
+_MANY_JOKERS: Final[Mapping[str, Any]] = {"geometry_jokers": 8}
 _SAME_TURN: Final[Mapping[str, Any]] = {"initial_meld_same_turn_table_play": InitialMeldSameTurnTablePlay.ALLOWED}
 _GEOMETRY: Final[_Values] = {"geometry_colors": (4, 6), "geometry_copies": (2, 3), "run_wrap": tuple(RunWrap)}
 _RETRIEVAL: Final[_Values] = {

@@ -13,7 +13,7 @@ import json
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from itertools import count
@@ -111,11 +111,17 @@ def read(path: Path = MIDGAME) -> tuple[Recorded, ...]:
     return tuple(Recorded(**json.loads(line)) for line in path.read_text().splitlines())
 
 
-def positions(seeds: Iterable[int]) -> Iterator[Recorded]:
-    """Yields the positions of every turn of games, one game per seed, in order."""
+def positions(seeds: Iterable[int], game_jokers: Sequence[int] = GAME_JOKERS) -> Iterator[Recorded]:
+    """Yields the positions of every turn of games, one game per seed, in order.
+
+    Args:
+        seeds: The seeds.
+        game_jokers: The numbers of jokers, which games have in turn.
+    """
     for seed in seeds:
-        for round_ in _rounds(seed):
-            yield _recorded(round_, GAME_JOKERS[seed % len(GAME_JOKERS)])
+        jokers = game_jokers[seed % len(game_jokers)]
+        for round_ in _rounds(seed, jokers):
+            yield _recorded(round_, jokers)
 
 
 def balanced(found: Iterable[Recorded], size: int) -> Iterator[Recorded]:
@@ -161,11 +167,11 @@ class Temper:
     objective: Objective
 
 
-def _rounds(seed: int) -> Iterator[Round]:
+def _rounds(seed: int, jokers: int) -> Iterator[Round]:
     """Yields the round of a game before each of its turns."""
     rng = random.Random(seed)
     tempers = {seat: _temper(rng) for seat in range(1, len(PLAYERS) + 1)}
-    game = _started(seed, rng)
+    game = _started(seed, rules(jokers), rng)
     while isinstance(game.phase, Playing):
         round_ = game.phase.round
         yield round_
@@ -180,8 +186,7 @@ def _temper(rng: random.Random) -> Temper:
     )
 
 
-def _started(seed: int, rng: random.Random) -> Game:
-    ruleset = rules(GAME_JOKERS[seed % len(GAME_JOKERS)])
+def _started(seed: int, ruleset: Ruleset, rng: random.Random) -> Game:
     game = create(ruleset).game
     players = 2 + seed // len(GAME_JOKERS) % 3
     for name in PLAYERS[:players]:

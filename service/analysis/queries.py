@@ -17,7 +17,17 @@ from engine.play import Play
 from engine.rules import Judgement, judge
 from engine.ruleset import Hints, Ruleset, TurnPlayAfterDraw
 from engine.scoring import rack_value
-from engine.solver import Arrangement, Budget, Existence, LegalTurn, Objective, arrange, best_turn, has_turn
+from engine.solver import (
+    RULES_BUDGET,
+    Arrangement,
+    Budget,
+    Existence,
+    LegalTurn,
+    Objective,
+    arrange,
+    best_turn,
+    has_turn,
+)
 from engine.solver.explanation import explain
 from engine.solver.steps import Step
 from engine.table import ProposedTable
@@ -119,11 +129,11 @@ class BestTurnQuery:
     def answer(self, budget: Budget) -> Suggestion:
         """Returns the best turn. Raises RuntimeError if the rules forbid the solver's turn."""
         found = best_turn(self.situation, self.objective, budget)
-        if found.turn is None:
-            return Suggestion(Existence.NO if found.is_proven else Existence.UNKNOWN)
-        played = _judged(self.situation, found.turn, self.kept)
+        if found.turn is None and found.is_proven:
+            return Suggestion(Existence.NO)
+        played = _judged(self.situation, found.turn, self.kept) if found.turn else None
         if played is None:
-            return Suggestion(Existence.UNKNOWN)
+            return Suggestion(turn_exists(self.situation, budget))
         return Suggestion(Existence.YES, played, found.is_proven, found.is_least_change)
 
 
@@ -135,7 +145,17 @@ class TurnExistsQuery:
 
     def answer(self, budget: Budget) -> Suggestion:
         """Returns a suggestion without a turn."""
-        return Suggestion(has_turn(self.situation, budget))
+        return Suggestion(turn_exists(self.situation, budget))
+
+
+def turn_exists(situation: Situation, budget: Budget) -> Existence:
+    """Returns whether any turn exists.
+
+    The search takes the fixed steps of the rules at least, whatever its time. So every tier knows what the rules know,
+    however busy the machine is.
+    """
+    known = has_turn(situation, RULES_BUDGET)
+    return has_turn(situation, budget) if known is Existence.UNKNOWN else known
 
 
 @dataclass(frozen=True, slots=True)

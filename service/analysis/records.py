@@ -8,11 +8,11 @@ from engine.record import GameRecord, MoveKind, RecordError, replayed
 from engine.record_review import MoveToReview, to_review
 from engine.record_text import format_record
 from engine.ruleset import Ruleset
-from engine.solver import Budget
+from engine.solver import RULES_BUDGET, Budget
 from engine.solver.explanation import explain
 from engine.solver.steps import Step
 from engine.tiles import Tile
-from engine.turns import RULES_BUDGET, Exact
+from engine.turns import Exact
 from engine.violations import Violation
 
 

@@ -55,7 +55,7 @@ def _read(channel: socket.socket, count: int) -> bytes:
 def _answer(job: Job, channel: socket.socket) -> object:
     try:
         nodes = round(job.seconds * NODES_PER_SECOND)
-        return job.query.answer(Budget(nodes=nodes, is_over=_is_over(job.seconds, channel)))
+        return job.query.answer(Budget(nodes, change_nodes=nodes, is_over=_is_over(job.seconds, channel)))
     except Exception:  # noqa: BLE001 - the parent logs it
         return Failed(traceback.format_exc())
 

@@ -179,7 +179,7 @@ def _puzzle_of_the_day() -> int:
 
 def _budget(milliseconds: int) -> Budget:
     deadline = time.monotonic() + milliseconds / 1000
-    return Budget(nodes=sys.maxsize, is_over=lambda: time.monotonic() > deadline)
+    return Budget(sys.maxsize, change_nodes=sys.maxsize, is_over=lambda: time.monotonic() > deadline)
 
 
 # Rules

@@ -112,6 +112,14 @@ def test_a_turn_that_moves_jokers_in_too_many_ways_is_too_complex() -> None:
     ]
 
 
+def test_a_turn_that_replaces_all_six_jokers_of_a_run_is_not_too_complex() -> None:
+    rules = replace(SABRA, geometry_jokers=6, joker_retrieval_reuse=JokerRetrievalReuse.NEW_MELD_IF_REPLACED)
+    new = "[B1 K1 J] | [B2 K2 J] | [B3 K3 J] | [B4 K4 J] | [B5 K5 J] | [B6 K6 J]"
+    rack = "R1 R2 R3 R4 R5 R6 B1 B2 B3 B4 B5 B6 K1 K2 K3 K4 K5 K6"
+    turn = play_of(f"run[J J J J J J R7] + *{{{rack}}} -> [R1 R2 R3 R4 R5 R6 R7] | {new} ; {{}}", rules)
+    assert reasons(turn) == []
+
+
 def test_a_turn_judged_again_has_all_steps_again() -> None:
     turn = play_of("[R4 J R6] + *{R5 B1 B2} -> [R4 R5 R6] | [B1 B2 J] ; {}", SIX_JOKERS)
     assert judge(turn) == judge(turn)

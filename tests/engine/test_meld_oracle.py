@@ -61,7 +61,10 @@ class Case:
         return replace(SABRA, run_wrap=self.wrap, geometry_colors=self.colors, geometry_jokers=self.jokers)
 
 
-CASES = [Case(wrap, colors, jokers) for wrap in RunWrap for colors in (4, 6) for jokers in (2, 4)]
+CASES = [
+    *(Case(wrap, colors, jokers) for wrap in RunWrap for colors in (4, 6) for jokers in (2, 4)),
+    Case(RunWrap.OFF, 4, 8),
+]
 BY_CASE = pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.wrap.name}-{c.colors}-{c.jokers}")
 
 

@@ -655,7 +655,39 @@ EXAMPLES: Final[tuple[tuple[str, dict[str, object], Reason | None], ...]] = (
         Reason.JOKER_NOT_IN_NEW_MELD,
     ),
     (
-        "[R5 B5 J] | [R1 R2 R3] + {K5 O5} -> [R5 B5 K5 O5] | [R1 R2 R3 J] ; {}",
+        "[R5 B5 J] | [R1 R2 R3] + {K5} -> [R5 B5 K5] | [R1 R2 R3 J] ; {}",
+        {REUSE: IF_REPLACED},
+        Reason.JOKER_NOT_IN_NEW_MELD,
+    ),
+    # One tile is in a joker's place. The others were added beside it, so the meld could spare it
+    ("[R5 B5 J] | [R1 R2 R3] + {K5 O5} -> [R5 B5 K5 O5] | [R1 R2 R3 J] ; {}", {REUSE: IF_REPLACED}, None),
+    ("[R5 B5 J] | [R1 R2 R3] + {K5 J} -> [R5 B5 K5 J] | [R1 R2 R3 J] ; {}", {REUSE: IF_REPLACED}, None),
+    ("[R5 B5 J] | [K5 O5 J] | [R1 R2 R3] + {R4} -> [R5 B5 K5 O5] | [R1 R2 R3 R4 J J] ; {}", {REUSE: IF_REPLACED}, None),
+    (
+        "group[R5 J J] | [R1 R2 R3] | [K1 K2 K3] + {B5 K5} -> [R5 B5 K5] | [R1 R2 R3 J] | [K1 K2 K3 J] ; {}",
+        {REUSE: IF_REPLACED},
+        Reason.JOKER_NOT_IN_NEW_MELD,
+    ),
+    # Jokers leave one after the other: each is asked by itself
+    (
+        "[R5 B5 J J] | [R1 R2 R3] | [K1 K2 K3] + {K5 O5} -> [R5 B5 K5 O5] | [R1 R2 R3 J] | [K1 K2 K3 J] ; {}",
+        {REUSE: IF_REPLACED},
+        None,
+    ),
+    (
+        "[R5 B5 J J] | [R1 R2 R3] | [K1 K2 K3] + {K5} -> [R5 B5 K5] | [R1 R2 R3 J] | [K1 K2 K3 J] ; {}",
+        {REUSE: IF_REPLACED},
+        Reason.JOKER_NOT_IN_NEW_MELD,
+    ),
+    (
+        "[B3 J B5 J] | [R1 R2 R3] | [K1 K2 K3] + {B1 B2 B4 B6 B7}"
+        " -> [B1 B2 B3 B4 B5 B6 B7] | [R1 R2 R3 J] | [K1 K2 K3 J] ; {}",
+        {REUSE: IF_REPLACED},
+        None,
+    ),
+    (
+        "[B3 J B5 J] | [R1 R2 R3] | [K1 K2 K3] + {B2 B4 B6 B7}"
+        " -> [B2 B3 B4 B5 B6 B7] | [R1 R2 R3 J] | [K1 K2 K3 J] ; {}",
         {REUSE: IF_REPLACED},
         Reason.JOKER_NOT_IN_NEW_MELD,
     ),

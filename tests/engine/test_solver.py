@@ -51,6 +51,7 @@ from engine.solver import (
     best_turn,
     count_best_turns,
     has_turn,
+    restricted_search,
 )
 from engine.solver.solution import read_stated
 from engine.tiles import COLORS, JOKER, Tile, color_of, in_order, tile, value_of
@@ -61,6 +62,7 @@ from load.corpus.positions import read
 from oracles.brute_force import exists_by_force, faults
 from support.conformance_cases import TurnQuestion, load
 from support.positions import is_a
+from support.work import calls_in
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -443,7 +445,7 @@ THIRTEEN = "R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13"
         ({"run_wrap": RunWrap.CYCLIC}, "R1 R4 R13 J J", SOMEHOW),
         ({"run_wrap": RunWrap.CYCLIC}, "R1 R2 R2 R4 R9 R10 R11 R12 R13 J J", SOMEHOW),
         ({"jokers_max_per_meld": JokersMaxPerMeld.ONE}, "R3 R4 R5 J J", None),
-        ({"jokers_max_per_meld": JokersMaxPerMeld.TWO}, "R3 R4 R5 J J", "[J J R3 R4 R5]"),
+        ({"jokers_max_per_meld": JokersMaxPerMeld.TWO}, "R3 R4 R5 J J", "[R3 R4 R5 J J]"),
         ({}, "R11 R12 R13 J J", "[J J R11 R12 R13]"),
         ({"jokers_max_per_meld": JokersMaxPerMeld.NOT_MORE_THAN_NATURALS}, "R3 J J", None),
         ({"jokers_max_per_meld": JokersMaxPerMeld.NOT_MORE_THAN_NATURALS}, "R5 R5 B5 J J J", None),
@@ -596,6 +598,18 @@ def test_few_melds_change_where_the_fewest_would_take_too_long() -> None:
     assert [answer.is_least_change for answer in (fewest, few, any_number)] == [True, False, False]
     best, good, any_turn = [is_a(answer.turn, LegalTurn) for answer in (fewest, few, any_number)]
     assert len(best.untouched) >= len(good.untouched) > len(any_turn.untouched)
+
+
+def test_few_melds_change_where_limited_jokers_do_not_fit_in_the_first_few() -> None:
+    table = (
+        "[R12 B12 K12] | [R1 R2 R3] | [B3 B4 J] | [B10 B11 J] | [R9 R10 R11] | [R6 B6 O6] | [R8 K8 O8] | [R2 R3 J R5]"
+        " | [O1 O2 J]"
+    )
+    situation = at(table, "B9 O5", {"geometry_jokers": 4, "jokers_adjacent": JokersAdjacent.FORBIDDEN})
+    answer = best_turn(situation, budget=Budget(change_nodes=60))
+    assert answer.turn is not None
+    assert len(answer.turn.tiles) == 2
+    assert (len(answer.turn.untouched), answer.is_least_change) == (7, False)
 
 
 @pytest.mark.parametrize(
@@ -917,6 +931,11 @@ def test_a_search_polls_its_deadline_often(hostile: Hostile) -> None:
     assert work.longest < MOST_CALLS
     if isinstance(answer, BestTurn) and answer.turn:
         assert not list(faults(situation, answer.turn))
+
+
+def test_a_branch_builds_only_the_ways_that_it_tries() -> None:
+    hostile = next(one for one in read_hostile() if one.sort == "no retrieval")
+    assert calls_in(restricted_search, lambda: hostile.ask(Budget(nodes=6_000))) < 2_000
 
 
 def test_positions_are_hostile_under_every_sort_of_rules() -> None:

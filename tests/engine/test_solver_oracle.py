@@ -17,7 +17,9 @@ from engine.ruleset import (
     InitialMeldJoker,
     InitialMeldSameTurnTablePlay,
     JokerRetrievalMode,
+    JokersAdjacent,
     MeldOrder,
+    RunWrap,
     TurnDraw,
     with_options,
 )
@@ -107,6 +109,45 @@ def test_the_solver_agrees_with_the_program_on_positions_of_games(
         compared = integer_program.compare(program, recorded.situation, objective, BUDGET)
         assert not compared.fault, compared.fault
         assert compared.best.is_proven, text_of(recorded.situation, objective)
+
+
+ONE_HIGH, CYCLIC = ({"run_wrap": wrap} for wrap in (RunWrap.ONE_HIGH, RunWrap.CYCLIC))
+APART = {"jokers_adjacent": JokersAdjacent.FORBIDDEN}
+
+
+@pytest.mark.parametrize(
+    ("number", "options"),
+    [(2705, ONE_HIGH), (2795, ONE_HIGH), (2275, CYCLIC), (2490, CYCLIC), (2708, APART), (2845, APART), (2638, APART)],
+)
+def test_the_fewest_changes_are_proven_on_large_tables_under_other_rules(
+    program: IntegerProgram, number: int, options: Mapping[str, object]
+) -> None:
+    recorded = read()[number]
+    situation = replace(recorded.situation, ruleset=with_options(recorded.ruleset, options))
+    compared = integer_program.compare(program, situation, Objective.MOST_TILES, Budget())
+    assert not compared.fault, compared.fault
+    assert compared.best.is_least_change
+
+
+LARGE = (
+    "[R13 K13 O13] | [B12 K12 O12] | [R11 B11 K11] | [R10 B10 O10] | [R3 B3 O3] | [R7 B7 O7] | [R2 J R4] | [R5 B5 K5]"
+    " | [B2 B3 B4] | [R6 B6 K6] | [R9 K9 O9] | [R8 R9 J] | [B7 B8 B9] | [R1 K1 O1] | [B1 K1 O1] | [O4 O5 O6 O7 O8 O9]"
+    " | [O11 J O13] | [R8 K8 J] | [R2 R3 R4] | [K2 K3 K4 K5 K6] | [O2 O3 O4]"
+)
+
+
+def test_the_search_for_the_fewest_changes_goes_on_as_long_as_it_may(program: IntegerProgram) -> None:
+    rack = parse_tiles("R5 R7 R10 R12 B1 B4 B8 B10 B13 K4 K7 K11 K13 O2 O5")
+    ruleset = with_options(SABRA, {"geometry_jokers": 4})
+    melds = tuple(meld for sent in parse_table(LARGE) if isinstance(meld := read_meld(sent, ruleset), Meld))
+    situation = Situation(melds, rack, has_melded=True, ruleset=ruleset)
+    few = best_turn(situation)
+    assert few.turn is not None
+    assert len(few.turn.untouched) >= 13
+    assert not few.is_least_change
+    compared = integer_program.compare(program, situation, Objective.MOST_TILES, Budget(change_nodes=20_000))
+    assert not compared.fault, compared.fault
+    assert compared.best.is_least_change
 
 
 @pytest.mark.parametrize("seed", range(10))

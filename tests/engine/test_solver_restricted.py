@@ -121,6 +121,12 @@ def test_it_finds_the_best_turn_that_the_rules_allow(
     assert played(at(table, rack, options)) == tiles
 
 
+def test_a_turn_that_changes_few_melds_is_proven_to_change_the_fewest() -> None:
+    answer = best_turn(at("[R4 J R6] | [B1 B2 B3]", "R5 B4", IF_REPLACED))
+    assert answer.turn is not None
+    assert (answer.turn.untouched, answer.is_least_change) == ((0,), True)
+
+
 def test_a_contract_leaves_tiles_on_the_rack() -> None:
     situation = at("[R11 R12 R13] | [B4 B5 B6]", "R10 B7 O1 O2 O3", {"contract": Contract.VALUES_BELOW_10})
     assert played(situation) == "{B7 O1 O2 O3}"

@@ -577,10 +577,10 @@ def compare(program: IntegerProgram, situation: Situation, objective: Objective,
 
 # Positions
 
-WRITTEN: Final[dict[str, tuple[object, ...]]] = {
+WRITTEN: Final[dict[str, Sequence[object]]] = {
     "geometry_colors": (4, 4, 6),
     "geometry_copies": (2, 2, 3),
-    "geometry_jokers": (0, 2, 4),
+    "geometry_jokers": range(9),
     "geometry_jokers_per_player": (0, 0, 0, 1),
     "players_max": (4, 4, 6),
     "run_wrap": tuple(RunWrap),

@@ -28,10 +28,10 @@ Interpretations, where the rules leave something open:
 * NEW_MELD: a second joker of A in B is a tile of A, so two jokers of a meld cannot go to one new meld. "A complete meld
   of the old table" means its tiles, not its faces: an equal meld that can have come from the rack is a new one.
 * NEW_MELD_TWO_RACK_TILES counts jokers from the rack too. NEW_MELD_ALL_RACK allows no second joker of the table in B.
-* NEW_MELD_IF_REPLACED: if one new meld C has all numbered tiles of A, tiles of C with faces in r0 may have taken j's
-  place. Each tile takes the place of one joker. j was not replaced if A's numbered tiles would be in valid melds (three
-  tiles or more) without those tiles, not counting tiles that replaced other jokers: j may have left before they came.
-  The player chooses which jokers were replaced.
+* NEW_MELD_IF_REPLACED: if one new meld C has all numbered tiles of A, one tile of C with a face in r0 is in j's place.
+  Each tile is in the place of one joker. j was not replaced if A's numbered tiles are in valid melds (three tiles or
+  more) without that tile: j may have left before it came. The player chooses which jokers were replaced by which tiles,
+  and for each other joker which of the tiles left is in its place; if none is left, it was not replaced.
 * same_meld FORBIDDEN looks for A without j, but with the other jokers of A, in B.
 """
 
@@ -263,7 +263,7 @@ def _replaced_reused(assignment: Assignment, retrieved: tuple[Physical, ...]) ->
     others = [joker for joker in retrieved if joker not in in_new]
     for places in product(*([None, *_tiles_in_place(assignment, joker)] for joker in in_new)):
         taken = [t for t in places if t]
-        if len(set(taken)) == len(taken) and all(_may_have_left(assignment, j, others, set(taken)) for j in others):
+        if len(set(taken)) == len(taken) and all(_may_have_left(assignment, j, set(taken)) for j in others):
             return True
     return False
 
@@ -280,16 +280,18 @@ def _tiles_in_place(assignment: Assignment, joker: Physical) -> list[Physical]:
     return [] if number is None else [t for t in assignment.new[number] if t.face in assignment.old_roles[joker]]
 
 
-def _may_have_left(assignment: Assignment, joker: Physical, others: list[Physical], taken: set[Physical]) -> bool:
-    """Returns whether a joker, with the other unreplaced ones of its meld, can have left before other tiles came."""
-    number = _continued(assignment, joker)
-    if number is None:
-        return True
-    leaving = [other for other in others if other.meld == joker.meld]
-    came_later = {t for other in leaving for t in _tiles_in_place(assignment, other)} - taken
+def _may_have_left(assignment: Assignment, joker: Physical, taken: set[Physical]) -> bool:
+    """Returns whether a joker can have left before a tile came to its place, given the tiles in others' places."""
+    in_place = [t for t in _tiles_in_place(assignment, joker) if t not in taken]
+    return not in_place or any(_is_spared(assignment, joker, t) for t in in_place)
+
+
+def _is_spared(assignment: Assignment, joker: Physical, tile: Physical) -> bool:
+    """Returns whether A's numbered tiles are in valid melds without a tile of C."""
+    number = assignment.new_meld_of[tile]
     parts: list[list[Physical]] = [[]]
     for t in assignment.new[number]:
-        if t not in came_later:
+        if t != tile:
             parts[-1].append(t)
         elif assignment.after[number].kind is MeldKind.RUN:
             parts.append([])

@@ -72,6 +72,6 @@ def best(situation: Situation, _objective: Objective, budget: Budget) -> BestTur
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))  # a pickled Script is found as support.scripted_worker
-    for name, stand_in in {"has_turn": act, "best_turn": best}.items():
+    for name, stand_in in {"turn_exists": act, "best_turn": best}.items():
         setattr(queries, name, stand_in)
     main()

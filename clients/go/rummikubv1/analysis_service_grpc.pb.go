@@ -42,7 +42,9 @@ const (
 // (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
 // ReviewGame of a record that they send. Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
 // response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
-// same certain answer; an uncertain answer may depend on the load of the server. A canceled call stops its search.
+// same certain answer; an uncertain answer may depend on the load of the server. Whether a turn exists is searched with a
+// fixed number of steps at least, about 0.2 s of work, whatever the time limit: all tiers know it where the rules know it,
+// even if no turn is found in time. A canceled call stops its search.
 //
 // Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (API_KEY_INVALID),
 // PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (SHUTTING_DOWN,
@@ -206,7 +208,9 @@ func (c *analysisServiceClient) FormatPosition(ctx context.Context, in *FormatPo
 // (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
 // ReviewGame of a record that they send. Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
 // response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
-// same certain answer; an uncertain answer may depend on the load of the server. A canceled call stops its search.
+// same certain answer; an uncertain answer may depend on the load of the server. Whether a turn exists is searched with a
+// fixed number of steps at least, about 0.2 s of work, whatever the time limit: all tiers know it where the rules know it,
+// even if no turn is found in time. A canceled call stops its search.
 //
 // Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (API_KEY_INVALID),
 // PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (SHUTTING_DOWN,

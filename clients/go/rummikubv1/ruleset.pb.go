@@ -3185,8 +3185,8 @@ type Ruleset struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The preset that supplies the values of unset fields.
 	Preset Preset `protobuf:"varint,1,opt,name=preset,proto3,enum=rummikub.v1.Preset" json:"preset,omitempty"`
-	// Number of jokers in the tile set (geometry_jokers): 0, 2 or 4. Default 2. Evidence: 2 in all sources; 4 in the
-	// English article and with five or six players; 0 in Machiavelli.
+	// Number of jokers in the tile set (geometry_jokers): 0 to 8. Default 2. Evidence: 2 in all sources; 4 in the English
+	// article and with five or six players; 0 in Machiavelli; 8 in Twist, of several kinds.
 	GeometryJokers *uint32 `protobuf:"varint,2,opt,name=geometry_jokers,json=geometryJokers,proto3,oneof" json:"geometry_jokers,omitempty"`
 	// Minimum number of players (players_min): 2 to 6. Default 2. Evidence: four sources.
 	PlayersMin *uint32 `protobuf:"varint,3,opt,name=players_min,json=playersMin,proto3,oneof" json:"players_min,omitempty"`

@@ -33,15 +33,17 @@ from engine.ruleset import (
     TurnPlayAfterDraw,
     WinCall,
 )
-from engine.solver import Budget, Existence, Objective
+from engine.solver import RULES_BUDGET, Budget, Existence, Objective, has_turn
 from engine.tiles import Tile
 from engine.violations import Reason, Violation
+from load.corpus.joker_positions import positions_of_games
+from load.corpus.positions import read
 from rummikub.v1 import analysis_service_pb2 as pb
 from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import validation_service_pb2 as vs
 from service.analysis import pool as analysis_pool
 from service.analysis.pool import AnalysisPool, Holder, PriorityAnalysis
-from service.analysis.queries import BestTurnQuery, Suggestion, TurnExistsQuery
+from service.analysis.queries import BestTurnQuery, HintTier, TurnExistsQuery, turn_query
 from service.codec import rulesets
 from service.errors import AnalysisBusy
 from service.metrics.metrics import Metrics
@@ -114,6 +116,20 @@ def single_faces(one: meld_pb2.TableMeld) -> list[tile_pb2.Tile.ValueType]:
 
 
 # Positions
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_time_of_a_search_is_used_to_change_the_fewest_melds(served: tuple[Client, MemoryStore]) -> None:
+    client, _ = served
+    table = (
+        "R13 K13 O13, B12 K12 O12, R11 B11 K11, R10 B10 O10, R3 B3 O3, R7 B7 O7, R2 J R4, R5 B5 K5, B2 B3 B4, R6 B6 K6,"
+        "R9 K9 O9, R8 R9 J, B7 B8 B9, R1 K1 O1, B1 K1 O1, O4 O5 O6 O7 O8 O9, O11 J O13, R8 K8 J, R2 R3 R4,"
+        "K2 K3 K4 K5 K6, O2 O3 O4"
+    )
+    rack = "R5 R7 R10 R12 B1 B4 B8 B10 B13 K4 K7 K11 K13 O2 O5"
+    asked = position(rack, *table.split(","), ruleset=ruleset_pb2.Ruleset(geometry_jokers=4))
+    found = await suggested(client, asked, time_limit=LONG)
+    assert (len(found.untouched), found.is_least_change) == (15, True)
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -977,4 +993,14 @@ def test_a_turn_that_is_too_complex_to_judge_is_not_suggested(monkeypatch: pytes
     assert query.answer(Budget(1_000)).exists is Existence.YES
     too_complex = Judgement((Violation(Reason.TURN_TOO_COMPLEX, "table_after"),), (), (), (), 0)
     monkeypatch.setattr("service.analysis.queries.judge", lambda _: too_complex)
-    assert query.answer(Budget(1_000)) == Suggestion(Existence.UNKNOWN)
+    assert query.answer(Budget(1_000)) == TurnExistsQuery(query.situation).answer(Budget(1_000))
+
+
+@pytest.mark.parametrize("nodes", [0, 20, 200])
+def test_every_tier_proves_alike_whether_a_play_exists_however_short_the_search(nodes: int) -> None:
+    of_games = [recorded.situation for recorded in read()[::60]]
+    for situation in (*of_games, *positions_of_games(PRESETS[Preset.WIKI_FR], 20)):
+        proven = has_turn(situation, RULES_BUDGET)
+        queries = [turn_query(situation, tier, objective) for tier in HintTier for objective in Objective]
+        for budget in (Budget(nodes), Budget(is_over=lambda: True)):
+            assert {query.answer(budget).exists for query in queries} == {proven}

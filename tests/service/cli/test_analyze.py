@@ -322,8 +322,8 @@ WRONG = {
         "--option score_joker_penalty: the value of the option is out of range (101): expected 0 to 100",
     ),
     "a number between those in range": (
-        (".+*{}", "--option", "geometry_jokers=3"),
-        "--option geometry_jokers: the value of the option is out of range (3): expected 0 or 2 or 4",
+        (".+*{}", "--option", "geometry_colors=5"),
+        "--option geometry_colors: the value of the option is out of range (5): expected 4 or 6",
     ),
     "options that conflict": (
         (".+*{}", "--option", "match_rounds=3"),

@@ -948,7 +948,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
 
 RULESETS = {
     "OPTION_UNKNOWN": (ruleset_pb2.Ruleset(run_wrap=99), ["ruleset.run_wrap"]),  # type: ignore[arg-type]  # unknown
-    "OPTION_VALUE_INVALID": (ruleset_pb2.Ruleset(geometry_jokers=3), ["ruleset.geometry_jokers"]),
+    "OPTION_VALUE_INVALID": (ruleset_pb2.Ruleset(geometry_jokers=9), ["ruleset.geometry_jokers"]),
     "OPTIONS_CONFLICT": (
         ruleset_pb2.Ruleset(players_min=4, players_max=3),
         ["ruleset.players_min", "ruleset.players_max"],

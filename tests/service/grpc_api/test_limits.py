@@ -452,7 +452,7 @@ async def test_refused_drafts_have_a_pace_of_their_own(monkeypatch: pytest.Monke
 
 # Sizes
 
-LARGEST_GAME = Ruleset(geometry_colors=6, geometry_copies=3, geometry_jokers=4)
+LARGEST_GAME = Ruleset(geometry_colors=6, geometry_copies=3, geometry_jokers=8)
 """The rules with most tiles."""
 
 
@@ -461,7 +461,7 @@ def tables_of_the_largest_game() -> tuple[list[meld_pb2.Meld], list[meld_pb2.Mel
     values = [[tile(color, value) for color in COLORS] for value in range(1, 14) for _ in range(3)]
     groups = [as_tiles(faces[first : first + 3]) for faces in values for first in (0, 3)]
     melds = [meld_pb2.Meld(tiles=group, kind=meld_pb2.MELD_KIND_GROUP) for group in groups]
-    for first, second in zip(melds[:8:2], melds[1:8:2], strict=True):  # of one value
+    for first, second in zip(melds[:16:2], melds[1:16:2], strict=True):  # of one value
         first.tiles.append(tile_pb2.TILE_JOKER)
         first.declared_faces.append(second.tiles[0])
     return melds[:-2], melds
@@ -471,7 +471,7 @@ def test_the_largest_game_is_the_largest() -> None:
     assert problems(LARGEST_GAME) == ()
     _, table = tables_of_the_largest_game()
     tiles = [one for meld in table for one in meld.tiles]
-    assert Counter(tiles) == Counter(as_tiles(tile_set(6, 3, 4)))
+    assert Counter(tiles) == Counter(as_tiles(tile_set(6, 3, 8)))
     for option in ("geometry_colors", "geometry_copies", "geometry_jokers"):
         assert getattr(LARGEST_GAME, option) == max(RANGES[option])
 

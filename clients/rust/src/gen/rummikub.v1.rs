@@ -1191,8 +1191,8 @@ pub struct Ruleset {
     /// The preset that supplies the values of unset fields.
     #[prost(enumeration = "Preset", tag = "1")]
     pub preset: i32,
-    /// Number of jokers in the tile set (geometry_jokers): 0, 2 or 4. Default 2. Evidence: 2 in all sources; 4 in the
-    /// English article and with five or six players; 0 in Machiavelli.
+    /// Number of jokers in the tile set (geometry_jokers): 0 to 8. Default 2. Evidence: 2 in all sources; 4 in the English
+    /// article and with five or six players; 0 in Machiavelli; 8 in Twist, of several kinds.
     #[prost(uint32, optional, tag = "2")]
     pub geometry_jokers: ::core::option::Option<u32>,
     /// Minimum number of players (players_min): 2 to 6. Default 2. Evidence: four sources.
@@ -5727,7 +5727,9 @@ pub mod analysis_service_client {
     /// (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
     /// ReviewGame of a record that they send. Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
     /// response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
-    /// same certain answer; an uncertain answer may depend on the load of the server. A canceled call stops its search.
+    /// same certain answer; an uncertain answer may depend on the load of the server. Whether a turn exists is searched with a
+    /// fixed number of steps at least, about 0.2 s of work, whatever the time limit: all tiers know it where the rules know it,
+    /// even if no turn is found in time. A canceled call stops its search.
     ///
     /// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (API_KEY_INVALID),
     /// PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (SHUTTING_DOWN,

@@ -1846,8 +1846,8 @@ class Ruleset(_message.Message):
     preset: Global___Preset.ValueType
     """The preset that supplies the values of unset fields."""
     geometry_jokers: _builtins.int
-    """Number of jokers in the tile set (geometry_jokers): 0, 2 or 4. Default 2. Evidence: 2 in all sources; 4 in the
-    English article and with five or six players; 0 in Machiavelli.
+    """Number of jokers in the tile set (geometry_jokers): 0 to 8. Default 2. Evidence: 2 in all sources; 4 in the English
+    article and with five or six players; 0 in Machiavelli; 8 in Twist, of several kinds.
     """
     players_min: _builtins.int
     """Minimum number of players (players_min): 2 to 6. Default 2. Evidence: four sources."""

@@ -31,8 +31,8 @@ export type Ruleset = Message<"rummikub.v1.Ruleset"> & {
   preset: Preset;
 
   /**
-   * Number of jokers in the tile set (geometry_jokers): 0, 2 or 4. Default 2. Evidence: 2 in all sources; 4 in the
-   * English article and with five or six players; 0 in Machiavelli.
+   * Number of jokers in the tile set (geometry_jokers): 0 to 8. Default 2. Evidence: 2 in all sources; 4 in the English
+   * article and with five or six players; 0 in Machiavelli; 8 in Twist, of several kinds.
    *
    * @generated from field: optional uint32 geometry_jokers = 2;
    */
