@@ -76,7 +76,7 @@ GOES_ON = replace(SABRA, turn_play_after_draw=TurnPlayAfterDraw.ALLOWED)
 OTHER_TILES = replace(SABRA, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES)
 PENALISE = replace(SABRA, turn_invalid_submission=TurnInvalidSubmission.PENALISE)
 CLAIMS = replace(SABRA, turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM)
-COMMIT = replace(SABRA, turn_timeout_dirty=TurnTimeoutDirty.COMMIT_IF_VALID_ELSE_REVERT)
+REVERT = replace(SABRA, turn_timeout_dirty=TurnTimeoutDirty.REVERT_AND_DRAW_PENALTY)
 LAST_CHANCE = replace(SABRA, pool_empty_mode=PoolEmptyMode.ONE_LAST_CHANCE)
 DRAWER_LAST = replace(LAST_CHANCE, pool_empty_last_chance_start=PoolEmptyLastChanceStart.NEXT_PLAYER_FIRST)
 AT_ONCE = replace(SABRA, pool_empty_mode=PoolEmptyMode.END_IMMEDIATELY)
@@ -227,7 +227,8 @@ def test_a_turn_after_a_draw_is_ended_by_passing() -> None:
 
 @pytest.mark.parametrize(("draft", "tiles"), [("[R4 R5 R6]", ""), ("[R4 R5 R6 R7]", "O9 O8 O7"), (None, "")])
 def test_time_runs_out_after_a_draw(draft: str | None, tiles: str) -> None:
-    game = do(game_at("[R4 R5 R6] / 1*{B1} 2{K1} / {R7 O9 O8 O7} / 1", GOES_ON), DrawTile(1)).game
+    rules = replace(GOES_ON, turn_timeout_dirty=TurnTimeoutDirty.REVERT_AND_DRAW_PENALTY)
+    game = do(game_at("[R4 R5 R6] / 1*{B1} 2{K1} / {R7 O9 O8 O7} / 1", rules), DrawTile(1)).game
     late = do(game, TimeOut(None if draft is None else parse_table(draft)), LATE)
     assert late.events[0] == TurnTimedOut(1, parse_tiles(tiles))
     assert (round_of(late.game).passed, round_of(late.game).step) == ((), Open())
@@ -253,7 +254,7 @@ FINISHED = "[R4 R5 R6 R7] | [B1 K1 O1]"
         (SABRA, UNTOUCHED, "O9"),
         (SABRA, f"{UNTOUCHED} | []", "O9"),
         (SABRA, UNFINISHED, "O9 O8 O7"),
-        (SABRA, FINISHED, "O9 O8 O7"),
+        (REVERT, FINISHED, "O9 O8 O7"),
         (replace(SABRA, penalty_tiles=1), UNFINISHED, "O9"),
         (replace(SABRA, penalty_tiles=7), UNFINISHED, "O9 O8 O7 O6 O5"),
         (replace(SABRA, turn_timeout_clean=TurnTimeoutClean.DRAW_PENALTY), UNTOUCHED, "O9 O8 O7"),
@@ -262,10 +263,9 @@ FINISHED = "[R4 R5 R6 R7] | [B1 K1 O1]"
         (replace(SABRA, turn_timeout_clean=TurnTimeoutClean.PASS), UNFINISHED, "O9 O8 O7"),
         (replace(SABRA, turn_timeout_dirty=TurnTimeoutDirty.REVERT_AND_DRAW_ONE), UNFINISHED, "O9"),
         (replace(SABRA, turn_timeout_dirty=TurnTimeoutDirty.REVERT_AND_DRAW_ONE), None, "O9"),
-        (COMMIT, UNFINISHED, "O9 O8 O7"),
-        (COMMIT, UNTOUCHED, "O9"),
-        (COMMIT, None, "O9"),
-        (replace(COMMIT, win_call=WinCall.REQUIRED), "[R4 R5 R6 R7] | [B1 K1 O1]", None),
+        (REVERT, UNTOUCHED, "O9"),
+        (SABRA, FINISHED, None),
+        (replace(SABRA, win_call=WinCall.REQUIRED), "[R4 R5 R6 R7] | [B1 K1 O1]", None),
     ],
 )
 def test_the_cost_of_a_time_out(ruleset: Ruleset, draft: str | None, tiles: str | None) -> None:
@@ -278,14 +278,14 @@ def test_the_cost_of_a_time_out(ruleset: Ruleset, draft: str | None, tiles: str 
 
 
 def test_a_legal_draft_is_played_when_time_runs_out() -> None:
-    late = timed_out(COMMIT, FINISHED)
+    late = timed_out(SABRA, FINISHED)
     assert kinds(late) == [TurnTimedOut, TilesPlayed, TurnStarted]
     assert position(late.game) == "[R4 R5 R6 R7] | [B1 K1 O1] / 1*{B2} 2{K1} / {O9 O8 O7 O6 O5} / 2"
     assert round_of(late.game).passed == ()
 
 
 def test_a_draft_goes_out_only_with_a_call_that_it_cannot_make() -> None:
-    game = game_at("[R4 R5 R6] / 1*{R7} 2{K1} / {O9} / 1", replace(COMMIT, win_call=WinCall.REQUIRED))
+    game = game_at("[R4 R5 R6] / 1*{R7} 2{K1} / {O9} / 1", replace(SABRA, win_call=WinCall.REQUIRED))
     late = do(game, TimeOut(parse_table("[R4 R5 R6 R7]")), LATE)
     assert late.events[0] == TurnTimedOut(1, parse_tiles("O9"))
 
