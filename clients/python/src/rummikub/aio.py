@@ -107,8 +107,7 @@ class Rummikub:
 
     async def close(self) -> None:
         """Closes the connection, also for all seats. Connections of other event loops have ended with their loops."""
-        for channel in self._loops.connections().channels:
-            await channel.close()
+        await self._loops.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -212,9 +211,23 @@ class _Loops:
         self._connect = connect
         self._given = None if channel is None else Connections(channel, None)
         self._by_loop: dict[asyncio.AbstractEventLoop, Connections[grpc.aio.Channel]] = {}
+        self._is_closed = False
+
+    async def close(self) -> None:
+        """Closes the connections of the running loop. Later calls are refused."""
+        channels = () if self._is_closed else self.connections().channels
+        self._is_closed = True
+        for channel in channels:
+            await channel.close()
 
     def connections(self) -> Connections[grpc.aio.Channel]:
-        """Returns the connections of the running loop. Raises RuntimeError outside of one."""
+        """Returns the connections of the running loop.
+
+        Raises RuntimeError outside of a loop, grpc.aio.UsageError after `close`: grpcio 1.85 crashes if a closed
+        channel is asked for a method.
+        """
+        if self._is_closed:
+            raise grpc.aio.UsageError("the client is closed")
         if self._given:
             return self._given
         loop = asyncio.get_running_loop()
