@@ -6,6 +6,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeVar
 
 from google.protobuf.duration_pb2 import Duration
@@ -13,6 +14,7 @@ from google.protobuf.message import DecodeError, Message
 
 from service.app.identity import CODE_ALPHABET, CODE_LENGTH
 from service.app.names import JOINERS, is_visible
+from service.codec.submessages import has_more, numbers_of
 from service.errors import FieldFault, InvalidRequest, MalformedRequest
 from service.runtime.keys import NAME_FORM, NAME_RULE
 
@@ -39,11 +41,37 @@ _REQUEST_ID: Final = re.compile(rf"[!-~]{{1,{REQUEST_ID_MAX}}}")
 _JOIN_CODE: Final = re.compile(rf"[{CODE_ALPHABET}]{{{CODE_LENGTH}}}")
 _LABEL_KEY: Final = re.compile(r"[a-z0-9_.-]{1,32}")
 _ETAG: Final = re.compile(r"[0-9a-f]{32}")
+COUNTED_BYTES: Final = 4_096
+"""Longer requests have their elements counted before they are decoded. Shorter ones take 200 KB at most."""
+_ELEMENTS: Final = dict.fromkeys(("table", "table_before", "table_after"), "melds")
 _M = TypeVar("_M", bound=Message)
 
 
-def decode(message_type: type[_M], data: bytes) -> _M:
-    """Returns a parsed message. Raises MalformedRequest."""
+@dataclass(frozen=True, slots=True)
+class Most:
+    """The bound of a repeated field of a request, which is checked before the request is decoded.
+
+    Attributes:
+        path: The field: `record.moves`.
+        elements: How many elements there may be.
+        reason: The reason of the refusal.
+    """
+
+    path: str
+    elements: int
+    reason: str = "FIELD_INVALID"
+
+    def check(self, data: bytes, message_type: type[Message]) -> None:
+        """Raises InvalidRequest if a long encoded message has more elements."""
+        if len(data) > COUNTED_BYTES and has_more(data, numbers_of(message_type, self.path), self.elements):
+            name = self.path.rpartition(".")[2]
+            raise invalid(self.path, f"expected at most {self.elements} {_ELEMENTS.get(name, name)}", self.reason)
+
+
+def decode(message_type: type[_M], data: bytes, *bounds: Most) -> _M:
+    """Returns a parsed message, whose repeated fields are within bounds. Raises InvalidRequest, MalformedRequest."""
+    for bound in bounds:
+        bound.check(data, message_type)
     try:
         return message_type.FromString(data)
     except DecodeError:

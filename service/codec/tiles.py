@@ -11,7 +11,7 @@ from engine.tiles import COLORS, JOKER, Tile, naturals
 from engine.violation_texts import describe_violation
 from engine.violations import Violation
 from rummikub.v1 import error_reason_pb2, meld_pb2, tile_pb2, violation_pb2
-from service.codec.fields import invalid
+from service.codec.fields import Most, invalid
 from service.errors import InvalidRequest
 
 MELDS_MAX: Final = 128
@@ -64,6 +64,11 @@ _KINDS: Final[dict[int, MeldKind | None]] = {
 }
 MELD_BYTES_MAX: Final = 2 * (2 + MELD_TILES_MAX) + 2
 """Most bytes of a meld that is cached. A longer one has too many tiles, or unknown fields of any length."""
+
+
+def most_melds(path: str) -> Most:
+    """Returns the bound of a table in a request."""
+    return Most(path, MELDS_MAX, "MALFORMED_TABLE")
 
 
 def melds(messages: Sequence[meld_pb2.Meld], field: str) -> ProposedTable:

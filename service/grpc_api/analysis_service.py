@@ -20,6 +20,7 @@ from service.analysis.queries import (
 from service.app.games import Games
 from service.app.views import GameSnapshotView
 from service.codec import analysis, fields, rulesets, turns
+from service.codec.tiles import most_melds
 from service.errors import FieldFault, InvalidRequest, NotAPlayer
 from service.grpc_api.call_origin import check_right, current_origin
 from service.grpc_api.deadlines import left_until, until_deadline
@@ -131,14 +132,14 @@ _Batch = tuple[pb.BatchSuggestTurnsRequest, Sequence[Situation]]
 
 
 def _read_suggest(data: bytes) -> Generator[None, None, _Suggest]:
-    request = fields.decode(pb.SuggestTurnRequest, data)
+    request = fields.decode(pb.SuggestTurnRequest, data, most_melds("position.table"))
     yield
     is_position = request.WhichOneof("subject") == "position"
     return request, analysis.situation(request.position, Ruleset()) if is_position else None
 
 
 def _read_has_legal(data: bytes) -> Generator[None, None, _HasLegal]:
-    request = fields.decode(pb.HasLegalTurnRequest, data)
+    request = fields.decode(pb.HasLegalTurnRequest, data, most_melds("position.table"))
     if not request.HasField("position"):
         raise fields.invalid("position", "expected a position")
     yield
@@ -146,7 +147,7 @@ def _read_has_legal(data: bytes) -> Generator[None, None, _HasLegal]:
 
 
 def _read_batch(data: bytes) -> Generator[None, None, _Batch]:
-    request = fields.decode(pb.BatchSuggestTurnsRequest, data)
+    request = fields.decode(pb.BatchSuggestTurnsRequest, data, fields.Most("positions", analysis.POSITIONS_MAX))
     default = rulesets.ruleset(request.ruleset)
     situations = []
     for index, position in enumerate(analysis.positions(request)):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Generator, Mapping
+from typing import Final
 
 from engine.record import GameRecord
 from rummikub.v1 import analysis_service_pb2 as pb
@@ -10,12 +11,15 @@ from service.analysis.queries import BestTurnQuery
 from service.analysis.records import CheckedRecord, ExplanationQuery, RecordQuery
 from service.app.games import Games
 from service.codec import analysis, fields, reviews
-from service.codec.records import record_in_steps
+from service.codec.records import MOVES_MAX, record_in_steps
+from service.codec.tiles import most_melds
 from service.errors import FieldFault, InvalidRequest
 from service.grpc_api.call_origin import check_right, current_origin
 from service.grpc_api.deadlines import left_until, until_deadline
 from service.grpc_api.handlers import RECORD_BYTES, Context, Handler, RequestReader, SlowRunner, caller, unary
 from service.runtime.origins import POSITION_SEARCHES
+
+_MOVES: Final = fields.Most("record.moves", MOVES_MAX)
 
 _Explanation = tuple[pb.ExplainTurnRequest, ExplanationQuery]
 _Import = tuple[pb.ImportRecordRequest, GameRecord]
@@ -111,13 +115,13 @@ def _check(checked: CheckedRecord, request: pb.ReviewGameRequest) -> None:
 
 
 def _read_explanation(data: bytes) -> Generator[None, None, _Explanation]:
-    request = fields.decode(pb.ExplainTurnRequest, data)
+    request = fields.decode(pb.ExplainTurnRequest, data, most_melds("table_before"), most_melds("table_after"))
     yield
     return request, reviews.turn_to_explain(request)
 
 
 def _read_import(data: bytes) -> Generator[None, None, _Import]:
-    request = fields.decode(pb.ImportRecordRequest, data)
+    request = fields.decode(pb.ImportRecordRequest, data, _MOVES)
     if request.WhichOneof("source") is None:
         raise InvalidRequest(FieldFault("source", "expected one of record, text"))
     record = yield from record_in_steps(request)
@@ -125,7 +129,7 @@ def _read_import(data: bytes) -> Generator[None, None, _Import]:
 
 
 def _read_review(data: bytes) -> Generator[None, None, _Review]:
-    request = fields.decode(pb.ReviewGameRequest, data)
+    request = fields.decode(pb.ReviewGameRequest, data, _MOVES)
     match request.WhichOneof("subject"):
         case None:
             raise InvalidRequest(FieldFault("subject", "expected one of record, text, game_id"))

@@ -8,6 +8,7 @@ from service.app.commands import TurnRequest
 from service.app.drafts import DraftRequest
 from service.app.games import Games
 from service.codec import fields, turns
+from service.codec.tiles import most_melds
 from service.grpc_api.call_origin import current_origin
 from service.grpc_api.handlers import (
     SHORT_BYTES,
@@ -76,12 +77,12 @@ class TurnServicer:
 
 
 def _read_turn(data: bytes) -> Generator[None, None, _Turn]:
-    request = fields.decode(pb.PlayTurnRequest, data)
+    request = fields.decode(pb.PlayTurnRequest, data, most_melds("play.table"))
     yield
     return request, turns.turn_request(request, data), len(data)
 
 
 def _read_draft(data: bytes) -> Generator[None, None, _Draft]:
-    request = fields.decode(pb.SaveDraftRequest, data)
+    request = fields.decode(pb.SaveDraftRequest, data, most_melds("draft.table"))
     yield
     return turns.draft_request(request), len(data)

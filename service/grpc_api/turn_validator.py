@@ -442,7 +442,7 @@ def _proposed(data: bytes) -> ProposedMeld:
 
 def _validate_melds_plainly(data: bytes) -> bytes:
     """Returns a ValidateMeldsResponse by the plain path. Raises InvalidRequest, MalformedRequest."""
-    request = fields.decode(pb.ValidateMeldsRequest, data)
+    request = fields.decode(pb.ValidateMeldsRequest, data, tiles.most_melds("melds"))
     ruleset = rulesets.ruleset(request.ruleset)
     melds = [read_meld(meld, ruleset) for meld in tiles.melds(request.melds, "melds")]
     readings = (tiles.encode_reading(meld, place) for place, meld in enumerate(melds))

@@ -1,0 +1,105 @@
+"""A request with more submessages than it may have is refused before it is decoded."""
+
+from collections.abc import Callable
+
+import grpc
+import grpc.aio
+import pytest
+from google.protobuf.message import Message
+from google.rpc import error_details_pb2
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rummikub.v1 import analysis_service_pb2 as an
+from rummikub.v1 import meld_pb2, record_pb2
+from rummikub.v1 import turn_service_pb2 as ts
+from rummikub.v1 import validation_service_pb2 as vs
+from service.codec.fields import Most, decode
+from service.codec.submessages import has_more, numbers_of
+from service.errors import InvalidRequest
+from support.harness import Client, status_details
+
+MANY = 130_000
+"""Empty submessages, of two bytes each."""
+
+
+def melds() -> list[meld_pb2.Meld]:
+    return [meld_pb2.Meld()] * MANY
+
+
+def record() -> record_pb2.GameRecord:
+    return record_pb2.GameRecord(moves=[record_pb2.RecordedMove()] * MANY)
+
+
+REQUESTS: dict[str, tuple[str, Callable[[], Message]]] = {
+    "AnalysisService/SuggestTurn": (
+        "position.table",
+        lambda: an.SuggestTurnRequest(position=an.Position(table=melds())),
+    ),
+    "AnalysisService/HasLegalTurn": (
+        "position.table",
+        lambda: an.HasLegalTurnRequest(position=an.Position(table=melds())),
+    ),
+    "AnalysisService/BatchSuggestTurns": (
+        "positions",
+        lambda: an.BatchSuggestTurnsRequest(positions=[an.Position()] * MANY),
+    ),
+    "AnalysisService/ExplainTurn": ("table_after", lambda: an.ExplainTurnRequest(table_after=melds())),
+    "AnalysisService/ImportRecord": ("record.moves", lambda: an.ImportRecordRequest(record=record())),
+    "AnalysisService/ReviewGame": ("record.moves", lambda: an.ReviewGameRequest(record=record())),
+    "TurnService/PlayTurn": ("play.table", lambda: ts.PlayTurnRequest(play=ts.PlayTiles(table=melds()))),
+    "ValidationService/ValidateMelds": ("melds", lambda: vs.ValidateMeldsRequest(melds=melds())),
+    "ValidationService/BatchValidateTurns": (
+        "turns",
+        lambda: vs.BatchValidateTurnsRequest(turns=[vs.ValidateTurnRequest()] * MANY),
+    ),
+}
+
+
+@pytest.mark.parametrize("rpc", REQUESTS)
+async def test_too_many_submessages_are_refused_with_their_field(client: Client, rpc: str) -> None:
+    field, make = REQUESTS[rpc]
+    call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = client.channel.unary_unary(f"/rummikub.v1.{rpc}")
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await call(make().SerializeToString(), metadata=(("authorization", f"Bearer {'0' * 43}"),))
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    bad = error_details_pb2.BadRequest()
+    assert any(detail.Unpack(bad) for detail in status_details(refused.value).details)
+    assert [violation.field for violation in bad.field_violations] == [field]
+
+
+def test_a_request_with_too_many_submessages_is_not_decoded() -> None:
+    decoded: list[bytes] = []
+
+    class Request:
+        DESCRIPTOR = ts.PlayTurnRequest.DESCRIPTOR
+        FromString = staticmethod(decoded.append)
+
+    data = REQUESTS["TurnService/PlayTurn"][1]().SerializeToString()
+    with pytest.raises(InvalidRequest):
+        decode(Request, data, Most("play.table", 128))  # type: ignore[type-var]  # it stands for a message's type
+    assert not decoded
+
+
+UNKNOWN = st.sampled_from(
+    [b"\xf8\x3f\x01", b"\xf9\x3f" + bytes(8), b"\xfa\x3f\x03abc", b"\xfb\x3f\xfc\x3f", b"\xfd\x3f" + bytes(4)]
+)
+
+
+@given(
+    parts=st.lists(st.one_of(UNKNOWN, st.integers(0, 4)), max_size=12),
+    most=st.integers(0, 12),
+    cut=st.integers(0, 3),
+)
+def test_the_count_is_that_of_the_decoded_message(parts: list[bytes | int], most: int, cut: int) -> None:
+    """Parts of a singular message are merged, and unknown fields of every wire type may be between them."""
+    data = b""
+    for part in parts:
+        table = [meld_pb2.Meld()] * part if isinstance(part, int) else []
+        data += (
+            part if isinstance(part, bytes) else ts.PlayTurnRequest(play=ts.PlayTiles(table=table)).SerializeToString()
+        )
+    numbers = numbers_of(ts.PlayTurnRequest, "play.table")
+    count = len(ts.PlayTurnRequest.FromString(data).play.table)
+    assert has_more(data, numbers, most) == (count > most)
+    has_more(data[: len(data) - cut], numbers, most)  # malformed bytes are no error
