@@ -112,7 +112,7 @@ def evolve(game: Game, event: Event) -> Game:  # noqa: C901 - one case an event,
         case AbortRequested(seat):
             return _with_player(game, replace(game.player(seat), wants_abort=True))
         case GameAborted():
-            return replace(game, phase=Aborted(game.round))
+            return replace(game, phase=Aborted(game.round), reserved=())
         case RematchCreated(game_id):
             return _with_rematch(game, game_id)
         case RedealDemanded() | SeatTokenRenewed():

@@ -216,8 +216,8 @@ def _in_the_lobby(game: Game, action: LobbyAction, context: Context) -> Decision
             return leave(game, seat)
         case KickPlayer():
             return kick(game, action)
-        case SetReady():
-            return worn_out(game) or set_ready(game, action)
+        case SetReady(is_ready=is_ready):
+            return (None if is_ready else worn_out(game)) or set_ready(game, action)
         case StartGame():
             return start_game(game, action, context)
 

@@ -15,7 +15,7 @@ from engine.turns.turn_end import start_turn
 from engine.violations import Reason, Refused, refused
 
 LOBBY_CHANGES_MAX: Final = 500
-"""Most changes of a lobby. After them its players can only start the game, leave or abort it."""
+"""Most changes of a lobby. After them its players can only get ready, start the game, leave or abort it."""
 
 
 def worn_out(game: Game) -> Refused | None:

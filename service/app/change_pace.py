@@ -12,7 +12,9 @@ from engine.events import (
     PlayerReadied,
     PlayerReturned,
     RedealDemanded,
+    RoundEnded,
     SeatTokenRenewed,
+    TurnStarted,
 )
 from engine.turns import Applied
 from service.errors import Overloaded
@@ -45,7 +47,11 @@ _FREE: Final = (
 
 def costs_nothing(applied: Applied) -> bool:
     """Returns whether a change costs its sender nothing: it ends no turn, and may be made again and again."""
-    return any(isinstance(event, _FREE) for event in applied.events)
+    events = applied.events
+    ends_turn = any(isinstance(event, TurnStarted | RoundEnded) for event in events)
+    if ends_turn and not any(isinstance(event, RedealDemanded) for event in events):
+        return False
+    return any(isinstance(event, _FREE) for event in events)
 
 
 class ChangePace:

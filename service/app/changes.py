@@ -370,7 +370,7 @@ class ChangeLoop:
 
     async def _with_new_code(self, record: Record, decision: Decision) -> Decision:
         """Returns a decision, with a new join code for the lobby if it removes a person."""
-        if not (_kicked_person(record, decision.applied) and record.listing.join_code):
+        if not (_kicked_person(record, decision) and record.listing.join_code):
             return decision
         code = await self._reserve_code(record.game_id, decision.applied.game.revision)
         events = tuple(
@@ -394,7 +394,7 @@ class ChangeLoop:
             listing=listing_after(before.listing, decision.applied.events),
             is_emptied=_is_emptied(before, decision.applied),
             operator=_operator_after(before.operator, decision),
-            kicked=_kicked_after(before, decision.applied),
+            kicked=_kicked_after(before, decision),
             invited=_still_reserved(before.invited, game),
         )
         return after, change
@@ -408,10 +408,10 @@ class ChangeLoop:
         """Raises Overloaded if a person's seat makes too many changes that cost nothing, StoreFull as `_check_room`."""
         if not command.is_limited or not costs_nothing(decision.applied):
             return
+        await self._store.check_room(ROOM_SECONDS)
         paced = _paced_seat(command, basis.record.game, decision)
         if paced is not None:
             self._pace.check(basis.record.game_id, paced, basis.now_ms)
-        await self._store.check_room(ROOM_SECONDS)
 
     async def _commit(self, command: Command, basis: Basis, decision: Decision) -> bytes:
         """Stores a decision and the answer to its request, and returns the answer. Raises _Overtaken on a conflict.
@@ -434,16 +434,16 @@ class ChangeLoop:
             until_ms=basis.until_ms,
         )
         outcome = await (self._store_change(basis.record, commit) if is_change else self._store.commit(commit))
+        paced = _paced_seat(command, basis.record.game, decision)
+        if paced is not None and not isinstance(outcome, Committed):
+            self._pace.give_back(basis.record.game_id, paced)
         match outcome:
             case Memo():
                 return _replay(outcome, command)
             case Conflict():
-                paced = _paced_seat(command, basis.record.game, decision)
-                if paced is not None:
-                    self._pace.give_back(basis.record.game_id, paced)
                 raise _Overtaken
             case Committed():
-                if decision.actor and not _is_of_bot(after.game, decision.actor):
+                if decision.actor and _is_of_person(after.game, decision.actor):
                     self._on_change(after.game_id, decision.actor)
                 return command.complete(answer, decision.salt)
 
@@ -514,23 +514,25 @@ class ChangeLoop:
 
 
 def _refs_at_creation(operator: Operator) -> tuple[PlayerRef, ...]:
-    """Returns the references of a game's people for a game that begins with them in their seats."""
-    return tuple(replace(ref, revision=1) for ref in operator.player_refs if not ref.has_left)
+    """Returns the references of a game's people, one a seat, for a game that begins with them in their seats."""
+    refs = {ref.seat: replace(ref, revision=1) for ref in operator.player_refs if not ref.has_left}
+    return tuple(refs.values())
 
 
-def _kicked_person(before: Record, applied: Applied) -> Kicked | None:
-    """Returns the person whom a change removes from the lobby; None if it removes none, a bot, or the host."""
-    seat = next((event.seat for event in applied.events if isinstance(event, PlayerKicked)), None)
-    people = (player for player in before.game.players if not player.bot and not player.is_host)
-    player = next((player for player in people if player.seat == seat), None)
-    return Kicked(player.name, before.operator.ref_of(player.seat)) if player else None
+def _kicked_person(before: Record, decision: Decision) -> Kicked | None:
+    """Returns the person whom somebody else removes from the lobby; None if a change removes none, or a bot."""
+    seat = next((event.seat for event in decision.applied.events if isinstance(event, PlayerKicked)), None)
+    by_host = decision.actor is not None
+    people = {one.seat: one.name for one in before.game.reserved}
+    people |= {one.seat: one.name for one in before.game.players if not one.bot and not (by_host and one.is_host)}
+    return Kicked(people[seat], before.operator.ref_of(seat)) if seat in people else None
 
 
-def _kicked_after(before: Record, applied: Applied) -> tuple[Kicked, ...]:
+def _kicked_after(before: Record, decision: Decision) -> tuple[Kicked, ...]:
     """Returns who was kicked from a lobby after a change."""
-    if not isinstance(applied.game.phase, Lobby):
+    if not isinstance(decision.applied.game.phase, Lobby):
         return ()
-    kicked = _kicked_person(before, applied)
+    kicked = _kicked_person(before, decision)
     return (*before.kicked, kicked)[-KICKED_MAX:] if kicked else before.kicked
 
 
@@ -576,6 +578,11 @@ def _is_emptied(before: Record, applied: Applied) -> bool:
 def _vacated(applied: Applied) -> int:
     """Returns the seat that a change frees; 0 if it frees none."""
     return next((event.seat for event in applied.events if isinstance(event, PlayerLeft | PlayerKicked)), 0)
+
+
+def _is_of_person(game: Game, seat: int) -> bool:
+    """Returns whether a person who is present has a seat."""
+    return any(player.seat == seat and not player.played_by for player in game.players)
 
 
 def _is_of_bot(game: Game, seat: int | None) -> bool:

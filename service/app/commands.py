@@ -246,7 +246,7 @@ class JoinOrCreateGame(Command):
     def join(self, basis: Basis, chance: Chance) -> Decision:
         """Returns the decision to join a game. Raises ActionRefused, NotAdmitted."""
         check_admitted(basis.record, self.name, self.player_ref)
-        join = Join(self.name, is_host=not _has_host(basis.record))
+        join = Join(self.name, is_host=not _has_host(basis.record) and not basis.record.game.reserved)
         return _seated(basis.record, _joined(basis, join), self, chance)
 
     def create(self, basis: Basis, chance: Chance) -> Decision:
@@ -312,10 +312,11 @@ class JoinGame(GameCommand):
         if actor is None and not reserved:
             check_code(record, self.join_code)
         check_admitted(record, self.name, self.player_ref, reserved or 0)
+        may_be_host = reserved is not None or not record.game.reserved
         join = Join(
             self.name,
             seat=reserved or self.seat,
-            is_host=is_host or not _has_host(record),
+            is_host=is_host or (may_be_host and not _has_host(record)),
             takes_reserved=reserved is not None,
         )
         return _seated(record, _joined(basis, join), self, self.chance, actor)

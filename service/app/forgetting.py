@@ -125,7 +125,7 @@ class _Forgetting:
                 self.games_read += len(page.games) if is_first else 0
                 for game_id in page.unreadable:
                     self._fail(game_id, StoredFormatUnknown())
-                found = [record.game_id for record in page.games if _refs(record, self._player_ref)]
+                found = [record.game_id for record in page.games if _knows(record, self._player_ref)]
                 forgotten = await self._tried(found, self._forget_stored)
                 is_found = is_found or bool(forgotten)
                 yield forgotten
@@ -206,7 +206,7 @@ async def forget_in_game(store: GameStore, game_id: str, player_ref: str) -> boo
     revision, broken_etag = 0, ""
     for _ in range(ATTEMPTS):
         record = (await store.load(game_id)).record
-        if record is None or not _refs(record, player_ref):
+        if record is None or not _knows(record, player_ref):
             return False
         revision = record.game.revision
         changes = await read_in_pages(store.stored_changes, game_id, revision)
@@ -220,6 +220,11 @@ async def forget_in_game(store: GameStore, game_id: str, player_ref: str) -> boo
         if isinstance(await store.rewrite(record.etag, after, stream), Committed):
             return True
     raise StaleState(revision)
+
+
+def _knows(record: Record, player_ref: str) -> bool:
+    """Returns whether a game has a person's reference, also as that of one who was kicked."""
+    return bool(_refs(record, player_ref)) or any(one.player_ref == player_ref for one in record.kicked)
 
 
 def _refs(record: Record, player_ref: str) -> list[PlayerRef]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from engine.drafts import Draft
@@ -139,10 +140,13 @@ class Games:
         return await self._quick_play.join_or_create(command)
 
     async def game_of_code(self, join_code: str, key: str) -> str:
-        """Returns the id of the game of a key with a join code. Raises JoinCodeUnknown."""
+        """Returns the id of the game of a key that has or had a join code. Raises JoinCodeUnknown.
+
+        Joining refuses a code that the game no longer has, unless it repeats a request from before.
+        """
         game_id = await self._store.pointed(code_name(join_code))
         record = (await self._store.load(game_id)).record if game_id else None
-        if record is None or (record.listing.join_code, record.listing.key) != (join_code, key):
+        if record is None or record.listing.key != key:
             raise JoinCodeUnknown
         return game_id
 
@@ -195,17 +199,24 @@ class Games:
         """Aborts a game, or votes for that."""
         return await self._changes.run(AbortTheGame(request, game_id, encode))
 
-    async def create_rematch(self, game_id: str, request: RequestIdentity, encode: GameEncoder) -> bytes:
+    async def create_rematch(
+        self,
+        game_id: str,
+        request: RequestIdentity,
+        encode: GameEncoder,
+        creating: Callable[[str], AbstractContextManager[None]],
+    ) -> bytes:
         """Creates the rematch of a game that is over, then announces it there.
 
         The rematch's id follows from the game's. So a call that finds the first step done, by another call or before a
-        server died, continues with the second.
+        server died, continues with the second. `creating` is as in JoinOrCreateGame.
         """
         rematch = OpenRematch(request, game_id, encode, await self._changes.rematch_game_id(game_id))
         try:
             return await self._changes.run(rematch)
         except RematchMissing as missing:
-            await self._changes.create_rematch(rematch.new_game_id, missing.record)
+            with creating(rematch.new_game_id):
+                await self._changes.create_rematch(rematch.new_game_id, missing.record)
         try:
             return await self._changes.run(replace(rematch, is_created=True))
         except RematchExists:

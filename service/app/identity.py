@@ -169,12 +169,20 @@ def check_key(record: Record, caller: Caller) -> None:
         raise GameNotFound
 
 
+def part_in(record: Record, caller: Caller) -> int | None:
+    """Returns the seat of the caller's token, HOST for the host token, or None without one or with a reserved seat.
+
+    Raises GameNotFound, TokenVoid.
+    """
+    return None if invited_in(record, caller) else token_in(record, caller)
+
+
 def viewer_in(record: Record, caller: Caller) -> int | None:
     """Returns whose view a caller gets (engine.views); who has a reserved seat is still a spectator.
 
     Raises GameNotFound, TokenVoid, SpectatorsNotAllowed.
     """
-    viewer = None if invited_in(record, caller) else token_in(record, caller)
+    viewer = part_in(record, caller)
     if viewer is None and not is_open_to_spectators(record.game):
         raise SpectatorsNotAllowed
     return viewer

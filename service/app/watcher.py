@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from engine.ruleset import Spectators
-from service.app.identity import Caller, token_in
+from service.app.identity import Caller, part_in
 from service.app.watch_feed import LAG, Feed, Presences, SharedChange, SharedGame, changed_presence
 from service.app.watch_updates import (
     Change,
@@ -67,7 +67,7 @@ class Position:
             revision=record.game.revision,
             etag=record.etag,
             caller=caller,
-            viewer=token_in(record, caller),
+            viewer=part_in(record, caller),
             content=content,
             loaded=loaded,
             spectators=record.game.ruleset.spectators,
@@ -92,7 +92,7 @@ class Position:
         self.turn_revision, self.draft_number = loaded.turn_revision, loaded.draft_number
         self.presence = loaded.presence
         self.has_started = loaded.record.game.round is not None
-        self.viewer = token_in(loaded.record, self.caller)
+        self.viewer = part_in(loaded.record, self.caller)
         self._check_allowed()
 
     def go_back(self, revision: int, etag: str) -> None:

@@ -33,6 +33,7 @@ from service.grpc_api.call_origin import check_labels, check_right, current_orig
 from service.grpc_api.handlers import (
     HISTORY_BYTES,
     RECORD_BYTES,
+    SECRET_REQUEST_ID_LEAST,
     Context,
     RequestReader,
     Service,
@@ -142,12 +143,17 @@ class GameServicer:
         by_code = stated == "join_code"
         target = fields.join_code(request.join_code) if by_code else fields.game_id(request.game_id)
         name, ref = fields.player_name(request.name), fields.player_ref(request.player_ref)
+        fields.request_id(request.request_id, SECRET_REQUEST_ID_LEAST)
         identity = mutation(request, context)
         game_id = await self._game_of_code(target, identity.caller.key) if by_code else target
         code = target if by_code else ""
-        return await self._games.join_game(
-            game_id, name, ref, code, request.seat, identity, game_codec.encode_join, game_codec.with_token
-        )
+        try:
+            return await self._games.join_game(
+                game_id, name, ref, code, request.seat, identity, game_codec.encode_join, game_codec.with_token
+            )
+        except JoinCodeUnknown:  # a former code of the game
+            self._guesses.take(current_origin(), time.monotonic())
+            raise
 
     async def _game_of_code(self, join_code: str, key: str) -> str:
         """Returns the id of a key's game with a join code. Counts a code first, so that concurrent guesses count."""
@@ -228,8 +234,7 @@ class GameServicer:
     async def create_rematch(self, request: pb.CreateRematchRequest, context: Context) -> bytes:
         """CreateRematch."""
         game_id, identity = fields.game_id(request.game_id), seat_mutation(request, context)
-        with self._creating(object()):
-            return await self._games.create_rematch(game_id, identity, answer(pb.CreateRematchResponse))
+        return await self._games.create_rematch(game_id, identity, answer(pb.CreateRematchResponse), self._creating)
 
     async def start_game(self, request: pb.StartGameRequest, context: Context) -> bytes:
         """StartGame."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from service.errors import Fault
+from service.errors import Fault, StoreUnavailable
 from service.runtime.origins import Origin
 
 HOLDERS_MAX: Final = 65_536
@@ -45,7 +45,7 @@ class TokenBuckets:
 
     def _left(self, holder: str, most: int, now: float) -> float:
         left, since = self._buckets.get(holder, (float(most), now))
-        return min(most, left + (now - since) * most / self._period)
+        return min(most, left + max(0.0, now - since) * most / self._period)
 
     def give_back(self, limits: Iterable[tuple[str, int]]) -> None:
         """Gives each holder the last token back."""
@@ -119,7 +119,10 @@ class Attempts:
 
     @contextlib.contextmanager
     def attempt(self, action: Hashable, origin: Origin, now: float) -> Iterator[None]:
-        """Counts an action for its first caller. An exception means that this caller's attempt has failed.
+        """Counts an action for its first caller.
+
+        An exception means that this caller's attempt has failed, except StoreUnavailable and a cancellation: then the
+        store may have applied it.
 
         Args:
             action: What is attempted, the same for all callers.
@@ -134,14 +137,18 @@ class Attempts:
             self._limit.take(origin, now)
             attempt = self._under_way[action] = _Attempt(origin)
         attempt.callers += 1
+        may_have_happened = True
         try:
             yield
-            attempt.has_succeeded = True
+        except Exception as error:
+            may_have_happened = isinstance(error, StoreUnavailable)
+            raise
         finally:
+            attempt.has_happened |= may_have_happened
             attempt.callers -= 1
             if not attempt.callers:
                 del self._under_way[action]
-                if not attempt.has_succeeded:
+                if not attempt.has_happened:
                     self._limit.give_back(attempt.origin)
 
 
@@ -151,4 +158,4 @@ class _Attempt:
 
     origin: Origin
     callers: int = 0
-    has_succeeded: bool = False
+    has_happened: bool = False

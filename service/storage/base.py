@@ -164,7 +164,8 @@ class Operator:
 
     def ref_of(self, seat: int) -> str:
         """Returns the reference of the person in a seat; "" if there is none."""
-        return next((ref.text for ref in self.player_refs if ref.seat == seat and not ref.has_left), "")
+        present = (ref.text for ref in reversed(self.player_refs) if ref.seat == seat and not ref.has_left)
+        return next(present, "")
 
     def joined(self, ref: PlayerRef) -> "Operator":
         """Returns the same after a person has joined."""

@@ -8,6 +8,7 @@ from typing import Final
 
 from engine.events import Event, PlayerKicked
 from engine.ruleset import Ruleset
+from engine.turns.lobby import LOBBY_CHANGES_MAX
 from service.storage.base import GameState, Listing, Record, Visibility
 from service.storage.stored_values import dump, write_ruleset
 
@@ -31,9 +32,14 @@ def lists_of(record: Record) -> frozenset[str]:
     names = {list_name(record.state, is_public=False)}
     if record.listing.visibility is Visibility.PUBLIC:
         names.add(list_name(record.state, is_public=True))
-        if record.state is GameState.LOBBY and seats_free(record):
+        if record.state is GameState.LOBBY and _is_open(record):
             names.add(open_list(match_of(record)))
     return frozenset(names)
+
+
+def _is_open(record: Record) -> bool:
+    """Returns whether quick play may join a lobby: not if it waits for its own players, or has had its last change."""
+    return bool(seats_free(record)) and not record.game.reserved and record.game.revision < LOBBY_CHANGES_MAX
 
 
 def possible_lists(record: Record) -> frozenset[str]:

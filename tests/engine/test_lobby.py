@@ -182,7 +182,9 @@ def test_a_player_who_is_ready_already_changes_nothing() -> None:
 
 def test_a_lobby_has_a_last_change() -> None:
     game = replace(lobby("Ada", "Ben"), revision=LOBBY_CHANGES_MAX)
-    refused: tuple[Action, ...] = (Join("Eve"), SetReady(1, is_ready=True), RenewSeatToken(1))
+    ready = do(game, SetReady(1, is_ready=True)).game
+    assert only_reason(ready, SetReady(1, is_ready=False)) is Reason.TOO_MANY_CHANGES
+    refused: tuple[Action, ...] = (Join("Eve"), RenewSeatToken(1))
     for action in refused:
         assert refusal(game, action).violations == (
             Violation(Reason.TOO_MANY_CHANGES, metadata=(("changes", LOBBY_CHANGES_MAX),)),

@@ -201,7 +201,7 @@ def _abort_requested(game: Game, event: game_pb2.AbortRequested, _: GameChange) 
 
 def _game_aborted(game: Game, _: game_pb2.GameAborted, __: GameChange) -> None:
     game.state = game_pb2.GAME_STATE_ABORTED
-    for name in ("turn", "last_chance_seats", "next_round_time", "join_code"):
+    for name in ("turn", "last_chance_seats", "next_round_time", "join_code", "reserved_seats"):
         game.ClearField(name)
 
 

@@ -17,6 +17,7 @@ from support.harness import Client, FakeClock, GameAtHand, bearer, error_info, m
 
 ALL_READY = ruleset_pb2.Ruleset(start_by=ruleset_pb2.START_BY_ALL_READY)
 PRIVATE = ruleset_pb2.Ruleset(spectators=ruleset_pb2.SPECTATORS_OFF)
+BY_HOST = ruleset_pb2.Ruleset(start_by=ruleset_pb2.START_BY_HOST, abort_by=ruleset_pb2.ABORT_BY_HOST)
 Metadata = tuple[tuple[str, str], ...]
 
 
@@ -407,6 +408,51 @@ async def test_a_reserved_seat_is_given_up_or_taken_away(client: Client, by_host
     assert (await refusal(come(again, game, 2)))[1] == "TOKEN_VOID"
     await again.start()
     assert (await again.see(1)).state == game_pb2.GAME_STATE_PLAYING
+
+
+async def test_a_stranger_does_not_become_the_host_of_a_rematch(client: Client) -> None:
+    created = await client.games.CreateGame(gs.CreateGameRequest(visibility=game_pb2.VISIBILITY_PUBLIC))
+    game = GameAtHand(client, created.game.game_id, host_token=created.host_token)
+    for name in ("player 1", "player 2"):
+        await game.join(name)
+    again = await rematch_of(game)
+    code = (await come(again, game, 1)).game.join_code
+    await client.games.LeaveGame(gs.LeaveGameRequest(game_id=again.game_id), metadata=again.as_seat(1))
+    join = gs.JoinGameRequest(join_code=code, name="Mallory", request_id=new_id())
+    stranger = await client.games.JoinGame(join)
+    assert not any(player.is_host for player in stranger.game.players)
+    quick = gs.JoinOrCreateGameRequest(name="Eve", ruleset=BY_HOST)
+    assert (await client.games.JoinOrCreateGame(quick)).game.game_id != again.game_id
+    assert [player.is_host for player in (await come(again, game, 2)).game.players] == [False, True]
+
+
+async def test_a_repeated_join_by_code_has_its_answer_after_the_code_has_changed(client: Client) -> None:
+    game = await client.new_game(players=2, start=False)
+    code = (await game.see(1)).join_code
+    join = gs.JoinGameRequest(join_code=code, name="Carl", request_id=new_id())
+    joined = await client.games.JoinGame(join)
+    await kick(game, 2, game.as_seat(1))
+    assert await client.games.JoinGame(join) == joined
+    another = gs.JoinGameRequest(join_code=code, name="Dora", request_id=new_id())
+    assert (await refusal(client.games.JoinGame(another)))[1] == "JOIN_CODE_UNKNOWN"
+
+
+async def test_who_was_removed_before_they_came_stays_out(client: Client) -> None:
+    game = await client.new_game(players=2)
+    again = await rematch_of(game)
+    code = (await come(again, game, 1)).game.join_code
+    await kick(again, 2, again.as_seat(1))
+    assert (await again.see(1)).join_code not in {"", code}
+    back = gs.JoinGameRequest(join_code=(await again.see(1)).join_code, name="player 2", request_id=new_id())
+    assert (await refusal(client.games.JoinGame(back)))[1] == "PLAYER_KICKED"
+
+
+async def test_who_has_a_reserved_seat_watches_as_a_spectator(client: Client) -> None:
+    game = await client.new_game(players=2)
+    again = await rematch_of(game)
+    watcher = Watcher(again, game.as_seat(2))
+    snapshot = (await watcher.next()).snapshot
+    assert (snapshot.seat, snapshot.join_code, len(snapshot.reserved_seats)) == (0, "", 2)
 
 
 async def test_a_host_without_a_seat_is_the_host_of_the_rematch(client: Client) -> None:

@@ -440,6 +440,16 @@ async def test_a_filtered_watch_has_changes_of_games_that_cannot_be_read() -> No
     ]
 
 
+async def test_a_host_whom_the_operator_removes_stays_out(house: Operated) -> None:
+    game = await labeled_game(house, start=False)
+    await house.admin.KickPlayer(pb.KickPlayerRequest(game_id=game.game_id, seat=1))
+    code = (await game.see(2)).join_code
+    back = gs.JoinGameRequest(join_code=code, name="Zoe", player_ref=ANN, request_id=new_id())
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await house.client.games.JoinGame(back)
+    assert error_info(refused.value).reason == "PLAYER_KICKED"
+
+
 async def test_a_watch_that_resumes_after_a_game_has_expired_is_sent_what_is_left_of_it() -> None:
     store, sink = memory_store(log_ms=LOG_MS), MemorySink()
     async with operated(store, sink=sink, sweep_seconds=3600) as house:

@@ -1,6 +1,7 @@
 """Limits for each address, and the statuses that clients get from a stopping server."""
 
 import asyncio
+import contextlib
 import gc
 import socket
 import time
@@ -30,13 +31,13 @@ from service.codec.analysis import POSITIONS_MAX
 from service.codec.rulesets import encode_ruleset
 from service.codec.tiles import MELDS_MAX
 from service.codec.validation import BATCH_MAX
-from service.errors import Fault, StoreUnavailable, TooManyGames
+from service.errors import Fault, GameNotFound, StoreUnavailable, TooManyGames
 from service.fast_listener import interceptor as fast_interceptor
 from service.grpc_api import interceptor
 from service.runtime import admission, rate_limit, refusal_pace, slow_calls
 from service.runtime.connections import shut_down_connections
 from service.runtime.origins import GAMES_PER_MINUTE, Key, Origin
-from service.runtime.rate_limit import RateLimit
+from service.runtime.rate_limit import Attempts, RateLimit, TokenBuckets
 from service.settings import Settings
 from service.storage.base import DRAFTS_AT_ONCE, GAME_GROWTH
 from service.storage.redis.store import RESERVE
@@ -123,6 +124,27 @@ def test_the_number_of_buckets_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
         limit.take(Origin(peer), 0.0)
     with pytest.raises(TooManyGames):
         limit.take(Origin("a"), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("error", "counts"),
+    [(None, True), (StoreUnavailable(), True), (asyncio.CancelledError(), True), (GameNotFound(), False)],
+)
+def test_what_may_have_happened_counts(error: BaseException | None, counts: bool) -> None:
+    """After a cancellation or a lost store, the game may be stored all the same."""
+    attempts = Attempts(RateLimit(1, TooManyGames, GAMES_PER_MINUTE))
+    with contextlib.suppress(BaseException), attempts.attempt("a", Origin("1"), 0.0):
+        if error:
+            raise error
+    second = attempts.attempt("b", Origin("1"), 0.0)
+    with pytest.raises(TooManyGames) if counts else contextlib.nullcontext(), second:
+        pass
+
+
+def test_a_clock_that_goes_back_takes_no_tokens() -> None:
+    buckets = TokenBuckets(1.0)
+    assert not buckets.take([("a", 2)], 100.0)
+    assert not buckets.take([("a", 2)], 40.0)
 
 
 async def test_an_address_over_its_limit_does_not_affect_other_addresses() -> None:

@@ -161,7 +161,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     was aborted in the lobby has a rematch, and no record.
     """
     ERROR_REASON_TOO_MANY_CHANGES: _ErrorReason.ValueType  # 265
-    """FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only start the game, leave it or abort it.
+    """FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only get ready, start the game, leave it or
+    abort it.
     Metadata: `changes`.
     """
     ERROR_REASON_PLAYER_NOT_ABSENT: _ErrorReason.ValueType  # 226
@@ -536,7 +537,8 @@ ERROR_REASON_GAME_NOT_OVER: ErrorReason.ValueType  # 250
 was aborted in the lobby has a rematch, and no record.
 """
 ERROR_REASON_TOO_MANY_CHANGES: ErrorReason.ValueType  # 265
-"""FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only start the game, leave it or abort it.
+"""FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only get ready, start the game, leave it or
+abort it.
 Metadata: `changes`.
 """
 ERROR_REASON_PLAYER_NOT_ABSENT: ErrorReason.ValueType  # 226

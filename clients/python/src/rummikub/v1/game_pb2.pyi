@@ -1012,8 +1012,8 @@ Global___AbortRequested: _TypeAlias = AbortRequested  # noqa: Y015
 
 @_typing.final
 class GameAborted(_message.Message):
-    """The game was aborted. There is no turn, no next_round_time, no join_code and no last_chance_seats; table and racks
-    stay.
+    """The game was aborted. There is no turn, no next_round_time, no join_code, no reserved_seats and no last_chance_seats;
+    table and racks stay.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

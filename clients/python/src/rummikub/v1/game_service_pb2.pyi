@@ -345,7 +345,7 @@ class JoinOrCreateGameRequest(_message.Message):
     request_id: _builtins.str
     """An idempotency key, as in JoinGame."""
     player_ref: _builtins.str
-    """The front end's own reference to the player, as in JoinGame."""
+    """The front end's own reference to the player, as in JoinGame. It is only as good as who sets it."""
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules of the game. Unset: the preset SABRA."""

@@ -73,7 +73,9 @@ class GameFilter(_message.Message):
     PLAYER_REF_FIELD_NUMBER: _builtins.int
     KEY_NAME_FIELD_NUMBER: _builtins.int
     player_ref: _builtins.str
-    """The reference of a player who is in the game, as JoinGame received it; in WatchGames also of one who has left it."""
+    """The reference of a player who is in the game, as JoinGame received it; in WatchGames also of one who has left it. It
+    is only as good as who sets it.
+    """
     key_name: _builtins.str
     """The name of the key with which the game was created (RUMMIKUB_KEYS_FILE)."""
     @_builtins.property
@@ -115,7 +117,9 @@ class GamePlayer(_message.Message):
     name: _builtins.str
     """The name."""
     player_ref: _builtins.str
-    """The reference that JoinGame or JoinOrCreateGame received. Empty if there was none."""
+    """The reference that JoinGame or JoinOrCreateGame received, which is only as good as who sets it. Empty if there was
+    none.
+    """
     is_bot: _builtins.bool
     """Whether the service plays the seat for the whole game."""
     def __init__(
@@ -931,7 +935,7 @@ class ForgetPlayerRequest(_message.Message):
 
     PLAYER_REF_FIELD_NUMBER: _builtins.int
     player_ref: _builtins.str
-    """The reference of the player, as JoinGame received it."""
+    """The reference of the player, as JoinGame received it. Other people may have used it: it is only as good as who sets it."""
     def __init__(
         self,
         *,
