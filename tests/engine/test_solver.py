@@ -268,6 +268,7 @@ ONE_REACHES = {"initial_meld_count": InitialMeldCount.ONE_MELD_REACHES_THRESHOLD
 ZERO = {"initial_meld_joker": InitialMeldJoker.ZERO}
 NO_JOKER = {"initial_meld_joker": InitialMeldJoker.FORBIDDEN}
 A_RUN = {"initial_meld_required_kind": InitialMeldRequiredKind.RUN}
+ONE_JOKER = {"jokers_max_per_meld": JokersMaxPerMeld.ONE}
 MORE = {"initial_meld_comparison": InitialMeldComparison.GREATER_THAN}
 
 
@@ -317,6 +318,7 @@ MORE = {"initial_meld_comparison": InitialMeldComparison.GREATER_THAN}
         (A_RUN, "B10 K10 O10 R1 R2 R3", "R1 R2 R3 B10 K10 O10"),
         (A_RUN | SINGLE, "B10 K10 O10 R1 R2 R3", None),
         (A_RUN | SINGLE, "B10 K10 O10 R10 R11 R12", "R10 R11 R12"),
+        (ONE_JOKER, "R9 R10 R11 J J", "R9 R10 R11 J"),
     ],
 )
 def test_an_initial_meld_is_made_of_the_rack_as_the_options_say(
@@ -442,6 +444,8 @@ THIRTEEN = "R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13"
         ({"run_wrap": RunWrap.CYCLIC}, "R13 R2 R1", "[R13 R1 R2]"),
         ({"run_wrap": RunWrap.ONE_HIGH}, "R12 R13 R1 J", "[J R12 R13 R1]"),
         ({"run_wrap": RunWrap.CYCLIC}, "R12 R13 J", "[R12 R13 J]"),
+        ({"run_wrap": RunWrap.CYCLIC, "jokers_adjacent": JokersAdjacent.FORBIDDEN}, "R1 R13 J J", "[J R13 R1 J]"),
+        ({"run_wrap": RunWrap.CYCLIC} | ONE_JOKER, "B1 B2 B4 B13 J J", "[B2 J B4] | [J B13 B1]"),
         ({"run_wrap": RunWrap.CYCLIC}, "R1 R4 R13 J J", SOMEHOW),
         ({"run_wrap": RunWrap.CYCLIC}, "R1 R2 R2 R4 R9 R10 R11 R12 R13 J J", SOMEHOW),
         ({"jokers_max_per_meld": JokersMaxPerMeld.ONE}, "R3 R4 R5 J J", None),
@@ -610,6 +614,30 @@ def test_few_melds_change_where_limited_jokers_do_not_fit_in_the_first_few() -> 
     assert answer.turn is not None
     assert len(answer.turn.tiles) == 2
     assert (len(answer.turn.untouched), answer.is_least_change) == (7, False)
+
+
+def test_few_melds_change_where_the_search_for_the_fewest_is_cut_off() -> None:
+    table = (
+        "[J O9 O10] | [K2 B2 R2 O2] | [B10 J B12] | [R1 R2 R3] | [R9 R10 R11 R12] | [O7 O8 O9 O10] | [K4 K5 K6]"
+        " | [B13 O13 K13 R13] | [K11 K12 K13] | [R7 R8 R9 R10] | [R11 R12 R13] | [R5 R6 R7 R8] | [K3 R3 B3 O3]"
+        " | [R6 K6 B6] | [J K8 K9] | [K3 K4 J] | [B1 O1 K1] | [B1 R1 O1 K1] | [K8 K9 K10] | [B11 O11 K11]"
+    )
+    situation = at(table, "R5 B4 B4 B9 B12 K2 K7 K7 K10 O2 O6 O7", {"geometry_jokers": 4})
+    answer = best_turn(situation, budget=Budget(nodes=10_000, change_nodes=10_000))
+    assert answer.turn is not None
+    assert len(answer.turn.tiles) == 12
+    assert (len(answer.turn.untouched), answer.is_least_change) == (9, False)
+    assert not list(faults(situation, answer.turn))
+
+
+def test_the_fewest_melds_change_where_runs_go_on_after_the_13() -> None:
+    table = "[R1 R2 R3] | [B13 K13 O13] | [R1 R2 R3] | [B1 K1 O1] | [R10 R11 R12] | [B12 K12 O12]"
+    situation = at(table, "R11 R13 B2", {"run_wrap": RunWrap.CYCLIC})
+    answer = best_turn(situation, budget=Budget(change_nodes=200))
+    assert played(answer) == "R13 B2"
+    assert answer.is_least_change
+    assert answer.turn is not None
+    assert answer.turn.untouched == _first_fewest(situation, answer)
 
 
 @pytest.mark.parametrize(
