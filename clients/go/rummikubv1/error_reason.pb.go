@@ -155,7 +155,8 @@ const (
 	// FAILED_PRECONDITION. The game has not ended: its record would show hidden tiles, and it has no rematch. A game that
 	// was aborted in the lobby has a rematch, and no record.
 	ErrorReason_ERROR_REASON_GAME_NOT_OVER ErrorReason = 250
-	// FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only start the game, leave it or abort it.
+	// FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only get ready, start the game, leave it or
+	// abort it.
 	// Metadata: `changes`.
 	ErrorReason_ERROR_REASON_TOO_MANY_CHANGES ErrorReason = 265
 	// FAILED_PRECONDITION. The caller is not absent, so there is nothing to return from.

@@ -1783,8 +1783,8 @@ func (x *AbortRequested) GetSeat() uint32 {
 	return 0
 }
 
-// The game was aborted. There is no turn, no next_round_time, no join_code and no last_chance_seats; table and racks
-// stay.
+// The game was aborted. There is no turn, no next_round_time, no join_code, no reserved_seats and no last_chance_seats;
+// table and racks stay.
 type GameAborted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether the host aborted the game; otherwise the votes of all players did, or the operator.

@@ -480,7 +480,7 @@ type JoinOrCreateGameRequest struct {
 	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// The labels of the game, as in CreateGame.
 	Labels map[string]string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// The front end's own reference to the player, as in JoinGame.
+	// The front end's own reference to the player, as in JoinGame. It is only as good as who sets it.
 	PlayerRef string `protobuf:"bytes,5,opt,name=player_ref,json=playerRef,proto3" json:"player_ref,omitempty"`
 	// The operator's labels of the game, as in CreateGame, if this call creates it. They do not matter for the choice of a
 	// game.

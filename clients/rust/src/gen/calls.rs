@@ -471,10 +471,10 @@ impl crate::Rummikub {
     /// Creates a new game with the ruleset of a game that is over. Any seated player of it and its host may call it. A game
     /// has one rematch: later calls return the same one. It has a join code of its own. Bots have their seats; those of
     /// people are reserved. Each player calls JoinGame in the rematch with the token of the old game, and gets a new token
-    /// for the same seat; the first to come is the host, unless the old host has no seat and keeps the host token. Five
-    /// seconds after the last one has come, the game starts by itself (next_round_time). A player who does not want to play
-    /// calls LeaveGame in the rematch with the token of the old game, and the host may remove a reservation (KickPlayer).
-    /// The rematch is announced as an event of the old game (RematchCreated), whose id spectators do not see.
+    /// for the same seat; the first of them to come is the host, unless the old host has no seat and keeps the host token.
+    /// Five seconds after the last one has come, the game starts by itself (next_round_time). A player who does not want to
+    /// play calls LeaveGame in the rematch with the token of the old game, and the host may remove a reservation
+    /// (KickPlayer). The rematch is announced as an event of the old game (RematchCreated), whose id spectators do not see.
     /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
     /// RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
     pub async fn create_rematch(&self, request: CreateRematchRequest) -> Result<CreateRematchResponse, crate::Refusal> {

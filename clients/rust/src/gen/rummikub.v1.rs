@@ -133,7 +133,8 @@ pub enum ErrorReason {
     /// FAILED_PRECONDITION. The game has not ended: its record would show hidden tiles, and it has no rematch. A game that
     /// was aborted in the lobby has a rematch, and no record.
     GameNotOver = 250,
-    /// FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only start the game, leave it or abort it.
+    /// FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only get ready, start the game, leave it or
+    /// abort it.
     /// Metadata: `changes`.
     TooManyChanges = 265,
     /// FAILED_PRECONDITION. The caller is not absent, so there is nothing to return from.
@@ -3946,8 +3947,8 @@ pub struct AbortRequested {
     #[prost(uint32, tag = "1")]
     pub seat: u32,
 }
-/// The game was aborted. There is no turn, no next_round_time, no join_code and no last_chance_seats; table and racks
-/// stay.
+/// The game was aborted. There is no turn, no next_round_time, no join_code, no reserved_seats and no last_chance_seats;
+/// table and racks stay.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GameAborted {
     /// Whether the host aborted the game; otherwise the votes of all players did, or the operator.
@@ -6169,7 +6170,7 @@ pub struct JoinOrCreateGameRequest {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
-    /// The front end's own reference to the player, as in JoinGame.
+    /// The front end's own reference to the player, as in JoinGame. It is only as good as who sets it.
     #[prost(string, tag = "5")]
     pub player_ref: ::prost::alloc::string::String,
     /// The operator's labels of the game, as in CreateGame, if this call creates it. They do not matter for the choice of a
@@ -6749,12 +6750,12 @@ pub mod game_service_client {
     /// repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
     /// refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
     /// id. Without a token (CreateGame, JoinGame, JoinOrCreateGame, ReissueSeatToken), an id needs at least 22 characters,
-    /// because it is the only thing that identifies the caller. A refused request changes nothing and is not remembered. The server remembers
-    /// the last eight accepted requests of each seat, and the last eight of a game from callers without a token; it forgets
-    /// them one hour after the game expires.
+    /// because it is the only thing that identifies the caller, or yields a token. A refused request changes nothing and is
+    /// not remembered. The server remembers the last eight accepted requests of each seat, and the last eight of a game from
+    /// callers without a token; it forgets them one hour after the game expires.
     ///
-    /// A seat may make 20 changes at once that are no turns, and then one a second: leave, kick, add a bot, be ready,
-    /// renew a token, vote, return, demand a new deal. The host without a seat has the same limit, and so has ReissueSeatToken
+    /// At each server, a seat may make 20 changes at once that are no turns, and then one a second: leave, kick, add a bot,
+    /// be ready, renew a token, vote, return, demand a new deal. The host without a seat has the same limit, and so has ReissueSeatToken
     /// in each game. More are refused with OVERLOADED. A request that changes nothing (ready twice, the same vote again) is
     /// accepted and is no revision. A lobby has at most 500 changes (TOO_MANY_CHANGES).
     ///
@@ -7163,10 +7164,10 @@ pub mod game_service_client {
         /// Creates a new game with the ruleset of a game that is over. Any seated player of it and its host may call it. A game
         /// has one rematch: later calls return the same one. It has a join code of its own. Bots have their seats; those of
         /// people are reserved. Each player calls JoinGame in the rematch with the token of the old game, and gets a new token
-        /// for the same seat; the first to come is the host, unless the old host has no seat and keeps the host token. Five
-        /// seconds after the last one has come, the game starts by itself (next_round_time). A player who does not want to play
-        /// calls LeaveGame in the rematch with the token of the old game, and the host may remove a reservation (KickPlayer).
-        /// The rematch is announced as an event of the old game (RematchCreated), whose id spectators do not see.
+        /// for the same seat; the first of them to come is the host, unless the old host has no seat and keeps the host token.
+        /// Five seconds after the last one has come, the game starts by itself (next_round_time). A player who does not want to
+        /// play calls LeaveGame in the rematch with the token of the old game, and the host may remove a reservation
+        /// (KickPlayer). The rematch is announced as an event of the old game (RematchCreated), whose id spectators do not see.
         /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_OVER), ABORTED (DUPLICATE_REQUEST),
         /// RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
         pub async fn create_rematch(

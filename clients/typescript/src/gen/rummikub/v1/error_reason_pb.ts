@@ -363,7 +363,8 @@ export enum ErrorReason {
   GAME_NOT_OVER = 250,
 
   /**
-   * FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only start the game, leave it or abort it.
+   * FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only get ready, start the game, leave it or
+   * abort it.
    * Metadata: `changes`.
    *
    * @generated from enum value: ERROR_REASON_TOO_MANY_CHANGES = 265;

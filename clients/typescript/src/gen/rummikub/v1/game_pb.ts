@@ -951,8 +951,8 @@ export const AbortRequestedSchema: GenMessage<AbortRequested> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_game, 14);
 
 /**
- * The game was aborted. There is no turn, no next_round_time, no join_code and no last_chance_seats; table and racks
- * stay.
+ * The game was aborted. There is no turn, no next_round_time, no join_code, no reserved_seats and no last_chance_seats;
+ * table and racks stay.
  *
  * @generated from message rummikub.v1.GameAborted
  */
