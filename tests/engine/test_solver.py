@@ -446,6 +446,7 @@ THIRTEEN = "R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13"
         ({"run_wrap": RunWrap.CYCLIC}, "R12 R13 J", "[R12 R13 J]"),
         ({"run_wrap": RunWrap.CYCLIC, "jokers_adjacent": JokersAdjacent.FORBIDDEN}, "R1 R13 J J", "[J R13 R1 J]"),
         ({"run_wrap": RunWrap.CYCLIC} | ONE_JOKER, "B1 B2 B4 B13 J J", "[B2 J B4] | [J B13 B1]"),
+        ({"run_wrap": RunWrap.CYCLIC} | ONE_JOKER, "R1 R13 J J", None),
         ({"run_wrap": RunWrap.CYCLIC}, "R1 R4 R13 J J", SOMEHOW),
         ({"run_wrap": RunWrap.CYCLIC}, "R1 R2 R2 R4 R9 R10 R11 R12 R13 J J", SOMEHOW),
         ({"jokers_max_per_meld": JokersMaxPerMeld.ONE}, "R3 R4 R5 J J", None),
