@@ -21,12 +21,16 @@ def decide_ending(game: Game, action: AbortGame | RenewSeatToken | AnnounceRemat
             return (GameAborted(by_host=False),)
         case AbortGame(seat):
             return _abort(game, seat)
-        case RenewSeatToken(seat, is_reissued=True) if not any(
-            player.seat == seat and player.bot is None for player in game.players
-        ):
+        case RenewSeatToken(seat, is_reissued=True) if not _is_of_person(game, seat):
             return refused(Reason.PLAYER_NOT_IN_GAME, seat=seat)
         case RenewSeatToken(seat):
             return worn_out(game) or (SeatTokenRenewed(seat),)
+
+
+def _is_of_person(game: Game, seat: int) -> bool:
+    """Returns whether a person has a seat, or has it reserved."""
+    people = {player.seat for player in game.players if player.bot is None}
+    return seat in people | {one.seat for one in game.reserved}
 
 
 def _announce_rematch(game: Game, game_id: str) -> Decision:

@@ -53,7 +53,6 @@ from service.storage.base import (
     Outcome,
     PlayerRef,
     Record,
-    SeatToken,
     code_name,
     lineage,
 )
@@ -232,10 +231,8 @@ class ChangeLoop:
         plan = GamePlan(record.game.ruleset, listing.visibility, listing.labels, listing.key, operator.labels)
         new = await self._prepare(game_id, applied.game, plan, loaded.now_ms)
         new = replace(new, operator=replace(new.operator, player_refs=_refs_at_creation(operator)))
-        reserved = {one.seat for one in applied.game.reserved}
-        new = replace(new, invited=tuple(token for token in record.tokens if token.seat in reserved))
-        void = reserved if record.game.host_seat is None else {*reserved, HOST}
-        tokens = tuple(token for token in record.tokens if token.seat not in void)
+        is_host_seated = record.game.host_seat is not None
+        tokens = tuple(token for token in record.tokens if token.seat != HOST or not is_host_seated)
         after, change = self._after(Basis(new, loaded.now_ms), Decision(applied, tokens))
         await self._store.commit(Commit(NO_ETAG, after, change))  # a conflict: another call has created it
 
@@ -382,6 +379,8 @@ class ChangeLoop:
     def _after(self, basis: Basis, decision: Decision) -> tuple[Record, bytes]:
         """Returns the record after a change, and the change's stored bytes, which its etag hashes."""
         before, game = basis.record, decision.applied.game
+        reserved = {one.seat for one in game.reserved}
+        invited = {token.seat: token for token in (*before.invited, *decision.tokens)}
         nonce = self._chance.token_bytes(NONCE_BYTES)
         change = encode_change(game.revision, basis.now_ms, nonce, decision.applied.events)
         etag = lineage(before.etag, change)
@@ -389,13 +388,13 @@ class ChangeLoop:
             before,
             game=game,
             etag=etag,
-            tokens=decision.tokens,
+            tokens=tuple(token for token in decision.tokens if token.seat not in reserved),
             updated_ms=basis.now_ms,
             listing=listing_after(before.listing, decision.applied.events),
             is_emptied=_is_emptied(before, decision.applied),
             operator=_operator_after(before.operator, decision),
             kicked=_kicked_after(before, decision),
-            invited=_still_reserved(before.invited, game),
+            invited=tuple(token for token in invited.values() if token.seat in reserved),
         )
         return after, change
 
@@ -534,12 +533,6 @@ def _kicked_after(before: Record, decision: Decision) -> tuple[Kicked, ...]:
         return ()
     kicked = _kicked_person(before, decision)
     return (*before.kicked, kicked)[-KICKED_MAX:] if kicked else before.kicked
-
-
-def _still_reserved(invited: tuple[SeatToken, ...], game: Game) -> tuple[SeatToken, ...]:
-    """Returns the tokens that still take a reserved seat."""
-    seats = {one.seat for one in game.reserved}
-    return tuple(token for token in invited if token.seat in seats)
 
 
 def _operator_after(before: Operator, decision: Decision) -> Operator:

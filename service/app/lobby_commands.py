@@ -113,7 +113,9 @@ class ReissueToken(GameCommand):
         actor = token_in(record, self.request.caller)
         reissue = RenewSeatToken(self.seat, is_reissued=True)
         applied = applied_or_refused(apply(record.game, reissue, basis.now_ms))
-        decision = Decision(applied, valid_tokens(record, applied), viewer=self.seat, actor=actor)
+        is_seated = any(player.seat == self.seat for player in applied.game.players)
+        viewer = self.seat if is_seated else None
+        decision = Decision(applied, valid_tokens(record, applied), viewer=viewer, actor=actor)
         return with_token(decision, self.chance, self.request, self.seat)
 
     def encode(self, decision: Decision, after: Record) -> bytes:

@@ -339,6 +339,7 @@ def test_the_token_of_a_person_is_reissued_until_the_game_ends() -> None:
         for seat in (HOST, 3, 4):
             assert only_reason(game, RenewSeatToken(seat, is_reissued=True)) is Reason.PLAYER_NOT_IN_GAME
     assert only_reason(over(), RenewSeatToken(2, is_reissued=True)) is Reason.GAME_OVER
+    assert do(rematch(), RenewSeatToken(4, is_reissued=True)).events == (SeatTokenRenewed(4),)
 
 
 def test_a_game_that_is_over_gets_one_rematch() -> None:

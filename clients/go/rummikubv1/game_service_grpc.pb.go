@@ -139,8 +139,8 @@ type GameServiceClient interface {
 	// Replaces the token of a seat whose player has lost it by a new one, which only this response contains. It needs no
 	// token, but a key with the right reissue_seat_tokens (RUMMIKUB_KEYS_FILE): any other caller, and every caller of a
 	// server without keys, is refused (API_KEY_NOT_ALLOWED). The front end must know whose seat it is. The old token is
-	// void at once, also for an open WatchGame. An absent player stays absent. A bot's seat has no token
-	// (PLAYER_NOT_IN_GAME).
+	// void at once, also for an open WatchGame. An absent player stays absent. In a rematch, the new token takes the
+	// reserved seat. A bot's seat has no token (PLAYER_NOT_IN_GAME).
 	// Errors: FAILED_PRECONDITION (PLAYER_NOT_IN_GAME, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST).
 	ReissueSeatToken(ctx context.Context, in *ReissueSeatTokenRequest, opts ...grpc.CallOption) (*ReissueSeatTokenResponse, error)
 	// Starts the first round: start draw, deal, first turn. The option start_by decides who may call it. Nobody can while
@@ -543,8 +543,8 @@ type GameServiceServer interface {
 	// Replaces the token of a seat whose player has lost it by a new one, which only this response contains. It needs no
 	// token, but a key with the right reissue_seat_tokens (RUMMIKUB_KEYS_FILE): any other caller, and every caller of a
 	// server without keys, is refused (API_KEY_NOT_ALLOWED). The front end must know whose seat it is. The old token is
-	// void at once, also for an open WatchGame. An absent player stays absent. A bot's seat has no token
-	// (PLAYER_NOT_IN_GAME).
+	// void at once, also for an open WatchGame. An absent player stays absent. In a rematch, the new token takes the
+	// reserved seat. A bot's seat has no token (PLAYER_NOT_IN_GAME).
 	// Errors: FAILED_PRECONDITION (PLAYER_NOT_IN_GAME, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST).
 	ReissueSeatToken(context.Context, *ReissueSeatTokenRequest) (*ReissueSeatTokenResponse, error)
 	// Starts the first round: start draw, deal, first turn. The option start_by decides who may call it. Nobody can while

@@ -256,6 +256,22 @@ async def test_a_key_with_the_right_replaces_a_lost_token(
     assert not any(token in out + err for token in (reissued.seat_token, game.tokens[2]))
 
 
+async def test_a_reissued_token_takes_a_reserved_seat(tmp_path: Path, store: GameStore) -> None:
+    async with serving(tmp_path, store, web=MAY_REISSUE, partner="") as scene:
+        game = await scene.web.new_game()
+        await scene.web.games.AbortGame(gs.AbortGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
+        over = await scene.web.games.CreateRematch(
+            gs.CreateRematchRequest(game_id=game.game_id), metadata=game.as_seat(1)
+        )
+        again = GameAtHand(scene.web, over.game.rematch_game_id)
+        reissued = await reissue(scene.web, again, 2)
+        assert (reissued.game.seat, len(reissued.game.reserved_seats)) == (0, 2)
+        join = gs.JoinGameRequest(game_id=again.game_id, name="Ben", request_id=new_id())
+        assert await reason(scene.web.games.JoinGame(join, metadata=game.as_seat(2))) == "TOKEN_VOID"
+        joined = await scene.web.games.JoinGame(join, metadata=bearer(reissued.seat_token))
+        assert (joined.seat, len(joined.game.reserved_seats)) == (2, 1)
+
+
 async def test_only_the_games_key_with_the_right_replaces_tokens(tmp_path: Path, store: GameStore) -> None:
     refusal = ("API_KEY_NOT_ALLOWED", {"kind": "right", "name": "reissue_seat_tokens"})
     async with serving(tmp_path, store, web="", partner=MAY_REISSUE) as scene:

@@ -134,8 +134,8 @@ class GameServiceStub:
     """Replaces the token of a seat whose player has lost it by a new one, which only this response contains. It needs no
     token, but a key with the right reissue_seat_tokens (RUMMIKUB_KEYS_FILE): any other caller, and every caller of a
     server without keys, is refused (API_KEY_NOT_ALLOWED). The front end must know whose seat it is. The old token is
-    void at once, also for an open WatchGame. An absent player stays absent. A bot's seat has no token
-    (PLAYER_NOT_IN_GAME).
+    void at once, also for an open WatchGame. An absent player stays absent. In a rematch, the new token takes the
+    reserved seat. A bot's seat has no token (PLAYER_NOT_IN_GAME).
     Errors: FAILED_PRECONDITION (PLAYER_NOT_IN_GAME, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST).
     """
     StartGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.StartGameRequest, _game_service_pb2.StartGameResponse]
@@ -331,8 +331,8 @@ class GameServiceAsyncStub(GameServiceStub):
     """Replaces the token of a seat whose player has lost it by a new one, which only this response contains. It needs no
     token, but a key with the right reissue_seat_tokens (RUMMIKUB_KEYS_FILE): any other caller, and every caller of a
     server without keys, is refused (API_KEY_NOT_ALLOWED). The front end must know whose seat it is. The old token is
-    void at once, also for an open WatchGame. An absent player stays absent. A bot's seat has no token
-    (PLAYER_NOT_IN_GAME).
+    void at once, also for an open WatchGame. An absent player stays absent. In a rematch, the new token takes the
+    reserved seat. A bot's seat has no token (PLAYER_NOT_IN_GAME).
     Errors: FAILED_PRECONDITION (PLAYER_NOT_IN_GAME, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST).
     """
     StartGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.StartGameRequest, _game_service_pb2.StartGameResponse]  # type: ignore[assignment]
@@ -579,8 +579,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         """Replaces the token of a seat whose player has lost it by a new one, which only this response contains. It needs no
         token, but a key with the right reissue_seat_tokens (RUMMIKUB_KEYS_FILE): any other caller, and every caller of a
         server without keys, is refused (API_KEY_NOT_ALLOWED). The front end must know whose seat it is. The old token is
-        void at once, also for an open WatchGame. An absent player stays absent. A bot's seat has no token
-        (PLAYER_NOT_IN_GAME).
+        void at once, also for an open WatchGame. An absent player stays absent. In a rematch, the new token takes the
+        reserved seat. A bot's seat has no token (PLAYER_NOT_IN_GAME).
         Errors: FAILED_PRECONDITION (PLAYER_NOT_IN_GAME, GAME_OVER, TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST).
         """
 
