@@ -34,8 +34,33 @@ def has_more(data: bytes, numbers: tuple[int, ...], most: int) -> bool:
     return any(count > most for count, _ in enumerate(elements, 1))
 
 
+def exceeds(data: bytes, message_type: type[Message], most: int) -> bool:
+    """Returns whether an encoded message has more than `most` submessages, at any depth. As `has_more` otherwise."""
+    submessages = _submessages(data, 0, len(data), message_type.DESCRIPTOR)
+    return any(count > most for count, _ in enumerate(submessages, 1))
+
+
+def _submessages(data: bytes, start: int, end: int, message: Any) -> Iterator[None]:  # noqa: ANN401 - a descriptor
+    """Yields for each submessage, and those in it."""
+    for number, first, last in _delimited(data, start, end):
+        field = message.fields_by_number.get(number)
+        if field is not None and field.message_type is not None:
+            yield None
+            yield from _submessages(data, first, last, field.message_type)
+
+
 def _elements(data: bytes, start: int, end: int, numbers: tuple[int, ...]) -> Iterator[None]:
-    """Yields for each element of the field at a path, until the bytes are malformed."""
+    """Yields for each element of the field at a path."""
+    for number, first, last in _delimited(data, start, end):
+        if number == numbers[0]:
+            if len(numbers) == 1:
+                yield None
+            else:
+                yield from _elements(data, first, last, numbers[1:])
+
+
+def _delimited(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Yields number, begin and end of each field with a length, until the bytes are malformed."""
     place = start
     while place < end:
         tag, place = _varint(data, place, end)
@@ -44,11 +69,7 @@ def _elements(data: bytes, start: int, end: int, numbers: tuple[int, ...]) -> It
             length, place = _varint(data, place, end)
             if place + length > end:
                 return
-            if tag >> 3 == numbers[0]:
-                if len(numbers) == 1:
-                    yield None
-                else:
-                    yield from _elements(data, place, place + length, numbers[1:])
+            yield tag >> 3, place, place + length
             place += length
         elif wire_type == _VARINT:
             _, place = _varint(data, place, end)

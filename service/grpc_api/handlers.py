@@ -14,7 +14,8 @@ from service.app.commands import RequestIdentity
 from service.app.identity import Caller, digest
 from service.app.views import GameSnapshotView
 from service.codec import fields, games
-from service.codec.fields import decode
+from service.codec.fields import COUNTED_BYTES, decode
+from service.codec.submessages import exceeds
 from service.errors import AuthorizationMalformed, NotAPlayer, RequestTooLarge
 from service.grpc_api.call_origin import current_origin
 from service.grpc_api.request_arrival import seconds_left
@@ -26,8 +27,8 @@ Context: TypeAlias = "ServicerContext[Any, Any]"
 _M = TypeVar("_M", bound=Message)
 _R = TypeVar("_R")
 
-SMALL_BYTES: Final = 16_384
-"""Most bytes of a request that is decoded at once: none needs as many. A decoded one takes up to 50 times as much."""
+SUBMESSAGES_MAX: Final = 1_000
+"""Most submessages of a request that is decoded at once: none needs as many. Decoded, one takes up to 100 bytes."""
 SHORT_BYTES: Final = 512
 """Requests up to this size are read, and their plays judged, within a few milliseconds. Tables in games are smaller."""
 HISTORY_BYTES: Final = 65_536
@@ -133,7 +134,7 @@ def counted(
 
 
 def unary(message_type: type[_M], call: Callable[[_M, Context], Awaitable[bytes]]) -> Handler:
-    """Returns a unary-unary handler for small requests (SMALL_BYTES)."""
+    """Returns a unary-unary handler for requests with few submessages (SUBMESSAGES_MAX)."""
 
     async def handle(data: bytes, context: Context) -> bytes:
         return await call(_decode_small(message_type, data), context)
@@ -201,16 +202,22 @@ class SlowRunner:
 
 
 def writing(message_type: type[_M], call: Callable[[_M, Context], Awaitable[None]]) -> Handler:
-    """Returns a unary-stream handler for small requests (SMALL_BYTES) that writes its responses to the context."""
+    """Returns a unary-stream handler for requests as of `unary`, which writes its responses to the context.
+
+    While the stream is open, it has neither the bytes of the request nor unknown fields.
+    """
 
     async def handle(data: bytes, context: Context) -> None:
-        await call(_decode_small(message_type, data), context)
+        request = _decode_small(message_type, data)
+        request.DiscardUnknownFields()
+        del data
+        await call(request, context)
 
     return grpc.unary_stream_rpc_method_handler(handle)
 
 
 def _decode_small(message_type: type[_M], data: bytes) -> _M:
     """Returns a parsed message. Raises RequestTooLarge, MalformedRequest."""
-    if len(data) > SMALL_BYTES:
+    if len(data) > COUNTED_BYTES and exceeds(data, message_type, SUBMESSAGES_MAX):
         raise RequestTooLarge
     return decode(message_type, data)

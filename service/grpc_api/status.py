@@ -98,7 +98,7 @@ PLAIN: Final[Mapping[type[Exception], tuple[grpc.StatusCode, str, str]]] = {
     RequestTooLarge: (
         grpc.StatusCode.INVALID_ARGUMENT,
         "MALFORMED_REQUEST",
-        "the request has more bytes than RUMMIKUB_MAX_MESSAGE_BYTES, or than 16384 if it has no tables; send less",
+        "the request has more bytes than RUMMIKUB_MAX_MESSAGE_BYTES, or too many submessages; send less at once",
     ),
     AuthorizationMalformed: (
         grpc.StatusCode.UNAUTHENTICATED,

@@ -42,7 +42,8 @@ OTHER_WORDS = {
         GRPCMutableCallOptions GRPCProtoResponseHandler GRPCUnaryResponseHandler handler host init
         initialMetadata initWithResponseHandler joined joinGame kHost mutableCopy NSDictionary NSEC_PER_SEC
         NSError NSObject NSUUID playTurn request response responseDispatchQueue responseHandler self start
-        stringByAppendingString suggestTurn Table trailingMetadata transport UUID UUIDString watch
+        started startNextRound stringByAppendingString suggestTurn Table trailingMetadata transport UUID
+        UUIDString watch
     """,
     "php": """
         analysis ann answer as bot call ChannelCredentials code continue createInsecure details do elseif

@@ -874,7 +874,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(None, as_anyone(rpc, stage.game))
 
 
-@case("TOO_MANY_GAMES", *CREATING, "CreateRematch", staging=few_games)
+@case("TOO_MANY_GAMES", *CREATING, staging=few_games)
 @case("STORE_FULL", *CREATING, staging=store_nearly_full)
 async def _(stage: Stage, rpc: str) -> Ask:
     request = usual_request(rpc, stage)
@@ -887,6 +887,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(usual_request(rpc, stage), as_anyone(rpc, stage.game))
 
 
+@case("TOO_MANY_GAMES", "CreateRematch", staging=few_games)
 @case("STORE_FULL", "CreateRematch", staging=store_nearly_full)
 async def _(stage: Stage, rpc: str) -> Ask:
     await stage.client.games.AbortGame(gs.AbortGameRequest(game_id=stage.game.game_id), metadata=stage.game.as_host())

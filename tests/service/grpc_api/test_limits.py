@@ -128,14 +128,14 @@ def test_the_number_of_buckets_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize(
     ("error", "counts"),
-    [(None, True), (StoreUnavailable(), True), (asyncio.CancelledError(), True), (GameNotFound(), False)],
+    [(None, True), (StoreUnavailable, True), (asyncio.CancelledError, True), (GameNotFound, False)],
 )
-def test_what_may_have_happened_counts(error: BaseException | None, counts: bool) -> None:
+def test_what_may_have_happened_counts(error: type[BaseException] | None, counts: bool) -> None:
     """After a cancellation or a lost store, the game may be stored all the same."""
     attempts = Attempts(RateLimit(1, TooManyGames, GAMES_PER_MINUTE))
     with contextlib.suppress(BaseException), attempts.attempt("a", Origin("1"), 0.0):
         if error:
-            raise error
+            raise error()
     second = attempts.attempt("b", Origin("1"), 0.0)
     with pytest.raises(TooManyGames) if counts else contextlib.nullcontext(), second:
         pass

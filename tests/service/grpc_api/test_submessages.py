@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rummikub.v1 import analysis_service_pb2 as an
+from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import meld_pb2, record_pb2
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.codec.fields import Most, decode
 from service.codec.submessages import has_more, numbers_of
 from service.errors import InvalidRequest
-from support.harness import Client, status_details
+from support.harness import Client, error_info, status_details
 
 MANY = 130_000
 """Empty submessages, of two bytes each."""
@@ -54,6 +55,17 @@ REQUESTS: dict[str, tuple[str, Callable[[], Message]]] = {
         lambda: vs.BatchValidateTurnsRequest(turns=[vs.ValidateTurnRequest()] * MANY),
     ),
 }
+
+
+@pytest.mark.parametrize("rpc", ["GameService/CreateGame", "AnalysisService/FormatPosition"])
+async def test_small_requests_with_many_submessages_are_refused(client: Client, rpc: str) -> None:
+    """A map's entries are submessages too."""
+    labels = gs.CreateGameRequest(labels={str(number): "" for number in range(5_000)})
+    request = labels if rpc.endswith("CreateGame") else an.FormatPositionRequest(position=an.Position(table=melds()))
+    call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = client.channel.unary_unary(f"/rummikub.v1.{rpc}")
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await call(request.SerializeToString())
+    assert error_info(refused.value).reason == "MALFORMED_REQUEST"
 
 
 @pytest.mark.parametrize("rpc", REQUESTS)
