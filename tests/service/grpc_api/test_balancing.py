@@ -44,7 +44,7 @@ async def test_a_client_balances_and_leaves_a_lame_duck_without_a_failed_call() 
     async with AsyncExitStack() as stack:
         lame, other = [(await stack.enter_async_context(running_server(memory_store())))[0] for _ in range(2)]
         target = f"ipv4:127.0.0.1:{lame.port},127.0.0.1:{other.port}"
-        options = [("grpc.service_config", service_config()), ("grpc.enable_retries", 0)]
+        options = [("grpc.service_config", service_config())]
         client = Client(await stack.enter_async_context(grpc.aio.insecure_channel(target, options)))
         await until(lambda: served(lame) > 5 and served(other) > 5, lambda: call(client))
 
@@ -84,7 +84,7 @@ async def test_an_old_connection_is_replaced_while_its_calls_and_watches_go_on()
         settings = server_settings(max_connection_age_seconds=0.3)
         server, _ = await stack.enter_async_context(running_server(memory_store(), settings))
         port, connections = await stack.enter_async_context(counting_relay(server.port))
-        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
+        options = [("grpc.use_local_subchannel_pool", 1)]
         channel = await stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{port}", options))
         client = Client(channel)
         game = await client.new_game()
