@@ -19,9 +19,9 @@ SECONDS = 120
 """For a busy machine."""
 
 
-@pytest.fixture(scope="module")
-def served() -> Iterator[tuple[RedisServer, MeasuredServer]]:
-    with flood._server(FLOODS["ready"], ROOT) as running:  # noqa: SLF001 - the server of a flood
+@pytest.fixture
+def served(name: str) -> Iterator[tuple[RedisServer, MeasuredServer]]:
+    with flood._server(FLOODS[name], ROOT) as running:  # noqa: SLF001 - the server of a flood
         yield running
 
 
