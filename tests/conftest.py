@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Final
@@ -12,13 +13,15 @@ import redis
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # before grpc is imported: in-process servers log like real ones
 # Tests fork to start processes beside gRPC's threads. With gRPC's fork handlers, 2% of the children abort before exec.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
-
 from service.grpc_api import call_origin
 from service.runtime.origins import RIGHTS
 from service.storage.base import GameStore
 from support.harness import Client, FakeClock, redis_server, running_server
 from support.stores import STORES, running_store
 from tools.redis_cluster import RedisCluster, redis_cluster
+
+# A run in the background of a script ignores SIGINT, and so would the servers that tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MEASURED: Final = Path(__file__).parent / "engine"
 """The folder of tests that must cover every branch of the engine; oracles in it are not measured."""
