@@ -31,12 +31,16 @@ class InvalidRequest(Fault):
         self.fields = fields
 
 
+class TooManyElements(InvalidRequest):
+    """A long request has more elements of a field than it may. It was not decoded."""
+
+
 class MalformedRequest(Fault):
     """The bytes are not a message of the request's type."""
 
 
 class RequestTooLarge(Fault):
-    """The request has more bytes than the server accepts."""
+    """The request has more bytes, or more fields, than the server accepts. It was not decoded."""
 
 
 class AuthorizationMalformed(Fault):

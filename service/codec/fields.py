@@ -5,7 +5,7 @@ import binascii
 import hashlib
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeVar
 
@@ -14,8 +14,8 @@ from google.protobuf.message import DecodeError, Message
 
 from service.app.identity import CODE_ALPHABET, CODE_LENGTH
 from service.app.names import JOINERS, is_visible
-from service.codec.submessages import has_more, numbers_of
-from service.errors import FieldFault, InvalidRequest, MalformedRequest
+from service.codec.submessages import exceeded, numbers_of
+from service.errors import FieldFault, InvalidRequest, MalformedRequest, TooManyElements
 from service.runtime.keys import NAME_FORM, NAME_RULE
 
 NAME_MAX: Final = 40
@@ -61,17 +61,26 @@ class Most:
     elements: int
     reason: str = "FIELD_INVALID"
 
-    def check(self, data: bytes, message_type: type[Message]) -> None:
-        """Raises InvalidRequest if a long encoded message has more elements."""
-        if len(data) > COUNTED_BYTES and has_more(data, numbers_of(message_type, self.path), self.elements):
-            name = self.path.rpartition(".")[2]
-            raise invalid(self.path, f"expected at most {self.elements} {_ELEMENTS.get(name, name)}", self.reason)
+    @property
+    def refusal(self) -> TooManyElements:
+        """The exception for too many elements."""
+        name = self.path.rpartition(".")[2]
+        text = f"expected at most {self.elements} {_ELEMENTS.get(name, name)}"
+        return TooManyElements(FieldFault(self.path, text, self.reason))
+
+
+def check_counts(message_type: type[Message], data: bytes, bounds: Sequence[Most]) -> None:
+    """Raises TooManyElements if an encoded message has more elements than a bound allows."""
+    by_path = {numbers_of(message_type, bound.path): bound for bound in bounds}
+    path = exceeded(data, {numbers: bound.elements for numbers, bound in by_path.items()})
+    if path:
+        raise by_path[path].refusal
 
 
 def decode(message_type: type[_M], data: bytes, *bounds: Most) -> _M:
     """Returns a parsed message, whose repeated fields are within bounds. Raises InvalidRequest, MalformedRequest."""
-    for bound in bounds:
-        bound.check(data, message_type)
+    if len(data) > COUNTED_BYTES:
+        check_counts(message_type, data, bounds)
     try:
         return message_type.FromString(data)
     except DecodeError:

@@ -1,6 +1,6 @@
 """Counts of submessages in encoded requests. An empty one has two bytes, and takes 50 times as much when decoded."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from google.protobuf.message import Message
@@ -22,45 +22,64 @@ def numbers_of(message_type: type[Message], path: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def has_more(data: bytes, numbers: tuple[int, ...], most: int) -> bool:
-    """Returns whether the repeated field at a path has more than `most` elements; of malformed bytes, of those before.
+def exceeded(data: bytes, most: Mapping[tuple[int, ...], int]) -> tuple[int, ...] | None:
+    """Returns the path whose repeated field has too many elements, if any; of malformed bytes, of those before.
 
     Args:
         data: The encoded message.
-        numbers: The path, from the message to the field.
-        most: How many elements there may be. The count stops after one more.
+        most: How many elements there may be, by the path from the message to the field. None is within another.
     """
-    elements = _elements(data, 0, len(data), numbers)
-    return any(count > most for count, _ in enumerate(elements, 1))
+    left = dict(most)
+    for path in _elements(data, 0, len(data), frozenset(most), ()):
+        left[path] -= 1
+        if left[path] < 0:
+            return path
+    return None
 
 
-def exceeds(data: bytes, message_type: type[Message], most: int) -> bool:
-    """Returns whether an encoded message has more than `most` submessages, at any depth. As `has_more` otherwise."""
-    submessages = _submessages(data, 0, len(data), message_type.DESCRIPTOR)
-    return any(count > most for count, _ in enumerate(submessages, 1))
+def exceeds(data: bytes, message_type: type[Message], submessages: int, fields: int) -> bool:
+    """Returns whether an encoded message has too many submessages or fields, at any depth. As `exceeded` otherwise.
+
+    Args:
+        data: The encoded message.
+        message_type: Its type.
+        submessages: How many submessages there may be.
+        fields: How many fields there may be, unknown ones too: the time of a count.
+    """
+    for place, is_submessage in enumerate(_walk(data, 0, len(data), message_type.DESCRIPTOR), 1):
+        submessages -= is_submessage
+        if submessages < 0 or place > fields:
+            return True
+    return False
 
 
-def _submessages(data: bytes, start: int, end: int, message: Any) -> Iterator[None]:  # noqa: ANN401 - a descriptor
-    """Yields for each submessage, and those in it."""
-    for number, first, last in _delimited(data, start, end):
+def _walk(data: bytes, start: int, end: int, message: Any) -> Iterator[bool]:  # noqa: ANN401 - a descriptor
+    """Yields for each field, and those in it, whether it is a submessage."""
+    for number, first, last in _fields(data, start, end):
         field = message.fields_by_number.get(number)
-        if field is not None and field.message_type is not None:
-            yield None
-            yield from _submessages(data, first, last, field.message_type)
+        if first is None or field is None or field.message_type is None:
+            yield False
+        else:
+            yield True
+            yield from _walk(data, first, last, field.message_type)
 
 
-def _elements(data: bytes, start: int, end: int, numbers: tuple[int, ...]) -> Iterator[None]:
-    """Yields for each element of the field at a path."""
-    for number, first, last in _delimited(data, start, end):
-        if number == numbers[0]:
-            if len(numbers) == 1:
-                yield None
-            else:
-                yield from _elements(data, first, last, numbers[1:])
+def _elements(
+    data: bytes, start: int, end: int, paths: frozenset[tuple[int, ...]], above: tuple[int, ...]
+) -> Iterator[tuple[int, ...]]:
+    """Yields the path of each element of the fields at some paths."""
+    for number, first, last in _fields(data, start, end):
+        path = (*above, number)
+        if first is None:
+            continue
+        if path in paths:
+            yield path
+        elif any(one[: len(path)] == path for one in paths):
+            yield from _elements(data, first, last, paths, path)
 
 
-def _delimited(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yields number, begin and end of each field with a length, until the bytes are malformed."""
+def _fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, int | None, int]]:
+    """Yields number, begin and end of each field, until the bytes are malformed. One without a length has no begin."""
     place = start
     while place < end:
         tag, place = _varint(data, place, end)
@@ -71,12 +90,14 @@ def _delimited(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, in
                 return
             yield tag >> 3, place, place + length
             place += length
-        elif wire_type == _VARINT:
+            continue
+        if wire_type == _VARINT:
             _, place = _varint(data, place, end)
         elif wire_type in _FIXED_BYTES:
             place += _FIXED_BYTES[wire_type]
         elif wire_type not in _GROUPS:
             return
+        yield tag >> 3, None, place
 
 
 def _varint(data: bytes, place: int, end: int) -> tuple[int, int]:

@@ -71,10 +71,15 @@ def most_melds(path: str) -> Most:
     return Most(path, MELDS_MAX, "MALFORMED_TABLE")
 
 
+def check_count(count: int, field: str) -> None:
+    """Raises InvalidRequest if a table has too many melds."""
+    if count > MELDS_MAX:
+        raise invalid(field, f"expected at most {MELDS_MAX} melds", "MALFORMED_TABLE")
+
+
 def melds(messages: Sequence[meld_pb2.Meld], field: str) -> ProposedTable:
     """Returns melds as the client sent them."""
-    if len(messages) > MELDS_MAX:
-        raise invalid(field, f"expected at most {MELDS_MAX} melds", "MALFORMED_TABLE")
+    check_count(len(messages), field)
     try:
         return tuple([_cached_meld(message) for message in messages])
     except InvalidRequest:  # decoded again to name the field

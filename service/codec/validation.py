@@ -14,7 +14,7 @@ from engine.scoring import Standing
 from engine.table import Table, tiles_on
 from engine.tiles import Tile
 from rummikub.v1 import analysis_service_pb2, meld_pb2, tile_pb2, validation_service_pb2
-from service.codec.fields import invalid, river_index
+from service.codec.fields import Most, invalid, river_index
 from service.codec.games import encode_result
 from service.codec.tiles import (
     RACK_TILES_MAX,
@@ -118,10 +118,14 @@ def encode_judgement(judgement: Judgement) -> validation_service_pb2.ValidateTur
     )
 
 
+MOST_TURNS: Final = Most("turns", BATCH_MAX)
+"""The bound of a batch, which short requests are checked for once they are parsed."""
+
+
 def check_batch(turns: int) -> None:
     """Raises InvalidRequest if a batch has too many turns."""
     if turns > BATCH_MAX:
-        raise invalid("turns", f"expected at most {BATCH_MAX} turns")
+        raise MOST_TURNS.refusal
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,8 @@ Context: TypeAlias = "ServicerContext[Any, Any]"
 _M = TypeVar("_M", bound=Message)
 _R = TypeVar("_R")
 
+FIELDS_MAX: Final = 4_000
+"""Most fields of such a request, unknown ones too. They are counted in the event loop, 1,000 in a millisecond."""
 SUBMESSAGES_MAX: Final = 1_000
 """Most submessages of a request that is decoded at once: none needs as many. Decoded, one takes up to 100 bytes."""
 SHORT_BYTES: Final = 512
@@ -134,7 +136,7 @@ def counted(
 
 
 def unary(message_type: type[_M], call: Callable[[_M, Context], Awaitable[bytes]]) -> Handler:
-    """Returns a unary-unary handler for requests with few submessages (SUBMESSAGES_MAX)."""
+    """Returns a unary-unary handler for requests with few submessages (SUBMESSAGES_MAX, FIELDS_MAX)."""
 
     async def handle(data: bytes, context: Context) -> bytes:
         return await call(_decode_small(message_type, data), context)
@@ -218,6 +220,6 @@ def writing(message_type: type[_M], call: Callable[[_M, Context], Awaitable[None
 
 def _decode_small(message_type: type[_M], data: bytes) -> _M:
     """Returns a parsed message. Raises RequestTooLarge, MalformedRequest."""
-    if len(data) > COUNTED_BYTES and exceeds(data, message_type, SUBMESSAGES_MAX):
+    if len(data) > COUNTED_BYTES and exceeds(data, message_type, SUBMESSAGES_MAX, FIELDS_MAX):
         raise RequestTooLarge
     return decode(message_type, data)

@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 from functools import cache, lru_cache, partial
 from typing import Any, Final, TypeAlias, TypeVar
 
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from engine.fast.fast_judge import FastJudges, Verdict
 from engine.fast.fast_play import PlayerState
@@ -56,8 +56,16 @@ AT_ONCE_MELDS_MAX: Final = 32
 AT_ONCE_VIOLATIONS_MAX: Final = 16
 """Most violations of a response that is encoded at once."""
 
+UNCOUNTED_BYTES: Final = 16_384
+"""Most bytes of a request that is parsed before its melds are counted. No turn has more, and few batches."""
+
 STEPS_IN_PLACE: Final = 2_000
 """How many steps the rules may take in this process, a millisecond or two. Few turns take more."""
+
+_MOST_OF_TURN: Final = tuple(map(tiles.most_melds, ("table_before", "table_after")))
+_MOST_OF_STREAM_TURN: Final = tuple(map(tiles.most_melds, ("turn.table_before", "turn.table_after")))
+_MOST_OF_MELDS: Final = (tiles.most_melds("melds"),)
+_MOST_OF_BATCH: Final = (validation.MOST_TURNS,)
 
 T = TypeVar("T")
 
@@ -99,12 +107,14 @@ class Validator:
 
     def validate_turn(self, data: bytes) -> bytes:
         """Serves ValidateTurn."""
+        _check_counts(pb.ValidateTurnRequest, data, _MOST_OF_TURN)
         turn = _parse(raw_messages.parse_turn, data)
         response: bytes = completed(self._respond(turn, b"", partial(fields.decode, pb.ValidateTurnRequest, data)))
         return response
 
     def turn_in_steps(self, data: bytes) -> "_InSteps[bytes]":
         """Serves ValidateTurn in steps, in each of which it reads a few melds."""
+        _check_counts(pb.ValidateTurnRequest, data, _MOST_OF_TURN)
         turn = _parse(raw_messages.parse_turn, data)
         yield from self._read_in_steps(turn, b"")
         return (yield from self._respond(turn, b"", partial(fields.decode, pb.ValidateTurnRequest, data)))
@@ -120,6 +130,7 @@ class Validator:
 
     def validate_melds(self, data: bytes) -> bytes:
         """Serves ValidateMelds."""
+        _check_counts(pb.ValidateMeldsRequest, data, _MOST_OF_MELDS)
         try:
             ruleset, melds = _melds_request(data)
             return self._encode_readings(self._judges.of(ruleset).read(melds))
@@ -176,6 +187,7 @@ class Validator:
 
     def batch(self, data: bytes) -> "_InSteps[bytes]":
         """Serves BatchValidateTurns in steps of at most one turn each."""
+        _check_counts(pb.BatchValidateTurnsRequest, data, _MOST_OF_BATCH)
         request = _parse(raw_messages.parse_batch, data)
         if len(request.ruleset) > 1:
             fields.decode(pb.BatchValidateTurnsRequest, data)  # each part must be a valid message
@@ -185,6 +197,8 @@ class Validator:
         plain = cache(lambda: fields.decode(pb.BatchValidateTurnsRequest, data))
         responses = []
         for place, turn in enumerate(turns):
+            for name in ("table_before", "table_after"):
+                tiles.check_count(len(getattr(turn, name)), f"turns[{place}].{name}")
             response = self._validate_at_once(turn, default)
             if response is None:
                 yield from self._read_in_steps(turn, default)
@@ -295,6 +309,7 @@ class StreamValidator:
 
     def in_steps(self, data: bytes) -> "_InSteps[bytes]":
         """Returns the response to the next turn. Raises InvalidRequest, MalformedRequest."""
+        _check_counts(pb.StreamValidateTurnsRequest, data, _MOST_OF_STREAM_TURN)
         request = _parse(raw_messages.parse_stream_turn, data)
         turn = request.turn
         correlation_id = fields.correlation_id(request.correlation_id)
@@ -387,6 +402,8 @@ def _encode_verdict(verdict: Verdict | None) -> bytes:
 
 def _decode_turn(turn: RawTurn, default: bytes) -> _Turn:
     """Returns what the fast path needs. Raises _NeedsPlainPath if it cannot serve the turn."""
+    if len(turn.table_before) > tiles.MELDS_MAX or len(turn.table_after) > tiles.MELDS_MAX:
+        raise _NeedsPlainPath
     stated, before, after = turn.ruleset[:], turn.table_before[:], turn.table_after[:]
     rack: tuple[Any, ...] = tuple(sorted(b"".join(turn.rack[:])))  # numbers, which are tiles if they are in range
     drawn = turn.tile_drawn
@@ -394,8 +411,6 @@ def _decode_turn(turn: RawTurn, default: bytes) -> _Turn:
         not raw_messages.is_complete(turn)
         or not turn.HasField("has_melded")
         or len(stated) > 1  # each part must be a valid message, which the joined parts do not show
-        or len(before) > tiles.MELDS_MAX
-        or len(after) > tiles.MELDS_MAX
         or len(rack) > tiles.RACK_TILES_MAX
         or (rack and not 1 <= rack[0] <= rack[-1] <= LAST_TILE)
         or (drawn and drawn not in rack)
@@ -403,6 +418,12 @@ def _decode_turn(turn: RawTurn, default: bytes) -> _Turn:
         raise _NeedsPlainPath
     player = PlayerState(rack, turn.has_melded, (), None, Tile(drawn) if drawn else None, turn.calls_rummikub)
     return stated[0] if stated else default, before, after, player
+
+
+def _check_counts(message_type: type[Message], data: bytes, bounds: Sequence[fields.Most]) -> None:
+    """Raises InvalidRequest if a long request has too many melds or turns: parsing it would hold up other calls."""
+    if len(data) > UNCOUNTED_BYTES:
+        fields.check_counts(message_type, data, bounds)
 
 
 def _parse(parse: Callable[[bytes], T], data: bytes) -> T:

@@ -3,7 +3,8 @@
 A call is a generator that yields between its steps and returns the answer. It may yield a future, and continues when
 that is done; the thread runs other calls meanwhile. The thread runs the calls in time slices.
 Calls of one flow (a holder and a method) run in order; flows take turns, so a client with a thousand batches delays
-another client by one slice. A flow with a long step or wait then rests, so that it takes a fraction of the time.
+another client by one slice. A flow with a long step or wait then rests, so that it takes a fraction of the time. So
+does one whose request has too many elements.
 Between slices the thread drops calls that were cancelled or have passed their deadline.
 
 More threads would not be faster, because of the GIL. A serving thread waits up to SWITCH_SECONDS for the GIL while this
@@ -23,7 +24,7 @@ from typing import Any, Final, TypeAlias
 
 import structlog
 
-from service.errors import RequestTimedOut, ShuttingDown
+from service.errors import RequestTimedOut, ShuttingDown, TooManyElements
 from service.runtime.admission import Admission
 from service.runtime.origins import Origin
 
@@ -35,6 +36,8 @@ REST: Final = 4
 """How many times as long as its step a flow rests."""
 REST_MAX_SECONDS: Final = 0.25
 """The longest rest."""
+REFUSED_SECONDS: Final = 0.05
+"""How long a flow rests after a request with too many elements. It costs little, but the next would come at once."""
 SWITCH_SECONDS: Final = 0.0005
 """The interpreter's switch interval; Python's default is ten times as long."""
 STARTED_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -261,6 +264,8 @@ class SlowCalls:
             self._end(call, end.value)
         except Exception as error:  # noqa: BLE001 - the waiting call turns it into a status
             self._after_step(call, now)
+            if isinstance(error, TooManyElements):
+                self._rest(call, REFUSED_SECONDS)
             self._end(call, error)
         if call.is_over:
             call.steps.close()
@@ -286,12 +291,17 @@ class SlowCalls:
         awaited.add_done_callback(resume)
 
     def _after_step(self, call: SlowCall, started: float) -> float:
-        """Returns the time after a step. Lets its flow rest if it was long, unless it is for many clients."""
+        """Returns the time after a step. Lets its flow rest if it was long."""
         now = time.monotonic()
-        if now - started > LONG_STEP_SECONDS and self._memory.is_bounded(call.origin):
-            with self._changed:
-                self._resting[call.flow] = now + min(REST * (now - started), REST_MAX_SECONDS)
+        if now - started > LONG_STEP_SECONDS:
+            self._rest(call, min(REST * (now - started), REST_MAX_SECONDS))
         return now
+
+    def _rest(self, call: SlowCall, seconds: float) -> None:
+        """Lets a call's flow rest, unless it is for many clients."""
+        if self._memory.is_bounded(call.origin):
+            with self._changed:
+                self._resting[call.flow] = time.monotonic() + seconds
 
     def _end(self, call: SlowCall, result: object) -> None:
         """Ends a call with an answer or an exception, unless it is over. The thread removes a started call itself."""

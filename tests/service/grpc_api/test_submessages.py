@@ -16,7 +16,7 @@ from rummikub.v1 import meld_pb2, record_pb2
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.codec.fields import Most, decode
-from service.codec.submessages import has_more, numbers_of
+from service.codec.submessages import exceeded, numbers_of
 from service.errors import InvalidRequest
 from support.harness import Client, error_info, status_details
 
@@ -49,29 +49,43 @@ REQUESTS: dict[str, tuple[str, Callable[[], Message]]] = {
     "AnalysisService/ImportRecord": ("record.moves", lambda: an.ImportRecordRequest(record=record())),
     "AnalysisService/ReviewGame": ("record.moves", lambda: an.ReviewGameRequest(record=record())),
     "TurnService/PlayTurn": ("play.table", lambda: ts.PlayTurnRequest(play=ts.PlayTiles(table=melds()))),
+    "ValidationService/ValidateTurn": ("table_after", lambda: vs.ValidateTurnRequest(table_after=melds())),
     "ValidationService/ValidateMelds": ("melds", lambda: vs.ValidateMeldsRequest(melds=melds())),
     "ValidationService/BatchValidateTurns": (
         "turns",
         lambda: vs.BatchValidateTurnsRequest(turns=[vs.ValidateTurnRequest()] * MANY),
     ),
+    "ValidationService/BatchValidateTurns, a turn": (
+        "turns[0].table_before",
+        lambda: vs.BatchValidateTurnsRequest(turns=[vs.ValidateTurnRequest(table_before=melds())]),
+    ),
 }
 
 
-@pytest.mark.parametrize("rpc", ["GameService/CreateGame", "AnalysisService/FormatPosition"])
-async def test_small_requests_with_many_submessages_are_refused(client: Client, rpc: str) -> None:
-    """A map's entries are submessages too."""
-    labels = gs.CreateGameRequest(labels={str(number): "" for number in range(5_000)})
-    request = labels if rpc.endswith("CreateGame") else an.FormatPositionRequest(position=an.Position(table=melds()))
+UNKNOWN_FIELD = b"\xf8\x3f\x01"
+
+
+@pytest.mark.parametrize(
+    ("rpc", "data"),
+    [
+        ("GameService/CreateGame", gs.CreateGameRequest(labels=dict.fromkeys(map(str, range(5_000)), ""))),
+        ("AnalysisService/FormatPosition", an.FormatPositionRequest(position=an.Position(table=melds()))),
+        ("GameService/SetReady", UNKNOWN_FIELD * 80_000),
+    ],
+    ids=["a map's entries", "melds", "unknown fields"],
+)
+async def test_small_requests_with_many_fields_are_refused(client: Client, rpc: str, data: Message | bytes) -> None:
     call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = client.channel.unary_unary(f"/rummikub.v1.{rpc}")
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await call(request.SerializeToString())
+        await call(data if isinstance(data, bytes) else data.SerializeToString())
     assert error_info(refused.value).reason == "MALFORMED_REQUEST"
 
 
 @pytest.mark.parametrize("rpc", REQUESTS)
 async def test_too_many_submessages_are_refused_with_their_field(client: Client, rpc: str) -> None:
     field, make = REQUESTS[rpc]
-    call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = client.channel.unary_unary(f"/rummikub.v1.{rpc}")
+    method = f"/rummikub.v1.{rpc.partition(',')[0]}"
+    call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = client.channel.unary_unary(method)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await call(make().SerializeToString(), metadata=(("authorization", f"Bearer {'0' * 43}"),))
     assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
@@ -113,5 +127,5 @@ def test_the_count_is_that_of_the_decoded_message(parts: list[bytes | int], most
         )
     numbers = numbers_of(ts.PlayTurnRequest, "play.table")
     count = len(ts.PlayTurnRequest.FromString(data).play.table)
-    assert has_more(data, numbers, most) == (count > most)
-    has_more(data[: len(data) - cut], numbers, most)  # malformed bytes are no error
+    assert exceeded(data, {numbers: most}) == (numbers if count > most else None)
+    exceeded(data[: len(data) - cut], {numbers: most})  # malformed bytes are no error
