@@ -1,5 +1,6 @@
 """A request with more submessages than it may have is refused before it is decoded."""
 
+import asyncio
 from collections.abc import Callable
 
 import grpc
@@ -18,7 +19,9 @@ from rummikub.v1 import validation_service_pb2 as vs
 from service.codec.fields import Most, decode
 from service.codec.submessages import exceeded, numbers_of
 from service.errors import InvalidRequest
-from support.harness import Client, error_info, status_details
+from service.grpc_api import interceptor
+from service.runtime import refusal_pace
+from support.harness import Client, error_info, memory_store, running_server, server_settings, status_details
 
 MANY = 130_000
 """Empty submessages, of two bytes each."""
@@ -92,6 +95,29 @@ async def test_too_many_submessages_are_refused_with_their_field(client: Client,
     bad = error_details_pb2.BadRequest()
     assert any(detail.Unpack(bad) for detail in status_details(refused.value).details)
     assert [violation.field for violation in bad.field_violations] == [field]
+
+
+@pytest.mark.parametrize(
+    ("rpc", "data"),
+    [
+        ("TurnService/PlayTurn", ts.PlayTurnRequest(play=ts.PlayTiles(table=melds())).SerializeToString()),
+        ("GameService/SetReady", UNKNOWN_FIELD * 80_000),
+    ],
+    ids=["melds", "unknown fields"],
+)
+async def test_refusals_of_such_requests_are_paced(rpc: str, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interceptor, "PER_SECOND", 1 / 3_600)
+    monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
+    labels = {"method": f"/rummikub.v1.{rpc}", "code": "INVALID_ARGUMENT"}
+    async with running_server(memory_store(), server_settings(peer_share=0.5)) as (server, client):
+        call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = client.channel.unary_unary(f"/rummikub.v1.{rpc}")
+        waiting = call(data, metadata=(("authorization", f"Bearer {'0' * 43}"),))
+        async with asyncio.timeout(20):
+            while not server.metrics.registry.get_sample_value("rummikub_calls_total", labels):
+                await client.games.ListGames(gs.ListGamesRequest())
+        await client.games.ListGames(gs.ListGamesRequest())
+        assert not waiting.done()
+        waiting.cancel()
 
 
 def test_a_request_with_too_many_submessages_is_not_decoded() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from service.errors import Overloaded, RequestTimedOut, ShuttingDown
+from service.errors import Overloaded, RequestTimedOut, ShuttingDown, TooManyElements
 from service.runtime import slow_calls as module
 from service.runtime.origins import Key, Origin
 from service.runtime.slow_calls import Dropped, SlowCall, SlowCalls, completed, in_one_step
@@ -145,6 +145,24 @@ def test_a_flow_rests_after_a_long_step_that_fails_and_a_proxy_s_does_not(
     scene.submit("b-turn", ("b", "turn"), key=proxy)
     scene.wait_for(1)
     assert scene.ends.keys() == {"b-turn"}
+
+
+def test_a_flow_rests_after_a_request_with_too_many_elements(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REFUSED_SECONDS", 1_000)
+
+    def refused(_: bytes) -> None:
+        raise TooManyElements
+
+    scene.calls.close()
+    scene.calls = SlowCalls(0.5)
+    steps = in_one_step(refused, b"")
+    scene.calls.submit(Origin("a"), "batch", 0, math.inf, steps, lambda end: scene.end("a1", end))
+    scene.wait_for(1)
+    assert isinstance(scene.ends["a1"], TooManyElements)
+    scene.submit("a2", ("a", "batch"))
+    scene.submit("b", ("b", "batch"))
+    scene.wait_for(2)
+    assert scene.ends.keys() == {"a1", "b"}
 
 
 def test_a_flow_continues_after_its_rest(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
