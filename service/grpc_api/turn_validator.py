@@ -197,10 +197,10 @@ class Validator:
         plain = cache(lambda: fields.decode(pb.BatchValidateTurnsRequest, data))
         responses = []
         for place, turn in enumerate(turns):
-            for name in ("table_before", "table_after"):
-                tiles.check_count(len(getattr(turn, name)), f"turns[{place}].{name}")
             response = self._validate_at_once(turn, default)
             if response is None:
+                tiles.check_count(len(turn.table_before), f"turns[{place}].table_before")
+                tiles.check_count(len(turn.table_after), f"turns[{place}].table_after")
                 yield from self._read_in_steps(turn, default)
                 plain_turn = partial(_turn_of, plain, place)
                 response = yield from self._respond(turn, default, plain_turn, f"turns[{place}].")
@@ -402,9 +402,10 @@ def _encode_verdict(verdict: Verdict | None) -> bytes:
 
 def _decode_turn(turn: RawTurn, default: bytes) -> _Turn:
     """Returns what the fast path needs. Raises _NeedsPlainPath if it cannot serve the turn."""
-    if len(turn.table_before) > tiles.MELDS_MAX or len(turn.table_after) > tiles.MELDS_MAX:
+    melds_before, melds_after = turn.table_before, turn.table_after
+    if len(melds_before) > tiles.MELDS_MAX or len(melds_after) > tiles.MELDS_MAX:
         raise _NeedsPlainPath
-    stated, before, after = turn.ruleset[:], turn.table_before[:], turn.table_after[:]
+    stated, before, after = turn.ruleset[:], melds_before[:], melds_after[:]
     rack: tuple[Any, ...] = tuple(sorted(b"".join(turn.rack[:])))  # numbers, which are tiles if they are in range
     drawn = turn.tile_drawn
     if (
