@@ -43,7 +43,7 @@ const (
 	// Not a reason.
 	ErrorReason_ERROR_REASON_UNSPECIFIED ErrorReason = 0
 	// INVALID_ARGUMENT. The bytes are not a message of the RPC's request type, or more than the server accepts
-	// (RUMMIKUB_MAX_MESSAGE_BYTES; 1,000 submessages for RPCs whose requests have no tables of a turn).
+	// (RUMMIKUB_MAX_MESSAGE_BYTES; 1,000 submessages or 4,000 fields for RPCs whose requests have no tables of a turn).
 	ErrorReason_ERROR_REASON_MALFORMED_REQUEST ErrorReason = 1
 	// INVALID_ARGUMENT. A field is missing, too long, out of range or malformed; BadRequest names it.
 	ErrorReason_ERROR_REASON_FIELD_INVALID ErrorReason = 2

@@ -21,7 +21,7 @@ pub enum ErrorReason {
     /// Not a reason.
     Unspecified = 0,
     /// INVALID_ARGUMENT. The bytes are not a message of the RPC's request type, or more than the server accepts
-    /// (RUMMIKUB_MAX_MESSAGE_BYTES; 1,000 submessages for RPCs whose requests have no tables of a turn).
+    /// (RUMMIKUB_MAX_MESSAGE_BYTES; 1,000 submessages or 4,000 fields for RPCs whose requests have no tables of a turn).
     MalformedRequest = 1,
     /// INVALID_ARGUMENT. A field is missing, too long, out of range or malformed; BadRequest names it.
     FieldInvalid = 2,

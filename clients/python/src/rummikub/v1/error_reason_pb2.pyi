@@ -26,7 +26,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """Not a reason."""
     ERROR_REASON_MALFORMED_REQUEST: _ErrorReason.ValueType  # 1
     """INVALID_ARGUMENT. The bytes are not a message of the RPC's request type, or more than the server accepts
-    (RUMMIKUB_MAX_MESSAGE_BYTES; 1,000 submessages for RPCs whose requests have no tables of a turn).
+    (RUMMIKUB_MAX_MESSAGE_BYTES; 1,000 submessages or 4,000 fields for RPCs whose requests have no tables of a turn).
     """
     ERROR_REASON_FIELD_INVALID: _ErrorReason.ValueType  # 2
     """INVALID_ARGUMENT. A field is missing, too long, out of range or malformed; BadRequest names it."""
@@ -402,7 +402,7 @@ ERROR_REASON_UNSPECIFIED: ErrorReason.ValueType  # 0
 """Not a reason."""
 ERROR_REASON_MALFORMED_REQUEST: ErrorReason.ValueType  # 1
 """INVALID_ARGUMENT. The bytes are not a message of the RPC's request type, or more than the server accepts
-(RUMMIKUB_MAX_MESSAGE_BYTES; 1,000 submessages for RPCs whose requests have no tables of a turn).
+(RUMMIKUB_MAX_MESSAGE_BYTES; 1,000 submessages or 4,000 fields for RPCs whose requests have no tables of a turn).
 """
 ERROR_REASON_FIELD_INVALID: ErrorReason.ValueType  # 2
 """INVALID_ARGUMENT. A field is missing, too long, out of range or malformed; BadRequest names it."""

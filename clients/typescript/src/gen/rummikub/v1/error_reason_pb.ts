@@ -41,7 +41,7 @@ export enum ErrorReason {
 
   /**
    * INVALID_ARGUMENT. The bytes are not a message of the RPC's request type, or more than the server accepts
-   * (RUMMIKUB_MAX_MESSAGE_BYTES; 1,000 submessages for RPCs whose requests have no tables of a turn).
+   * (RUMMIKUB_MAX_MESSAGE_BYTES; 1,000 submessages or 4,000 fields for RPCs whose requests have no tables of a turn).
    *
    * @generated from enum value: ERROR_REASON_MALFORMED_REQUEST = 1;
    */
