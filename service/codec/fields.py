@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError, Message
 
 from service.app.identity import CODE_ALPHABET, CODE_LENGTH
 from service.app.names import JOINERS, is_visible
-from service.codec.submessages import exceeded, numbers_of
+from service.codec.submessages import first_excess, numbers_of
 from service.errors import FieldFault, InvalidRequest, MalformedRequest, TooManyElements
 from service.runtime.keys import NAME_FORM, NAME_RULE
 
@@ -72,7 +72,7 @@ class Most:
 def check_counts(message_type: type[Message], data: bytes, bounds: Sequence[Most]) -> None:
     """Raises TooManyElements if an encoded message has more elements than a bound allows."""
     by_path = {numbers_of(message_type, bound.path): bound for bound in bounds}
-    path = exceeded(data, {numbers: bound.elements for numbers, bound in by_path.items()})
+    path = first_excess(data, {numbers: bound.elements for numbers, bound in by_path.items()})
     if path:
         raise by_path[path].refusal
 

@@ -1,4 +1,4 @@
-"""Counts of submessages in encoded requests. An empty one has two bytes, and takes 50 times as much when decoded."""
+"""Counts what encoded requests contain, before they are decoded. An empty submessage grows from 2 to 100 bytes."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -22,7 +22,7 @@ def numbers_of(message_type: type[Message], path: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def exceeded(data: bytes, most: Mapping[tuple[int, ...], int]) -> tuple[int, ...] | None:
+def first_excess(data: bytes, most: Mapping[tuple[int, ...], int]) -> tuple[int, ...] | None:
     """Returns the path whose repeated field has too many elements, if any; of malformed bytes, of those before.
 
     Args:
@@ -37,14 +37,14 @@ def exceeded(data: bytes, most: Mapping[tuple[int, ...], int]) -> tuple[int, ...
     return None
 
 
-def exceeds(data: bytes, message_type: type[Message], submessages: int, fields: int) -> bool:
-    """Returns whether an encoded message has too many submessages or fields, at any depth. As `exceeded` otherwise.
+def has_too_many_fields(data: bytes, message_type: type[Message], submessages: int, fields: int) -> bool:
+    """Returns whether an encoded message has too many submessages or fields, at any depth. As `first_excess` otherwise.
 
     Args:
         data: The encoded message.
         message_type: Its type.
         submessages: How many submessages there may be.
-        fields: How many fields there may be, unknown ones too: the time of a count.
+        fields: How many fields there may be, unknown ones too. They bound the time of the count.
     """
     for place, is_submessage in enumerate(_walk(data, 0, len(data), message_type.DESCRIPTOR), 1):
         submessages -= is_submessage

@@ -119,7 +119,7 @@ def encode_judgement(judgement: Judgement) -> validation_service_pb2.ValidateTur
 
 
 MOST_TURNS: Final = Most("turns", BATCH_MAX)
-"""The bound of a batch, which short requests are checked for once they are parsed."""
+"""The bound of a batch. Long requests are checked before they are parsed, short ones by `check_batch`."""
 
 
 def check_batch(turns: int) -> None:

@@ -15,7 +15,7 @@ from service.app.identity import Caller, digest
 from service.app.views import GameSnapshotView
 from service.codec import fields, games
 from service.codec.fields import COUNTED_BYTES, decode
-from service.codec.submessages import exceeds
+from service.codec.submessages import has_too_many_fields
 from service.errors import AuthorizationMalformed, NotAPlayer, RequestTooLarge
 from service.grpc_api.call_origin import current_origin
 from service.grpc_api.request_arrival import seconds_left
@@ -220,6 +220,6 @@ def writing(message_type: type[_M], call: Callable[[_M, Context], Awaitable[None
 
 def _decode_small(message_type: type[_M], data: bytes) -> _M:
     """Returns a parsed message. Raises RequestTooLarge, MalformedRequest."""
-    if len(data) > COUNTED_BYTES and exceeds(data, message_type, SUBMESSAGES_MAX, FIELDS_MAX):
+    if len(data) > COUNTED_BYTES and has_too_many_fields(data, message_type, SUBMESSAGES_MAX, FIELDS_MAX):
         raise RequestTooLarge
     return decode(message_type, data)

@@ -17,7 +17,7 @@ from rummikub.v1 import meld_pb2, record_pb2
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.codec.fields import Most, decode
-from service.codec.submessages import exceeded, numbers_of
+from service.codec.submessages import first_excess, numbers_of
 from service.errors import InvalidRequest
 from service.grpc_api import interceptor
 from service.runtime import refusal_pace
@@ -153,5 +153,5 @@ def test_the_count_is_that_of_the_decoded_message(parts: list[bytes | int], most
         )
     numbers = numbers_of(ts.PlayTurnRequest, "play.table")
     count = len(ts.PlayTurnRequest.FromString(data).play.table)
-    assert exceeded(data, {numbers: most}) == (numbers if count > most else None)
-    exceeded(data[: len(data) - cut], {numbers: most})  # malformed bytes are no error
+    assert first_excess(data, {numbers: most}) == (numbers if count > most else None)
+    first_excess(data[: len(data) - cut], {numbers: most})  # malformed bytes are no error
