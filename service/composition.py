@@ -21,6 +21,7 @@ from service.errors import StoreUnavailable
 from service.metrics.exporter import serve_metrics
 from service.metrics.metrics import Metrics, metrics_registry
 from service.metrics.shared_counters import SharedCounters
+from service.model.record import Lifetimes
 from service.runtime.addresses import AddressInUseError, reserve_address
 from service.runtime.gc_tuning import tune_gc
 from service.runtime.keys import KeysFileError, read_keys
@@ -28,7 +29,7 @@ from service.runtime.process import limit_malloc_arenas, log_to_stderr, raise_fi
 from service.runtime.tracing import Tracing, TracingError, check, tracing_by
 from service.server import ListenerEndedError, Server
 from service.settings import MEMORY_URL, PREFIX, UNIX, Settings, SettingsError, explain, read_settings
-from service.storage.base import GameStore, Lifetimes
+from service.storage.base import GameStore
 from service.storage.embedded import EmbeddedStore, EmbeddedStoreError
 from service.storage.memory import MemoryStore
 from service.storage.redis.store import RedisStore, connect, obstacle_at

@@ -15,7 +15,9 @@ import redis
 
 from engine.ruleset import Ruleset
 from engine.turns import create
-from service.storage.base import NO_ETAG, Commit, Lifetimes, Record, Sighting, lineage
+from service.model.change import NO_ETAG, Commit, lineage
+from service.model.presence import Sighting
+from service.model.record import Lifetimes, Record
 from service.storage.lists import list_member, lists_of
 from service.storage.redis.keys import MARK, ONE_PART, deadlines_key, keys_of, list_key
 from service.storage.redis.migration import migrate

@@ -32,7 +32,8 @@ from load.bench.noop_server import AIO
 from load.calls import OWN_CONNECTION
 from load.corpus.recorded_turns import RecordedRound, ReplayTurn, rounds
 from service.app.identity import digest
-from service.storage.base import NO_ETAG, Commit, Committed, Lifetimes, Memo, Record, SeatToken, lineage
+from service.model.change import NO_ETAG, Commit, Committed, Memo, lineage
+from service.model.record import Lifetimes, Record, SeatToken
 from service.storage.redis.keys import keys_of
 from service.storage.redis.store import RedisStore, connect
 from service.storage.snapshot import encode_record

@@ -15,7 +15,8 @@ import redis.asyncio as redis_client
 from load.bench.play import ANSWER, HISTORY, LIFETIMES, RULESET
 from load.capacity.measuring import Step, Stopwatch, redis_cpu_seconds
 from load.corpus.recorded_turns import rounds
-from service.storage.base import NO_ETAG, Commit, Memo, Record, SeatToken, lineage
+from service.model.change import NO_ETAG, Commit, Memo, lineage
+from service.model.record import Record, SeatToken
 from service.storage.redis.nodes import OneRedis, Script, Word
 from service.storage.redis.store import RedisStore
 from service.storage.stored_events import encode_change

@@ -29,16 +29,8 @@ from service.app.games import Games
 from service.app.identity import SystemChance
 from service.app.sweeper import Sweeper
 from service.errors import StoreUnavailable
-from service.storage.base import (
-    NO_ETAG,
-    Commit,
-    GameState,
-    Listing,
-    Record,
-    SeatToken,
-    Visibility,
-    lineage,
-)
+from service.model.change import NO_ETAG, Commit, lineage
+from service.model.record import GameState, Listing, Record, SeatToken, Visibility
 from service.storage.lists import list_member
 from service.storage.redis.store import RedisStore, connect
 from service.storage.stored_events import encode_change

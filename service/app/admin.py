@@ -28,7 +28,8 @@ from service.app.lobby_commands import with_token
 from service.app.views import SeatPresence
 from service.archive.eraser import ArchiveEraser
 from service.errors import ActionRefused, GameNotFound, StoredFormatUnknown
-from service.storage.base import GameState, GameStore, Record
+from service.model.record import GameState, Record
+from service.storage.base import GameStore
 from service.storage.lists import list_member
 
 _NO_REQUEST: Final = RequestIdentity(SPECTATOR, "", b"")
@@ -60,10 +61,10 @@ class OperatorFilter:
 
     def matches(self, record: Record, *, with_departed: bool = False) -> bool:
         """Returns whether a game has the properties; `with_departed`: also if the person has left it."""
-        refs = (ref.text for ref in record.operator.player_refs if with_departed or not ref.has_left)
+        refs = (ref.text for ref in record.operator_data.player_refs if with_departed or not ref.has_left)
         return (
             set(record.listing.labels).issuperset(self.labels)
-            and set(record.operator.labels).issuperset(self.operator_labels)
+            and set(record.operator_data.labels).issuperset(self.operator_labels)
             and (not self.player_ref or self.player_ref in refs)
             and self.key_name in {"", record.listing.key}
         )

@@ -25,7 +25,8 @@ from service.app.commands import RequestIdentity, TurnRequest, Vote
 from service.app.games import Games
 from service.app.identity import Caller
 from service.errors import ActionRefused, Fault, StaleState, TurnTimedOut
-from service.storage.base import Loaded, Record
+from service.model.change import Loaded
+from service.model.record import Record
 
 SEARCH_SECONDS: Final = 2.0
 """The longest search for a turn."""

@@ -20,15 +20,9 @@ from service.app.logged_game import EntryStatus, LoggedGame, LoggedGames
 from service.app.views import ChangeView
 from service.archive.eraser import ArchiveEraser
 from service.errors import HistoryUnavailable
-from service.storage.base import (
-    LOG_START,
-    GameStore,
-    LogEntry,
-    LogKind,
-    LogPage,
-    Record,
-    place_before,
-)
+from service.model.change_log import LOG_START, LogEntry, LogKind, LogPage, place_before
+from service.model.record import Record
+from service.storage.base import GameStore
 
 PAGE: Final = 100
 """Entries of the log that are read at once."""

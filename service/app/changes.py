@@ -35,27 +35,11 @@ from service.app.commands import (
 from service.app.history import OffLoopRunner
 from service.app.identity import Caller, Chance, check_key, join_codes, new_game_id, rematch_game_id, requested_game_id
 from service.errors import DuplicateRequest, Fault, GameNotFound, StaleState, StoredFormatUnknown, StoreUnavailable
+from service.model.change import NO_ETAG, Commit, Committed, Conflict, Loaded, Memo, Outcome, lineage
+from service.model.outbox import OUTBOX_VALID_MS
+from service.model.record import KICKED_MAX, GameState, Kicked, Listing, OperatorData, PlayerRef, Record, code_name
 from service.runtime.slow_calls import in_one_step
-from service.storage.base import (
-    KICKED_MAX,
-    NO_ETAG,
-    OUTBOX_VALID_MS,
-    Commit,
-    Committed,
-    Conflict,
-    GameState,
-    GameStore,
-    Kicked,
-    Listing,
-    Loaded,
-    Memo,
-    Operator,
-    Outcome,
-    PlayerRef,
-    Record,
-    code_name,
-    lineage,
-)
+from service.storage.base import GameStore
 from service.storage.lists import listing_after
 from service.storage.stored_events import encode_change
 
@@ -227,10 +211,10 @@ class ChangeLoop:
         if loaded.record:
             return
         applied = create_rematch(record.game)
-        listing, operator = record.listing, record.operator
+        listing, operator = record.listing, record.operator_data
         plan = GamePlan(record.game.ruleset, listing.visibility, listing.labels, listing.key, operator.labels)
         new = await self._prepare(game_id, applied.game, plan, loaded.now_ms)
-        new = replace(new, operator=replace(new.operator, player_refs=_refs_at_creation(operator)))
+        new = replace(new, operator_data=replace(new.operator_data, player_refs=_refs_at_creation(operator)))
         is_host_seated = record.game.host_seat is not None
         tokens = tuple(token for token in record.tokens if token.seat != HOST or not is_host_seated)
         after, change = self._after(Basis(new, loaded.now_ms), Decision(applied, tokens))
@@ -243,8 +227,8 @@ class ChangeLoop:
         """
         await self._store.check_room()
         listing = Listing(plan.visibility, await self._reserve_code(game_id), plan.labels, plan.key)
-        operator = Operator(plan.operator_labels)
-        new = Record(game_id, game, NO_ETAG, (), now_ms, now_ms, listing, operator=operator)
+        operator = OperatorData(plan.operator_labels)
+        new = Record(game_id, game, NO_ETAG, (), now_ms, now_ms, listing, operator_data=operator)
         await self._store.index(new)
         return new
 
@@ -392,7 +376,7 @@ class ChangeLoop:
             updated_ms=basis.now_ms,
             listing=listing_after(before.listing, decision.applied.events),
             is_emptied=_is_emptied(before, decision.applied),
-            operator=_operator_after(before.operator, decision),
+            operator_data=_operator_after(before.operator_data, decision),
             kicked=_kicked_after(before, decision),
             invited=tuple(token for token in invited.values() if token.seat in reserved),
         )
@@ -512,7 +496,7 @@ class ChangeLoop:
                     await self._store.index(current)
 
 
-def _refs_at_creation(operator: Operator) -> tuple[PlayerRef, ...]:
+def _refs_at_creation(operator: OperatorData) -> tuple[PlayerRef, ...]:
     """Returns the references of a game's people, one a seat, for a game that begins with them in their seats."""
     refs = {ref.seat: replace(ref, revision=1) for ref in operator.player_refs if not ref.has_left}
     return tuple(refs.values())
@@ -524,7 +508,7 @@ def _kicked_person(before: Record, decision: Decision) -> Kicked | None:
     by_host = decision.actor is not None
     people = {one.seat: one.name for one in before.game.reserved}
     people |= {one.seat: one.name for one in before.game.players if not one.bot and not (by_host and one.is_host)}
-    return Kicked(people[seat], before.operator.ref_of(seat)) if seat in people else None
+    return Kicked(people[seat], before.operator_data.ref_of(seat)) if seat in people else None
 
 
 def _kicked_after(before: Record, decision: Decision) -> tuple[Kicked, ...]:
@@ -535,7 +519,7 @@ def _kicked_after(before: Record, decision: Decision) -> tuple[Kicked, ...]:
     return (*before.kicked, kicked)[-KICKED_MAX:] if kicked else before.kicked
 
 
-def _operator_after(before: Operator, decision: Decision) -> Operator:
+def _operator_after(before: OperatorData, decision: Decision) -> OperatorData:
     """Returns what only the operator sees of a game after a change."""
     after = before
     for event in decision.applied.events if before.player_refs else ():

@@ -62,7 +62,7 @@ from service.errors import (
     TurnTimedOut,
     WasKicked,
 )
-from service.storage.base import Record, SeatToken, Visibility
+from service.model.record import Record, SeatToken, Visibility
 
 KEY_LENGTH: Final = 32
 """Hexadecimal digits of a request key: 128 bits."""
@@ -109,7 +109,7 @@ class RequestIdentity:
 
 @dataclass(frozen=True, slots=True)
 class GamePlan:
-    """A game to create: its rules, which have no problems, how it is found (base.Listing), the operator's labels."""
+    """A game to create: its rules, which have no problems, how it is found (Listing), the operator's labels."""
 
     ruleset: Ruleset
     visibility: Visibility = Visibility.UNLISTED
@@ -598,7 +598,7 @@ def check_admitted(record: Record, name: str, ref: str, reserved: int = 0) -> No
     """Raises WasKicked, PlayerRefTaken for a person whom a lobby does not admit; `reserved` is the person's seat."""
     if any((ref and ref == one.player_ref) or are_alike(name, one.name) for one in record.kicked):
         raise WasKicked
-    if ref and record.operator.has(ref, besides=reserved):
+    if ref and record.operator_data.has(ref, besides=reserved):
         raise PlayerRefTaken
 
 
@@ -631,7 +631,7 @@ def _seated(
         actor=actor,
         new_seat=seat,
         salt=salt,
-        player_ref=command.player_ref or before.operator.ref_of(seat),
+        player_ref=command.player_ref or before.operator_data.ref_of(seat),
     )
 
 

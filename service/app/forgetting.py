@@ -24,18 +24,9 @@ from service.archive.archived_game import ArchivedGame, LineageBroken, archived,
 from service.archive.eraser import ArchiveEraser
 from service.archive.sink import WriteResult
 from service.errors import Fault, StaleState, StoredFormatUnknown
-from service.storage.base import (
-    NO_ETAG,
-    Committed,
-    GameState,
-    GameStore,
-    PlayerRef,
-    Record,
-    StoredChange,
-    WholePage,
-    lineage,
-    read_in_pages,
-)
+from service.model.change import NO_ETAG, Committed, StoredChange, lineage
+from service.model.record import GameState, PlayerRef, Record
+from service.storage.base import GameStore, WholePage, read_in_pages
 from service.storage.stored_events import decode_entry, encode_change
 
 ORDER: Final = (
@@ -228,7 +219,7 @@ def _knows(record: Record, player_ref: str) -> bool:
 
 
 def _refs(record: Record, player_ref: str) -> list[PlayerRef]:
-    return [ref for ref in record.operator.player_refs if ref.text == player_ref]
+    return [ref for ref in record.operator_data.player_refs if ref.text == player_ref]
 
 
 def _rewritten(record: Record, changes: Sequence[StoredChange], player_ref: str) -> tuple[Record, list[StoredChange]]:
@@ -254,12 +245,12 @@ def _rewritten(record: Record, changes: Sequence[StoredChange], player_ref: str)
     names = {ref.seat: joined[ref.revision, ref.seat] for ref in refs if not ref.has_left}
     players = tuple(replace(player, name=names.get(player.seat, player.name)) for player in record.game.players)
     operator = replace(
-        record.operator, player_refs=tuple(ref for ref in record.operator.player_refs if ref not in refs)
+        record.operator_data, player_refs=tuple(ref for ref in record.operator_data.player_refs if ref not in refs)
     )
     etag = rewritten[-1].etag if rewritten else lineage(record.etag, secrets.token_bytes(NONCE_BYTES))
     kicked = tuple(one for one in record.kicked if one.player_ref != player_ref)
     game = replace(record.game, players=players, reserved=_reserved(record.game.reserved, names))
-    return replace(record, game=game, etag=etag, operator=operator, kicked=kicked), rewritten
+    return replace(record, game=game, etag=etag, operator_data=operator, kicked=kicked), rewritten
 
 
 def _renamed(event: Event, revision: int, names: Mapping[tuple[int, int], str]) -> Event:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.ruleset import Preset
-from service.storage.base import GameState, GameStore, Record
+from service.model.record import GameState, Record
+from service.storage.base import GameStore
 from service.storage.lists import list_member, seats_free
 
 READ_AT_ONCE: Final = 100

@@ -68,7 +68,9 @@ from service.errors import (
     JoinCodeUnknown,
     RecordHidden,
 )
-from service.storage.base import GameStore, Loaded, Record, code_name
+from service.model.change import Loaded
+from service.model.record import Record, code_name
+from service.storage.base import GameStore
 
 
 class Games:

@@ -15,8 +15,10 @@ from engine.game import Game
 from engine.record import GameRecord, record_of
 from engine.replay import advance
 from service.errors import HistoryUnavailable, StoredFormatUnknown
+from service.model.change import Entry, StoredChange
+from service.model.record import Record
 from service.runtime.slow_calls import Steps, in_one_step
-from service.storage.base import CHANGES_AT_ONCE, Entry, Record, StoredChange
+from service.storage.base import CHANGES_AT_ONCE
 from service.storage.stored_events import decode_entry
 
 CHANGES_A_STEP: Final = 32

@@ -16,7 +16,7 @@ from engine.ruleset import Ruleset
 from engine.tiles import Tile, tile_set
 from engine.views import is_open_to_spectators
 from service.errors import GameNotFound, NotAPlayer, SpectatorsNotAllowed, TokenVoid
-from service.storage.base import Record
+from service.model.record import Record
 
 CODE_ALPHABET: Final = "23456789CDFGHJKMNPQRTVWXY"
 """The characters of join codes: none is mistaken for another, and without vowels they make no words."""

@@ -19,7 +19,7 @@ from service.app.commands import (
 )
 from service.app.identity import Chance, member_in, seat_token, token_in
 from service.app.views import committed_view
-from service.storage.base import Record
+from service.model.record import Record
 
 
 class RematchMissing(Exception):  # noqa: N818 - a signal between two methods

@@ -10,7 +10,10 @@ from enum import Enum
 from service.app.views import ChangeView, change_view
 from service.archive.eraser import ArchiveEraser
 from service.errors import StoredFormatUnknown
-from service.storage.base import LOG_MARGIN_MS, GameStore, LogEntry, LogKind, Record, StoredChange
+from service.model.change import StoredChange
+from service.model.change_log import LOG_MARGIN_MS, LogEntry, LogKind
+from service.model.record import Record
+from service.storage.base import GameStore
 from service.storage.stored_events import decode_entry
 
 

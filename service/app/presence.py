@@ -17,7 +17,9 @@ from typing import Final
 from service.app.identity import new_server_id
 from service.app.views import SeatPresence
 from service.errors import Fault, StoreUnavailable
-from service.storage.base import GameStore, Loaded, Seen, Sighting
+from service.model.change import Loaded
+from service.model.presence import Seen, Sighting
+from service.storage.base import GameStore
 
 REPORT_SECONDS: Final = 15.0
 """The shortest time between two reports of a seat, unless its watch opens or closes."""

@@ -17,8 +17,11 @@ import structlog
 
 from service.app.games import Games
 from service.errors import StoredFormatUnknown, StoreUnavailable
+from service.model.change import Loaded
+from service.model.deadlines import CLAIM_MS, Due
+from service.model.record import GameState
 from service.runtime.cancellation import is_task_cancelled
-from service.storage.base import CLAIM_MS, Due, GameState, GameStore, Loaded
+from service.storage.base import GameStore
 
 BATCH: Final = 32
 """Games claimed at a time: few enough to check them all before the claims end."""

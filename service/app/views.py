@@ -9,7 +9,8 @@ from engine.tiles import Tile
 from engine.turns import Applied
 from engine.views import EventView, GameView, see, see_event
 from engine.violations import Violation
-from service.storage.base import Entry, GameState, Record, Visibility
+from service.model.change import Entry
+from service.model.record import GameState, Record, Visibility
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,9 @@ from service.app.games import Games
 from service.app.identity import Caller, revoked_by
 from service.app.views import ChangeView, GameSnapshotView, SeatPresence, change_view, snapshot_view
 from service.errors import Fault, GameNotFound, StoreUnavailable
-from service.storage.base import Entry, GameStore, Record
+from service.model.change import Entry
+from service.model.record import Record
+from service.storage.base import GameStore
 from service.storage.lists import listing_after
 
 LAG: Final = 64

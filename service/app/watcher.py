@@ -19,7 +19,7 @@ from service.app.watch_updates import (
     Update,
 )
 from service.errors import EtagMismatch, GameNotFound, HistoryUnavailable, SpectatorsNotAllowed, TokenVoid
-from service.storage.base import Record
+from service.model.record import Record
 
 
 @dataclass(slots=True)

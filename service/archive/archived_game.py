@@ -18,7 +18,9 @@ import orjson
 from engine.record import record_of
 from engine.record_text import format_record
 from service.errors import StoredFormatUnknown
-from service.storage.base import NO_ETAG, Entry, GameStore, Record, StoredChange, lineage, read_in_pages
+from service.model.change import NO_ETAG, Entry, StoredChange, lineage
+from service.model.record import Record
+from service.storage.base import GameStore, read_in_pages
 from service.storage.snapshot import decode_record, encode_record
 from service.storage.stored_events import decode_entry
 from service.storage.stored_values import dump, read_number, read_text, read_time, reading
@@ -59,7 +61,7 @@ class ArchivedGame:
     @property
     def players(self) -> tuple[str, ...]:
         """The digests of the references to its people (player_digest), in ascending order."""
-        return tuple(sorted({player_digest(ref.text) for ref in self.record.operator.player_refs}))
+        return tuple(sorted({player_digest(ref.text) for ref in self.record.operator_data.player_refs}))
 
     @property
     def head(self) -> LineHead:

@@ -19,8 +19,9 @@ from service.archive.archived_game import LineageBroken, collect
 from service.archive.sink import Sink, SinkUnavailable, WriteResult
 from service.errors import StoreUnavailable
 from service.metrics.metrics import Metrics
+from service.model.outbox import OUTBOX_MARGIN_MS, OutboxEntry
 from service.runtime.cancellation import is_task_cancelled
-from service.storage.base import OUTBOX_MARGIN_MS, GameStore, OutboxEntry
+from service.storage.base import GameStore
 
 BATCH: Final = 16
 """Entries that are claimed, and written concurrently."""

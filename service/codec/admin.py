@@ -15,7 +15,7 @@ from service.app.views import committed_view, snapshot_view
 from service.codec import fields
 from service.codec.games import encode_change, encode_draft, encode_game, encode_result, encode_state, encode_summary
 from service.codec.tiles import tile_numbers
-from service.storage.base import STATE_OF_PHASE, GameState, Record, Visibility
+from service.model.record import STATE_OF_PHASE, GameState, Record, Visibility
 
 _PLACE: Final = r"\d{1,15}-\d{1,20}"
 _CURSOR: Final = rf"{_PLACE}(,{_PLACE})*"
@@ -94,14 +94,14 @@ def encode_update(update: Update) -> pb.WatchGamesResponse:
                 changed.state = encode_state(type(record.game.phase))
                 changed.players.extend(_players(record))
                 changed.labels.update(record.listing.labels)
-                changed.operator_labels.update(record.operator.labels)
+                changed.operator_labels.update(record.operator_data.labels)
                 changed.key_name = record.listing.key
     return response
 
 
 def _players(record: Record) -> Iterator[pb.GamePlayer]:
     for player in record.game.players:
-        ref, is_bot = record.operator.ref_of(player.seat), player.bot is not None
+        ref, is_bot = record.operator_data.ref_of(player.seat), player.bot is not None
         yield pb.GamePlayer(seat=player.seat, name=player.name, player_ref=ref, is_bot=is_bot)
 
 
@@ -117,7 +117,7 @@ def encode_full(view: FullView) -> pb.FullGame:
         game=message,
         seats=(_seat(player, record.game) for player in _players(record)),
         pool=tile_numbers(round_.pool) if round_ else (),
-        operator_labels=dict(record.operator.labels),
+        operator_labels=dict(record.operator_data.labels),
         draft=None if view.draft is None else encode_draft(view.draft),
         declined_seats=round_.declined if round_ else (),
         key_name=record.listing.key,
@@ -154,7 +154,7 @@ def encode_listed(record: Record) -> pb.ListedGame:
         game=encode_summary(committed_view(record, None)),
         players=_players(record),
         visibility=_VISIBILITIES[record.listing.visibility],
-        operator_labels=dict(record.operator.labels),
+        operator_labels=dict(record.operator_data.labels),
         update_time=_time(record.updated_ms),
         key_name=record.listing.key,
     )

@@ -53,7 +53,7 @@ from service.app.watch_updates import (
 from service.codec.fields import invalid
 from service.codec.rulesets import encode_difference, encode_ruleset
 from service.codec.tiles import encode_meld, encode_proposed, reason_number, tile_number, tile_numbers
-from service.storage.base import GameState, Visibility
+from service.model.record import GameState, Visibility
 
 _STATES: Final[dict[type[Phase], game_pb2.GameState.ValueType]] = {
     Lobby: game_pb2.GAME_STATE_LOBBY,

@@ -17,7 +17,7 @@ from service.codec import admin as codec
 from service.codec import fields
 from service.errors import AdminTokenWrong
 from service.grpc_api.handlers import Context, Handler, Service, unary, writing
-from service.storage.base import Record
+from service.model.record import Record
 
 NAME: Final = "rummikub.admin.v1.AdminService"
 POLL_SECONDS: Final = 0.1

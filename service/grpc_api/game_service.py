@@ -48,11 +48,11 @@ from service.grpc_api.handlers import (
     unary,
     writing,
 )
+from service.model.record import Visibility
 from service.runtime.admission import Admission
 from service.runtime.origins import REISSUE_SEAT_TOKENS
 from service.runtime.rate_limit import Attempts, RateLimit
 from service.runtime.slow_calls import in_one_step
-from service.storage.base import Visibility
 
 _LIST_CURSOR = r"\d{15}:[0-9a-f]{32}"
 _CHANGES_CURSOR = r"[1-9]\d{0,17}"

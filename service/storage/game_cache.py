@@ -9,7 +9,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from service.storage.base import Loaded, Record
+from service.model.change import Loaded
+from service.model.record import Record
 from service.storage.snapshot import decode_record
 
 GAMES: Final = 4_096

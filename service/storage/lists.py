@@ -9,7 +9,7 @@ from typing import Final
 from engine.events import Event, PlayerKicked
 from engine.ruleset import Ruleset
 from engine.turns.lobby import LOBBY_CHANGES_MAX
-from service.storage.base import GameState, Listing, Record, Visibility
+from service.model.record import GameState, Listing, Record, Visibility
 from service.storage.stored_values import dump, write_ruleset
 
 _KINDS: Final = ("games", "public")

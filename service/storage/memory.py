@@ -15,34 +15,23 @@ from engine.drafts import Draft
 from engine.game import round_of
 from engine.ruleset import DraftVisibility
 from service.errors import TooManyDrafts
-from service.storage.base import (
-    CLAIM_MS,
-    DRAFT_MS,
-    DRAFTS_AT_ONCE,
+from service.model.change import (
     MEMOS_A_SENDER,
     NO_ETAG,
-    PRESENCE_MS,
-    SECRET_BYTES,
     Commit,
     Committed,
     Conflict,
-    Due,
     Entry,
-    GameState,
     Loaded,
-    LogEntry,
-    LogKind,
-    LogPage,
-    OutboxEntry,
     Outcome,
-    Record,
-    Seen,
-    Sighting,
     StoredChange,
-    Subscription,
-    WholePage,
-    code_name,
 )
+from service.model.change_log import LogEntry, LogKind, LogPage
+from service.model.deadlines import CLAIM_MS, Due
+from service.model.outbox import OutboxEntry
+from service.model.presence import PRESENCE_MS, Seen, Sighting
+from service.model.record import GameState, Record, code_name
+from service.storage.base import DRAFT_MS, DRAFTS_AT_ONCE, SECRET_BYTES, Subscription, WholePage
 from service.storage.lists import game_of_member, list_member, list_name, lists_of, open_list
 from service.storage.snapshot import (
     decode_draft,

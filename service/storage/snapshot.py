@@ -30,7 +30,17 @@ from engine.game import (
     Step,
 )
 from service.errors import StoredFormatUnknown
-from service.storage.base import NO_OPERATOR, Kicked, Listing, Memo, Operator, PlayerRef, Record, SeatToken, Visibility
+from service.model.change import Memo
+from service.model.record import (
+    NO_OPERATOR_DATA,
+    Kicked,
+    Listing,
+    OperatorData,
+    PlayerRef,
+    Record,
+    SeatToken,
+    Visibility,
+)
 from service.storage.stored_values import (
     FORMAT,
     Json,
@@ -84,7 +94,7 @@ def encode_record(record: Record) -> bytes:
             "listing": _write_listing(record.listing),
             "emptied": record.is_emptied,
             "game": _write_game(record.game),
-            **_write_operator(record.operator),
+            **_write_operator(record.operator_data),
             **_write_kicked(record.kicked),
             **({"invited": _write_tokens(record.invited)} if record.invited else {}),
         }
@@ -113,7 +123,7 @@ def decode_record(data: bytes) -> Record:
         updated_ms=read_time(stored["updated"]),
         listing=_read_listing(stored["listing"]),
         is_emptied=read_flag(stored["emptied"]),
-        operator=_read_operator(stored["operator"]) if "operator" in stored else NO_OPERATOR,
+        operator_data=_read_operator(stored["operator"]) if "operator" in stored else NO_OPERATOR_DATA,
         kicked=read_each(_read_kicked, stored.get("kicked", [])),
         invited=_read_tokens(stored.get("invited", {})),
     )
@@ -133,16 +143,16 @@ def _read_listing(stored: list[Any]) -> Listing:
     return Listing(Visibility(visibility), read_text(join_code), read_each(_read_label, labels), own)
 
 
-def _write_operator(operator: Operator) -> Json:
-    if operator == NO_OPERATOR:
+def _write_operator(operator: OperatorData) -> Json:
+    if operator == NO_OPERATOR_DATA:
         return {}
     refs = [[ref.revision, ref.seat, ref.text, ref.has_left] for ref in operator.player_refs]
     return {"operator": [operator.labels, refs]}
 
 
-def _read_operator(stored: list[Any]) -> Operator:
+def _read_operator(stored: list[Any]) -> OperatorData:
     labels, refs = stored
-    return Operator(read_each(_read_label, labels), read_each(_read_player_ref, refs))
+    return OperatorData(read_each(_read_label, labels), read_each(_read_player_ref, refs))
 
 
 def _write_kicked(kicked: tuple[Kicked, ...]) -> Json:

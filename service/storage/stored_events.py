@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from engine import events as ev
 from service.errors import StoredFormatUnknown
-from service.storage.base import Entry
+from service.model.change import Entry
 from service.storage.stored_values import (
     FORMAT,
     Json,

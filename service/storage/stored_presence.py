@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from service.storage.base import Seen
+from service.model.presence import Seen
 
 
 def read_presence(fields: Mapping[bytes, int]) -> Mapping[int, Seen]:

@@ -21,7 +21,9 @@ from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.app.identity import digest
 from service.codec import rulesets
-from service.storage.base import NO_ETAG, Commit, GameStore, Record, SeatToken, lineage
+from service.model.change import NO_ETAG, Commit, lineage
+from service.model.record import Record, SeatToken
+from service.storage.base import GameStore
 from service.storage.stored_events import encode_change
 from support.conformance_cases import (
     FACES,

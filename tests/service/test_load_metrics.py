@@ -12,8 +12,8 @@ from rummikub.v1 import ruleset_pb2
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service import server as server_module
+from service.model.change import Loaded
 from service.server import Server
-from service.storage.base import Loaded
 from support.delegating_store import DelegatingStore
 from support.harness import (
     Client,

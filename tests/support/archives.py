@@ -26,7 +26,9 @@ from engine.ruleset import SABRA, MatchEnd, Ruleset
 from service.app.identity import digest
 from service.archive.archived_game import ArchivedGame
 from service.archive.sink import SinkUnavailable, WriteResult
-from service.storage.base import NO_ETAG, Commit, Committed, GameStore, Record, SeatToken, lineage
+from service.model.change import NO_ETAG, Commit, Committed, lineage
+from service.model.record import Record, SeatToken
+from service.storage.base import GameStore
 from service.storage.stored_events import encode_change
 from support.harness import Client, GameAtHand
 from support.random_play import random_changes

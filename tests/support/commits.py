@@ -6,7 +6,8 @@ from typing import Final
 from engine.actions import Join
 from engine.ruleset import Ruleset
 from engine.turns import Applied, apply, create
-from service.storage.base import NO_ETAG, Commit, Memo, Record, SeatToken, lineage
+from service.model.change import NO_ETAG, Commit, Memo, lineage
+from service.model.record import Record, SeatToken
 from service.storage.snapshot import FINGERPRINT_BYTES
 from service.storage.stored_events import encode_change
 from support.harness import START_MS

@@ -6,23 +6,13 @@ from typing import TypeVar
 
 from engine.drafts import Draft
 from service.errors import StoreUnavailable
-from service.storage.base import (
-    Commit,
-    Due,
-    Entry,
-    GameState,
-    GameStore,
-    Loaded,
-    LogPage,
-    OutboxEntry,
-    Outcome,
-    Record,
-    Seen,
-    Sighting,
-    StoredChange,
-    Subscription,
-    WholePage,
-)
+from service.model.change import Commit, Entry, Loaded, Outcome, StoredChange
+from service.model.change_log import LogPage
+from service.model.deadlines import Due
+from service.model.outbox import OutboxEntry
+from service.model.presence import Seen, Sighting
+from service.model.record import GameState, Record
+from service.storage.base import GameStore, Subscription, WholePage
 from service.storage.timing import Observer, Reporter
 
 _T = TypeVar("_T")

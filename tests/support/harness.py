@@ -37,11 +37,13 @@ from rummikub.v1 import turn_service_pb2 as ts
 from service.analysis.pool import COMMAND
 from service.app.identity import digest
 from service.archive.sink import Sink
+from service.model.change import NO_ETAG, Commit, Committed, lineage
+from service.model.record import Lifetimes, Record, SeatToken
 from service.runtime.keys import HEADER
 from service.runtime.tracing import Tracing
 from service.server import Server
 from service.settings import Settings
-from service.storage.base import NO_ETAG, Commit, Committed, GameStore, Lifetimes, Record, SeatToken, lineage
+from service.storage.base import GameStore
 from service.storage.memory import MemoryStore
 from service.storage.redis.store import RedisStore, connect
 from service.storage.stored_events import encode_change

@@ -13,7 +13,10 @@ from service import composition
 from service.archive import archived_game, file_sink, worker
 from service.archive.archived_game import ArchivedGame, LineHead
 from service.archive.file_index import FileIndex, Place
-from service.storage.base import Commit, GameStore, OutboxEntry, Outcome, Record
+from service.model.change import Commit, Outcome
+from service.model.outbox import OutboxEntry
+from service.model.record import Record
+from service.storage.base import GameStore
 from service.storage.redis.store import RedisStore
 
 

@@ -8,7 +8,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from service.storage.base import LOG_GRACE_MS, NO_ETAG, LogEntry, LogKind, LogPage, Record
+from service.model.change import NO_ETAG
+from service.model.change_log import LOG_GRACE_MS, LogEntry, LogKind, LogPage
+from service.model.record import Record
 from service.storage.redis.keys import change_log_key, part_of
 from service.storage.redis.nodes import COMMAND, Nodes, Word
 from service.storage.redis.time import StoreTime

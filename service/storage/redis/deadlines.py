@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from service.storage.base import CLAIM_MS, Due
+from service.model.deadlines import CLAIM_MS, Due
 from service.storage.redis.keys import deadlines_key, part_of
 from service.storage.redis.nodes import Nodes, Script
 from service.storage.redis.parts import Parts

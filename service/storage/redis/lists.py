@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from service.errors import StoreUnavailable
-from service.storage.base import GameState, Record, WholePage
+from service.model.record import GameState, Record
+from service.storage.base import WholePage
 from service.storage.lists import game_of_member, list_member, list_name, lists_of, open_list, possible_lists
 from service.storage.redis.keys import keys_of, list_key, part_of
 from service.storage.redis.nodes import COMMAND, Nodes, Word

@@ -7,7 +7,7 @@ nothing behind.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from service.storage.base import OutboxEntry
+from service.model.outbox import OutboxEntry
 from service.storage.redis.keys import outbox_key, part_of
 from service.storage.redis.nodes import COMMAND, Nodes, Script
 from service.storage.redis.parts import Parts

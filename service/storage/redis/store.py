@@ -25,34 +25,21 @@ from engine.drafts import Draft
 from engine.game import round_of
 from engine.ruleset import DraftVisibility
 from service.errors import StoredFormatUnknown, StoreFull, TooManyDrafts
+from service.model.change import MEMOS_A_SENDER, Commit, Committed, Conflict, Entry, Loaded, Outcome, StoredChange
+from service.model.change_log import LogKind, LogPage
+from service.model.deadlines import Due
+from service.model.outbox import OutboxEntry
+from service.model.presence import PRESENCE_MS, Seen, Sighting
+from service.model.record import GameState, Lifetimes, Record, code_name
 from service.storage.base import (
     BRIEF_MS,
     DRAFT_MS,
     DRAFTS_AT_ONCE,
     GAME_GROWTH,
-    MEMOS_A_SENDER,
     NAME_MARGIN_MS,
-    PRESENCE_MS,
     SECRET_BYTES,
-    Commit,
-    Committed,
-    Conflict,
-    Due,
-    Entry,
-    GameState,
-    Lifetimes,
-    Loaded,
-    LogKind,
-    LogPage,
-    OutboxEntry,
-    Outcome,
-    Record,
-    Seen,
-    Sighting,
-    StoredChange,
     Subscription,
     WholePage,
-    code_name,
 )
 from service.storage.game_cache import GameCache
 from service.storage.lists import open_list

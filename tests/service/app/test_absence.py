@@ -10,8 +10,9 @@ import pytest
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
+from service.model.record import Record
 from service.server import Server
-from service.storage.base import GameStore, Record
+from service.storage.base import GameStore
 from support.harness import (
     LIFETIMES,
     Client,

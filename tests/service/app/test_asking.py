@@ -33,7 +33,9 @@ from rummikub.v1 import turn_service_pb2 as ts
 from service.app import changes
 from service.app.views import change_view, snapshot_view
 from service.codec import games as codec
-from service.storage.base import Entry, GameStore, Record
+from service.model.change import Entry
+from service.model.record import Record
+from service.storage.base import GameStore
 from support.harness import Client, FakeClock, GameAtHand, as_tiles, error_info, memory_store, put_game, running_server
 from support.positions import game_at
 

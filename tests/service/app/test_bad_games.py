@@ -18,8 +18,11 @@ from rummikub.v1 import turn_service_pb2 as ts
 from service.app.games import Games
 from service.app.sweeper import BATCH, CHECKS, MEND_BATCH, PUT_OFF_MS, Sweeper
 from service.errors import StoreUnavailable
+from service.model.change import Entry, Loaded
+from service.model.deadlines import CLAIM_MS, Due
+from service.model.record import GameState, Record
 from service.server import Server
-from service.storage.base import CLAIM_MS, Due, Entry, GameState, GameStore, Loaded, Record
+from service.storage.base import GameStore
 from service.storage.memory import MemoryStore
 from service.storage.redis.keys import ONE_PART, deadlines_key
 from service.storage.redis.lists import ORPHAN_MS

@@ -44,7 +44,9 @@ from service.app.commands import GameEncoder, RequestIdentity, TurnRequest, Vote
 from service.app.games import Games
 from service.app.identity import Caller, digest, new_shuffle
 from service.errors import StoreUnavailable
-from service.storage.base import NO_ETAG, Commit, GameStore, Outcome, Record, lineage
+from service.model.change import NO_ETAG, Commit, Outcome, lineage
+from service.model.record import Record
+from service.storage.base import GameStore
 from service.storage.stored_events import encode_change
 from support.delegating_store import DelegatingStore
 from support.harness import (

@@ -16,20 +16,10 @@ from service.archive.archived_game import ArchivedGame, collect
 from service.archive.eraser import ArchiveEraser
 from service.archive.sink import Sink
 from service.errors import HistoryUnavailable, StoredFormatUnknown, StoreUnavailable
-from service.storage.base import (
-    LOG_GRACE_MS,
-    LOG_MARGIN_MS,
-    NO_ETAG,
-    Commit,
-    Committed,
-    Conflict,
-    GameStore,
-    Loaded,
-    Record,
-    StoredChange,
-    lineage,
-    place_before,
-)
+from service.model.change import NO_ETAG, Commit, Committed, Conflict, Loaded, StoredChange, lineage
+from service.model.change_log import LOG_GRACE_MS, LOG_MARGIN_MS, place_before
+from service.model.record import Record
+from service.storage.base import GameStore
 from service.storage.redis import connection as redis_connection
 from service.storage.redis.keys import keys_of, part_of
 from service.storage.redis.store import RedisStore, connect

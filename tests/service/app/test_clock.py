@@ -16,8 +16,10 @@ from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.errors import StoreUnavailable
+from service.model.change import Loaded
+from service.model.record import GameState
 from service.server import Server
-from service.storage.base import GameState, GameStore, Loaded
+from service.storage.base import GameStore
 from service.storage.redis.store import RedisStore
 from support.delegating_store import DelegatingStore
 from support.harness import (

@@ -44,7 +44,8 @@ from engine.turns import Applied, apply, create
 from rummikub.v1 import game_pb2
 from service.app.views import change_view, committed_view
 from service.codec.games import encode_change, encode_game
-from service.storage.base import Entry, Listing, Record, Visibility
+from service.model.change import Entry
+from service.model.record import Listing, Record, Visibility
 from support.fold import FOLDS, fold
 from support.random_play import ANALYSIS, players_of, random_changes, random_ruleset, random_shuffle, time_of
 

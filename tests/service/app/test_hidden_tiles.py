@@ -28,7 +28,9 @@ from rummikub.v1 import game_pb2, meld_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.app.identity import digest
-from service.storage.base import NO_ETAG, Commit, Operator, PlayerRef, Record, SeatToken, Sighting
+from service.model.change import NO_ETAG, Commit
+from service.model.presence import Sighting
+from service.model.record import OperatorData, PlayerRef, Record, SeatToken
 from service.storage.memory import MemoryStore
 from service.storage.stored_events import encode_change
 from support.harness import HISTORY, Client, FakeClock, as_tiles, bearer, running_server, server_settings
@@ -105,8 +107,8 @@ class Shelf(MemoryStore):
         self._clock_to_set.now_ms = course.times[-1]
         self._puts += 1
         refs = tuple(PlayerRef(1, player.seat, f"{self._puts} of {player.seat}") for player in game.players)
-        operator = Operator((("table", f"{self._puts}"),), refs)
-        record = Record(GAME, game, etag, tokens, course.times[0], course.times[-1], operator=operator)
+        operator = OperatorData((("table", f"{self._puts}"),), refs)
+        record = Record(GAME, game, etag, tokens, course.times[0], course.times[-1], operator_data=operator)
         await self.commit(Commit(NO_ETAG, record, change))
         self._games[GAME].stream = stream
         return game

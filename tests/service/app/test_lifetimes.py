@@ -12,8 +12,8 @@ import redis
 
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
-from service.storage import base
-from service.storage.base import EMPTIED_MS, GameState, Lifetimes
+from service.model import record as stored_record
+from service.model.record import EMPTIED_MS, GameState, Lifetimes
 from service.storage.redis.lists import ORPHAN_MS
 from service.storage.redis.store import RedisStore, connect
 from support.delegating_store import MortalStore
@@ -154,7 +154,7 @@ async def test_an_expired_game_is_gone_for_all_servers_with_all_its_data(
     clock: FakeClock, monkeypatch: pytest.MonkeyPatch, *, is_stopped: bool
 ) -> None:
     """Redis expires games by the real clock, also those whose time is over while it is suspended."""
-    monkeypatch.setattr(base, "EMPTIED_MS", SHORT * 1000)
+    monkeypatch.setattr(stored_record, "EMPTIED_MS", SHORT * 1000)
     async with AsyncExitStack() as stack:
         own = RedisServer()
         stack.callback(own.close)

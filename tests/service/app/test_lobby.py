@@ -11,7 +11,9 @@ import pytest
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.errors import StoreUnavailable
-from service.storage.base import Commit, GameState, GameStore, Outcome
+from service.model.change import Commit, Outcome
+from service.model.record import GameState
+from service.storage.base import GameStore
 from support.delegating_store import DelegatingStore
 from support.harness import Client, FakeClock, GameAtHand, bearer, error_info, memory_store, new_id, running_server
 

@@ -17,7 +17,9 @@ from service.app.commands import RequestIdentity
 from service.app.game_lists import READ_AT_ONCE, READS_MAX
 from service.app.identity import CODE_ALPHABET, SPECTATOR, join_codes, requested_game_id
 from service.errors import StoreUnavailable
-from service.storage.base import EMPTIED_MS, Commit, GameState, GameStore, Outcome, Record
+from service.model.change import Commit, Outcome
+from service.model.record import EMPTIED_MS, GameState, Record
+from service.storage.base import GameStore
 from service.storage.memory import MemoryStore
 from support.delegating_store import DelegatingStore
 from support.harness import (

@@ -12,19 +12,9 @@ from structlog.testing import capture_logs
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import ruleset_pb2
-from service.storage.base import (
-    DEPARTED_REFS_MAX,
-    NO_OPERATOR,
-    Conflict,
-    GameState,
-    GameStore,
-    Operator,
-    Outcome,
-    PlayerRef,
-    Record,
-    StoredChange,
-    WholePage,
-)
+from service.model.change import Conflict, Outcome, StoredChange
+from service.model.record import DEPARTED_REFS_MAX, NO_OPERATOR_DATA, GameState, OperatorData, PlayerRef, Record
+from service.storage.base import GameStore, WholePage
 from service.storage.memory import MemoryStore
 from service.storage.redis.keys import keys_of
 from service.storage.redis.lists import ORPHAN_MS
@@ -221,13 +211,13 @@ async def test_a_game_without_them_is_stored_as_before(store: GameStore) -> None
         game = await house.client.new_game()
         record = (await store.load(game.game_id)).record
     assert record
-    assert record.operator == NO_OPERATOR
+    assert record.operator_data == NO_OPERATOR_DATA
     assert b"operator" not in encode_record(record)
     assert decode_record(encode_record(record)) == record
 
 
 def test_only_so_many_references_of_players_who_left_are_kept() -> None:
-    operator = Operator(player_refs=(PlayerRef(1, 1, "who stays"),))
+    operator = OperatorData(player_refs=(PlayerRef(1, 1, "who stays"),))
     for revision in range(2, 2 + 2 * DEPARTED_REFS_MAX):
         operator = operator.joined(PlayerRef(revision, 2, str(revision))).left(2)
     assert operator.ref_of(1) == "who stays"

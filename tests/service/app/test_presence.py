@@ -13,7 +13,8 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.app import presence
 from service.errors import StoreUnavailable
-from service.storage.base import PRESENCE_MS, GameStore, Sighting
+from service.model.presence import PRESENCE_MS, Sighting
+from service.storage.base import GameStore
 from support.delegating_store import DelegatingStore
 from support.harness import Client, FakeClock, GameAtHand, new_id, running_server, server_settings
 

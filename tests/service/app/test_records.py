@@ -24,7 +24,8 @@ from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.app.identity import digest
 from service.codec.records import encode_record, record_in_steps
-from service.storage.base import NO_ETAG, Commit, Record, SeatToken, lineage
+from service.model.change import NO_ETAG, Commit, lineage
+from service.model.record import Record, SeatToken
 from service.storage.memory import MemoryStore
 from service.storage.stored_events import encode_change
 from support.grpc_play import Fleet, play_game

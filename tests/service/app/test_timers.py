@@ -18,8 +18,11 @@ from rummikub.v1 import game_service_pb2 as gs
 from service.app.games import Games
 from service.app.sweeper import Sweeper
 from service.errors import StoreUnavailable
+from service.model.change import Commit, Outcome
+from service.model.deadlines import CLAIM_MS
+from service.model.record import GameState
 from service.server import Server
-from service.storage.base import CLAIM_MS, Commit, GameState, GameStore, Outcome
+from service.storage.base import GameStore
 from support.delegating_store import DelegatingStore, MortalStore
 from support.harness import (
     Client,

@@ -35,19 +35,11 @@ from service.app.watch_updates import (
 )
 from service.codec import games as codec
 from service.errors import StoreUnavailable, TokenVoid
+from service.model.change import NO_ETAG, Commit, Committed, Loaded, Outcome, lineage
+from service.model.presence import Seen
+from service.model.record import Record, SeatToken
 from service.server import Server
-from service.storage.base import (
-    NO_ETAG,
-    Commit,
-    Committed,
-    GameStore,
-    Loaded,
-    Outcome,
-    Record,
-    SeatToken,
-    Seen,
-    lineage,
-)
+from service.storage.base import GameStore
 from service.storage.memory import MemoryStore
 from service.storage.stored_events import encode_change
 from support.delegating_store import DelegatingStore

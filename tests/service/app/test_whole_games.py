@@ -9,7 +9,8 @@ from engine.replay import replay
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.codec.rulesets import ruleset
-from service.storage.base import NO_ETAG, GameStore, lineage
+from service.model.change import NO_ETAG, lineage
+from service.storage.base import GameStore
 from service.storage.stored_events import encode_change
 from support.grpc_play import Fleet, history, lost_or_doubled, play_game
 from support.harness import FakeClock, GameAtHand, redis_store, running_server

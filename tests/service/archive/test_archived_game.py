@@ -15,7 +15,8 @@ from engine.record_text import parse_record
 from engine.ruleset import Preset, Ruleset
 from service.archive.archived_game import ArchivedGame, LineageBroken, collect, from_history, from_line, to_line
 from service.errors import StoredFormatUnknown
-from service.storage.base import GameStore, StoredChange
+from service.model.change import StoredChange
+from service.storage.base import GameStore
 from service.storage.memory import MemoryStore
 from support.archives import store_game
 from support.delegating_store import DelegatingStore

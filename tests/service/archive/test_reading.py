@@ -19,7 +19,9 @@ from service.archive.archived_game import ArchivedGame, collect
 from service.archive.open_sink import open_sink
 from service.archive.sink import Sink, SinkUnavailable
 from service.errors import StoredFormatUnknown
-from service.storage.base import Entry, GameStore, Loaded, OutboxEntry
+from service.model.change import Entry, Loaded
+from service.model.outbox import OutboxEntry
+from service.storage.base import GameStore
 from support.archives import TWO_ROUNDS, MemorySink, StoredGame, store_game
 from support.delegating_store import DelegatingStore
 from support.grpc_play import history

@@ -19,15 +19,10 @@ from service.archive.sink import Sink, WriteResult
 from service.archive.worker import ArchiveWorker, Result
 from service.errors import StoredFormatUnknown, StoreUnavailable
 from service.metrics.metrics import Metrics
-from service.storage.base import (
-    OUTBOX_MARGIN_MS,
-    GameStore,
-    Operator,
-    OutboxEntry,
-    PlayerRef,
-    Record,
-    StoredChange,
-)
+from service.model.change import StoredChange
+from service.model.outbox import OUTBOX_MARGIN_MS, OutboxEntry
+from service.model.record import OperatorData, PlayerRef, Record
+from service.storage.base import GameStore
 from support.archives import MemorySink
 from support.delegating_store import DelegatingStore
 from support.harness import (
@@ -352,8 +347,10 @@ async def test_two_players_who_are_forgotten_at_the_same_time_do_not_come_back(h
         await worker_of(house.outbox, sink).archive_batch()
         await house.store.expire(game.game_id)
         [archived] = sink.written
-        refs = (*archived.record.operator.player_refs, PlayerRef(2, 1, "bob"))
-        sink.written = [replace(archived, record=replace(archived.record, operator=Operator(player_refs=refs)))]
+        refs = (*archived.record.operator_data.player_refs, PlayerRef(2, 1, "bob"))
+        sink.written = [
+            replace(archived, record=replace(archived.record, operator_data=OperatorData(player_refs=refs)))
+        ]
 
         async def forget_bob() -> None:
             async for _ in operating.admin.ForgetPlayer(pb.ForgetPlayerRequest(player_ref="bob")):

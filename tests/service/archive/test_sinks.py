@@ -36,8 +36,8 @@ from service.archive.postgresql_sink import CREATE_TABLE, PostgresqlSink
 from service.archive.s3_sink import S3Sink
 from service.archive.sink import Sink, SinkUnavailable, WriteResult
 from service.errors import StoredFormatUnknown
+from service.model.record import OperatorData, PlayerRef
 from service.settings import SettingsError
-from service.storage.base import Operator, PlayerRef
 from service.storage.memory import MemoryStore
 from support.archives import Database, ObjectStorage, store_game
 from support.harness import HISTORY, START_MS, FakeClock
@@ -54,7 +54,7 @@ async def archived(until: int | None = None, seed: int = 40) -> ArchivedGame:
 def with_players(game: ArchivedGame, *refs: str) -> ArchivedGame:
     """Returns a game whose people have references."""
     player_refs = tuple(PlayerRef(seat, seat, ref) for seat, ref in enumerate(refs, 1))
-    return replace(game, record=replace(game.record, operator=Operator(player_refs=player_refs)))
+    return replace(game, record=replace(game.record, operator_data=OperatorData(player_refs=player_refs)))
 
 
 ANN, BOB = player_digest("ann"), player_digest("Bøb / %")

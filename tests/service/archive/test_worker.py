@@ -22,21 +22,10 @@ from service.archive.worker import BATCH, CLAIM_MS, ArchiveWorker, Result
 from service.errors import StoredFormatUnknown, StoreUnavailable
 from service.metrics.metrics import MergedMetrics, Metrics, metrics_registry
 from service.metrics.shared_counters import SharedCounters
-from service.storage.base import (
-    NO_ETAG,
-    OUTBOX_MARGIN_MS,
-    OUTBOX_VALID_MS,
-    Commit,
-    Committed,
-    Conflict,
-    GameStore,
-    Lifetimes,
-    Loaded,
-    OutboxEntry,
-    Outcome,
-    StoredChange,
-    lineage,
-)
+from service.model.change import NO_ETAG, Commit, Committed, Conflict, Loaded, Outcome, StoredChange, lineage
+from service.model.outbox import OUTBOX_MARGIN_MS, OUTBOX_VALID_MS, OutboxEntry
+from service.model.record import Lifetimes
+from service.storage.base import GameStore
 from service.storage.redis.keys import keys_of
 from service.storage.redis.store import RedisStore, connect
 from service.storage.stored_events import decode_entry, encode_change

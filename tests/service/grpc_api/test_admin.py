@@ -25,8 +25,9 @@ from service.codec.admin import cursor_of, position
 from service.codec.fields import filtered_page_token
 from service.codec.tiles import tile_numbers
 from service.errors import StoredFormatUnknown
+from service.model.change import Loaded
+from service.model.record import GameState
 from service.runtime.addresses import AddressInUseError
-from service.storage.base import GameState, Loaded
 from support.archives import MemorySink, store_game
 from support.delegating_store import DelegatingStore
 from support.harness import (

@@ -35,8 +35,8 @@ from service import server as server_module
 from service.cli.health_check import DEFAULT_LISTEN, STATUSES
 from service.metrics import exporter as exporter_module
 from service.metrics.metrics import Metrics as ServiceMetrics
+from service.model.change import Commit, Outcome
 from service.settings import Settings
-from service.storage.base import Commit, Outcome
 from support.certificates import openssl, self_signed
 from support.delegating_store import DelegatingStore
 from support.grpc_play import random_turn

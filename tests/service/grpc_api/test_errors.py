@@ -85,9 +85,10 @@ from service.app.commands import RequestIdentity
 from service.app.identity import SPECTATOR
 from service.codec import rulesets, validation
 from service.errors import StoreFull
+from service.model.change import Commit, Conflict, Loaded, Outcome
 from service.runtime.keys import HEADER
 from service.settings import Settings
-from service.storage.base import Commit, Conflict, GameStore, Loaded, Outcome
+from service.storage.base import GameStore
 from service.storage.memory import MemoryStore
 from support.conformance_cases import Breach, MeldCase, MeldText, TurnCase, TurnExpected, TurnQuestion, load
 from support.conformance_messages import ruleset_of, table_of, tiles_of

@@ -26,13 +26,13 @@ from service.errors import StoreUnavailable
 from service.fast_listener.interceptor import FastInterceptor
 from service.grpc_api.call_origin import Origins
 from service.metrics.metrics import Metrics
+from service.model.change import Loaded
 from service.runtime.admission import Admission, CallAdmission
 from service.runtime.opentelemetry_tracing import OpenTelemetryTracing
 from service.runtime.proxies import TrustedProxies
 from service.runtime.slow_calls import SlowCalls
 from service.runtime.tracing import CallTrace, TracingError, check, is_requested, tracing_by
 from service.server import Server
-from service.storage.base import Loaded
 from service.storage.memory import MemoryStore
 from service.storage.timing import timed
 from support.collector import Collector, Received, running_collector

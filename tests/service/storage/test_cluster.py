@@ -13,7 +13,8 @@ from structlog.testing import capture_logs
 
 from rummikub.v1 import game_pb2, ruleset_pb2
 from service.errors import StoreUnavailable
-from service.storage.base import Commit, Committed, Conflict, GameState, Record
+from service.model.change import Commit, Committed, Conflict
+from service.model.record import GameState, Record
 from service.storage.redis import connection
 from service.storage.redis.keys import CLUSTER_PARTS, deadlines_key, keys_of, part_of, pointer_key, slot_of
 from service.storage.redis.nodes import REPLY_SECONDS

@@ -13,7 +13,7 @@ import pytest
 
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
-from service.storage.base import Loaded
+from service.model.change import Loaded
 from service.storage.redis.nodes import REPLY_SECONDS
 from support.delegating_store import DelegatingStore
 from support.grpc_play import Fleet, Played, history, lost_or_doubled, play_game, random_turn

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from service.storage.base import GameState
+from service.model.record import GameState
 from service.storage.redis.store import RedisStore, connect
 from support.harness import HISTORY, LIFETIMES, running_redis
 from tools.redis_cluster import RedisCluster, redis_cluster

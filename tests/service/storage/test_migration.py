@@ -19,7 +19,11 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.app.change_feed import Changed, ChangeFeed, Position
 from service.errors import StoreUnavailable
-from service.storage.base import LOG_START, Committed, GameState, GameStore, LogEntry, Record, Sighting
+from service.model.change import Committed
+from service.model.change_log import LOG_START, LogEntry
+from service.model.presence import Sighting
+from service.model.record import GameState, Record
+from service.storage.base import GameStore
 from service.storage.redis import migration
 from service.storage.redis.deployment import GUARD, MAX_LAG, REFUSE_ALL
 from service.storage.redis.keys import CLUSTER_PARTS, MARK, ONE_PART, UNFINISHED, keys_of

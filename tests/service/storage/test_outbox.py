@@ -12,7 +12,10 @@ from engine.events import GameCreated
 from engine.ruleset import Ruleset
 from engine.turns import create
 from service.app.identity import new_game_id
-from service.storage.base import NO_ETAG, Commit, Committed, GameStore, OutboxEntry, Record, lineage
+from service.model.change import NO_ETAG, Commit, Committed, lineage
+from service.model.outbox import OutboxEntry
+from service.model.record import Record
+from service.storage.base import GameStore
 from service.storage.redis.keys import CLUSTER_PARTS, ONE_PART, keys_of, outbox_key, part_of
 from service.storage.redis.outbox import GROUP
 from service.storage.redis.store import RedisStore

@@ -14,7 +14,7 @@ from redis.asyncio.connection import AbstractConnection
 from structlog.testing import capture_logs
 
 from service.errors import StoreUnavailable
-from service.storage.base import Commit, Committed, Conflict
+from service.model.change import Commit, Committed, Conflict
 from service.storage.redis.cluster import ClusterNodes
 from service.storage.redis.keys import CLUSTER_PARTS, PROBE, outbox_key, part_of, pointer_key, probe_key, slot_of
 from service.storage.redis.nodes import OneRedis

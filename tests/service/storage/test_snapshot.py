@@ -99,8 +99,10 @@ from rummikub.v1 import game_service_pb2 as gs
 from service.app.identity import new_shuffle
 from service.app.views import change_view, snapshot_view
 from service.errors import StoredFormatUnknown
+from service.model.change import NO_ETAG, Entry, Memo, lineage
+from service.model.record import Record, SeatToken
 from service.storage import snapshot as snapshot_module
-from service.storage.base import NO_ETAG, Entry, GameStore, Memo, Record, SeatToken, lineage
+from service.storage.base import GameStore
 from service.storage.snapshot import (
     FINGERPRINT_BYTES,
     decode_draft,

@@ -25,31 +25,11 @@ from engine.tiles import Tile
 from engine.turns import Applied, apply, create
 from service.app.identity import new_shuffle
 from service.errors import StoreUnavailable, TooManyDrafts
-from service.storage.base import (
-    BRIEF_MS,
-    CLAIM_MS,
-    DRAFT_MS,
-    DRAFTS_AT_ONCE,
-    EMPTIED_MS,
-    NAME_MARGIN_MS,
-    NO_ETAG,
-    PRESENCE_MS,
-    Commit,
-    Committed,
-    Conflict,
-    Due,
-    GameState,
-    GameStore,
-    Listing,
-    Loaded,
-    Memo,
-    Record,
-    SeatToken,
-    Sighting,
-    Subscription,
-    Visibility,
-    lineage,
-)
+from service.model.change import NO_ETAG, Commit, Committed, Conflict, Loaded, Memo, lineage
+from service.model.deadlines import CLAIM_MS, Due
+from service.model.presence import PRESENCE_MS, Sighting
+from service.model.record import EMPTIED_MS, GameState, Listing, Record, SeatToken, Visibility
+from service.storage.base import BRIEF_MS, DRAFT_MS, DRAFTS_AT_ONCE, NAME_MARGIN_MS, GameStore, Subscription
 from service.storage.game_cache import GameCache
 from service.storage.lists import match_key
 from service.storage.redis import connection as redis_connection
