@@ -142,8 +142,9 @@ compiled: $(STAMP) ## Compile the solver's search into build/compiled with mypyc
 	@$(BIN)/python -m load.bench.compile_solver
 	@$(PYTEST) -o "pythonpath=build/compiled . tests" tests/engine/test_solver*.py
 
-house: $(STAMP) ## Print measures of the code of this checkout (ARGS="../other . --since revision")
-	@$(BIN)/python tools/house_report.py $(ARGS)
+house: $(STAMP) ## Measure the code, and the files that one change edits (ARGS="../other ." BASE=revision); fail on an import circle
+	@$(BIN)/python -m tools.fan_out $(BASE)
+	@$(BIN)/python -m tools.house_report $(ARGS)
 
 baseline: $(STAMP) ## Accept a breaking change of the contract: make the present one the baseline of `make check`
 	$(BIN)/buf build --exclude-source-info -o $(BASELINE)

@@ -246,6 +246,14 @@ def test_every_folder_of_generated_python_is_in_the_table() -> None:
     assert {folder for folder in generated if not any(f"{folder}/".startswith(path) for path in named)} == set()
 
 
+def test_files_are_marked_as_generated_in_one_place_which_the_table_agrees_with() -> None:
+    marked = re.findall(r"^(\S+) linguist-generated$", (ROOT / ".gitattributes").read_text(), re.MULTILINE)
+    table = (ROOT / "CONTRIBUTING.md").read_text().partition("These files are generated")[2].partition("\n## ")[0]
+    assert marked
+    assert [path for path in marked if f"`{path.removesuffix('**')}`" not in table] == []
+    assert [path for path in marked if not any(ROOT.glob(path.replace("**", "**/*")))] == []
+
+
 def test_the_table_of_generated_files_has_every_page_with_generated_figures() -> None:
     table = (ROOT / "CONTRIBUTING.md").read_text().partition("These files are generated")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \|$", table, re.MULTILINE)

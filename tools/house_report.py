@@ -1,9 +1,10 @@
 """Measures the structure and the style of a checkout, so that two checkouts can be compared.
 
-`house_report.py` measures this checkout and `house_report.py ../other` another one, side by side if there are several.
+It measures this checkout, or those that are named, side by side.
 A room is a package or module directly in `service/`; an arrow is an import from one room by another; the floors are
 the rooms of the longest import chain. Sizes count source lines: a function's are those of its body without the
-docstring. Complexity is McCabe's as radon counts it. Docstrings are those of all Python except generated code.
+docstring. Complexity is McCabe's as radon counts it. Docstrings and lines of folders are those of all sources except
+generated code. It fails if modules of `engine/` or `service/` import each other in a circle.
 """
 
 import argparse
@@ -18,6 +19,8 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from shutil import which
 
+from tools.columns import columns
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,6 +29,24 @@ SIZED = ("engine", "service")
 """The packages whose modules and functions are measured."""
 WRITTEN = ("clients/python/examples", "docs", "engine", "load", "proto", "service", "tests", "tools")
 """The folders whose docstrings are read."""
+FOLDERS = ("engine", "service", "load", "tools", "tests", "clients", "web")
+SOURCES = (
+    ".css",
+    ".go",
+    ".html",
+    ".java",
+    ".js",
+    ".kt",
+    ".lua",
+    ".mjs",
+    ".py",
+    ".rs",
+    ".sh",
+    ".ts",
+    ".cpp",
+    ".cs",
+    ".h",
+)
 LONGEST_SUBJECT = 72
 LONGEST_SHOWN = 5
 
@@ -143,6 +164,25 @@ def room_of(name: str, package: str) -> str | None:
     return rest.partition(".")[0] or None if top == package else None
 
 
+def circle(modules: Iterable[Module]) -> Sequence[str]:
+    """Returns the names of modules of which each imports the next, and the last the first; empty if there are none."""
+    known = {module.name: module for module in modules}
+    imported = {
+        name: {found for text in module.imports() if (found := nearest(text, known))} for name, module in known.items()
+    }
+    try:
+        TopologicalSorter({name: others - {name} for name, others in imported.items()}).prepare()
+    except CycleError as error:
+        return tuple(reversed(error.args[1]))
+    return ()
+
+
+def nearest(name: str, known: Mapping[str, Module]) -> str | None:
+    """Returns the module of a dotted name of a module or of something in it; None if it is not a known one."""
+    above = name.rpartition(".")[0]
+    return name if name in known else above if above in known else None
+
+
 # Sizes and complexity
 
 
@@ -215,6 +255,11 @@ class House:
         """The other modules."""
         return [module for module in self.modules if "solver" not in module.package]
 
+    @cached_property
+    def circle(self) -> Sequence[str]:
+        """A circle of imports in engine/ or service/; empty if there is none."""
+        return circle(self.modules)
+
     def rows(self) -> Iterator[tuple[str, str]]:
         """Yields every measure with its name."""
         yield from self.architecture()
@@ -229,11 +274,13 @@ class House:
         yield "service: rooms", str(len(rooms.imports))
         yield "service: floors", str(rooms.floors or "cycle")
         yield "service: arrows between rooms", str(rooms.arrows)
+        yield "a circle of imports", str(len(self.circle) - 1) + " modules" if self.circle else "none"
 
     def sizes(self) -> Iterator[tuple[str, str]]:
         """Yields percentiles of the lines of modules and functions."""
         functions = [size(function) for module in self.modules for function in module.functions()]
-        yield "lines of engine and service", f"{sum(module.lines for module in self.modules):,}"
+        for folder in FOLDERS:
+            yield f"lines of {folder}/", f"{lines_of(self.checkout, folder):,}"
         yield "modules: lines p50 / p90 / max", percentiles([module.lines for module in self.modules], 50, 90)
         yield "functions", f"{len(functions):,}"
         yield "functions: lines p50 / p90 / p99 / max", percentiles(functions, 50, 90, 99)
@@ -278,16 +325,22 @@ def longest(modules: Iterable[Module]) -> Iterator[str]:
         yield f"{lines:4} lines  {path}:{function.lineno} {function.name}"
 
 
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Returns rows as text in aligned columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if place else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    )
+def lines_of(checkout: Path, folder: str) -> int:
+    """Returns the lines of the sources in a folder, generated ones left out."""
+    attributes = f"core.attributesFile={ROOT / '.gitattributes'}"  # the other checkout may be older than this file
+    listing = [
+        GIT,
+        "-C",
+        str(checkout),
+        "-c",
+        attributes,
+        "ls-files",
+        "--",
+        folder,
+        ":(exclude,attr:linguist-generated)",
+    ]
+    files = subprocess.run(listing, check=True, capture_output=True, text=True).stdout.splitlines()
+    return sum((checkout / file).read_bytes().count(b"\n") for file in files if file.endswith(SOURCES))
 
 
 def main() -> int:
@@ -298,12 +351,15 @@ def main() -> int:
     parser.add_argument("--longest", action="store_true", help="also list the longest functions of each checkout")
     chosen = parser.parse_args()
     houses = [House(checkout.resolve(), chosen.since) for checkout in chosen.checkouts]
-    columns = [list(house.rows()) for house in houses]
+    measures = [list(house.rows()) for house in houses]
     names = ("", *(house.checkout.name for house in houses))
-    print(table([names, *((row[0][0], *(value for _, value in row)) for row in zip(*columns, strict=True))]))
+    print(columns([names, *((row[0][0], *(value for _, value in row)) for row in zip(*measures, strict=True))]))
     for house in houses if chosen.longest else ():
         print(f"\nThe longest functions of {house.checkout.name}:", *longest(house.modules), sep="\n")
-    return 0
+    circles = [house for house in houses if house.circle]
+    for house in circles:
+        print(f"\nModules of {house.checkout.name} import each other: {' -> '.join(house.circle)}", file=sys.stderr)
+    return 1 if circles else 0
 
 
 if __name__ == "__main__":
