@@ -132,7 +132,7 @@ soak: $(STAMP) ## Play 10,000 random games and check every invariant after each 
 solver-soak: $(STAMP) ## Compare the solver with an integer program and with brute force on 20,000 positions (POSITIONS=n)
 	@$(BIN)/python tools/solver_soak.py $(or $(POSITIONS),20000)
 
-mutants: $(STAMP) ## Change the rules one place at a time and print the changes that no test notices (ARGS="--quick variants"; slow)
+mutants: $(STAMP) ## Change the rules one place at a time and print the changes that no test notices (ARGS="--quick melding/variants"; slow)
 	@$(BIN)/python tools/mutation.py $(ARGS)
 
 goldens: $(STAMP) ## Rewrite the golden games after an intended change of the engine

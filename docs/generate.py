@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Final
 
 import contract
-from engine.analysis import NEEDS_ANALYSIS, options_needing_analysis
-from engine.presets import PRESET_TEXTS, PRESETS
-from engine.ruleset import SABRA, Preset, Ruleset, with_options
-from engine.ruleset_checks import CONFLICTS, RANGES
+from engine.melding.analysis import NEEDS_ANALYSIS, options_needing_analysis
+from engine.melding.presets import PRESET_TEXTS, PRESETS
+from engine.melding.ruleset import SABRA, Preset, Ruleset, with_options
+from engine.melding.ruleset_checks import CONFLICTS, RANGES
 
 PAGE: Final = Path(__file__).parent / "options.md"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from engine.deal import Shuffle
 from engine.events import RoundStarted
 from engine.game import BotLevel
-from engine.table import ProposedTable
+from engine.melding.table import ProposedTable
 from engine.tiles import Tile
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from engine.events import RoundStarted, StartDraw
 from engine.game import Game, Playing, Rack, Round, RoundResult, turn_order
-from engine.ruleset import (
+from engine.melding.ruleset import (
     DealOrder,
     DealThreePairsReshuffle,
     MatchWinner,

@@ -7,8 +7,8 @@ seat may see of them is in views.py.
 from dataclasses import dataclass
 
 from engine.game import BotLevel, Rack, ReservedSeat, RoundResult, Turn
-from engine.ruleset import Ruleset
-from engine.table import ProposedTable, Table
+from engine.melding.ruleset import Ruleset
+from engine.melding.table import ProposedTable, Table
 from engine.tiles import Tile
 from engine.violations import Reason
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from engine.ruleset import Ruleset, TurnDirection
-from engine.table import ProposedTable, Table, tiles_on
+from engine.melding.ruleset import Ruleset, TurnDirection
+from engine.melding.table import ProposedTable, Table, tiles_on
 from engine.tiles import Tile, in_order
 from engine.violations import Reason
 

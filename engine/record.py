@@ -28,7 +28,6 @@ from engine.actions import (
     TimeOut,
     TurnAction,
 )
-from engine.analysis import Analysis
 from engine.events import (
     ErrorClaimed,
     Event,
@@ -52,10 +51,11 @@ from engine.events import (
     TurnTimedOut,
 )
 from engine.game import HOST, BotLevel, Finished, Game, Lobby, RoundEnd, RoundResult, is_expired
-from engine.melds import Meld, ProposedMeld, as_proposed
+from engine.melding.analysis import Analysis
+from engine.melding.melds import Meld, ProposedMeld, as_proposed
+from engine.melding.ruleset import Ruleset
+from engine.melding.table import ProposedTable
 from engine.replay import advance, evolve
-from engine.ruleset import Ruleset
-from engine.table import ProposedTable
 from engine.tiles import JOKER, Tile
 from engine.timers import is_due
 from engine.turns import EXACT, apply

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Final
 
-from engine.analysis import Situation
 from engine.game import Choosing, Drawn, Playing
+from engine.melding.analysis import Situation
+from engine.melding.ruleset import Ruleset, TurnPlayAfterDraw
+from engine.melding.solver import LegalTurn, Objective
 from engine.record import MoveKind, Played
-from engine.ruleset import Ruleset, TurnPlayAfterDraw
 from engine.scoring import rack_value
-from engine.solver import LegalTurn, Objective
 from engine.tiles import Tile, without
 
 REVIEWED: Final = frozenset(

@@ -23,8 +23,8 @@ from typing import Final, TypeVar
 
 from engine.events import RoundStarted, StartDraw
 from engine.game import BotLevel, RoundEnd
-from engine.melds import Meld, ProposedMeld, as_proposed, read_meld
-from engine.notation import (
+from engine.melding.melds import Meld, ProposedMeld, as_proposed, read_meld
+from engine.melding.notation import (
     EMPTY,
     NotationError,
     Piece,
@@ -41,10 +41,10 @@ from engine.notation import (
     parse_tile,
     parse_tiles,
 )
-from engine.presets import PRESETS, chosen_options
+from engine.melding.presets import PRESETS, chosen_options
+from engine.melding.ruleset import SABRA, Preset, Ruleset, with_options
+from engine.melding.ruleset_checks import problems
 from engine.record import GameRecord, Move, MoveKind, RecordedPlayer, RoundScore
-from engine.ruleset import SABRA, Preset, Ruleset, with_options
-from engine.ruleset_checks import problems
 
 _T = TypeVar("_T")
 

@@ -57,8 +57,8 @@ from engine.game import (
     Turn,
     round_of,
 )
-from engine.melds import Meld
-from engine.ruleset import Ruleset, TurnPlayAfterDraw
+from engine.melding.melds import Meld
+from engine.melding.ruleset import Ruleset, TurnPlayAfterDraw
 from engine.tiles import Tile, in_order, without
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from engine.game import Player, RoundEnd, RoundResult, SeatResult
-from engine.ruleset import (
+from engine.melding.ruleset import (
     PAIRS_PLAYERS,
     Contract,
     MatchEnd,

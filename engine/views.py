@@ -8,7 +8,6 @@ once they are open to everyone (racks_shown).
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from engine.drafts import Draft
 from engine.events import (
     AbortRequested,
     ClockStopped,
@@ -58,8 +57,9 @@ from engine.game import (
     Step,
     Turn,
 )
-from engine.ruleset import DraftVisibility, Ruleset, Spectators
-from engine.table import Table
+from engine.melding.drafts import Draft
+from engine.melding.ruleset import DraftVisibility, Ruleset, Spectators
+from engine.melding.table import Table
 from engine.tiles import Tile
 from engine.timers import due_ms
 

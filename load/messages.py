@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from engine.melds import MeldKind, ProposedMeld
-from engine.notation import parse_rack, parse_table
+from engine.melding.melds import MeldKind, ProposedMeld
+from engine.melding.notation import parse_rack, parse_table
 from engine.tiles import Tile
 from load.corpus.turns import RecordedTurn
 from rummikub.v1.analysis_service_pb2 import Position

@@ -20,15 +20,17 @@ ROOT = Path(__file__).resolve().parents[1]
 GIT = shutil.which("git") or "git"
 
 JUDGE = """
-import json, sys, time
-from engine.melds import read_meld, ProposedMeld
-from engine.notation import parse_rack, parse_table
-from engine.ruleset import SABRA
+import importlib, json, sys, time
 try:
-    from engine.play import Play
-except ImportError:
-    from engine.rules import Play
-from engine.rules import judge
+    import engine.melding as home
+except ImportError:  # before the families of games
+    import engine as home
+rules, melds_of, notation, ruleset = (
+    importlib.import_module(f"{home.__name__}.{name}") for name in ("rules", "melds", "notation", "ruleset")
+)
+read_meld, ProposedMeld, judge, SABRA = melds_of.read_meld, melds_of.ProposedMeld, rules.judge, ruleset.SABRA
+parse_rack, parse_table = notation.parse_rack, notation.parse_table
+Play = importlib.import_module(f"{home.__name__}.play").Play
 
 plays = []
 for case in json.load(open(sys.argv[1])):
@@ -56,9 +58,9 @@ def positions(count: int) -> Iterator[dict[str, object]]:
     """Yields turns of random games: legal ones, and the same with one tile of the table left out."""
     from engine.actions import DrawTile, Join, Pass, PlayTiles, StartGame  # noqa: PLC0415 - as above
     from engine.game import HOST, Playing  # noqa: PLC0415 - importable only after main() sets the path
-    from engine.melds import ProposedMeld  # noqa: PLC0415 - as above
-    from engine.notation import format_rack, format_table  # noqa: PLC0415 - as above
-    from engine.ruleset import SABRA  # noqa: PLC0415 - as above
+    from engine.melding.melds import ProposedMeld  # noqa: PLC0415 - as above
+    from engine.melding.notation import format_rack, format_table  # noqa: PLC0415 - as above
+    from engine.melding.ruleset import SABRA  # noqa: PLC0415 - as above
     from engine.turns import apply, create  # noqa: PLC0415 - as above
     from engine.violations import Refused  # noqa: PLC0415 - as above
     from support.random_play import random_shuffle, random_table  # noqa: PLC0415 - as above

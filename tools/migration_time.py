@@ -13,7 +13,7 @@ from typing import Final
 
 import redis
 
-from engine.ruleset import Ruleset
+from engine.melding.ruleset import Ruleset
 from engine.turns import create
 from service.model.change import NO_ETAG, Commit, lineage
 from service.model.presence import Sighting

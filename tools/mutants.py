@@ -21,7 +21,7 @@ class Mutant:
     """A module with one change.
 
     Attributes:
-        module: The path below engine/ without its suffix, as in "solver/search".
+        module: The path below engine/ without its suffix, as in "melding/solver/search".
         scope: The function or class that holds the change; the module's name outside of them.
         line: The line of the change.
         change: The code before and after, for reports.

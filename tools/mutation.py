@@ -2,8 +2,8 @@
 
 `mutation.py` tries every mutant of every module of the rules and prints those that no test notices, the survivors. It
 fails if tests notice less than 95 % of the mutants of a module. A survivor calls for a test, mostly a row in
-tests/engine/test_rule_details.py, unless it changes no answer of the rules. `mutation.py solver/search` tries other
-modules or packages of engine/, without a limit for survivors.
+tests/engine/test_rule_details.py, unless it changes no answer of the rules. `mutation.py melding/solver/search` tries
+other modules or packages of engine/, without a limit for survivors.
 
 A mutant of a function is tried in a fork of this process, in which the function gets the mutant's code, so that tests
 are collected once. A mutant of code that runs at import is tried in a fork that imports everything again.
@@ -34,14 +34,16 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from tools.mutants import ENGINE, Mutant, mutants_of, unchanged  # noqa: E402 - a script makes its path first
 
-RULES = ("melds", "rules", "play", "initial_meld", "manipulation", "retrieval", "variants")
+RULES = tuple(
+    f"melding/{name}" for name in ("melds", "rules", "play", "initial_meld", "manipulation", "retrieval", "variants")
+)
 """The modules and packages that are tried by default."""
 TESTS: Mapping[str, Sequence[str]] = {
-    "fast/": ("test_tile_counts.py", "test_fast_judge.py"),
-    "solver/steps": ("test_steps.py",),
-    "solver/explanation": ("test_steps.py",),
-    "solver/tile_assignment": ("test_steps.py",),
-    "solver/": ("test_solver*.py",),
+    "melding/fast/": ("test_tile_counts.py", "test_fast_judge.py"),
+    "melding/solver/steps": ("test_steps.py",),
+    "melding/solver/explanation": ("test_steps.py",),
+    "melding/solver/tile_assignment": ("test_steps.py",),
+    "melding/solver/": ("test_solver*.py",),
     "": (
         "test_rule_details.py",
         "test_rules_of_options.py",
@@ -336,7 +338,7 @@ def tests_of_one(module: str) -> list[Path]:
     """Returns the files of the tests of a module, its oracle last."""
     prefix, patterns = next(entry for entry in TESTS.items() if module.startswith(entry[0]))
     if not prefix:
-        patterns = (*patterns, MELD_ORACLE if module == "melds" else RULES_ORACLE)
+        patterns = (*patterns, MELD_ORACLE if module == "melding/melds" else RULES_ORACLE)
     folder = ROOT / "tests" / "engine"
     files = (file.resolve() for pattern in patterns for file in sorted(folder.glob(pattern)))
     return sorted(files, key=is_oracle)

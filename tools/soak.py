@@ -37,9 +37,9 @@ from engine.events import (  # noqa: E402 - as above
     TurnTimedOut,
 )
 from engine.game import RoundEnd  # noqa: E402 - as above
-from engine.melds import Meld  # noqa: E402 - as above
-from engine.presets import PRESETS  # noqa: E402 - as above
-from engine.ruleset import Preset  # noqa: E402 - as above
+from engine.melding.melds import Meld  # noqa: E402 - as above
+from engine.melding.presets import PRESETS  # noqa: E402 - as above
+from engine.melding.ruleset import Preset  # noqa: E402 - as above
 from support.invariants import play_checked_game  # noqa: E402 - a script sets its path first
 
 PROCESSES = 2

@@ -1,7 +1,7 @@
 """Compares the solver with its oracles on many positions: with the integer program, and small ones with brute force.
 
 `solver_soak.py 20000` takes half of these positions from games and half at random, and a quarter as many small ones. As
-many small ones again have rules that depend on the origin of tiles (engine/solver/restricted_search.py): random
+many small ones again have rules that depend on the origin of tiles (engine/melding/solver/restricted_search.py): random
 options, or a preset that restricts jokers. They are searched twice, the second time by branching alone.
 """
 
@@ -23,11 +23,11 @@ from rich.progress import Progress
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from engine.analysis import Situation  # noqa: E402 - as above
-from engine.ruleset import SABRA, Ruleset, with_options  # noqa: E402 - as above
-from engine.ruleset_checks import RANGES, problems  # noqa: E402 - as above
-from engine.solver import Budget, Existence, Objective, few_tiles  # noqa: E402 - as above
-from engine.solver.restricted_search import is_restricted  # noqa: E402 - as above
+from engine.melding.analysis import Situation  # noqa: E402 - as above
+from engine.melding.ruleset import SABRA, Ruleset, with_options  # noqa: E402 - as above
+from engine.melding.ruleset_checks import RANGES, problems  # noqa: E402 - as above
+from engine.melding.solver import Budget, Existence, Objective, few_tiles  # noqa: E402 - as above
+from engine.melding.solver.restricted_search import is_restricted  # noqa: E402 - as above
 from load.corpus.joker_positions import RESTRICTED, joker_positions  # noqa: E402 - as above
 from load.corpus.positions import positions  # noqa: E402 - as above
 from oracles import brute_force, integer_program  # noqa: E402 - as above

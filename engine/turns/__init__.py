@@ -36,8 +36,6 @@ from engine.actions import (
     TimeOut,
     TurnAction,
 )
-from engine.analysis import Analysis, Existence, Situation
-from engine.drafts import Draft
 from engine.events import Event, GameCreated, PlayerJoined, PlayerResigned, RoundEnded, TurnStarted
 from engine.game import (
     Aborted,
@@ -52,10 +50,12 @@ from engine.game import (
     is_expired,
     round_of,
 )
+from engine.melding.analysis import Analysis, Existence, Situation
+from engine.melding.drafts import Draft
+from engine.melding.ruleset import PoolEmptyStuckTest, Ruleset
+from engine.melding.solver import RULES_BUDGET, Budget, has_turn
+from engine.melding.table import ProposedTable
 from engine.replay import advance, evolve
-from engine.ruleset import PoolEmptyStuckTest, Ruleset
-from engine.solver import RULES_BUDGET, Budget, has_turn
-from engine.table import ProposedTable
 from engine.turns.absence import return_to_seat, returning
 from engine.turns.decisions import Context, Decision, IllegalPlay, TurnEnding
 from engine.turns.drafts import check_draft

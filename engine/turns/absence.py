@@ -15,7 +15,7 @@ from engine.actions import (
 )
 from engine.events import Event, PlayerAbsent, PlayerResigned, PlayerReturned, TurnTimedOut
 from engine.game import Aborted, BotLevel, Finished, Game, Lobby, Playing, RoundOver
-from engine.ruleset import AbsentAction
+from engine.melding.ruleset import AbsentAction
 from engine.violations import Reason, Refused, refused
 
 _STAND_INS: Final = {

@@ -8,7 +8,7 @@ from typing import Final
 
 from engine.events import ClockStopped
 from engine.game import Game, Round
-from engine.ruleset import ClockFlag
+from engine.melding.ruleset import ClockFlag
 from engine.turns.decisions import Context
 
 LONGEST_MS: Final = 14 * 86_400_000

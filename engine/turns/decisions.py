@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from engine.analysis import Analysis, Existence, Situation
 from engine.events import Event
 from engine.game import Game, Round
-from engine.ruleset import Ruleset
+from engine.melding.analysis import Analysis, Existence, Situation
+from engine.melding.ruleset import Ruleset
 from engine.tiles import Tile
 from engine.violations import Refused, Violation
 

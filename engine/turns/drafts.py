@@ -1,13 +1,13 @@
 """The check of a draft: which tiles it may show, and whether it is a legal play."""
 
 from engine.actions import PlayTiles
-from engine.drafts import Draft
 from engine.events import TilesPlayed
 from engine.game import Round
-from engine.play import Play
-from engine.rules import no_tile_is_used_twice, tiles_come_from_the_rack
-from engine.ruleset import Ruleset
-from engine.table import ProposedTable
+from engine.melding.drafts import Draft
+from engine.melding.play import Play
+from engine.melding.rules import no_tile_is_used_twice, tiles_come_from_the_rack
+from engine.melding.ruleset import Ruleset
+from engine.melding.table import ProposedTable
 from engine.tiles import in_order
 from engine.turns.plays import judged
 from engine.violations import Reason, Refused, Violation

@@ -1,10 +1,10 @@
 """Decisions on drawing, on the River choice, and on passing."""
 
 from engine.actions import LayOnRiver
-from engine.analysis import Existence
 from engine.events import RiverTileLaid, TileDrawn, TilesDrawn, TilesOffered, TurnEnded, TurnPassed
 from engine.game import Choosing, Drawn, Game, Round
-from engine.ruleset import (
+from engine.melding.analysis import Existence
+from engine.melding.ruleset import (
     PoolEmptyPass,
     Ruleset,
     ScoreNeverMelded,

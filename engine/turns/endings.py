@@ -3,7 +3,7 @@
 from engine.actions import AbortGame, AnnounceRematch, RenewSeatToken
 from engine.events import AbortRequested, GameAborted, RematchCreated, SeatTokenRenewed
 from engine.game import HOST, Aborted, Finished, Game, Lobby
-from engine.ruleset import AbortBy
+from engine.melding.ruleset import AbortBy
 from engine.turns.decisions import Decision
 from engine.turns.lobby import is_host, worn_out
 from engine.violations import Reason, refused

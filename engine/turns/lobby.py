@@ -7,8 +7,8 @@ from engine.actions import Join, KickPlayer, RequestRedeal, SetReady, StartGame
 from engine.deal import Shuffle, deal_round, may_demand_redeal
 from engine.events import Event, PlayerJoined, PlayerKicked, PlayerLeft, PlayerReadied, RedealDemanded, RoundStarted
 from engine.game import HOST, Aborted, Choosing, Finished, Game, Lobby, Playing, Round, RoundOver
+from engine.melding.ruleset import StartBy
 from engine.replay import evolve
-from engine.ruleset import StartBy
 from engine.timers import is_due
 from engine.turns.decisions import Context, Decision
 from engine.turns.turn_end import start_turn

@@ -5,15 +5,15 @@ from typing import Final
 
 from engine.actions import ClaimError, PlayTiles
 from engine.events import ErrorClaimed, IllegalPlayShown, TilesPlayed
-from engine.fast.fast_judge import FastJudges
-from engine.fast.fast_play import PlayerState
-from engine.fast.read_melds import melds_by_identity
 from engine.game import Drawn, Game, Round, is_expired, round_of
-from engine.melds import Meld, ProposedMeld
-from engine.play import BasePlay
+from engine.melding.fast.fast_judge import FastJudges
+from engine.melding.fast.fast_play import PlayerState
+from engine.melding.fast.read_melds import melds_by_identity
+from engine.melding.melds import Meld, ProposedMeld
+from engine.melding.play import BasePlay
+from engine.melding.rules import has_own_tiles_only
+from engine.melding.ruleset import Ruleset, TurnInvalidSubmission
 from engine.replay import evolve
-from engine.rules import has_own_tiles_only
-from engine.ruleset import Ruleset, TurnInvalidSubmission
 from engine.turns.decisions import Context, Decision, IllegalPlay
 from engine.turns.turn_end import end_turn, penalize, penalize_if_unanimous
 from engine.violations import Reason, Refused, Violation, refused

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from engine.actions import PlayTiles
 from engine.events import PlayerResigned, TilesPlayed, TurnTimedOut
 from engine.game import Choosing, Drawn, Game, Round, is_expired, round_of
-from engine.melds import Meld, ProposedMeld
-from engine.ruleset import Ruleset, TurnTimeoutClean, TurnTimeoutDirty
-from engine.table import ProposedTable
+from engine.melding.melds import Meld, ProposedMeld
+from engine.melding.ruleset import Ruleset, TurnTimeoutClean, TurnTimeoutDirty
+from engine.melding.table import ProposedTable
 from engine.tiles import Tile, in_order
 from engine.turns.clocks import resigns_by_clock
 from engine.turns.decisions import Context, Decision

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from functools import reduce
 
-from engine.analysis import Existence
 from engine.events import (
     Event,
     GameEnded,
@@ -16,8 +15,9 @@ from engine.events import (
     TurnStarted,
 )
 from engine.game import Choosing, Game, Playing, Round, RoundEnd, RoundResult, Turn, from_seat, next_seat, round_of
+from engine.melding.analysis import Existence
+from engine.melding.ruleset import PoolEmptyLastChanceStart, PoolEmptyMode, PoolEmptyStuckTest, RacksShown
 from engine.replay import evolve
-from engine.ruleset import PoolEmptyLastChanceStart, PoolEmptyMode, PoolEmptyStuckTest, RacksShown
 from engine.scoring import Standing, are_one_side, game_winners, is_last_round, score_round
 from engine.turns.absence import absence_after
 from engine.turns.clocks import stopped_clock, turn_length_ms

@@ -31,8 +31,8 @@ from typing import Any, Final
 from rich.console import Console
 from rich.progress import track
 
-from engine.analysis import Situation
-from engine.solver import Budget, best_turn
+from engine.melding.analysis import Situation
+from engine.melding.solver import Budget, best_turn
 from load.bench.compiled import report_if_built
 from load.bench.figures import (
     QUANTILES,
@@ -79,20 +79,20 @@ def megabytes():
         return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) / 1024
 bare = megabytes()
 started = time.process_time()
-import engine.solver
+import engine.melding.solver
 imported = time.process_time()
 with_import = megabytes()
 from load.corpus.positions import read
 situations = [recorded.situation for recorded in read()]
 before = megabytes()
 first = time.process_time()
-engine.solver.best_turn(situations[0])
+engine.melding.solver.best_turn(situations[0])
 second = time.process_time()
-engine.solver.best_turn(situations[0])
+engine.melding.solver.best_turn(situations[0])
 third = time.process_time()
 after_first = megabytes()
 for situation in situations[:int(sys.argv[1])]:
-    engine.solver.best_turn(situation)
+    engine.melding.solver.best_turn(situation)
 print(json.dumps({
     "import_ms": (imported - started) * 1e3,
     "first_call_ms": (second - first) * 1e3,

@@ -18,7 +18,7 @@ import grpc.aio
 import redis.asyncio as aredis
 
 from engine.game import Finished
-from engine.ruleset import SABRA
+from engine.melding.ruleset import SABRA
 from load.bench.play import HISTORY
 from rummikub.v1 import game_service_pb2 as gs
 from service.archive.archived_game import ArchivedGame, collect, from_line, to_line

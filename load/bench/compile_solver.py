@@ -40,7 +40,7 @@ MODULES: Final = (
     "turn_problem",
     "turn_search",
 )
-"""The modules of engine/solver that a search runs through. Compiling the rest takes longer than it saves."""
+"""The modules of the solver that a search runs through. Compiling the rest takes longer than it saves."""
 
 OPTIONS: Final = {"MYPYC_OPT_LEVEL": "2", "MYPYC_DEBUG_LEVEL": "0"}
 """Higher levels double the compile time and make searches no faster."""
@@ -64,7 +64,7 @@ def is_current(target: Path = COMPILED) -> bool:
     return (
         sources == copied
         and all(filecmp.cmp(ENGINE / path, copy / path, shallow=False) for path in sources)
-        and all((copy / "solver" / f"{module}{EXTENSION_SUFFIXES[0]}").exists() for module in MODULES)
+        and all((copy / "melding" / "solver" / f"{module}{EXTENSION_SUFFIXES[0]}").exists() for module in MODULES)
     )
 
 
@@ -77,7 +77,7 @@ def compile_into(target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         copy_engine(Path(folder))
-        sources = [f"{ENGINE.name}/solver/{module}.py" for module in MODULES]
+        sources = [f"{ENGINE.name}/melding/solver/{module}.py" for module in MODULES]
         command = (sys.executable, "-m", "mypyc", "--config-file=", *sources)
         subprocess.run(command, cwd=folder, env=os.environ | OPTIONS, check=True, stdout=subprocess.DEVNULL)
         shutil.rmtree(target, ignore_errors=True)

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from engine.solver import Budget, best_turn
+from engine.melding.solver import Budget, best_turn
 from load.bench.compile_solver import COMPILED, ROOT, environment, is_current
 from load.bench.figures import QUANTILES, quantiles
 from load.corpus.positions import Recorded

@@ -17,11 +17,11 @@ from typing import Any, Final
 from rich.console import Console
 from rich.progress import track
 
-from engine.fast.fast_judge import FastJudge
-from engine.fast.fast_play import PlayerState
-from engine.fast.read_melds import CacheBudget, melds_by_key
-from engine.melds import ProposedMeld, read_meld
-from engine.rules import judge
+from engine.melding.fast.fast_judge import FastJudge
+from engine.melding.fast.fast_play import PlayerState
+from engine.melding.fast.read_melds import CacheBudget, melds_by_key
+from engine.melding.melds import ProposedMeld, read_meld
+from engine.melding.rules import judge
 from load.bench.figures import are_met, cpu_model, print_report, printer, requirement
 from load.bench.measured_servers import ready, serving
 from load.bench.noop_server import STOCK

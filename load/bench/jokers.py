@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from engine.analysis import Situation
-from engine.solver import BestTurn, Budget, Existence, Objective, best_turn, has_turn
-from engine.solver.problem import problem_from
+from engine.melding.analysis import Situation
+from engine.melding.solver import BestTurn, Budget, Existence, Objective, best_turn, has_turn
+from engine.melding.solver.problem import problem_from
 from load.bench.figures import (
     QUANTILES,
     Tables,

@@ -21,9 +21,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from engine.analysis import Situation
-from engine.melds import Meld, as_proposed
-from engine.solver import Budget, best_turn
+from engine.melding.analysis import Situation
+from engine.melding.melds import Meld, as_proposed
+from engine.melding.solver import Budget, best_turn
 from load.bench.figures import QUANTILES, are_met, print_requirements, printer, quantiles, requirement
 from load.corpus.hostile import Hostile
 from load.corpus.hostile import read as read_hostile

@@ -25,7 +25,7 @@ import redis.asyncio as aredis
 from rich.console import Console
 from rich.progress import Progress
 
-from engine.ruleset import SABRA, MatchEnd, with_options
+from engine.melding.ruleset import SABRA, MatchEnd, with_options
 from load.bench.figures import are_met, goal, print_report, printer, quantiles, requirement
 from load.bench.measured_servers import cpu_seconds_of, ready, serving
 from load.bench.noop_server import AIO

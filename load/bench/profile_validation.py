@@ -96,7 +96,7 @@ def part_of_python(frames: Sequence[Frame]) -> str | None:
 def _part_of_frame(function: str, file: str) -> str | None:
     encodes = re.search(r"answer$|encode", function) is not None
     match file.split("/"):
-        case [*_, "engine", _] | [*_, "engine", _, _]:
+        case [*_, "engine", _] | [*_, "engine", _, _] | [*_, "engine", _, _, _]:
             return ENGINE
         case [*_, "service", "codec", _] | [*_, "service", "grpc_api", "turn_validator.py"]:
             return ENCODING if encodes else DECODING

@@ -4,7 +4,7 @@ import statistics
 from collections import defaultdict
 from typing import Any, Final
 
-from engine.ruleset import Preset
+from engine.melding.ruleset import Preset
 from load.bench.play import PLAY_TURN, Call, Server
 from load.calls import opened
 from load.capacity.measuring import Step, first_round, lasting, running_servers, shelf_on

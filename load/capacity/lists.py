@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, Final
 
 from engine.game import Lobby
-from engine.ruleset import Preset
+from engine.melding.ruleset import Preset
 from load.bench.figures import quantiles
 from load.bench.measured_servers import cpu_seconds_of
 from load.bench.play import HISTORY, LIFETIMES

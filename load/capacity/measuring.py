@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from engine.presets import PRESETS
-from engine.ruleset import Preset, Ruleset, with_options
+from engine.melding.presets import PRESETS
+from engine.melding.ruleset import Preset, Ruleset, with_options
 from load.bench.measured_servers import MeasuredServer, ready, serving
 from load.bench.play import Shelf, Template
 from load.corpus.recorded_turns import rounds

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import grpc.aio
 
-from engine.ruleset import Preset
+from engine.melding.ruleset import Preset
 from load.bench.figures import quantiles
 from load.bench.measured_servers import MeasuredServer, cpu_seconds_of
 from load.bench.play import PLAY_TURN, Server

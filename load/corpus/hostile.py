@@ -26,11 +26,11 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from engine.analysis import Situation
 from engine.game import Rack
-from engine.melds import Meld, MeldKind, ProposedMeld, as_proposed, read_meld
-from engine.notation import Position, format_position, format_tiles, parse_position, parse_tiles
-from engine.ruleset import (
+from engine.melding.analysis import Situation
+from engine.melding.melds import Meld, MeldKind, ProposedMeld, as_proposed, read_meld
+from engine.melding.notation import Position, format_position, format_tiles, parse_position, parse_tiles
+from engine.melding.ruleset import (
     SABRA,
     Contract,
     InitialMeldCount,
@@ -48,8 +48,8 @@ from engine.ruleset import (
     TurnDraw,
     with_options,
 )
-from engine.ruleset_checks import problems
-from engine.solver import Budget, Objective, arrange, best_turn, has_turn
+from engine.melding.ruleset_checks import problems
+from engine.melding.solver import Budget, Objective, arrange, best_turn, has_turn
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, in_order, tile, tile_set
 
 HOSTILE: Final = Path(__file__).parent / "data" / "hostile.jsonl"

@@ -21,11 +21,11 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from engine.melds import Meld, MeldKind, ProposedMeld, as_proposed, read_meld
-from engine.notation import PlayText, format_play, parse_play
-from engine.play import Play
-from engine.rules import Judgement, judge
-from engine.ruleset import (
+from engine.melding.melds import Meld, MeldKind, ProposedMeld, as_proposed, read_meld
+from engine.melding.notation import PlayText, format_play, parse_play
+from engine.melding.play import Play
+from engine.melding.rules import Judgement, judge
+from engine.melding.ruleset import (
     SABRA,
     Contract,
     InitialMeldCount,
@@ -45,7 +45,7 @@ from engine.ruleset import (
     RunWrap,
     with_options,
 )
-from engine.ruleset_checks import problems
+from engine.melding.ruleset_checks import problems
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, in_order, naturals, tile, tile_set, value_of
 from load.corpus.hostile import TooLongError, give_up_after, option_value
 

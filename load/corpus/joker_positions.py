@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from engine.analysis import Situation
-from engine.melds import Meld, MeldKind, ProposedMeld, must_declare, read_meld
-from engine.presets import PRESETS
-from engine.retrieval import limits_retrieval
-from engine.ruleset import JokersDeclaration, Ruleset
+from engine.melding.analysis import Situation
+from engine.melding.melds import Meld, MeldKind, ProposedMeld, must_declare, read_meld
+from engine.melding.presets import PRESETS
+from engine.melding.retrieval import limits_retrieval
+from engine.melding.ruleset import JokersDeclaration, Ruleset
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, in_order, tile, tile_set, value_of
 from load.corpus.positions import read
 

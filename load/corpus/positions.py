@@ -23,7 +23,6 @@ from typing import Final
 from rich.progress import track
 
 from engine.actions import Action, DrawTile, Join, Pass, PlayTiles, StartGame
-from engine.analysis import Situation
 from engine.deal import Shuffle
 from engine.game import (
     HOST,
@@ -31,10 +30,11 @@ from engine.game import (
     Playing,
     Round,
 )
-from engine.melds import Meld, as_proposed, read_meld
-from engine.notation import Position, format_position, parse_position, position_of
-from engine.ruleset import SABRA, Ruleset, with_options
-from engine.solver import Budget, Objective, best_turn
+from engine.melding.analysis import Situation
+from engine.melding.melds import Meld, as_proposed, read_meld
+from engine.melding.notation import Position, format_position, parse_position, position_of
+from engine.melding.ruleset import SABRA, Ruleset, with_options
+from engine.melding.solver import Budget, Objective, best_turn
 from engine.tiles import JOKER, tile_set
 from engine.turns import apply, create
 from engine.violations import Refused

@@ -17,7 +17,7 @@ from engine.game import (
     Game,
     Playing,
 )
-from engine.ruleset import Ruleset
+from engine.melding.ruleset import Ruleset
 from engine.turns import Applied, apply, create
 from load.messages import melds_to_send
 from rummikub.v1 import turn_service_pb2

@@ -11,7 +11,7 @@ from typing import Final, cast
 
 import grpc.aio
 
-from engine.melds import as_proposed
+from engine.melding.melds import as_proposed
 from load.bench.latency import question
 from load.calls import reason_of
 from load.corpus.hostile import read as read_hostile

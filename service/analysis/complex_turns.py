@@ -9,8 +9,8 @@ from collections.abc import Generator, Sequence
 from concurrent.futures import CancelledError, Future
 from typing import Final
 
-from engine.play import Play
-from engine.rules import Judgement, judge
+from engine.melding.play import Play
+from engine.melding.rules import Judgement, judge
 from service.analysis.pool import COMMAND, AnalysisPool, SearchFailedError
 from service.analysis.queries import JudgePlay
 from service.errors import AnalysisUnavailable

@@ -9,15 +9,14 @@ from enum import IntEnum
 from typing import Any, Final, Protocol, TypeVar
 
 from engine.actions import PlayTiles, TurnAction
-from engine.analysis import Situation
-from engine.bots import turn_without_play
 from engine.game import Aborted, Choosing, Drawn, Finished, Lobby, RoundOver
-from engine.melds import as_proposed
-from engine.play import Play
-from engine.rules import Judgement, judge
-from engine.ruleset import Hints, Ruleset, TurnPlayAfterDraw
-from engine.scoring import rack_value
-from engine.solver import (
+from engine.melding.analysis import Situation
+from engine.melding.bots import turn_without_play
+from engine.melding.melds import as_proposed
+from engine.melding.play import Play
+from engine.melding.rules import Judgement, judge
+from engine.melding.ruleset import Hints, Ruleset, TurnPlayAfterDraw
+from engine.melding.solver import (
     RULES_BUDGET,
     Arrangement,
     Budget,
@@ -28,9 +27,10 @@ from engine.solver import (
     best_turn,
     has_turn,
 )
-from engine.solver.explanation import explain
-from engine.solver.steps import Step
-from engine.table import ProposedTable
+from engine.melding.solver.explanation import explain
+from engine.melding.solver.steps import Step
+from engine.melding.table import ProposedTable
+from engine.scoring import rack_value
 from engine.tiles import Tile, in_order, without
 from engine.views import GameView, TurnView
 from engine.violations import Reason, refused

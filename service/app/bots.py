@@ -16,9 +16,9 @@ from typing import Final, Protocol, TypeVar
 import structlog
 
 from engine.actions import ClaimError
-from engine.bots import BotAction, action_without_play, action_without_search, choose_action
 from engine.game import BotLevel, bots_to_act
-from engine.solver import Budget
+from engine.melding.bots import BotAction, action_without_play, action_without_search, choose_action
+from engine.melding.solver import Budget
 from engine.views import GameView, see
 from service.analysis.queries import Query
 from service.app.commands import RequestIdentity, TurnRequest, Vote

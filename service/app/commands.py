@@ -27,12 +27,12 @@ from engine.actions import (
     TimeOut,
     TurnAction,
 )
-from engine.analysis import Existence, Situation
 from engine.deal import Shuffle
-from engine.drafts import Draft
 from engine.game import HOST, BotLevel, Game, Playing, round_of
+from engine.melding.analysis import Existence, Situation
+from engine.melding.drafts import Draft
+from engine.melding.ruleset import Ruleset
 from engine.replay import advance
-from engine.ruleset import Ruleset
 from engine.tiles import Tile
 from engine.turns import EXACT, Applied, apply, create
 from engine.views import see

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, replace
 
-from engine.drafts import Draft
 from engine.game import Game
-from engine.melds import ProposedMeld
-from engine.table import ProposedTable
+from engine.melding.drafts import Draft
+from engine.melding.melds import ProposedMeld
+from engine.melding.table import ProposedTable
 from engine.turns import arrange
 from engine.violations import Refused
 from service.app.changes import ATTEMPTS, ChangeLoop

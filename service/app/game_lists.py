@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from engine.ruleset import Preset
+from engine.melding.ruleset import Preset
 from service.model.record import GameState, Record
 from service.storage.base import GameStore
 from service.storage.lists import list_member, seats_free

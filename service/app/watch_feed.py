@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Final, Generic, TypeVar
 
-from engine.drafts import Draft
 from engine.events import Event, GameAborted, GameEnded, RematchCreated, RoundEnded, RoundStarted, TurnStarted
 from engine.game import Playing
+from engine.melding.drafts import Draft
+from engine.melding.ruleset import DraftVisibility
 from engine.replay import advance
-from engine.ruleset import DraftVisibility
 from service.app.games import Games
 from service.app.identity import Caller, revoked_by
 from service.app.views import ChangeView, GameSnapshotView, SeatPresence, change_view, snapshot_view

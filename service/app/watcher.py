@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from engine.ruleset import Spectators
+from engine.melding.ruleset import Spectators
 from service.app.identity import Caller, part_in
 from service.app.watch_feed import LAG, Feed, Presences, SharedChange, SharedGame, changed_presence
 from service.app.watch_updates import (

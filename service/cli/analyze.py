@@ -15,10 +15,10 @@ from enum import Enum
 from importlib.metadata import version
 from typing import Final, TypeAlias
 
-from engine.analysis import Situation
 from engine.game import Rack
-from engine.melds import Meld, ProposedMeld, read_meld
-from engine.notation import (
+from engine.melding.analysis import Situation
+from engine.melding.melds import Meld, ProposedMeld, read_meld
+from engine.melding.notation import (
     Naming,
     NotationError,
     format_meld,
@@ -29,12 +29,12 @@ from engine.notation import (
     parse_tiles,
     parse_turn,
 )
-from engine.presets import PRESETS
-from engine.ruleset import Preset, Ruleset, TurnDraw, with_options
-from engine.ruleset_checks import RANGES, problems
-from engine.solver import BestTurn, Budget, LegalTurn, Objective, best_turn
-from engine.solver.explanation import explain
-from engine.solver.steps import describe_step
+from engine.melding.presets import PRESETS
+from engine.melding.ruleset import Preset, Ruleset, TurnDraw, with_options
+from engine.melding.ruleset_checks import RANGES, problems
+from engine.melding.solver import BestTurn, Budget, LegalTurn, Objective, best_turn
+from engine.melding.solver.explanation import explain
+from engine.melding.solver.steps import describe_step
 from engine.tiles import JOKER, Color, Tile, color_of, in_order, without
 from engine.violation_texts import DESCRIPTIONS
 from engine.violations import Reason
@@ -46,7 +46,7 @@ NAME: Final = "rummikub-analyze"
 MAX_BUDGET_MS: Final = 600_000
 
 _HELP: Final = f"""\
-a position is the table, +, and the rack of the player to move; or a full position as in engine/notation.py:
+a position is the table, +, and the rack of the player to move; or a full position as in engine/melding/notation.py:
   [R3 R4 R5] | [B6 K6 O6] | [R8 J R10] + *{{R2 R9}}
   [R3 R4 R5] | [B6 K6 O6] / 1*{{R2 B5}} 2{{K1 J}} / {{R7 O8}} / 1
 a * before a rack: its player has made the initial meld; with +, the position has a * or --unmelded is needed
@@ -155,7 +155,7 @@ def _parser() -> argparse.ArgumentParser:
         "--river", default="", metavar="TILES", help="the River, oldest tile first (turn_draw TWO_RIVER)"
     )
     parser.add_argument(
-        "--cards", action="store_true", help="use names of playing cards: 7H, *; see engine/notation.py"
+        "--cards", action="store_true", help="use names of playing cards: 7H, *; see engine/melding/notation.py"
     )
     return parser
 

@@ -5,12 +5,12 @@ from typing import Final, Literal, Protocol
 
 from google.protobuf.duration_pb2 import Duration
 
-from engine.analysis import Situation
-from engine.melds import ProposedMeld
-from engine.ruleset import Ruleset
-from engine.solver import Arrangement, Existence, Objective
-from engine.solver import steps as st
-from engine.table import tiles_on
+from engine.melding.analysis import Situation
+from engine.melding.melds import ProposedMeld
+from engine.melding.ruleset import Ruleset
+from engine.melding.solver import Arrangement, Existence, Objective
+from engine.melding.solver import steps as st
+from engine.melding.table import tiles_on
 from engine.tiles import JOKER, Tile
 from rummikub.v1 import analysis_service_pb2
 from service.analysis.queries import HintTier, PlayedTurn, Suggestion

@@ -8,8 +8,6 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from engine import events as ev
-from engine.drafts import Draft
-from engine.fast.identity_cache import identity_cache
 from engine.game import (
     Aborted,
     BotLevel,
@@ -29,9 +27,11 @@ from engine.game import (
     Step,
     Turn,
 )
-from engine.melds import Meld
-from engine.ruleset import Ruleset
-from engine.table import Table
+from engine.melding.drafts import Draft
+from engine.melding.fast.identity_cache import identity_cache
+from engine.melding.melds import Meld
+from engine.melding.ruleset import Ruleset
+from engine.melding.table import Table
 from engine.tiles import Tile
 from engine.views import (
     EventView,

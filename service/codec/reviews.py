@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from engine.game import Rack
-from engine.notation import (
+from engine.melding.notation import (
     Naming,
     NotationError,
     Position,
@@ -14,11 +14,11 @@ from engine.notation import (
     parse_position,
     parse_turn,
 )
+from engine.melding.solver import Objective
+from engine.melding.solver.steps import Step
+from engine.melding.table import tiles_on
 from engine.record import GameRecord
 from engine.record_review import MoveToReview
-from engine.solver import Objective
-from engine.solver.steps import Step
-from engine.table import tiles_on
 from engine.tiles import in_order, without
 from rummikub.v1 import analysis_service_pb2 as pb
 from service.analysis.queries import HintTier, Suggestion

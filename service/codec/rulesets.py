@@ -9,9 +9,9 @@ from typing import Final, TypeVar
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from engine.presets import PRESETS, chosen_options
-from engine.ruleset import Preset, Ruleset, with_options
-from engine.ruleset_checks import RANGES, OptionProblem, problems
+from engine.melding.presets import PRESETS, chosen_options
+from engine.melding.ruleset import Preset, Ruleset, with_options
+from engine.melding.ruleset_checks import RANGES, OptionProblem, problems
 from engine.violations import Reason
 from rummikub.v1 import ruleset_pb2
 from service.codec.fields import invalid

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final, cast
 
-from engine.melds import Meld, MeldKind, NotAMeld, ProposedMeld
-from engine.rules import meld_violations
-from engine.table import ProposedTable
+from engine.melding.melds import Meld, MeldKind, NotAMeld, ProposedMeld
+from engine.melding.rules import meld_violations
+from engine.melding.table import ProposedTable
 from engine.tiles import COLORS, JOKER, Tile, naturals
 from engine.violation_texts import describe_violation
 from engine.violations import Violation

@@ -2,9 +2,9 @@
 
 from collections.abc import Generator, Sequence
 
-from engine.analysis import Situation
-from engine.ruleset import Ruleset
-from engine.solver import Existence
+from engine.melding.analysis import Situation
+from engine.melding.ruleset import Ruleset
+from engine.melding.solver import Existence
 from rummikub.v1 import analysis_service_pb2 as pb
 from service.analysis.pool import AnalysisPool
 from service.analysis.queries import (

@@ -2,7 +2,8 @@
 
 Methods are synchronous and thread-safe, and raise InvalidRequest or MalformedRequest. There are two paths:
 
-* The fast path serves nearly all requests: it looks up melds by their bytes (service.codec.raw_messages, engine.fast).
+* The fast path serves nearly all requests: it looks up melds by their bytes (service.codec.raw_messages,
+  engine.melding.fast).
 * The plain path serves all others, first of all invalid ones: it decodes the contract's messages, which finds and names
   errors, and applies the plain rules.
 
@@ -16,14 +17,14 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from engine.fast.fast_judge import FastJudges, Verdict
-from engine.fast.fast_play import PlayerState
-from engine.fast.read_melds import ReadMeld, melds_by_key
-from engine.melds import NotAMeld, ProposedMeld, read_meld
-from engine.play import Play
-from engine.presets import PRESET_TEXTS, PRESETS
-from engine.rules import Judgement, judge
-from engine.ruleset import Ruleset
+from engine.melding.fast.fast_judge import FastJudges, Verdict
+from engine.melding.fast.fast_play import PlayerState
+from engine.melding.fast.read_melds import ReadMeld, melds_by_key
+from engine.melding.melds import NotAMeld, ProposedMeld, read_meld
+from engine.melding.play import Play
+from engine.melding.presets import PRESET_TEXTS, PRESETS
+from engine.melding.rules import Judgement, judge
+from engine.melding.ruleset import Ruleset
 from engine.scoring import score_round
 from engine.tiles import LAST_TILE, Tile
 from engine.violations import Reason, Violation

@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
-from engine.drafts import Draft
 from engine.game import round_of
-from engine.ruleset import DraftVisibility
+from engine.melding.drafts import Draft
+from engine.melding.ruleset import DraftVisibility
 from service.errors import TooManyDrafts
 from service.model.change import (
     MEMOS_A_SENDER,

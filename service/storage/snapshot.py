@@ -11,8 +11,6 @@ from typing import Any, Final
 
 import orjson
 
-from engine.drafts import Draft
-from engine.fast.identity_cache import identity_cache
 from engine.game import (
     Aborted,
     Choosing,
@@ -29,6 +27,8 @@ from engine.game import (
     ShownPlay,
     Step,
 )
+from engine.melding.drafts import Draft
+from engine.melding.fast.identity_cache import identity_cache
 from service.errors import StoredFormatUnknown
 from service.model.change import Memo
 from service.model.record import (

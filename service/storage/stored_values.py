@@ -16,7 +16,6 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from engine.fast.identity_cache import identity_cache
 from engine.game import (
     BotLevel,
     Rack,
@@ -26,8 +25,9 @@ from engine.game import (
     SeatResult,
     Turn,
 )
-from engine.melds import Meld, MeldKind, ProposedMeld
-from engine.ruleset import Ruleset
+from engine.melding.fast.identity_cache import identity_cache
+from engine.melding.melds import Meld, MeldKind, ProposedMeld
+from engine.melding.ruleset import Ruleset
 from engine.tiles import LAST_TILE, Tile
 from engine.violations import Reason
 from service.errors import StoredFormatUnknown

@@ -27,7 +27,6 @@ from engine.actions import (
     TimeOut,
 )
 from engine.deal import Shuffle
-from engine.drafts import Draft
 from engine.events import Event, RoundStarted
 from engine.game import (
     Aborted,
@@ -46,12 +45,13 @@ from engine.game import (
     Turn,
     turn_order,
 )
-from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
-from engine.notation import format_tile, parse_tile
-from engine.play import Play
-from engine.presets import PRESETS
-from engine.ruleset import Preset, Ruleset, with_options
-from engine.ruleset_checks import problems
+from engine.melding.drafts import Draft
+from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
+from engine.melding.notation import format_tile, parse_tile
+from engine.melding.play import Play
+from engine.melding.presets import PRESETS
+from engine.melding.ruleset import Preset, Ruleset, with_options
+from engine.melding.ruleset_checks import problems
 from engine.scoring import Standing, score_round
 from engine.tiles import COLORS, JOKER, Tile, in_order, naturals, tile_set, without
 from engine.timers import due_ms

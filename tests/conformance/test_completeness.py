@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from conformance.engine_answers import answer, ruleset_of
-from engine.analysis import NEEDS_ANALYSIS
-from engine.ruleset import Ruleset
-from engine.ruleset_checks import CONFLICTS, RANGES, problems
+from engine.melding.analysis import NEEDS_ANALYSIS
+from engine.melding.ruleset import Ruleset
+from engine.melding.ruleset_checks import CONFLICTS, RANGES, problems
 from engine.violations import Reason
 from support.conformance_cases import (
     Contrast,

@@ -25,7 +25,7 @@ from conformance.grpc_answers import (
     turn_request,
 )
 from engine.game import Drawn, Open, Rack, Round, Turn, turn_order
-from engine.notation import parse_tile
+from engine.melding.notation import parse_tile
 from engine.tiles import in_order, tile_set, without
 from rummikub.v1 import game_pb2, meld_pb2, violation_pb2
 from rummikub.v1 import game_service_pb2 as gs

@@ -31,7 +31,7 @@ from engine.events import (
     TurnTimedOut,
 )
 from engine.game import BotLevel, Finished, Game, Playing, RoundEnd, RoundOver, bots_to_act
-from engine.ruleset import (
+from engine.melding.ruleset import (
     SABRA,
     AbsentAction,
     MatchEnd,
@@ -41,7 +41,7 @@ from engine.ruleset import (
     TurnInvalidSubmission,
     TurnTimeoutDirty,
 )
-from engine.table import ProposedTable
+from engine.melding.table import ProposedTable
 from engine.timers import due_ms, is_due
 from engine.turns import Applied, apply, create
 from engine.violations import Reason

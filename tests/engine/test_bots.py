@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from engine.actions import Action, ClaimError, Join, LayOnRiver, PlayTiles, Resign, StartGame, StartNextRound
-from engine.bots import action_without_play, action_without_search, choose_action
 from engine.events import ErrorClaimed, TilesPlayed, TurnPenalised
 from engine.game import (
     HOST,
@@ -24,10 +23,11 @@ from engine.game import (
     Step,
     bots_to_act,
 )
-from engine.melds import ProposedMeld
-from engine.notation import format_rack, format_tile, parse_tile, parse_tiles
-from engine.presets import PRESETS
-from engine.ruleset import (
+from engine.melding.bots import action_without_play, action_without_search, choose_action
+from engine.melding.melds import ProposedMeld
+from engine.melding.notation import format_rack, format_tile, parse_tile, parse_tiles
+from engine.melding.presets import PRESETS
+from engine.melding.ruleset import (
     SABRA,
     Contract,
     InitialMeldSameTurnTablePlay,
@@ -42,7 +42,7 @@ from engine.ruleset import (
     TurnVoluntaryDraw,
     WinCall,
 )
-from engine.solver import Budget
+from engine.melding.solver import Budget
 from engine.turns import Applied, apply, create
 from engine.views import see
 from engine.violations import Reason, Refused

@@ -23,10 +23,10 @@ from engine.game import (
     SeatResult,
     Turn,
 )
-from engine.melds import Meld, MeldKind
-from engine.notation import format_tile, parse_rack, parse_tile, parse_tiles
-from engine.presets import PRESETS
-from engine.ruleset import (
+from engine.melding.melds import Meld, MeldKind
+from engine.melding.notation import format_tile, parse_rack, parse_tile, parse_tiles
+from engine.melding.presets import PRESETS
+from engine.melding.ruleset import (
     SABRA,
     DealOrder,
     DealThreePairsReshuffle,
@@ -41,7 +41,7 @@ from engine.ruleset import (
     StartPlayerNextRounds,
     TurnDirection,
 )
-from engine.ruleset_checks import problems
+from engine.melding.ruleset_checks import problems
 from engine.tiles import JOKER, Tile, naturals, tile_set, without
 
 REDRAW_ALL = replace(SABRA, start_draw_tie=StartDrawTie.REDRAW_ALL)

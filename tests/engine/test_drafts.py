@@ -3,11 +3,11 @@ from dataclasses import replace
 import pytest
 
 from engine.actions import DrawTile, Resign
-from engine.drafts import Draft
 from engine.game import Game
-from engine.melds import MeldKind, ProposedMeld
-from engine.notation import parse_table, parse_tiles
-from engine.ruleset import SABRA, Ruleset, TurnDraw, TurnPlayAfterDraw, WinCall
+from engine.melding.drafts import Draft
+from engine.melding.melds import MeldKind, ProposedMeld
+from engine.melding.notation import parse_table, parse_tiles
+from engine.melding.ruleset import SABRA, Ruleset, TurnDraw, TurnPlayAfterDraw, WinCall
 from engine.tiles import JOKER
 from engine.turns import arrange
 from engine.violations import Reason, Refused, Violation

@@ -6,13 +6,13 @@ from types import FrameType
 
 import pytest
 
-import engine.play
+import engine.melding.play
 from engine.effort import Effort, TooComplexError
 from engine.events import TurnPenalised
-from engine.play import STEPS, Play
-from engine.retrieval import may_be_retrieved
-from engine.rules import judge
-from engine.ruleset import (
+from engine.melding.play import STEPS, Play
+from engine.melding.retrieval import may_be_retrieved
+from engine.melding.rules import judge
+from engine.melding.ruleset import (
     SABRA,
     Contract,
     JokerRetrievalMode,
@@ -133,7 +133,7 @@ def test_what_is_too_complex_may_be_retrieved_for_all_that_the_solver_knows() ->
 
 
 def test_an_initial_meld_that_is_too_complex_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine.play, "INITIAL_STEPS", 1000)
+    monkeypatch.setattr(engine.melding.play, "INITIAL_STEPS", 1000)
     turn = next(turn.to_judge for turn in HOSTILE if turn.sort == "an initial meld")
     rules = replace(turn.ruleset, manipulation=Manipulation.OFF, contract=Contract.SINGLE_COLOR)
     assert too_complex(turn) == 1

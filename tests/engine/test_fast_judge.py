@@ -8,16 +8,16 @@ from dataclasses import replace
 
 import pytest
 
-from engine.fast.fast_judge import QUICK_INITIAL_TABLE_MAX, RULESETS_MAX, FastJudge, FastJudges
-from engine.fast.fast_play import PlayerState
-from engine.fast.read_melds import CacheBudget, melds_by_identity, melds_by_key
 from engine.lazy import lazy_property, preset
-from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
-from engine.notation import parse_tiles
-from engine.play import Play
-from engine.presets import PRESETS
-from engine.rules import TURN_RULES, groups_of, judge
-from engine.ruleset import SABRA, InitialMeldSameTurnTablePlay, JokersDeclaration, MeldOrder, Preset, Ruleset
+from engine.melding.fast.fast_judge import QUICK_INITIAL_TABLE_MAX, RULESETS_MAX, FastJudge, FastJudges
+from engine.melding.fast.fast_play import PlayerState
+from engine.melding.fast.read_melds import CacheBudget, melds_by_identity, melds_by_key
+from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
+from engine.melding.notation import parse_tiles
+from engine.melding.play import Play
+from engine.melding.presets import PRESETS
+from engine.melding.rules import TURN_RULES, groups_of, judge
+from engine.melding.ruleset import SABRA, InitialMeldSameTurnTablePlay, JokersDeclaration, MeldOrder, Preset, Ruleset
 from engine.tiles import JOKER, Tile, in_order
 from engine.violations import Reason
 from support.plays import (

@@ -5,9 +5,9 @@ from itertools import chain, combinations
 
 import pytest
 
-from engine import initial_meld
 from engine.effort import Effort, TooComplexError
-from engine.initial_meld import (
+from engine.melding import initial_meld
+from engine.melding.initial_meld import (
     best_for_the_player,
     counted_points,
     has_required_kind,
@@ -15,9 +15,9 @@ from engine.initial_meld import (
     total_points,
     ways_to_meld,
 )
-from engine.melds import Meld, ProposedMeld, read_meld
-from engine.play import INITIAL_STEPS, STEPS
-from engine.ruleset import SABRA, InitialMeldCount, InitialMeldRequiredKind, Ruleset
+from engine.melding.melds import Meld, ProposedMeld, read_meld
+from engine.melding.play import INITIAL_STEPS, STEPS
+from engine.melding.ruleset import SABRA, InitialMeldCount, InitialMeldRequiredKind, Ruleset
 from engine.tiles import COLORS, Tile, tile
 from support.work import calls_in
 

@@ -31,9 +31,8 @@ from engine.events import (
     TurnTimedOut,
 )
 from engine.game import BotLevel, Game, RoundResult, round_of
-from engine.presets import PRESETS
-from engine.replay import advance
-from engine.ruleset import (
+from engine.melding.presets import PRESETS
+from engine.melding.ruleset import (
     SABRA,
     MatchEnd,
     PoolEmptyMode,
@@ -44,6 +43,7 @@ from engine.ruleset import (
     TurnInvalidSubmission,
     TurnPlayAfterDraw,
 )
+from engine.replay import advance
 from engine.tiles import JOKER
 from support.invariants import Invariants
 from support.random_play import players_of, random_changes

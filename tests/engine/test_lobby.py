@@ -43,8 +43,8 @@ from engine.game import (
     bots_to_act,
     is_expired,
 )
+from engine.melding.ruleset import SABRA, AbortBy, MatchEnd, Ruleset, StartBy
 from engine.replay import advance
-from engine.ruleset import SABRA, AbortBy, MatchEnd, Ruleset, StartBy
 from engine.tiles import tile_set
 from engine.timers import due_ms
 from engine.turns import Applied, apply, create_rematch

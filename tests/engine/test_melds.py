@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.melds import (
+from engine.melding.melds import (
     Meld,
     MeldKind,
     NotAMeld,
@@ -17,8 +17,16 @@ from engine.melds import (
     joker_points,
     read_meld,
 )
-from engine.notation import format_meld, parse_meld, parse_tiles
-from engine.ruleset import SABRA, JokersAdjacent, JokersDeclaration, JokersMaxPerMeld, MeldOrder, Ruleset, RunWrap
+from engine.melding.notation import format_meld, parse_meld, parse_tiles
+from engine.melding.ruleset import (
+    SABRA,
+    JokersAdjacent,
+    JokersDeclaration,
+    JokersMaxPerMeld,
+    MeldOrder,
+    Ruleset,
+    RunWrap,
+)
 from engine.tiles import JOKER, NATURALS, Tile, value_of
 from engine.violations import Reason
 from support.random_play import random_ruleset

@@ -8,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from engine.game import Rack, Round, Turn
-from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
-from engine.notation import (
+from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
+from engine.melding.notation import (
     Naming,
     NotationError,
     PlayText,
@@ -34,7 +34,7 @@ from engine.notation import (
     parse_turn,
     position_of,
 )
-from engine.ruleset import SABRA, MeldOrder
+from engine.melding.ruleset import SABRA, MeldOrder
 from engine.tiles import JOKER, Tile, naturals, tile_set
 from engine.violation_texts import DESCRIPTIONS, describe_violation
 from engine.violations import Reason, Violation, refused

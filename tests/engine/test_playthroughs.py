@@ -79,8 +79,8 @@ from engine.events import (
     TurnTimedOut,
 )
 from engine.game import Choosing, Drawn, Game, Open, Round
-from engine.melds import ProposedMeld, read_meld
-from engine.notation import (
+from engine.melding.melds import ProposedMeld, read_meld
+from engine.melding.notation import (
     format_position,
     format_rack,
     format_table,
@@ -91,10 +91,18 @@ from engine.notation import (
     parse_tiles,
     position_of,
 )
-from engine.presets import PRESETS
+from engine.melding.presets import PRESETS
+from engine.melding.ruleset import (
+    SABRA,
+    MatchEnd,
+    Preset,
+    Ruleset,
+    ScoreBlockedPoints,
+    ScoreBlockedWinner,
+    TurnDirection,
+)
 from engine.record import record_of
 from engine.record_text import format_record, parse_record
-from engine.ruleset import SABRA, MatchEnd, Preset, Ruleset, ScoreBlockedPoints, ScoreBlockedWinner, TurnDirection
 from engine.tiles import JOKER
 from engine.turns import Applied, apply, create
 

@@ -35,9 +35,9 @@ from engine.events import (
     TurnTimedOut,
 )
 from engine.game import Game, RoundEnd
-from engine.melds import Meld, MeldKind
-from engine.presets import PRESETS
-from engine.ruleset import (
+from engine.melding.melds import Meld, MeldKind
+from engine.melding.presets import PRESETS
+from engine.melding.ruleset import (
     SABRA,
     ClockFlag,
     DealThreePairsReshuffle,
@@ -52,7 +52,7 @@ from engine.ruleset import (
     TurnTimeoutDirty,
     WinCall,
 )
-from engine.ruleset_checks import problems
+from engine.melding.ruleset_checks import problems
 from engine.tiles import JOKER
 from support.invariants import play_checked_game
 from support.random_play import CHOICES, OPTIONS, play_random_game, players_of, random_ruleset

@@ -21,12 +21,9 @@ from engine.actions import (
 )
 from engine.events import PlayerAbsent, RoundStarted
 from engine.game import HOST, Aborted, Finished, Playing, RoundOver, round_of
-from engine.melds import ProposedMeld
-from engine.presets import PRESETS
-from engine.record import GameRecord, MoveKind, RecordedPlayer, RecordError, record_of, replayed
-from engine.record_review import to_review
-from engine.record_text import RecordTextError, format_record, parse_record
-from engine.ruleset import (
+from engine.melding.melds import ProposedMeld
+from engine.melding.presets import PRESETS
+from engine.melding.ruleset import (
     SABRA,
     DealThreePairsReshuffle,
     JokerRetrievalMode,
@@ -38,7 +35,10 @@ from engine.ruleset import (
     TurnPlayAfterDraw,
     TurnTimeoutDirty,
 )
-from engine.solver import Budget, Objective, best_turn
+from engine.melding.solver import Budget, Objective, best_turn
+from engine.record import GameRecord, MoveKind, RecordedPlayer, RecordError, record_of, replayed
+from engine.record_review import to_review
+from engine.record_text import RecordTextError, format_record, parse_record
 from engine.tiles import Tile
 from engine.turns import Applied, apply
 from support.random_play import ANALYSIS, Change, players_of, random_changes, random_ruleset, random_shuffle

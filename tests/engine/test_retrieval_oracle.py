@@ -21,12 +21,12 @@ if __name__ == "__main__":
 import pytest  # noqa: E402 - a script makes its path first
 from rich.console import Console  # noqa: E402 - as above
 
-from engine.initial_meld import suffices  # noqa: E402 - as above
-from engine.melds import Meld, MeldKind, ProposedMeld, read_meld  # noqa: E402 - as above
-from engine.notation import PlayText, format_play, parse_play  # noqa: E402 - as above
-from engine.play import STEPS, Play  # noqa: E402 - as above
-from engine.retrieval import retrieval_reasons  # noqa: E402 - as above
-from engine.ruleset import (  # noqa: E402 - as above
+from engine.melding.initial_meld import suffices  # noqa: E402 - as above
+from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld  # noqa: E402 - as above
+from engine.melding.notation import PlayText, format_play, parse_play  # noqa: E402 - as above
+from engine.melding.play import STEPS, Play  # noqa: E402 - as above
+from engine.melding.retrieval import retrieval_reasons  # noqa: E402 - as above
+from engine.melding.ruleset import (  # noqa: E402 - as above
     SABRA,
     InitialMeldCount,
     InitialMeldJoker,
@@ -40,7 +40,7 @@ from engine.ruleset import (  # noqa: E402 - as above
     Ruleset,
     with_options,
 )
-from engine.ruleset_checks import problems  # noqa: E402 - as above
+from engine.melding.ruleset_checks import problems  # noqa: E402 - as above
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Color, Tile, color_of, in_order, tile, value_of  # noqa: E402 - as above
 from engine.violations import Reason  # noqa: E402 - as above
 from oracles.retrieval_by_force import legal_under_some_assignment  # noqa: E402 - as above

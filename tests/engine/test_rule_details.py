@@ -13,14 +13,14 @@ from itertools import chain, combinations
 import pytest
 
 import engine
-from engine import retrieval
 from engine.lazy import lazy_property
-from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
-from engine.notation import format_tiles, parse_meld, parse_tiles
-from engine.play import Play
-from engine.presets import PRESETS
-from engine.rules import has_own_tiles_only
-from engine.ruleset import (
+from engine.melding import retrieval
+from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
+from engine.melding.notation import format_tiles, parse_meld, parse_tiles
+from engine.melding.play import Play
+from engine.melding.presets import PRESETS
+from engine.melding.rules import has_own_tiles_only
+from engine.melding.ruleset import (
     SABRA,
     Contract,
     InitialMeldComparison,
@@ -647,7 +647,7 @@ def test_the_melds_that_serve_the_player_best_are_the_initial_meld(seed: int) ->
 
 MODULES = [
     importlib.import_module(f"{package.__name__}.{module.name}")
-    for package in (engine, engine.retrieval, engine.turns)
+    for package in (engine, engine.melding, engine.melding.retrieval, engine.turns)
     for module in pkgutil.iter_modules(package.__path__)
 ]
 VALUES = [

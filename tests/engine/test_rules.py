@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.melds import MeldKind
-from engine.notation import format_tiles, parse_play, parse_tiles
-from engine.play import Play
-from engine.rules import judge
-from engine.ruleset import (
+from engine.melding.melds import MeldKind
+from engine.melding.notation import format_tiles, parse_play, parse_tiles
+from engine.melding.play import Play
+from engine.melding.rules import judge
+from engine.melding.ruleset import (
     SABRA,
     InitialMeldComparison,
     InitialMeldCount,

@@ -3,10 +3,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from engine.melds import Meld, ProposedMeld, as_proposed, read_meld
-from engine.notation import parse_meld, parse_tile, parse_tiles
-from engine.play import Play
-from engine.ruleset import (
+from engine.melding.melds import Meld, ProposedMeld, as_proposed, read_meld
+from engine.melding.notation import parse_meld, parse_tile, parse_tiles
+from engine.melding.play import Play
+from engine.melding.ruleset import (
     SABRA,
     Contract,
     InitialMeldCount,

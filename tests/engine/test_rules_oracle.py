@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from engine.analysis import Situation
 from engine.events import RoundEnded, TileDrawn, TurnPassed, TurnStarted
 from engine.game import Game, Round, RoundEnd
-from engine.ruleset import (
+from engine.melding.analysis import Situation
+from engine.melding.ruleset import (
     PoolEmptyPass,
     PoolEmptyStuckTest,
     Ruleset,
@@ -20,7 +20,7 @@ from engine.ruleset import (
     TurnVoluntaryDraw,
     with_options,
 )
-from engine.ruleset_checks import problems
+from engine.melding.ruleset_checks import problems
 from engine.turns import EXACT
 from oracles.integer_program import IntegerProgram, random_rules
 from support import random_play

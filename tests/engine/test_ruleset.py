@@ -4,9 +4,9 @@ from enum import Enum
 
 import pytest
 
-from engine.analysis import NEEDS_ANALYSIS, options_needing_analysis
-from engine.presets import PRESET_TEXTS, PRESETS, chosen_options
-from engine.ruleset import (
+from engine.melding.analysis import NEEDS_ANALYSIS, options_needing_analysis
+from engine.melding.presets import PRESET_TEXTS, PRESETS, chosen_options
+from engine.melding.ruleset import (
     SABRA,
     ClockFlag,
     Contract,
@@ -37,7 +37,7 @@ from engine.ruleset import (
     tile_count,
     with_options,
 )
-from engine.ruleset_checks import CONFLICTS, RANGES, OptionProblem, problems
+from engine.melding.ruleset_checks import CONFLICTS, RANGES, OptionProblem, problems
 from engine.tiles import JOKER, NATURALS, Color, tile
 from engine.violations import Reason
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.game import Player, RoundEnd, RoundResult, SeatResult
-from engine.notation import parse_rack
-from engine.ruleset import (
+from engine.melding.notation import parse_rack
+from engine.melding.ruleset import (
     SABRA,
     Contract,
     MatchEnd,
@@ -20,7 +20,7 @@ from engine.ruleset import (
     ScoreWinner,
     Teams,
 )
-from engine.ruleset_checks import problems
+from engine.melding.ruleset_checks import problems
 from engine.scoring import Standing, game_winners, is_last_round, rack_value, score_round
 from engine.tiles import JOKER, NATURALS, Tile
 

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from conformance.engine_answers import play_of, ruleset_of
-from engine.analysis import Situation
-from engine.melds import Meld, MeldKind, declared_faces, read_meld
-from engine.melds import ProposedMeld as Proposed
-from engine.notation import format_table, format_tiles, parse_table, parse_tiles
-from engine.rules import judge
-from engine.ruleset import (
+from engine.melding.analysis import Situation
+from engine.melding.melds import Meld, MeldKind, declared_faces, read_meld
+from engine.melding.melds import ProposedMeld as Proposed
+from engine.melding.notation import format_table, format_tiles, parse_table, parse_tiles
+from engine.melding.rules import judge
+from engine.melding.ruleset import (
     SABRA,
     Contract,
     InitialMeldComparison,
@@ -38,8 +38,8 @@ from engine.ruleset import (
     TurnDraw,
     with_options,
 )
-from engine.ruleset_checks import problems
-from engine.solver import (
+from engine.melding.ruleset_checks import problems
+from engine.melding.solver import (
     Arrangement,
     BestTurn,
     Budget,
@@ -53,7 +53,7 @@ from engine.solver import (
     has_turn,
     restricted_search,
 )
-from engine.solver.solution import read_stated
+from engine.melding.solver.solution import read_stated
 from engine.tiles import COLORS, JOKER, Tile, color_of, in_order, tile, value_of
 from load.corpus.hostile import ENDLESS, QUESTIONS, SORTS, Hostile, forget, recorded
 from load.corpus.hostile import read as read_hostile
@@ -728,7 +728,7 @@ import sys
 sys.path.insert(0, "tests")
 from load.corpus.positions import read
 from load.corpus.hostile import read as read_hostile
-from engine.solver import Budget, Objective, best_turn, has_turn
+from engine.melding.solver import Budget, Objective, best_turn, has_turn
 rows = read()[::307]
 for situation in [row.situation for row in rows] + [row.situation for row in read_hostile()[::14]]:
     for nodes in (30, 700):

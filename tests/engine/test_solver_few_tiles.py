@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from engine.analysis import Situation
-from engine.melds import Meld, read_meld
-from engine.notation import format_rack, parse_table, parse_tiles
-from engine.presets import PRESETS
-from engine.ruleset import SABRA, JokersDeclaration, Preset, Ruleset
-from engine.solver import Budget, Existence, Objective, best_turn, few_tiles, has_turn
-from engine.solver.partitions import Partitions, Total
-from engine.solver.problem import problem_from
-from engine.solver.search import Meter
+from engine.melding.analysis import Situation
+from engine.melding.melds import Meld, read_meld
+from engine.melding.notation import format_rack, parse_table, parse_tiles
+from engine.melding.presets import PRESETS
+from engine.melding.ruleset import SABRA, JokersDeclaration, Preset, Ruleset
+from engine.melding.solver import Budget, Existence, Objective, best_turn, few_tiles, has_turn
+from engine.melding.solver.partitions import Partitions, Total
+from engine.melding.solver.problem import problem_from
+from engine.melding.solver.search import Meter
 from engine.tiles import in_order
 from load.corpus.joker_positions import RESTRICTED, joker_positions
 from oracles.brute_force import faults, text_of

@@ -7,14 +7,14 @@ from itertools import combinations_with_replacement
 
 import pytest
 
-from engine.analysis import Situation
-from engine.melds import Meld
-from engine.solver import Budget, Objective, best_turn, few_tiles
-from engine.solver.meld_enumeration import possible_melds
-from engine.solver.partitions import Partitions, Total
-from engine.solver.problem import Problem, problem_from
-from engine.solver.search import Meter
-from engine.table import identity
+from engine.melding.analysis import Situation
+from engine.melding.melds import Meld
+from engine.melding.solver import Budget, Objective, best_turn, few_tiles
+from engine.melding.solver.meld_enumeration import possible_melds
+from engine.melding.solver.partitions import Partitions, Total
+from engine.melding.solver.problem import Problem, problem_from
+from engine.melding.solver.search import Meter
+from engine.melding.table import identity
 from load.corpus.joker_positions import RESTRICTED, joker_positions
 from oracles import brute_force
 from oracles.brute_force import small_situation, text_of

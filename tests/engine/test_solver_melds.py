@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from engine.analysis import Situation
-from engine.melds import Meld, ProposedMeld, read_meld
-from engine.notation import parse_tiles
-from engine.ruleset import (
+from engine.melding.analysis import Situation
+from engine.melding.melds import Meld, ProposedMeld, read_meld
+from engine.melding.notation import parse_tiles
+from engine.melding.ruleset import (
     SABRA,
     Contract,
     InitialMeldSameTurnTablePlay,
@@ -17,9 +17,9 @@ from engine.ruleset import (
     TurnDraw,
     with_options,
 )
-from engine.solver import Existence, arrange, best_turn, has_turn
-from engine.solver.meld_enumeration import possible_melds
-from engine.solver.run_assembly import RunPart, whole_runs
+from engine.melding.solver import Existence, arrange, best_turn, has_turn
+from engine.melding.solver.meld_enumeration import possible_melds
+from engine.melding.solver.run_assembly import RunPart, whole_runs
 from engine.tiles import in_order
 
 

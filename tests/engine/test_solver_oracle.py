@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from engine.analysis import Situation
-from engine.melds import Meld, read_meld
-from engine.notation import parse_table, parse_tiles
-from engine.ruleset import (
+from engine.melding.analysis import Situation
+from engine.melding.melds import Meld, read_meld
+from engine.melding.notation import parse_table, parse_tiles
+from engine.melding.ruleset import (
     SABRA,
     InitialMeldJoker,
     InitialMeldSameTurnTablePlay,
@@ -23,8 +23,8 @@ from engine.ruleset import (
     TurnDraw,
     with_options,
 )
-from engine.solver import BestTurn, Budget, Existence, LegalTurn, Objective, best_turn, few_tiles, has_turn
-from engine.solver.restricted_search import is_restricted
+from engine.melding.solver import BestTurn, Budget, Existence, LegalTurn, Objective, best_turn, few_tiles, has_turn
+from engine.melding.solver.restricted_search import is_restricted
 from engine.tiles import JOKER, in_order
 from load.corpus.positions import positions, read
 from oracles import brute_force, integer_program

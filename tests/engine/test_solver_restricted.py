@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from engine.analysis import Situation
-from engine.melds import Meld, read_meld
-from engine.notation import format_rack, parse_table, parse_tiles
-from engine.ruleset import (
+from engine.melding.analysis import Situation
+from engine.melding.melds import Meld, read_meld
+from engine.melding.notation import format_rack, parse_table, parse_tiles
+from engine.melding.ruleset import (
     SABRA,
     Contract,
     InitialMeldSameTurnTablePlay,
@@ -18,7 +18,7 @@ from engine.ruleset import (
     Manipulation,
     with_options,
 )
-from engine.solver import Budget, Existence, best_turn, few_tiles, has_turn
+from engine.melding.solver import Budget, Existence, best_turn, few_tiles, has_turn
 from engine.tiles import in_order
 
 BUDGET = Budget(nodes=20_000)

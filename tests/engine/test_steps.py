@@ -8,14 +8,14 @@ import pytest
 
 from conformance.engine_answers import play_of as play_of_case
 from conformance.engine_answers import ruleset_of
-from engine.analysis import Situation
 from engine.events import TilesPlayed
-from engine.melds import Meld, MeldKind, ProposedMeld, as_proposed, read_meld
-from engine.notation import Naming, NotationError, parse_tiles
-from engine.ruleset import SABRA, Ruleset, RunWrap
-from engine.solver import best_turn
-from engine.solver.explanation import explain
-from engine.solver.steps import (
+from engine.melding.analysis import Situation
+from engine.melding.melds import Meld, MeldKind, ProposedMeld, as_proposed, read_meld
+from engine.melding.notation import Naming, NotationError, parse_tiles
+from engine.melding.ruleset import SABRA, Ruleset, RunWrap
+from engine.melding.solver import best_turn
+from engine.melding.solver.explanation import explain
+from engine.melding.solver.steps import (
     Arrange,
     Extend,
     FromMeld,

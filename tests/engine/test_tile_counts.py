@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.fast.tile_counts import (
+from engine.melding.fast.tile_counts import (
     FLAG,
     FLAGGED,
     JOKERS,

@@ -49,15 +49,15 @@ from engine.game import (
     next_seat,
     turn_order,
 )
-from engine.melds import ProposedMeld
-from engine.notation import (
+from engine.melding.melds import ProposedMeld
+from engine.melding.notation import (
     parse_rack,
     parse_table,
     parse_tile,
     parse_tiles,
 )
+from engine.melding.ruleset import SABRA, MatchEnd, Ruleset, ScoreBlockedPoints, TurnDirection
 from engine.replay import advance, replay
-from engine.ruleset import SABRA, MatchEnd, Ruleset, ScoreBlockedPoints, TurnDirection
 from engine.tiles import Tile, tile_set
 from engine.turns import apply, create
 from engine.violations import Reason, Violation

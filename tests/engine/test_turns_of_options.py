@@ -18,7 +18,6 @@ from engine.actions import (
     StartNextRound,
     TimeOut,
 )
-from engine.analysis import Existence, Situation
 from engine.deal import Shuffle
 from engine.events import (
     ErrorClaimed,
@@ -42,9 +41,9 @@ from engine.events import (
     TurnTimedOut,
 )
 from engine.game import Choosing, Drawn, Finished, Game, Open, Playing, Round, RoundEnd, RoundOver, ShownPlay, Turn
-from engine.notation import format_tiles, parse_table, parse_tile, parse_tiles
-from engine.replay import advance
-from engine.ruleset import (
+from engine.melding.analysis import Existence, Situation
+from engine.melding.notation import format_tiles, parse_table, parse_tile, parse_tiles
+from engine.melding.ruleset import (
     SABRA,
     Contract,
     DealThreePairsReshuffle,
@@ -65,6 +64,7 @@ from engine.ruleset import (
     TurnVoluntaryDraw,
     WinCall,
 )
+from engine.replay import advance
 from engine.tiles import tile_set
 from engine.turns import Applied, create, may_have_searched_all_racks
 from engine.violations import Reason

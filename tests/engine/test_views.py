@@ -5,7 +5,6 @@ from typing import get_args
 
 import pytest
 
-from engine.drafts import Draft
 from engine.events import (
     AbortRequested,
     ClockStopped,
@@ -63,9 +62,10 @@ from engine.game import (
     Turn,
     round_of,
 )
-from engine.melds import Meld, MeldKind, ProposedMeld
-from engine.notation import parse_tile, parse_tiles
-from engine.ruleset import SABRA, DraftVisibility, MatchEnd, RacksShown, Ruleset, Spectators
+from engine.melding.drafts import Draft
+from engine.melding.melds import Meld, MeldKind, ProposedMeld
+from engine.melding.notation import parse_tile, parse_tiles
+from engine.melding.ruleset import SABRA, DraftVisibility, MatchEnd, RacksShown, Ruleset, Spectators
 from engine.tiles import JOKER, Tile
 from engine.views import (
     GameView,

@@ -17,7 +17,7 @@ def made(tmp_path: Path) -> Path:
     target = tmp_path / "compiled"
     copy_engine(target)
     for module in MODULES:
-        (target / "engine" / "solver" / f"{module}{EXTENSION_SUFFIXES[0]}").touch()
+        (target / "engine" / "melding" / "solver" / f"{module}{EXTENSION_SUFFIXES[0]}").touch()
     return target
 
 
@@ -31,12 +31,12 @@ def test_a_copy_is_not_current_once_a_source_has_changed(made: Path) -> None:
 
 
 def test_a_copy_is_not_current_once_a_source_has_come_or_gone(made: Path) -> None:
-    (made / "engine" / "solver" / "gone.py").touch()
+    (made / "engine" / "melding" / "solver" / "gone.py").touch()
     assert not is_current(made)
 
 
 def test_a_copy_is_not_current_without_all_that_is_compiled(made: Path) -> None:
-    (made / "engine" / "solver" / f"{MODULES[-1]}{EXTENSION_SUFFIXES[0]}").unlink()
+    (made / "engine" / "melding" / "solver" / f"{MODULES[-1]}{EXTENSION_SUFFIXES[0]}").unlink()
     assert not is_current(made)
 
 
@@ -45,12 +45,12 @@ def test_nothing_is_not_current(tmp_path: Path) -> None:
 
 
 def test_what_is_compiled_are_modules_of_the_solver() -> None:
-    assert {path.stem for path in (ENGINE / "solver").glob("*.py")} > set(MODULES)
+    assert {path.stem for path in (ENGINE / "melding" / "solver").glob("*.py")} > set(MODULES)
 
 
 def test_two_solvers_are_measured_on_the_same_positions_and_their_answers_compared(tmp_path: Path) -> None:
     copy_engine(tmp_path)
-    answers = tmp_path / "engine" / "solver" / "__init__.py"
+    answers = tmp_path / "engine" / "melding" / "solver" / "__init__.py"
     corpus = read()[:3]
     console = Console(quiet=True)
     same = compared(corpus, console, tmp_path)

@@ -56,7 +56,7 @@ def test_cpu_is_of_the_kernel_of_grpc_or_of_python(frames: list[Frame], part: st
     ("stack", "part"),
     [
         (
-            "handle (service/fast_listener/interceptor.py:65);_judged (service/grpc_api/turn_validator.py:9);verdict (engine/fast/fast_judge.py)",  # noqa: E501 - a stack as py-spy writes it
+            "handle (service/fast_listener/interceptor.py:65);_judged (service/grpc_api/turn_validator.py:9);verdict (engine/melding/fast/fast_judge.py)",  # noqa: E501 - a stack as py-spy writes it
             ENGINE,
         ),
         ("handle (service/fast_listener/interceptor.py:65);observe (service/metrics/shared_counters.py:9)", BOUNDARY),

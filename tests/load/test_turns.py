@@ -6,10 +6,10 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from engine.analysis import Situation
-from engine.melds import Meld, read_meld
-from engine.rules import judge
-from engine.solver import best_turn
+from engine.melding.analysis import Situation
+from engine.melding.melds import Meld, read_meld
+from engine.melding.rules import judge
+from engine.melding.solver import best_turn
 from load.corpus.positions import rules
 from load.corpus.turns import LEGAL, MISTAKES, RecordedTurn, read
 

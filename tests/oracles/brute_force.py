@@ -14,13 +14,13 @@ from functools import cached_property
 from itertools import combinations, groupby, product
 from typing import TypeAlias
 
-from engine.analysis import Situation
-from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
-from engine.notation import format_rack, format_table
-from engine.play import Play
-from engine.rules import judge
-from engine.ruleset import Ruleset, RunWrap, TurnDraw
-from engine.solver import (
+from engine.melding.analysis import Situation
+from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
+from engine.melding.notation import format_rack, format_table
+from engine.melding.play import Play
+from engine.melding.rules import judge
+from engine.melding.ruleset import Ruleset, RunWrap, TurnDraw
+from engine.melding.solver import (
     BestTurn,
     Budget,
     Existence,

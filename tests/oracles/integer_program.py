@@ -24,10 +24,10 @@ import highspy
 import numpy as np
 import numpy.typing as npt
 
-from engine.analysis import Situation
-from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
-from engine.notation import format_tiles
-from engine.ruleset import (
+from engine.melding.analysis import Situation
+from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
+from engine.melding.notation import format_tiles
+from engine.melding.ruleset import (
     SABRA,
     Contract,
     InitialMeldComparison,
@@ -47,7 +47,7 @@ from engine.ruleset import (
     RunWrap,
     with_options,
 )
-from engine.solver import Budget, Objective, best_turn, has_turn
+from engine.melding.solver import Budget, Objective, best_turn, has_turn
 from engine.tiles import JOKER, Tile, tile_set
 from oracles.brute_force import Comparison, disagreements, existence_disagreements, report
 

@@ -15,9 +15,9 @@ from functools import cache
 from itertools import combinations, pairwise
 from typing import TypeAlias
 
-from engine.analysis import Situation
-from engine.melds import Meld, MeldKind, ProposedMeld
-from engine.ruleset import (
+from engine.melding.analysis import Situation
+from engine.melding.melds import Meld, MeldKind, ProposedMeld
+from engine.melding.ruleset import (
     Contract,
     InitialMeldComparison,
     InitialMeldCount,

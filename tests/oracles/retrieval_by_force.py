@@ -41,8 +41,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, permutations, product
 
-from engine.melds import Meld, MeldKind
-from engine.ruleset import (
+from engine.melding.melds import Meld, MeldKind
+from engine.melding.ruleset import (
     JokerRetrievalGroupOfThree,
     JokerRetrievalMode,
     JokerRetrievalReuse,

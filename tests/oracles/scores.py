@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.game import Game, Player, Round, RoundEnd, RoundResult, SeatResult, round_of
-from engine.ruleset import (
+from engine.melding.ruleset import (
     Contract,
     MatchEnd,
     MatchWinner,

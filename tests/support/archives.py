@@ -22,7 +22,7 @@ from obstore.exceptions import BaseError, PermissionDeniedError
 from obstore.store import S3Store
 
 from engine.game import Finished
-from engine.ruleset import SABRA, MatchEnd, Ruleset
+from engine.melding.ruleset import SABRA, MatchEnd, Ruleset
 from service.app.identity import digest
 from service.archive.archived_game import ArchivedGame
 from service.archive.sink import SinkUnavailable, WriteResult

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from engine.actions import Join
-from engine.ruleset import Ruleset
+from engine.melding.ruleset import Ruleset
 from engine.turns import Applied, apply, create
 from service.model.change import NO_ETAG, Commit, Memo, lineage
 from service.model.record import Record, SeatToken

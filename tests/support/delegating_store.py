@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
-from engine.drafts import Draft
+from engine.melding.drafts import Draft
 from service.errors import StoreUnavailable
 from service.model.change import Commit, Entry, Loaded, Outcome, StoredChange
 from service.model.change_log import LogPage

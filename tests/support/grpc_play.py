@@ -9,9 +9,9 @@ from typing import TypeVar
 import grpc
 import grpc.aio
 
-from engine.analysis import Situation, options_needing_analysis
-from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
-from engine.ruleset import Ruleset, TurnInvalidSubmission
+from engine.melding.analysis import Situation, options_needing_analysis
+from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
+from engine.melding.ruleset import Ruleset, TurnInvalidSubmission
 from engine.tiles import Tile, without
 from rummikub.v1 import game_pb2, meld_pb2
 from rummikub.v1 import game_service_pb2 as gs

@@ -34,7 +34,6 @@ from engine.actions import (
     TimeOut,
 )
 from engine.deal import Shuffle
-from engine.drafts import Draft
 from engine.events import (
     AbortRequested,
     ClockStopped,
@@ -79,9 +78,9 @@ from engine.game import (
     RoundResult,
     Step,
 )
-from engine.melds import Meld, MeldKind, ProposedMeld
-from engine.replay import replay
-from engine.ruleset import (
+from engine.melding.drafts import Draft
+from engine.melding.melds import Meld, MeldKind, ProposedMeld
+from engine.melding.ruleset import (
     AbsentAction,
     ClockFlag,
     Contract,
@@ -110,7 +109,8 @@ from engine.ruleset import (
     TurnTimeoutDirty,
     WinCall,
 )
-from engine.table import ProposedTable
+from engine.melding.table import ProposedTable
+from engine.replay import replay
 from engine.tiles import JOKER, Tile
 from engine.turns import Applied, apply, arrange, create_rematch
 from engine.views import see, see_event, sees_drafts

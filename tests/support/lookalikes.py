@@ -22,7 +22,7 @@ from engine.events import (
     TurnTimedOut,
 )
 from engine.game import Rack
-from engine.melds import Meld, ProposedMeld
+from engine.melding.melds import Meld, ProposedMeld
 from engine.tiles import JOKER, Tile, in_order
 from oracles.scores import number_of
 

@@ -5,15 +5,15 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from engine.fast.fast_judge import FastJudge, Verdict
-from engine.fast.fast_play import FastPlay, PlayerState
-from engine.fast.read_melds import CacheBudget, PlayMelds, melds_by_identity, melds_by_key
-from engine.fast.tile_counts import OVERFLOW, counts_of, exchange, tight_counts_of
-from engine.melds import Meld, ProposedMeld, as_proposed, read_meld
-from engine.notation import parse_play
-from engine.play import BasePlay, Play
-from engine.rules import Judgement, groups_of, judge
-from engine.ruleset import SABRA, Ruleset
+from engine.melding.fast.fast_judge import FastJudge, Verdict
+from engine.melding.fast.fast_play import FastPlay, PlayerState
+from engine.melding.fast.read_melds import CacheBudget, PlayMelds, melds_by_identity, melds_by_key
+from engine.melding.fast.tile_counts import OVERFLOW, counts_of, exchange, tight_counts_of
+from engine.melding.melds import Meld, ProposedMeld, as_proposed, read_meld
+from engine.melding.notation import parse_play
+from engine.melding.play import BasePlay, Play
+from engine.melding.rules import Judgement, groups_of, judge
+from engine.melding.ruleset import SABRA, Ruleset
 from engine.tiles import JOKER, NATURALS, Tile, tile_set
 from engine.violations import Violation
 from support.random_play import random_table

@@ -4,12 +4,12 @@ import copy
 from typing import TypeVar
 
 from engine.actions import Action, Join, PlayTiles
-from engine.analysis import Analysis
 from engine.game import Game, Player, Playing, Round, Turn, turn_order
-from engine.melds import Meld, read_meld
-from engine.notation import format_position, parse_position, parse_table, parse_tiles, position_of
+from engine.melding.analysis import Analysis
+from engine.melding.melds import Meld, read_meld
+from engine.melding.notation import format_position, parse_position, parse_table, parse_tiles, position_of
+from engine.melding.ruleset import SABRA, Ruleset
 from engine.replay import advance
-from engine.ruleset import SABRA, Ruleset
 from engine.turns import EXACT, Applied, apply, create
 from engine.violations import Reason, Refused
 

@@ -38,7 +38,6 @@ from engine.actions import (
     TimeOut,
     TurnAction,
 )
-from engine.analysis import Existence, Situation, options_needing_analysis
 from engine.deal import Shuffle
 from engine.events import Event
 from engine.game import (
@@ -54,8 +53,9 @@ from engine.game import (
     Round,
     RoundOver,
 )
-from engine.melds import Meld, ProposedMeld
-from engine.ruleset import (
+from engine.melding.analysis import Existence, Situation, options_needing_analysis
+from engine.melding.melds import Meld, ProposedMeld
+from engine.melding.ruleset import (
     SABRA,
     ClockFlag,
     DealThreePairsReshuffle,
@@ -72,8 +72,8 @@ from engine.ruleset import (
     WinCall,
     with_options,
 )
-from engine.ruleset_checks import RANGES, problems
-from engine.solver import Budget, best_turn
+from engine.melding.ruleset_checks import RANGES, problems
+from engine.melding.solver import Budget, best_turn
 from engine.tiles import JOKER, in_order, without
 from engine.timers import due_ms
 from engine.turns import Applied, Exact, apply, create

@@ -6,8 +6,8 @@ import sys
 from enum import IntEnum
 from pathlib import Path
 
-from engine.analysis import Situation
-from engine.solver import BestTurn, Budget, Existence, Objective
+from engine.melding.analysis import Situation
+from engine.melding.solver import BestTurn, Budget, Existence, Objective
 from service.analysis import queries
 from service.analysis.worker import main
 

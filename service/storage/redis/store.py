@@ -21,9 +21,9 @@ import structlog
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from engine.drafts import Draft
 from engine.game import round_of
-from engine.ruleset import DraftVisibility
+from engine.melding.drafts import Draft
+from engine.melding.ruleset import DraftVisibility
 from service.errors import StoredFormatUnknown, StoreFull, TooManyDrafts
 from service.model.change import MEMOS_A_SENDER, Commit, Committed, Conflict, Entry, Loaded, Outcome, StoredChange
 from service.model.change_log import LogKind, LogPage

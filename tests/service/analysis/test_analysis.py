@@ -17,13 +17,13 @@ import pytest
 import pytest_asyncio
 from google.protobuf.duration_pb2 import Duration
 
-from engine.analysis import Situation
 from engine.game import BotLevel, Choosing, Drawn, Game, Playing
-from engine.melds import Meld, MeldKind
-from engine.notation import format_tiles, parse_tiles
-from engine.presets import PRESETS
-from engine.rules import Judgement
-from engine.ruleset import (
+from engine.melding.analysis import Situation
+from engine.melding.melds import Meld, MeldKind
+from engine.melding.notation import format_tiles, parse_tiles
+from engine.melding.presets import PRESETS
+from engine.melding.rules import Judgement
+from engine.melding.ruleset import (
     SABRA,
     Hints,
     JokersDeclaration,
@@ -33,7 +33,7 @@ from engine.ruleset import (
     TurnPlayAfterDraw,
     WinCall,
 )
-from engine.solver import RULES_BUDGET, Budget, Existence, Objective, has_turn
+from engine.melding.solver import RULES_BUDGET, Budget, Existence, Objective, has_turn
 from engine.tiles import Tile
 from engine.violations import Reason, Violation
 from load.corpus.joker_positions import positions_of_games

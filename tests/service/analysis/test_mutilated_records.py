@@ -9,11 +9,11 @@ from itertools import islice
 import pytest
 from google.protobuf.message import DecodeError
 
-from engine.presets import PRESETS
+from engine.melding.presets import PRESETS
+from engine.melding.ruleset import SABRA, MatchEnd, Preset, TurnDraw, TurnInvalidSubmission, TurnTimeoutDirty
+from engine.melding.solver import Budget
 from engine.record import record_of
 from engine.record_text import format_record
-from engine.ruleset import SABRA, MatchEnd, Preset, TurnDraw, TurnInvalidSubmission, TurnTimeoutDirty
-from engine.solver import Budget
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import record_pb2, tile_pb2
 from service.analysis.records import CheckedRecord, RecordQuery

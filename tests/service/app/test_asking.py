@@ -13,11 +13,11 @@ import pytest_asyncio
 from google.protobuf.message import Message
 
 from engine import turns
-from engine.analysis import Existence, Situation
 from engine.events import TileDrawn, TilesDrawn, TilesOffered, TurnEnded, TurnPassed
 from engine.game import Game, Playing
-from engine.notation import parse_tiles
-from engine.ruleset import (
+from engine.melding.analysis import Existence, Situation
+from engine.melding.notation import parse_tiles
+from engine.melding.ruleset import (
     SABRA,
     PoolEmptyPass,
     PoolEmptyStuckTest,
@@ -25,7 +25,7 @@ from engine.ruleset import (
     TurnDraw,
     TurnVoluntaryDraw,
 )
-from engine.solver import Budget
+from engine.melding.solver import Budget
 from engine.tiles import Tile
 from rummikub.v1 import game_pb2, meld_pb2
 from rummikub.v1 import game_service_pb2 as gs

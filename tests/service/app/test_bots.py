@@ -28,11 +28,11 @@ from engine.game import (
     bots_to_act,
     round_of,
 )
-from engine.melds import ProposedMeld
-from engine.presets import PRESETS
+from engine.melding.melds import ProposedMeld
+from engine.melding.presets import PRESETS
+from engine.melding.ruleset import Preset, Ruleset, StartDrawDetermines, StartPlayer, with_options
+from engine.melding.solver import Budget
 from engine.replay import replay
-from engine.ruleset import Preset, Ruleset, StartDrawDetermines, StartPlayer, with_options
-from engine.solver import Budget
 from engine.turns import Applied, apply, create
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs

@@ -9,8 +9,8 @@ import redis
 
 from engine.events import GameCreated, PlayerJoined
 from engine.game import Game
+from engine.melding.ruleset import SABRA
 from engine.replay import advance
-from engine.ruleset import SABRA
 from service.app.change_feed import MARGIN_MS, PAGE, Changed, ChangeFeed, Deleted, Expired, Position, Update
 from service.archive.archived_game import ArchivedGame, collect
 from service.archive.eraser import ArchiveEraser

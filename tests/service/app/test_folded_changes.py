@@ -26,9 +26,9 @@ from engine.actions import (
 )
 from engine.events import PlayerKicked, PlayerLeft
 from engine.game import HOST, Aborted, Choosing, Finished, Game, Playing
-from engine.melds import ProposedMeld
-from engine.presets import PRESETS
-from engine.ruleset import (
+from engine.melding.melds import ProposedMeld
+from engine.melding.presets import PRESETS
+from engine.melding.ruleset import (
     SABRA,
     DealThreePairsReshuffle,
     JokersDeclaration,

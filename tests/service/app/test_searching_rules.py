@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from engine.actions import Action
-from engine.analysis import Analysis
 from engine.game import Game
+from engine.melding.analysis import Analysis
 from engine.turns import EXACT, Applied, apply
 from engine.violations import Refused
 from rummikub.v1 import ruleset_pb2

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import grpc.aio
 import pytest
 
-from engine.ruleset import AbsentAction, ClockFlag, Ruleset
+from engine.melding.ruleset import AbsentAction, ClockFlag, Ruleset
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.app.games import Games

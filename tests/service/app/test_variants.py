@@ -9,10 +9,10 @@ import grpc.aio
 import pytest
 
 from engine.game import Choosing, Game, Player, Playing, Rack, Round, Step, Turn
-from engine.melds import Meld, ProposedMeld, read_meld
-from engine.notation import parse_tiles
-from engine.presets import PRESET_TEXTS, PRESETS
-from engine.ruleset import (
+from engine.melding.melds import Meld, ProposedMeld, read_meld
+from engine.melding.notation import parse_tiles
+from engine.melding.presets import PRESET_TEXTS, PRESETS
+from engine.melding.ruleset import (
     SABRA,
     PoolEmptyMode,
     Ruleset,

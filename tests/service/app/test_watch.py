@@ -13,7 +13,7 @@ import redis.asyncio as aredis
 
 from engine.actions import Action, DrawTile, Join, Leave, StartGame
 from engine.game import HOST
-from engine.ruleset import Ruleset
+from engine.melding.ruleset import Ruleset
 from engine.turns import Applied, apply, create
 from engine.views import see
 from rummikub.v1 import game_pb2, ruleset_pb2

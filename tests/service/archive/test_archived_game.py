@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from engine.game import Finished
-from engine.presets import PRESETS
+from engine.melding.presets import PRESETS
+from engine.melding.ruleset import Preset, Ruleset
 from engine.record import replayed
 from engine.record_text import parse_record
-from engine.ruleset import Preset, Ruleset
 from service.archive.archived_game import ArchivedGame, LineageBroken, collect, from_history, from_line, to_line
 from service.errors import StoredFormatUnknown
 from service.model.change import StoredChange

@@ -10,7 +10,7 @@ import pytest
 import redis
 from structlog.testing import capture_logs
 
-from engine.ruleset import RacksShown, Ruleset, Spectators
+from engine.melding.ruleset import RacksShown, Ruleset, Spectators
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts

@@ -13,7 +13,7 @@ import grpc.aio
 import pytest
 
 from engine.game import Playing
-from engine.ruleset import SABRA, MatchEnd
+from engine.melding.ruleset import SABRA, MatchEnd
 from engine.tiles import in_order
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import game_pb2, ruleset_pb2

@@ -46,9 +46,9 @@ from engine.game import (
     Step,
     Turn,
 )
-from engine.melds import Meld
-from engine.play import Play
-from engine.ruleset import (
+from engine.melding.melds import Meld
+from engine.melding.play import Play
+from engine.melding.ruleset import (
     SABRA,
     Hints,
     MatchEnd,

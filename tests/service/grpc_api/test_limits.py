@@ -17,8 +17,8 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 
-from engine.ruleset import Ruleset
-from engine.ruleset_checks import RANGES, problems
+from engine.melding.ruleset import Ruleset
+from engine.melding.ruleset_checks import RANGES, problems
 from engine.tiles import COLORS, tile, tile_set
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_service_pb2 as gs

@@ -12,11 +12,11 @@ import pytest
 from google.protobuf.message import Message
 
 from conformance.grpc_answers import turn_request
-from engine.melds import read_meld
-from engine.play import Play
-from engine.presets import PRESETS
-from engine.rules import Judgement, judge
-from engine.ruleset import Preset, Ruleset
+from engine.melding.melds import read_meld
+from engine.melding.play import Play
+from engine.melding.presets import PRESETS
+from engine.melding.rules import Judgement, judge
+from engine.melding.ruleset import Preset, Ruleset
 from load.corpus.hostile_turns import read as read_hostile_turns
 from load.corpus.turns import read
 from load.floods.attacks import slow_turn

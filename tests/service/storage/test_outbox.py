@@ -9,7 +9,7 @@ import pytest
 import redis.asyncio as aredis
 
 from engine.events import GameCreated
-from engine.ruleset import Ruleset
+from engine.melding.ruleset import Ruleset
 from engine.turns import create
 from service.app.identity import new_game_id
 from service.model.change import NO_ETAG, Commit, Committed, lineage

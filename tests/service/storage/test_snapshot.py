@@ -25,7 +25,6 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from engine.actions import Action, DrawTile, Join, Leave, Pass, PlayTiles, Resign, StartGame, StartNextRound, TimeOut
-from engine.drafts import Draft
 from engine.events import (
     AbortRequested,
     ClockStopped,
@@ -78,9 +77,9 @@ from engine.game import (
     Step,
     Turn,
 )
-from engine.melds import Meld, MeldKind, ProposedMeld
-from engine.replay import advance, replay
-from engine.ruleset import (
+from engine.melding.drafts import Draft
+from engine.melding.melds import Meld, MeldKind, ProposedMeld
+from engine.melding.ruleset import (
     Contract,
     JokersMaxPerMeld,
     MatchEnd,
@@ -92,6 +91,7 @@ from engine.ruleset import (
     TurnInvalidSubmission,
     TurnPlayAfterDraw,
 )
+from engine.replay import advance, replay
 from engine.tiles import JOKER, Tile, in_order, tile_set
 from engine.turns import Applied, apply, create
 from engine.violations import Reason

@@ -16,11 +16,11 @@ from redis.crc import key_slot
 from structlog.testing import capture_logs
 
 from engine.actions import DrawTile, Join, Resign, StartGame
-from engine.drafts import Draft
 from engine.events import Event, PlayerJoined
 from engine.game import HOST, Game, round_of
-from engine.melds import MeldKind, ProposedMeld
-from engine.ruleset import DraftVisibility, Ruleset
+from engine.melding.drafts import Draft
+from engine.melding.melds import MeldKind, ProposedMeld
+from engine.melding.ruleset import DraftVisibility, Ruleset
 from engine.tiles import Tile
 from engine.turns import Applied, apply, create
 from service.app.identity import new_shuffle

@@ -1,0 +1,65 @@
+"""Analysis: whether a player has a legal play, which only an exact search can answer.
+
+Under an option value of `NEEDS_ANALYSIS`, `turns.apply` calls an `Analysis`: the solver, unless the caller passes
+another one.
+"""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final, Protocol
+
+from engine.melding.fast.identity_cache import identity_cache
+from engine.melding.ruleset import (
+    PoolEmptyPass,
+    PoolEmptyStuckTest,
+    Ruleset,
+    ScoreNeverMelded,
+    TurnDraw,
+    TurnVoluntaryDraw,
+)
+from engine.melding.table import Table
+from engine.tiles import Tile
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """The input of an analysis: table, rack, whether the player has melded, rules, and River."""
+
+    table: Table
+    rack: tuple[Tile, ...]
+    has_melded: bool
+    ruleset: Ruleset
+    river: tuple[Tile, ...] = ()
+
+
+class Existence(Enum):
+    """The answer to whether something exists."""
+
+    YES = auto()
+    NO = auto()
+    UNKNOWN = auto()
+    """The search exceeded its budget."""
+
+
+class Analysis(Protocol):
+    """Exact analysis of situations. It must never guess, because a round can depend on the answer."""
+
+    def can_play(self, situation: Situation) -> Existence:
+        """Returns whether any legal play exists."""
+
+
+NEEDS_ANALYSIS: Final[dict[str, tuple[object, ...]]] = {
+    "initial_meld_voluntary_delay": (False,),
+    "turn_voluntary_draw": (TurnVoluntaryDraw.ONLY_IF_NO_PLAY,),
+    "turn_draw": (TurnDraw.UNTIL_PLAYABLE,),
+    "pool_empty_pass": (PoolEmptyPass.ONLY_IF_NO_PLAY,),
+    "pool_empty_stuck_test": (PoolEmptyStuckTest.EXACT, PoolEmptyStuckTest.BOTH),
+    "score_never_melded": (ScoreNeverMelded.FLAT_100_OR_200,),
+}
+"""The option values under which games need an analysis. Judging a play never does."""
+
+
+@identity_cache(maxsize=256)
+def options_needing_analysis(ruleset: Ruleset) -> tuple[str, ...]:
+    """Returns the options of a ruleset whose values need an analysis."""
+    return tuple(option for option, values in NEEDS_ANALYSIS.items() if getattr(ruleset, option) in values)

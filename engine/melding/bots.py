@@ -1,0 +1,381 @@
+"""Bots: choose an action for a seat that the service plays.
+
+A bot gets a view, so it knows only what its seat may see. The same view gives the same action. EASY lays melds from the
+rack. MEDIUM also adds single tiles to melds. HARD plays the best turn that the solver finds. The rules judge each play
+before a bot chooses it. Where a bot must play if it can, every level uses the solver.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
+
+from engine.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles
+from engine.game import BotLevel, Choosing, Drawn
+from engine.melding.analysis import Situation
+from engine.melding.initial_meld import suffices
+from engine.melding.melds import Meld, MeldKind, NotAMeld, ProposedMeld, read_meld
+from engine.melding.play import Play
+from engine.melding.rules import judge
+from engine.melding.ruleset import (
+    InitialMeldSameTurnTablePlay,
+    PoolEmptyPass,
+    PoolEmptyStuckTest,
+    Ruleset,
+    RunWrap,
+    TurnPlayAfterDraw,
+    TurnVoluntaryDraw,
+)
+from engine.melding.solver import Budget, LegalTurn, Objective, best_turn
+from engine.melding.table import ProposedTable
+from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, color_of, tile, value_of, without
+from engine.views import GameView, TurnView
+
+BotAction = PlayTiles | DrawTile | LayOnRiver | Pass | ClaimError
+
+BUDGET: Final = Budget(nodes=20_000)
+"""The default search budget of a turn: about two seconds."""
+JOKERS: Final = 2
+"""Most jokers that a bot uses in one meld from its rack."""
+FIRST_MELDS: Final = 80
+"""How many melds of a rack a bot tries as the first one."""
+CANDIDATES: Final = 60
+"""How many combinations of melds the rules judge for a bot."""
+
+_HIGHEST: Final = {RunWrap.OFF: MAX_VALUE, RunWrap.ONE_HIGH: MAX_VALUE + 1, RunWrap.CYCLIC: 2 * MAX_VALUE - 1}
+"""The highest value of a run, counting on after 13 (run_wrap)."""
+
+
+def choose_action(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> BotAction:
+    """Returns the action of a bot that has the turn or must vote.
+
+    Args:
+        view: The view of its seat.
+        level: How well it plays.
+        budget: The budget of its search. If it is exceeded, the bot plays the best turn found so far.
+
+    Raises:
+        ValueError: The seat has no action to choose (game.bots_to_act).
+    """
+    turn, seat = _turn_and_seat(view)
+    found = None if _has_nothing_to_play(turn, seat) else _found(_Position.of(view, turn, seat), level, budget)
+    return found.action if found else action_without_play(view)
+
+
+def action_without_search(view: GameView) -> BotAction | None:
+    """Returns an action that needs no search, a vote or the River choice; None if the bot must look for a play.
+
+    Raises:
+        ValueError: As `choose_action`.
+    """
+    return action_without_play(view) if _has_nothing_to_play(*_turn_and_seat(view)) else None
+
+
+def action_without_play(view: GameView) -> BotAction:
+    """Returns an action that plays no tiles: a vote, the River choice, a draw, or a pass.
+
+    Raises:
+        ValueError: As `choose_action`.
+    """
+    turn, seat = _turn_and_seat(view)
+    return _vote(turn, seat) if turn.turn.seat != seat else turn_without_play(turn, view)
+
+
+def turn_without_play(turn: TurnView, view: GameView) -> DrawTile | LayOnRiver | Pass:
+    """Returns an action of the seat whose turn it is that plays no tiles: the River choice, a draw, or a pass."""
+    seat = turn.turn.seat
+    if turn.step is Choosing:
+        return LayOnRiver(seat, _less_useful(turn.tiles_drawn, view.rack))
+    return DrawTile(seat) if turn.step is not Drawn and view.pool_count else Pass(seat)
+
+
+def _turn_and_seat(view: GameView) -> tuple[TurnView, int]:
+    """Returns the turn in progress, and the viewer's seat."""
+    if view.turn is None or view.seat is None:
+        raise ValueError("the view has no turn in progress, or no seat")
+    return view.turn, view.seat
+
+
+def _has_nothing_to_play(turn: TurnView, seat: int) -> bool:
+    """Returns whether the seat must vote, or choose the tile for the River."""
+    return turn.turn.seat != seat or turn.step is Choosing
+
+
+def _vote(turn: TurnView, seat: int) -> ClaimError:
+    """Returns a vote for the claim, because the shown play is always illegal."""
+    if turn.shown_play is None:
+        raise ValueError("it is not the seat's turn, and no play is shown to vote on")
+    return ClaimError(seat, turn.shown_play.revision, agrees=True)
+
+
+def _less_useful(tiles: tuple[Tile, ...], rack: tuple[Tile, ...]) -> Tile:
+    """Returns the tile to lay on the River: the one with fewer neighbors, then the higher one."""
+    naturals = [t for t in tiles if t != JOKER]
+    return min(naturals or tiles, key=lambda t: (_neighbors(t, rack), -t))
+
+
+def _neighbors(t: Tile, rack: tuple[Tile, ...]) -> int:
+    """Returns how many faces of a rack are near a tile; 0 for a joker or a tile that the rack already has."""
+    if t == JOKER or t in rack:
+        return 0
+    return sum(_is_near(t, other) for other in set(rack) if other != JOKER)
+
+
+def _is_near(t: Tile, other: Tile) -> bool:
+    if color_of(t) is color_of(other):
+        return abs(value_of(t) - value_of(other)) <= 2
+    return value_of(t) == value_of(other)
+
+
+# A position, and plays in it
+
+
+@dataclass(frozen=True, slots=True)
+class _Position:
+    """The position of a bot.
+
+    Attributes:
+        seat: Its seat.
+        situation: Its situation, with the tiles that it may play now.
+        rack: All tiles of its rack, including one drawn in this turn.
+        drawn: The tile drawn in this turn, if any.
+        must_play: Whether it must play if a play exists, by the rules or because the round would never end.
+    """
+
+    seat: int
+    situation: Situation
+    rack: tuple[Tile, ...]
+    drawn: Tile | None
+    must_play: bool
+
+    @staticmethod
+    def of(view: GameView, turn: TurnView, seat: int) -> "_Position":
+        """Returns the position of a seat."""
+        has_melded = next(player.has_melded for player in view.players if player.seat == seat)
+        drawn = turn.tiles_drawn[0] if turn.step is Drawn else None
+        stays = drawn is not None and view.ruleset.turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES
+        tiles = without(view.rack, turn.tiles_drawn) if stays else view.rack
+        situation = Situation(view.table, tiles, has_melded, view.ruleset, view.river)
+        return _Position(seat, situation, view.rack, drawn, drawn is None and _must_play(view, has_melded=has_melded))
+
+    @property
+    def table(self) -> ProposedTable:
+        """The table as proposed melds."""
+        return tuple(map(_as_proposal, self.situation.table))
+
+    @property
+    def may_use_table(self) -> bool:
+        """Whether the bot may add to melds on the table, at least after the initial meld of the same turn."""
+        same_turn = self.situation.ruleset.initial_meld_same_turn_table_play
+        return self.situation.has_melded or same_turn is InitialMeldSameTurnTablePlay.ALLOWED
+
+    def judged(self, table: ProposedTable, river_index: int | None = None) -> "_Found | None":
+        """Returns the play that results in a table, if it is legal."""
+        situation = self.situation
+        play = Play(
+            situation.table,
+            table,
+            self.rack,
+            situation.has_melded,
+            situation.ruleset,
+            river=situation.river,
+            river_index=river_index,
+            drawn=self.drawn,
+            calls_rummikub=True,
+        )
+        judgement = judge(play)
+        if judgement.violations:
+            return None
+        action = PlayTiles(self.seat, table, river_index, calls_rummikub=not judgement.rack_left)
+        return _Found(action, without(situation.rack, judgement.tiles_played), len(judgement.tiles_played))
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A legal play, the playable tiles left, and the number of tiles played."""
+
+    action: PlayTiles
+    left: tuple[Tile, ...]
+    count: int
+
+
+def _must_play(view: GameView, *, has_melded: bool) -> bool:
+    """Returns whether a bot must play if it can, or passes would never end the round (R59).
+
+    turn_voluntary_draw, initial_meld_voluntary_delay, pool_empty_pass, pool_empty_stuck_test.
+    """
+    ruleset = view.ruleset
+    if view.pool_count:
+        delays = ruleset.initial_meld_voluntary_delay or has_melded
+        return ruleset.turn_voluntary_draw is TurnVoluntaryDraw.ONLY_IF_NO_PLAY or not delays
+    ends_by_passes = ruleset.pool_empty_stuck_test is not PoolEmptyStuckTest.EXACT
+    return ruleset.pool_empty_pass is PoolEmptyPass.ONLY_IF_NO_PLAY or not ends_by_passes
+
+
+def _found(position: _Position, level: BotLevel, budget: Budget) -> _Found | None:
+    """Returns the play that a bot of a level finds."""
+    if level is BotLevel.HARD:
+        return _solved(position, budget)
+    laid = _laid(position)
+    found = _added(position, laid) if level is BotLevel.MEDIUM else laid
+    return found or (_solved(position, budget) if position.must_play else None)
+
+
+def _solved(position: _Position, budget: Budget) -> _Found | None:
+    """Returns the solver's best turn.
+
+    If the search exceeded its budget or the rules reject the turn, a play found without a search may replace it.
+    """
+    best = best_turn(position.situation, Objective.MOST_TILES, budget)
+    solved = _as_found(position, best.turn) if best.turn else None
+    if best.is_proven and (solved or not best.turn):
+        return solved
+    simple = _added(position, _laid(position))
+    return max((found for found in (solved, simple) if found), key=lambda found: found.count, default=None)
+
+
+def _as_found(position: _Position, turn: LegalTurn) -> _Found | None:
+    """Returns the solver's turn if it is legal, first with as few declared faces as possible, then with all."""
+    melds, untouched = turn.table, len(turn.untouched)
+    declared = (*map(_as_proposal, melds[:untouched]), *map(_declared, melds[untouched:]))
+    tables = (tuple(map(_as_proposal, melds)), declared)
+    return next((found for table in tables if (found := position.judged(table, turn.river_index))), None)
+
+
+def _declared(meld: Meld) -> ProposedMeld:
+    """Returns a meld with a declared face for each joker. The jokers of a group get different faces."""
+    faces = tuple(faces[min(place, len(faces) - 1)] for place, faces in enumerate(meld.joker_faces))
+    return ProposedMeld(meld.tiles, meld.kind, faces)
+
+
+def _as_proposal(meld: Meld) -> ProposedMeld:
+    """Returns a meld with its kind, and with declared faces where each joker can have only one."""
+    is_clear = all(len(faces) == 1 for faces in meld.joker_faces)
+    return ProposedMeld(meld.tiles, meld.kind, tuple(faces[0] for faces in meld.joker_faces) if is_clear else ())
+
+
+# Melds of the rack
+
+
+def _laid(position: _Position) -> _Found | None:
+    """Returns the play of melds from the rack with the most tiles."""
+    situation = position.situation
+    for laying in _layings(_melds_of(situation.rack, situation.ruleset), situation)[:CANDIDATES]:
+        found = position.judged((*position.table, *map(_as_proposal, laying)))
+        if found:
+            return found
+    return None
+
+
+def _layings(melds: tuple[Meld, ...], situation: Situation) -> list[tuple[Meld, ...]]:
+    """Returns combinations of melds that a rack supplies together, the most tiles first, then the fewest jokers.
+
+    Each of the best melds is tried first, alone and with the melds that fit beside it. Before the initial meld, only
+    combinations that are one are returned.
+    """
+    ranked = sorted(melds, key=_rank)
+    firsts = sorted(melds, key=lambda meld: (-meld.points, _rank(meld)))[:FIRST_MELDS]
+    greedy = {_beside(first, ranked, situation.rack): None for first in firsts}
+    found = [*greedy, *((meld,) for meld in firsts)]
+    if not situation.has_melded:
+        found = [laying for laying in found if suffices(laying, situation.ruleset)]
+    return sorted(found, key=_laying_rank)
+
+
+def _rank(meld: Meld) -> tuple[int, int, int]:
+    """Returns the sort key of melds: fewest jokers, then most tiles, then most points."""
+    return meld.tiles.count(JOKER), -len(meld.tiles), -meld.points
+
+
+def _laying_rank(laying: tuple[Meld, ...]) -> tuple[int, int, int]:
+    jokers = sum(meld.tiles.count(JOKER) for meld in laying)
+    return -sum(len(meld.tiles) for meld in laying), jokers, -sum(meld.points for meld in laying)
+
+
+def _beside(first: Meld, melds: list[Meld], rack: tuple[Tile, ...]) -> tuple[Meld, ...]:
+    """Returns a meld with others that the rack supplies in addition, chosen greedily in their order."""
+    left = Counter(rack) - Counter(first.tiles)
+    laying = [first]
+    for meld in melds:
+        needed = Counter(meld.tiles)
+        while needed <= left:
+            left -= needed
+            laying.append(meld)
+    return tuple(laying)
+
+
+def _melds_of(rack: tuple[Tile, ...], ruleset: Ruleset) -> tuple[Meld, ...]:
+    """Returns the melds that a rack supplies."""
+    faces = frozenset(rack) - {JOKER}
+    jokers = min(JOKERS, rack.count(JOKER))
+    proposed = (*_groups(faces, jokers, ruleset), *_runs(faces, jokers, ruleset))
+    return tuple(meld for meld in (_read(meld, ruleset) for meld in proposed) if isinstance(meld, Meld))
+
+
+def _groups(faces: frozenset[Tile], jokers: int, ruleset: Ruleset) -> Iterator[ProposedMeld]:
+    for value in range(1, MAX_VALUE + 1):
+        same = sorted(t for t in faces if value_of(t) == value)
+        for count in range(1, len(same) + 1):
+            for tiles in combinations(same, count):
+                for spent in range(min(jokers, ruleset.geometry_colors - count) + 1):
+                    yield ProposedMeld((*tiles, *(JOKER,) * spent), MeldKind.GROUP)
+
+
+def _runs(faces: frozenset[Tile], jokers: int, ruleset: Ruleset) -> Iterator[ProposedMeld]:
+    for color in COLORS[: ruleset.geometry_colors]:
+        for first in range(1, MAX_VALUE + 1):
+            last = min(_HIGHEST[ruleset.run_wrap], first + MAX_VALUE - 1)
+            run = [tile(color, (value - 1) % MAX_VALUE + 1) for value in range(first, last + 1)]
+            tiles = tuple(t if t in faces else JOKER for t in run)
+            for length in range(3, len(tiles) + 1):
+                if tiles[:length].count(JOKER) > jokers:
+                    break
+                yield ProposedMeld(tiles[:length], MeldKind.RUN)
+
+
+def _read(meld: ProposedMeld, ruleset: Ruleset) -> Meld | NotAMeld:
+    """Returns a meld as the rules read it. Declares the jokers of a group where the rules require it."""
+    reading = read_meld(meld, ruleset)
+    if isinstance(reading, Meld) or meld.kind is MeldKind.RUN or JOKER not in meld.tiles:
+        return reading
+    naturals = [t for t in meld.tiles if t != JOKER]
+    colors = {color_of(t) for t in naturals}
+    missing = [tile(color, value_of(naturals[0])) for color in COLORS[: ruleset.geometry_colors] if color not in colors]
+    return read_meld(ProposedMeld(meld.tiles, meld.kind, tuple(missing[: meld.tiles.count(JOKER)])), ruleset)
+
+
+# Single tiles
+
+
+def _added(position: _Position, laid: _Found | None) -> _Found | None:
+    """Returns a play with single tiles added to melds, one after the other. Jokers are added only to go out."""
+    if not position.may_use_table or not (laid or position.situation.has_melded):
+        return laid
+    found = laid
+    table, left = (found.action.table, found.left) if found else (position.table, position.situation.rack)
+    while more := _with_one_more(position, table, left):
+        found, table, left = more, more.action.table, more.left
+    return found
+
+
+def _with_one_more(position: _Position, table: ProposedTable, left: tuple[Tile, ...]) -> _Found | None:
+    """Returns a play with one more tile, if there is one."""
+    naturals = tuple(dict.fromkeys(t for t in reversed(left) if t != JOKER))
+    for t in naturals or left[:1]:
+        for place, meld in enumerate(table):
+            for grown in _grown(meld, t, position.situation.ruleset):
+                found = position.judged((*table[:place], grown, *table[place + 1 :]))
+                if found:
+                    return found
+    return None
+
+
+def _grown(meld: ProposedMeld, t: Tile, ruleset: Ruleset) -> Iterator[ProposedMeld]:
+    """Yields the melds that result from adding a tile to a meld, for a run at either end."""
+    is_run = meld.kind is MeldKind.RUN
+    ends = ((*meld.tiles, t), (t, *meld.tiles)) if is_run else ((*meld.tiles, t),)
+    for tiles in ends:
+        grown = ProposedMeld(tiles, meld.kind, () if is_run else meld.declared)
+        if isinstance(read_meld(grown, ruleset), Meld):
+            yield grown

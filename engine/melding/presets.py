@@ -1,0 +1,253 @@
+"""The named rulesets and their texts (listed in docs/options.md)."""
+
+from dataclasses import dataclass, fields
+from typing import Final
+
+from engine.melding.ruleset import (
+    SABRA,
+    DealOrder,
+    DealThreePairsReshuffle,
+    InitialMeldCount,
+    InitialMeldJoker,
+    InitialMeldRequiredKind,
+    InitialMeldSameTurnTablePlay,
+    JokerRetrievalMode,
+    JokerRetrievalReuse,
+    JokerRetrievalSource,
+    JokersAdjacent,
+    JokersDeclaration,
+    MatchEnd,
+    PoolEmptyMode,
+    PoolEmptyPass,
+    Preset,
+    Ruleset,
+    RunWrap,
+    ScoreBlockedPoints,
+    ScoreBlockedWinner,
+    ScoreNeverMelded,
+    ScoreWinner,
+    StartDrawDetermines,
+    StartDrawTile,
+    TurnDirection,
+    TurnInvalidSubmission,
+    with_options,
+)
+
+
+def _preset(preset: Preset, **options: object) -> Ruleset:
+    return with_options(SABRA, {"preset": preset, **options})
+
+
+PRESETS: Final = {
+    Preset.SABRA: SABRA,
+    Preset.INTL_OFFICIAL: _preset(
+        Preset.INTL_OFFICIAL, turn_time_limit_seconds=60, pool_empty_pass=PoolEmptyPass.ONLY_IF_NO_PLAY
+    ),
+    Preset.JUMBO_DE: _preset(
+        Preset.JUMBO_DE, turn_time_limit_seconds=60, pool_empty_mode=PoolEmptyMode.ONE_LAST_CHANCE
+    ),
+    Preset.WIKI_EN: _preset(
+        Preset.WIKI_EN,
+        joker_retrieval_reuse=JokerRetrievalReuse.NEW_MELD_IF_REPLACED,
+        score_blocked_winner=ScoreBlockedWinner.FEWEST_TILES,
+        score_blocked_points=ScoreBlockedPoints.NORMAL,
+        score_never_melded=ScoreNeverMelded.CREDIT_EVERY_OTHER_PLAYER,
+    ),
+    Preset.GUIDE_A: _preset(
+        Preset.GUIDE_A,
+        start_draw_tile=StartDrawTile.KEEP,
+        jokers_declaration=JokersDeclaration.EXPLICIT_WHEN_TWO,
+        initial_meld_count=InitialMeldCount.ONE_MELD_REACHES_THRESHOLD,
+        initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED,
+        joker_retrieval_mode=JokerRetrievalMode.LOCKED,
+        joker_retrieval_source=JokerRetrievalSource.RACK_ONLY,
+        joker_retrieval_reuse=JokerRetrievalReuse.NEW_MELD,
+    ),
+    Preset.GUIDE_B: _preset(
+        Preset.GUIDE_B,
+        start_draw_determines=StartDrawDetermines.FULL_ORDER,
+        turn_time_limit_seconds=0,
+        turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM,
+        score_blocked_winner=ScoreBlockedWinner.FEWEST_TILES,
+        score_blocked_points=ScoreBlockedPoints.NORMAL,
+        match_end=MatchEnd.TARGET_SCORE,
+    ),
+    Preset.WIKI_FR: _preset(
+        Preset.WIKI_FR,
+        turn_time_limit_seconds=0,
+        jokers_adjacent=JokersAdjacent.FORBIDDEN,
+        initial_meld_joker=InitialMeldJoker.FORBIDDEN,
+        joker_retrieval_mode=JokerRetrievalMode.REPLACE,
+        joker_retrieval_source=JokerRetrievalSource.RACK_ONLY,
+        joker_retrieval_reuse=JokerRetrievalReuse.NEW_MELD_TWO_RACK_TILES,
+        score_blocked_winner=ScoreBlockedWinner.FEWEST_TILES,
+        score_blocked_points=ScoreBlockedPoints.NORMAL,
+    ),
+    Preset.ES: _preset(
+        Preset.ES,
+        deal_order=DealOrder.DEAL_FIRST,
+        turn_time_limit_seconds=0,
+        initial_meld_count=InitialMeldCount.SINGLE_MELD,
+        initial_meld_joker=InitialMeldJoker.ZERO,
+        joker_retrieval_mode=JokerRetrievalMode.REPLACE,
+        joker_retrieval_source=JokerRetrievalSource.RACK_ONLY,
+        joker_retrieval_reuse=JokerRetrievalReuse.NEW_MELD,
+        score_blocked_points=ScoreBlockedPoints.NORMAL,
+    ),
+    Preset.GUIDE_4: _preset(
+        Preset.GUIDE_4,
+        turn_time_limit_seconds=0,
+        initial_meld_count=InitialMeldCount.SINGLE_MELD,
+        pool_empty_mode=PoolEmptyMode.ONE_LAST_CHANCE,
+        score_blocked_points=ScoreBlockedPoints.NORMAL,
+    ),
+    Preset.BOOK_1978: _preset(
+        Preset.BOOK_1978,
+        turn_direction=TurnDirection.COUNTERCLOCKWISE,
+        turn_time_limit_seconds=0,
+        initial_meld_threshold=50,
+        initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED,
+        joker_retrieval_mode=JokerRetrievalMode.LOCKED,
+        joker_retrieval_source=JokerRetrievalSource.RACK_ONLY,
+        joker_retrieval_reuse=JokerRetrievalReuse.NEW_MELD_TWO_RACK_TILES,
+    ),
+    Preset.MSO_2019: _preset(
+        Preset.MSO_2019,
+        players_max=2,
+        deal_fixed_jokers=1,
+        deal_three_pairs_reshuffle=DealThreePairsReshuffle.ON_REQUEST,
+        turn_time_limit_seconds=0,
+        clock_total_seconds=600,
+        clock_increment_seconds=10,
+        pool_empty_pass=PoolEmptyPass.ONLY_IF_NO_PLAY,
+        score_joker_penalty=50,
+        score_never_melded=ScoreNeverMelded.FLAT_100_OR_200,
+    ),
+    Preset.VATIKAN: _preset(
+        Preset.VATIKAN,
+        geometry_jokers=0,
+        geometry_jokers_per_player=1,
+        players_max=5,
+        deal_hand_size=13,
+        run_wrap=RunWrap.ONE_HIGH,
+        turn_time_limit_seconds=0,
+        initial_meld_threshold=0,
+        initial_meld_required_kind=InitialMeldRequiredKind.RUN,
+        initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED,
+        joker_retrieval_mode=JokerRetrievalMode.REPLACE,
+        score_winner=ScoreWinner.ONE_WIN,
+    ),
+    Preset.MACHIAVELLI: _preset(
+        Preset.MACHIAVELLI,
+        geometry_jokers=0,
+        players_max=5,
+        deal_hand_size=15,
+        run_wrap=RunWrap.ONE_HIGH,
+        turn_time_limit_seconds=0,
+        initial_meld_threshold=0,
+        initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED,
+        score_winner=ScoreWinner.ONE_WIN,
+    ),
+    Preset.CARDS: _preset(Preset.CARDS),
+    Preset.SIX_PLAYERS: _preset(Preset.SIX_PLAYERS, geometry_copies=3, geometry_jokers=4, players_min=5, players_max=6),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PresetText:
+    """The texts of a preset: a title and one line for menus, and the source of its rules."""
+
+    title: str
+    summary: str
+    source: str
+
+
+PRESET_TEXTS: Final = {
+    Preset.SABRA: PresetText(
+        "Sabra",
+        "The standard game: an initial meld of 30 points, free rearranging, two minutes a turn.",
+        "Sabra as in the publishers' manuals and all five source articles; where they differ, the value that "
+        "most of them state",
+    ),
+    Preset.INTL_OFFICIAL: PresetText(
+        "Sabra, international",
+        "One minute a turn; once the pool is empty, whoever can play must play.",
+        "the international publisher's manual of 2014",
+    ),
+    Preset.JUMBO_DE: PresetText(
+        "Sabra, German",
+        "One minute a turn; once the pool is empty, each player has one last turn.",
+        "the German publisher's manuals",
+    ),
+    Preset.WIKI_EN: PresetText(
+        "Encyclopedia, English",
+        "A replaced joker goes to a new meld; a loser who never melded pays every other player.",
+        "the English encyclopedia article, after a 1998 edition; the payment for never melding is our interpretation",
+    ),
+    Preset.GUIDE_A: PresetText(
+        "Locked jokers",
+        "Melds with a joker are locked; the initial meld may use the table.",
+        "the first of the general guides, without its sentences on drawing until a play is possible",
+    ),
+    Preset.GUIDE_B: PresetText(
+        "Claimed errors",
+        "No clock; rounds up to a total of 200; the other players may claim an error together.",
+        "the second of the general guides, with its error rule; it plays to an unspecified total, here 200",
+    ),
+    Preset.WIKI_FR: PresetText(
+        "Encyclopedia, French",
+        "A joker leaves only by replacement, into a new meld with two tiles of the rack.",
+        "the French encyclopedia article; 'one cannot begin with jokers' is applied to the initial meld",
+    ),
+    Preset.ES: PresetText(
+        "Spanish rules",
+        "The initial meld is one meld, in which jokers count nothing; jokers leave by replacement.",
+        "the Spanish article, with its singular 'combination' taken literally; it does not cover blocked rounds",
+    ),
+    Preset.GUIDE_4: PresetText(
+        "Last turns",
+        "The initial meld is one meld; once the pool is empty, each player has one last turn.",
+        "the last of the guides, with its singular taken literally; it does not cover blocked rounds",
+    ),
+    Preset.BOOK_1978: PresetText(
+        "Classic of 1978",
+        "An initial meld of 50 points, locked jokers, counterclockwise turns.",
+        "Sabra of the 1978 book as third parties describe it; the book itself was not available",
+    ),
+    Preset.MSO_2019: PresetText(
+        "Olympiad duel",
+        "Two players with one joker each and ten minutes; 100 or 200 penalty points for never melding.",
+        "the Mind Sports Olympiad of 2019; its clocks of ten minutes add ten seconds a move, but no more than "
+        "it took; here they add ten",
+    ),
+    Preset.VATIKAN: PresetText(
+        "Vatikan",
+        "A card game: one joker per player, a run first, the ace is high or low, no points.",
+        "Vatikan, a manipulation rummy with cards; a win counts one point",
+    ),
+    Preset.MACHIAVELLI: PresetText(
+        "Machiavelli",
+        "A card game: fifteen cards, no jokers, any first meld, the ace is high or low.",
+        "Machiavelli, a manipulation rummy with cards, in the version that requires a meld from the rack "
+        "first; a win counts one point",
+    ),
+    Preset.CARDS: PresetText(
+        "Sabra with cards",
+        "The standard game with two packs of cards: suits are colors, ace to king are 1 to 13.",
+        "the encyclopedia articles' game with two packs of cards: Sabra under other names",
+    ),
+    Preset.SIX_PLAYERS: PresetText(
+        "Sabra for five or six",
+        "The standard game with 160 tiles: three copies of each tile and four jokers.",
+        "the publishers' edition for five and six players, 160 tiles",
+    ),
+}
+
+
+def chosen_options(ruleset: Ruleset) -> tuple[str, ...]:
+    """Returns the options that must be stated beside the preset to get the ruleset (with_options)."""
+    preset = PRESETS[ruleset.preset]
+    values = {option.name: getattr(ruleset, option.name) for option in fields(Ruleset)}
+    differing = {option: value for option, value in values.items() if value != getattr(preset, option)}
+    followed = with_options(preset, differing)
+    return tuple(option for option in values if option in differing or values[option] != getattr(followed, option))

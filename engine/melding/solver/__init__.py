@@ -1,0 +1,67 @@
+"""Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged into melds.
+
+Pure like the rest of the engine: an answer depends on the question only, never on earlier ones. docs/solver.md explains
+the searches.
+"""
+
+from typing import Final
+
+from engine.melding.analysis import Situation
+from engine.melding.ruleset import Ruleset
+from engine.melding.solver.answers import Arrangement, BestTurn, Budget, Count, Existence, LegalTurn, Objective
+from engine.melding.solver.counting import count_best
+from engine.melding.solver.problem import problem_from
+from engine.melding.solver.search import Meter, OutOfBudget
+from engine.melding.solver.solution import solve
+from engine.melding.solver.turn_search import find_best, turn_exists
+from engine.tiles import Tile
+
+__all__ = [
+    "RULES_BUDGET",
+    "Arrangement",
+    "BestTurn",
+    "Budget",
+    "Count",
+    "Existence",
+    "LegalTurn",
+    "Objective",
+    "arrange",
+    "best_turn",
+    "count_best_turns",
+    "has_turn",
+]
+
+AMPLE: Final = Budget()
+"""More than any position of a game needs."""
+
+RULES_BUDGET: Final = Budget(nodes=20_000)
+"""The budget of one analysis for the rules. It limits work, not time, so that a game is the same on any machine."""
+
+
+def best_turn(situation: Situation, objective: Objective = Objective.MOST_TILES, budget: Budget = AMPLE) -> BestTurn:
+    """Returns the best legal turn: by the objective, then with the fewest melds changed, then by a fixed order."""
+    return find_best(situation, objective, Meter(budget))
+
+
+def has_turn(situation: Situation, budget: Budget = AMPLE) -> Existence:
+    """Returns whether any legal turn exists; stops at the first one."""
+    try:
+        return Existence.YES if turn_exists(situation, Meter(budget)) else Existence.NO
+    except OutOfBudget:
+        return Existence.UNKNOWN
+
+
+def arrange(tiles: tuple[Tile, ...], ruleset: Ruleset, budget: Budget = AMPLE) -> Arrangement:
+    """Returns whether and how all tiles can be arranged into melds of a ruleset."""
+    try:
+        found = solve(problem_from(tiles, (), ruleset, Objective.MOST_TILES), Meter(budget))
+    except OutOfBudget:
+        return Arrangement(Existence.UNKNOWN)
+    return Arrangement(Existence.YES, found.melds) if found else Arrangement(Existence.NO)
+
+
+def count_best_turns(
+    situation: Situation, objective: Objective = Objective.MOST_TILES, limit: int = 100, budget: Budget = AMPLE
+) -> Count:
+    """Returns the number of best turns that play different tiles of the rack, counted up to a limit."""
+    return count_best(situation, objective, limit, Meter(budget))

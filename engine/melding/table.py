@@ -1,0 +1,128 @@
+"""The table: its type, the tiles on it, how a proposed table is read, and how two tables differ.
+
+A table is a tuple of melds. Only this module relies on that to count tiles and to compare tables, so a variant with
+another layout starts here.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from itertools import chain
+from typing import TypeAlias
+
+from engine.melding.melds import Meld, MeldKind, NotAMeld, ProposedMeld, read_meld
+from engine.melding.ruleset import MeldOrder, Ruleset
+from engine.tiles import JOKER, Tile, in_order
+
+Table: TypeAlias = tuple[Meld, ...]
+"""The melds in play."""
+
+ProposedTable: TypeAlias = tuple[ProposedMeld, ...]
+"""The melds that a player wants on the table."""
+
+TableReading: TypeAlias = tuple[Meld | NotAMeld, ...]
+"""A proposed table as the rules read it, in the same order."""
+
+Identity: TypeAlias = tuple[MeldKind, tuple[Tile, ...], tuple[tuple[Tile, ...], ...]]
+"""Equal for two melds that the rules treat as the same meld."""
+
+
+def tiles_on(melds: Iterable[Meld | ProposedMeld]) -> tuple[Tile, ...]:
+    """Returns the tiles of a table, meld by meld."""
+    return tuple(chain.from_iterable([meld.tiles for meld in melds]))
+
+
+def count_tiles(melds: Iterable[Meld | ProposedMeld]) -> Counter[Tile]:
+    """Returns how often each face is on a table."""
+    return Counter(tiles_on(melds))
+
+
+def identity(meld: Meld) -> Identity:
+    """Returns the identity of a meld. The order of a run matters; that of a group does not."""
+    if meld.kind is MeldKind.RUN:
+        return meld.kind, meld.tiles, ()
+    return meld.kind, in_order(meld.tiles), tuple(sorted(meld.joker_faces))
+
+
+def kept_and_new(before: Iterable[Meld], after: Iterable[Meld]) -> tuple[Table, Table]:
+    """Splits `after` into the melds that are also in `before`, one for one, and the others."""
+    left = Counter(identity(meld) for meld in before)
+    kept, new = [], []
+    for meld in after:
+        same = identity(meld)
+        if left[same]:
+            left[same] -= 1
+            kept.append(meld)
+        else:
+            new.append(meld)
+    return tuple(kept), tuple(new)
+
+
+def read_table(proposed: ProposedTable, before: Iterable[Meld], ruleset: Ruleset) -> TableReading:
+    """Returns a proposed table as the rules read it.
+
+    A meld of `before` that is sent without kind or joker faces keeps those that it has. If a proposed meld can be read
+    only with the faces of such a meld, they go to it, even if an identical proposed meld comes first.
+    """
+    known, spare = defaultdict(list), defaultdict(list)
+    for meld in before:
+        known[in_order(meld.tiles)].append(meld)
+    read: dict[int, Meld | NotAMeld] = {}
+    for place in sorted(range(len(proposed)), key=lambda place: _most_explicit_first(proposed[place])):
+        sent = proposed[place]
+        tiles = in_order(sent.tiles)
+        same = _take_same(sent, known[tiles], ruleset)
+        read[place] = read_meld(_completed(sent, same), ruleset)
+        if same and JOKER in tiles and read[place] == read_meld(sent, ruleset):
+            spare[tiles].append(same)
+        elif isinstance(read[place], NotAMeld):
+            like = _take_same(sent, spare[tiles], ruleset)
+            if like or same:  # otherwise the reading would not change
+                read[place] = read_meld(_completed(sent, like), ruleset)
+    return tuple(read[place] for place in range(len(read)))
+
+
+def _most_explicit_first(meld: ProposedMeld) -> tuple[bool, bool]:
+    """Returns a sort key: melds that declare the most claim their old meld first."""
+    return not meld.declared, meld.kind is None
+
+
+def _take_same(meld: ProposedMeld, candidates: list[Meld], ruleset: Ruleset) -> Meld | None:
+    """Removes and returns the old meld that a proposed meld restates, or None.
+
+    Candidates have the same tiles. One in the same order is preferred.
+    """
+    in_preference = sorted(candidates, key=lambda old: old.tiles != meld.tiles)
+    same = next((old for old in in_preference if _agrees(meld, old) and _has_same_order(meld, old, ruleset)), None)
+    if same is not None:
+        candidates.remove(same)
+    return same
+
+
+def _completed(meld: ProposedMeld, same: Meld | None) -> ProposedMeld:
+    """Returns a meld with the kind and joker faces of the old meld where it declares none."""
+    if same is None:
+        return meld
+    if meld.declared or not _has_one_face_per_joker(same):
+        return ProposedMeld(meld.tiles, same.kind, meld.declared)
+    return ProposedMeld(meld.tiles, same.kind, tuple(faces[0] for faces in same.joker_faces))
+
+
+def _agrees(meld: ProposedMeld, old: Meld) -> bool:
+    """Returns whether the declared kind and faces, if any, are those of the old meld."""
+    faces = in_order(face for faces in old.joker_faces for face in faces)
+    return meld.kind in {None, old.kind} and (not meld.declared or in_order(meld.declared) == faces)
+
+
+def _has_same_order(meld: ProposedMeld, old: Meld, ruleset: Ruleset) -> bool:
+    """Returns whether the order of the tiles allows that the meld is the old one.
+
+    The order of a group is free. The order of one numbered tile with jokers counts, unless the kind is declared.
+    """
+    if meld.tiles == old.tiles or ruleset.meld_order is MeldOrder.CANONICALISE:
+        return True
+    is_a_group = meld.kind is MeldKind.GROUP or len(meld.tiles) - meld.tiles.count(JOKER) > 1
+    return old.kind is MeldKind.GROUP and is_a_group
+
+
+def _has_one_face_per_joker(meld: Meld) -> bool:
+    return all(len(faces) == 1 for faces in meld.joker_faces)
