@@ -77,6 +77,11 @@ class Blocking:
         while (update := self.run(anext(watch, None))) is not None:
             yield update
 
+    def watch_games(self, game_id: str) -> Iterator[rummikub.Game]:
+        games = self.client.watch_games(game_id)
+        while (game := self.run(anext(games, None))) is not None:
+            yield game
+
     def close(self) -> None:
         self.run(self.client.close())
 
@@ -143,10 +148,7 @@ class Checks:
 
     def refusal(self) -> None:
         game, seats = self._started()
-        play = rummikub.PlayTiles(table=rummikub.melds("[R1 R2]"))
-        turn = rummikub.PlayTurnRequest(
-            game_id=game.game_id, expected_revision=game.revision, etag=game.etag, play=play, validate_only=True
-        )
+        turn = rummikub.play(game, rummikub.melds("[R1 R2]"))
         found = {one.reason: one for one in rummikub.violations(refused(seats[game.turn.seat].turns.PlayTurn, turn))}
         short = found[rummikub.ERROR_REASON_MELD_TOO_SHORT]
         equal("tiles", list(short.tiles), rummikub.tiles("R1 R2"))
@@ -214,10 +216,7 @@ class Checks:
     def rules(self) -> None:
         created = self._service.games.CreateGame(rummikub.CreateGameRequest(labels={"mode": "conformance"})).game
         names = iter(("Ann", "Bob"))
-        for update in self._service.watch(created.game_id, content=rummikub.WATCH_CONTENT_GAMES):
-            game = {"snapshot": update.snapshot, "game": update.game}.get(update.WhichOneof("update") or "")
-            if game is None:
-                continue
+        for game in self._service.watch_games(created.game_id):
             equal("the ruleset", game.ruleset, created.ruleset)
             equal("the visibility", game.visibility, created.visibility)
             equal("the labels", game.labels, created.labels)
@@ -234,11 +233,10 @@ class Checks:
         """Plays a game to its end with suggested turns."""
         game_id, token = game.split(":")
         person = self._service.seated(token)
-        for update in person.watch(game_id, content=rummikub.WATCH_CONTENT_GAMES):
-            view = rummikub.view(update)
-            if view and view.turn.seat == view.seat:
+        for view in person.watch_games(game_id):
+            if view.turn.seat == view.seat:
                 take_turn(person, game_id)
-            elif view and view.state == rummikub.GAME_STATE_ROUND_OVER:
+            elif view.state == rummikub.GAME_STATE_ROUND_OVER:
                 person.games.StartNextRound(rummikub.StartNextRoundRequest(game_id=game_id))
 
     def names(self) -> None:

@@ -1,6 +1,6 @@
 """Builds, tests and checks the clients of all languages whose tools are there, and prints a table.
 
-Usage: python run.py [LANGUAGE ...] [--require python,go,...]
+Usage: python run.py [LANGUAGE ...] [--require python,go,...] [--quick]
 
 Fails if a test or a check fails, or if a language of --require was skipped. README.md in this folder describes
 the checks.
@@ -14,9 +14,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from rich.console import Console
@@ -58,9 +60,10 @@ CHECKS = (
     "watches",
 )
 SHELL_SECONDS = 900
-RUN_SECONDS = 180
+RUN_SECONDS = 600
+PRESETS = {name: number for name, number in Preset.items() if number}
 RULESETS = {
-    **{name: Ruleset(preset=number) for name, number in Preset.items() if number},
+    **{name: Ruleset(preset=number) for name, number in PRESETS.items()},
     "WIN_CALL_REQUIRED": Ruleset(win_call=WIN_CALL_REQUIRED),
     "TURN_PLAY_AFTER_DRAW_ALLOWED": Ruleset(turn_play_after_draw=TURN_PLAY_AFTER_DRAW_ALLOWED),
     "TURN_PLAY_AFTER_DRAW_OTHER_TILES": Ruleset(turn_play_after_draw=TURN_PLAY_AFTER_DRAW_OTHER_TILES),
@@ -81,9 +84,10 @@ class Language:
     Args:
         folder: The folder of the client, below clients/, in which the commands run.
         run: The command, without its arguments.
-        build: A command that builds it; "" if it needs none, or another language of the folder builds it before.
-        game: A command that plays the first game of the README; {target} is the server. "" if the tests do.
+        build: A command that builds it; "" if it needs none. Languages that share a build run it once.
         test: A command that lints the client and runs its own tests; "" if others do.
+        game: A command that plays the first game of the README; {target} is the server, {preset} the name of a preset.
+            "" if that of another language is the same.
         tools: The programs that must be on PATH.
     """
 
@@ -94,40 +98,54 @@ class Language:
     game: str = ""
     tools: tuple[str, ...] = ()
 
+    @property
+    def path(self) -> Path:
+        """The path of the folder."""
+        return ROOT / "clients" / self.folder
+
+
+PYTHON = shlex.quote(sys.executable)
+MAVEN = "mvn -q -B -ntp -Dkotlin.compiler.daemon=false package"  # runs the tests too
+NPM = "npm ci --silent --ignore-scripts && npm run --silent build"
 
 LANGUAGES = {
-    "python": Language("conformance", f"{shlex.quote(sys.executable)} python.py"),
-    "python (aio)": Language("conformance", f"{shlex.quote(sys.executable)} python.py --aio"),
+    "python": Language(
+        folder="conformance",
+        run=f"{PYTHON} python.py",
+        game=f"{PYTHON} ../python/examples/first_game.py {{target}} {{preset}}",
+    ),
+    "python (aio)": Language("conformance", f"{PYTHON} python.py --aio"),
     "python (oldest packages)": Language("conformance", f"{ROOT}/build/oldest/bin/python python.py"),
     "go": Language(
         folder="go",
         run="build/conformance",
-        build="go build -o build/conformance ./cmd/conformance",
+        build="go build -o build/ ./cmd/conformance ./examples/game",
         test='test -z "$(gofmt -l .)" && go vet ./... && go test ./...',
-        game="go run ./examples/game {target}",
+        game="build/game {target} {preset}",
         tools=("go",),
     ),
     "typescript": Language(
         folder="typescript",
         run="node dist/conformance/main.js",
-        build="npm ci --silent --ignore-scripts && npm run --silent build",
+        build=NPM,
         test="npm test --silent",
-        game="node test/readme.mjs {target}",
+        game="node test/readme.mjs {target} {preset}",
         tools=("node", "npm"),
     ),
     "typescript (grpc-js)": Language(
         folder="typescript",
         run="node dist/conformance/main.js --transport grpc-js",
+        build=NPM,
         tools=("node", "npm"),
     ),
     "rust": Language(
         folder="rust",
         run="target/debug/rummikub-conformance",
-        build="cargo build --quiet -p rummikub-conformance",
+        build="cargo build --quiet -p rummikub-conformance && cargo build --quiet --no-default-features --example game",
         test="cargo fmt --all --check"
         " && cargo clippy --quiet --workspace --all-targets --no-default-features -- -D warnings"
         " && cargo test --quiet --no-default-features",
-        game="cargo run --quiet --no-default-features --example game -- {target}",
+        game="target/debug/examples/game {target} {preset}",
         tools=("cargo",),
     ),
     "cpp": Language(
@@ -135,19 +153,21 @@ LANGUAGES = {
         run="build/rummikub-conformance",
         build="cmake --preset test >/dev/null && cmake --build --preset test",
         test="ctest --preset test",
-        game="build/rummikub-game {target}",
+        game="build/rummikub-game {target} {preset}",
         tools=("cmake", "protoc", "grpc_cpp_plugin", "c++"),
     ),
     "java": Language(
         folder="java",
         run="java -jar conformance/target/conformance.jar",
-        # With the tests; the check `game` plays the first games of the README.
-        build="mvn -q -B -ntp -Dkotlin.compiler.daemon=false package",
+        build=MAVEN,
+        game="java -cp conformance/target/conformance.jar example.FirstGame {target} {preset}",
         tools=("java", "mvn"),
     ),
     "kotlin": Language(
         folder="java",
         run="java -cp conformance/target/conformance.jar rummikub.conformance.KotlinConformanceKt",
+        build=MAVEN,
+        game="java -cp conformance/target/conformance.jar example.FirstGameKt {target} {preset}",
         tools=("java", "mvn"),
     ),
 }
@@ -251,18 +271,30 @@ def shell(command: str, folder: Path) -> tuple[float, str]:
     return time.monotonic() - began, output
 
 
-def run(language: Language, target: str, validation: str) -> Result:
+built = cache(shell)
+"""Builds a client, once for all languages that share the build."""
+
+
+def first_games(language: Language, target: str, presets: Iterable[str]) -> tuple[float, str]:
+    """Plays the first game of the README under presets; returns its seconds, and the output of one that failed."""
+    commands = [language.game.format(target=target, preset=preset) for preset in presets if language.game]
+    began = time.monotonic()
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        outputs = [output for _, output in threads.map(lambda command: shell(command, language.path), commands)]
+    return time.monotonic() - began, next(filter(None, outputs), "")
+
+
+def run(language: Language, target: str, validation: str, presets: Iterable[str]) -> Result:
     """Builds and tests the client of a language, and runs its program."""
     if why := missing(language):
         return Result(problem=why, is_skipped=True)
-    folder = ROOT / "clients" / language.folder
-    build_seconds, output = shell(language.build, folder)
+    build_seconds, output = built(language.build, language.path)
     if output:
         return Result(problem=f"the build failed: {output}")
-    test_seconds, output = shell(language.test, folder)
+    test_seconds, output = shell(language.test, language.path)
     if output:
         return Result(problem=f"the client's tests failed: {output}")
-    game_seconds, output = shell(language.game.format(target=target), folder)
+    game_seconds, output = first_games(language, target, presets)
     if output:
         return Result(problem=f"the first game of the README failed: {output}")
     result = checked(language, target, validation)
@@ -277,9 +309,10 @@ def checked(language: Language, target: str, validation: str) -> Result:
         games = {name: started_game(lobby, ruleset) for name, ruleset in RULESETS.items()}
     command = [*shlex.split(language.run), "--target", target, "--validation", validation, "--wire", str(WIRE)]
     command += ["--games", ",".join(f"{game_id}:{token}" for game_id, token in games.values())]
-    folder = ROOT / "clients" / language.folder
     try:
-        ran = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, timeout=RUN_SECONDS, check=False)
+        ran = subprocess.run(
+            command, cwd=language.path, stdout=subprocess.PIPE, text=True, timeout=RUN_SECONDS, check=False
+        )
         printed, code = ran.stdout, ran.returncode
     except subprocess.TimeoutExpired as error:
         printed, code = (error.stdout or b"").decode(), 0
@@ -341,6 +374,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help=f"one of {', '.join(present)}; default: all")
     parser.add_argument("--require", default="", help="languages that may not be skipped, separated by commas")
+    parser.add_argument("--quick", action="store_true", help="play first games under one preset instead of all")
     arguments = parser.parse_args()
     unknown = {*arguments.languages} - {*present}
     if unknown:
@@ -349,7 +383,7 @@ def main() -> None:
         results = {}
         for name in arguments.languages or present:
             print(f"{name} ...", file=sys.stderr, flush=True)
-            results[name] = run(LANGUAGES[name], target, validation)
+            results[name] = run(LANGUAGES[name], target, validation, [*PRESETS][: 1 if arguments.quick else None])
     sys.exit(not report(results, {*filter(None, arguments.require.split(","))}))
 
 

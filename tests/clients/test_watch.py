@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import grpc
 import pytest
@@ -236,3 +236,17 @@ async def test_calls_are_answered_while_more_watches_are_open_than_a_connection_
         for watch in watches:
             await closed(watch.close())
         await closed(service.close())
+
+
+@CLIENTS
+async def test_a_game_is_watched_as_a_whole(client: Client) -> None:
+    seen = []
+    async with local_lobby() as (target, lobby):
+        service = client(target)
+        games = service.watch_games(lobby.game_id)
+        for _ in range(2):
+            game = await (asyncio.to_thread(next, games) if isinstance(games, Iterator) else anext(games))
+            seen.append((game.players[0].is_ready, game.HasField("ruleset")))
+            await lobby.change()
+        await closed(service.close())
+    assert seen == [(False, True), (True, True)]

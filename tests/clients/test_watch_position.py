@@ -50,11 +50,6 @@ def position(
     return WatchPosition(request, patience, clock or Clock())
 
 
-def test_a_view_is_the_game_of_a_snapshot_or_of_a_change() -> None:
-    assert [rummikub.view(snapshot(3)), rummikub.view(game(4))] == [snapshot(3).snapshot, game(4).game]
-    assert [rummikub.view(update) for update in (change(5), DRAFT, UNKNOWN)] == [None, None, None]
-
-
 @pytest.mark.parametrize(
     ("content", "updates", "passed_on", "resumes_after"),
     [

@@ -33,7 +33,6 @@ from rummikub import (
     Tile,
     explain,
     tile_name,
-    view,
 )
 
 NAME = "Ann"
@@ -118,8 +117,8 @@ def play(service: Rummikub) -> Game:
     print(f"Game {game_id}: {NAME} against the bots {', '.join(BOTS)}")
     for update in watch:
         print_change(update.change, names)
-        if seen := view(update):
-            game = seen
+        if update.HasField("game"):
+            game = update.game
             if game.turn.seat == joined.seat:
                 take_turn(person, game_id)
     print_score(game, names)

@@ -1,23 +1,24 @@
-"""Plays two rounds against a bot, with the turns that the service suggests.
+"""Plays two rounds against bots, with the turns that the service suggests.
 
-Usage: first_game.py [host:port]
+Usage: first_game.py [host:port [preset]]
 """
 
 import sys
 
 import rummikub
 
-with rummikub.Rummikub(sys.argv[1] if sys.argv[1:] else "127.0.0.1:50051") as lobby:
-    rules = rummikub.Ruleset(match_end=rummikub.MATCH_END_FIXED_ROUNDS, match_rounds=2)
+target = sys.argv[1] if sys.argv[1:] else "127.0.0.1:50051"
+preset = rummikub.Preset.Value(sys.argv[2] if sys.argv[2:] else "PRESET_SABRA")
+
+with rummikub.Rummikub(target) as lobby:
+    rules = rummikub.Ruleset(preset=preset, match_end=rummikub.MATCH_END_FIXED_ROUNDS, match_rounds=2)
     created = lobby.games.CreateGame(rummikub.CreateGameRequest(ruleset=rules))
     game_id, host = created.game.game_id, lobby.seated(created.host_token)  # store the tokens: they are returned once
     ann = lobby.seated(host.games.JoinGame(rummikub.JoinGameRequest(game_id=game_id, name="Ann")).seat_token)
-    ann.games.AddBot(rummikub.AddBotRequest(game_id=game_id, level=rummikub.BOT_LEVEL_EASY))
+    for _ in range(1, created.game.ruleset.players_min):
+        ann.games.AddBot(rummikub.AddBotRequest(game_id=game_id, level=rummikub.BOT_LEVEL_EASY))
     ann.games.StartGame(rummikub.StartGameRequest(game_id=game_id))
-    for update in ann.watch(game_id, content=rummikub.WATCH_CONTENT_GAMES):
-        game = rummikub.view(update)
-        if game is None:  # who is connected, for example
-            continue
+    for game in ann.watch_games(game_id):
         print(rummikub.melds_text(game.table), "rack:", rummikub.tiles_text(game.rack))
         if game.turn.seat == game.seat:
             ann.turns.PlayTurn(ann.analysis.SuggestTurn(rummikub.SuggestTurnRequest(game_id=game_id)).turn)

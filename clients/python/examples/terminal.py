@@ -33,18 +33,16 @@ def show(game: rummikub.Game) -> None:
 
 def turn_of(command: str, game: rummikub.Game) -> rummikub.PlayTurnRequest:
     """Returns the turn that a command describes, for the state of the game that the person sees."""
-    turn = rummikub.PlayTurnRequest(game_id=game.game_id, expected_revision=game.revision, etag=game.etag)
     verb, _, rest = command.strip().partition(" ")
     match verb:
         case "play":
-            turn.play.CopyFrom(rummikub.PlayTiles(table=rummikub.melds(rest)))
+            return rummikub.play(game, rummikub.melds(rest))
         case "draw":
-            turn.draw.CopyFrom(rummikub.DrawTile())
+            return rummikub.draw(game)
         case "pass":
-            turn.pass_turn.CopyFrom(rummikub.Pass())
+            return rummikub.pass_turn(game)
         case _:
             raise ValueError(HELP)
-    return turn
 
 
 def take_turn(person: rummikub.Rummikub, game: rummikub.Game, texts: dict[rummikub.ErrorReason.ValueType, str]) -> None:
@@ -76,10 +74,7 @@ def main() -> None:
         texts = {message.reason: message.text for message in messages.reasons}
         person, game_id = start(lobby)
         print(HELP)
-        for update in person.watch(game_id, content=rummikub.WATCH_CONTENT_GAMES):
-            game = rummikub.view(update)
-            if game is None:  # who is connected, for example
-                continue
+        for game in person.watch_games(game_id):
             if game.state == rummikub.GAME_STATE_FINISHED:
                 print("\n" + ", ".join(f"{player.name}: {player.total_points}" for player in game.players))
             elif game.turn.seat == game.seat:

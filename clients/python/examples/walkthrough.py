@@ -20,7 +20,6 @@ from rummikub import (
     BotLevel,
     CreateGameRequest,
     CreateRematchRequest,
-    DrawTile,
     ExportGameRequest,
     Game,
     GameEvent,
@@ -30,7 +29,6 @@ from rummikub import (
     JoinOrCreateGameRequest,
     KickPlayerRequest,
     Meld,
-    PlayTurnRequest,
     ReturnToSeatRequest,
     ReviewGameRequest,
     RoundResult,
@@ -40,6 +38,7 @@ from rummikub import (
     SetReadyRequest,
     StartGameRequest,
     WatchGameResponse,
+    draw,
     explain,
     tiles_text,
 )
@@ -111,18 +110,6 @@ def open_lobby(service: Rummikub) -> tuple[str, Rummikub, Rummikub]:
     return game_id, ann, bob
 
 
-def draw(client: Rummikub, game: Game) -> None:
-    """Draws a tile in a turn that was read before."""
-    client.turns.PlayTurn(
-        PlayTurnRequest(
-            game_id=game.game_id,
-            expected_revision=game.revision,
-            etag=game.etag,
-            draw=DrawTile(),
-        )
-    )
-
-
 def read(client: Rummikub, game_id: str) -> Game:
     """Returns the game as a client sees it."""
     return client.games.GetGame(GetGameRequest(game_id=game_id)).game
@@ -136,14 +123,14 @@ def show_draft(game_id: str, ann: Rummikub, bob_watches: Watcher) -> None:
     ann.turns.SaveDraft(save)
     draft = bob_watches.update("draft").draft
     say(f"Bob sees Ann try {tiles_text(draft.table[-1].tiles)}; legal as it lies: {draft.is_legal}")
-    draw(ann, game)  # a draft is no revision: the game is still the one that Ann read
+    ann.turns.PlayTurn(draw(game))  # a draft is no revision: the game is still the one that Ann read
 
 
 def be_absent(game_id: str, ann: Rummikub, bob: Rummikub, watch: Watcher) -> None:
     """Bob misses two turns; a bot plays his seat until he returns."""
     timed_out = watch.event("turn_timed_out").turn_timed_out
     say(f"Bob touches nothing until his time is up, and draws {timed_out.tile_count} tile")
-    draw(ann, read(ann, game_id))
+    ann.turns.PlayTurn(draw(read(ann, game_id)))
     absent = watch.event("player_absent").player_absent
     say(f"Bob misses another turn and is absent; {BotLevel.Name(absent.bot_level)} plays for him")
     bob.games.ReturnToSeat(ReturnToSeatRequest(game_id=game_id))
@@ -171,7 +158,7 @@ def play_first_game(service: Rummikub) -> tuple[str, Rummikub, Rummikub]:
     say("Ann sees that Bob is connected, and starts the game")
     game = ann.games.StartGame(StartGameRequest(game_id=game_id)).game
     if game.turn.seat == BOB:
-        draw(bob, read(bob, game_id))
+        bob.turns.PlayTurn(draw(read(bob, game_id)))
     show_draft(game_id, ann, bob_watches)
     be_absent(game_id, ann, bob, ann_watches)
     say("They play the round to its end")

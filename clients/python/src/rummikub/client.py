@@ -7,8 +7,8 @@ with Rummikub("127.0.0.1:50051") as lobby:
     ann = lobby.seated(host.games.JoinGame(JoinGameRequest(game_id=game_id, name="Ann")).seat_token)
     ann.games.AddBot(AddBotRequest(game_id=game_id, level=BOT_LEVEL_HARD))
     ann.games.StartGame(StartGameRequest(game_id=game_id))
-    for update in ann.watch(game_id):
-        print(update)
+    for game in ann.watch_games(game_id):
+        print(game)
 ```
 """
 
@@ -25,11 +25,18 @@ import grpc
 from rummikub.calls import authorization, channel_options, check_target, with_request_id
 from rummikub.connections import Connections
 from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceStub
-from rummikub.v1.game_service_pb2 import WATCH_CONTENT_UNSPECIFIED, WatchContent, WatchGameRequest, WatchGameResponse
+from rummikub.v1.game_pb2 import Game
+from rummikub.v1.game_service_pb2 import (
+    WATCH_CONTENT_GAMES,
+    WATCH_CONTENT_UNSPECIFIED,
+    WatchContent,
+    WatchGameRequest,
+    WatchGameResponse,
+)
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
 from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
 from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
-from rummikub.watching import PATIENCE_SECONDS, SILENCE_SECONDS, SilenceError, WatchPosition
+from rummikub.watching import PATIENCE_SECONDS, SILENCE_SECONDS, SilenceError, WatchPosition, game_of
 
 
 class Rummikub:
@@ -103,6 +110,20 @@ class Rummikub:
             game_id=game_id, after_revision=after_revision, etag=etag, content=content, until_rematch=until_rematch
         )
         return Watch(self.games, request, patience_seconds)
+
+    def watch_games(
+        self, game_id: str, *, until_rematch: bool = False, patience_seconds: float = PATIENCE_SECONDS
+    ) -> Iterator[Game]:
+        """Returns a game as it is now and after every change, as an iterator that reconnects and resumes.
+
+        Args:
+            game_id: The id of the game.
+            until_rematch: Whether the watch continues after the game until its rematch is announced.
+            patience_seconds: How long the watch tries to connect again before it raises the last error.
+        """
+        request = WatchGameRequest(game_id=game_id, content=WATCH_CONTENT_GAMES, until_rematch=until_rematch)
+        with Watch(self.games, request, patience_seconds) as watch:
+            yield from filter(None, map(game_of, watch))
 
     def close(self) -> None:
         """Closes the connection, also for all seats."""

@@ -47,8 +47,8 @@ class SilenceError(grpc.RpcError):
         return f"the stream sent nothing for {SILENCE_SECONDS:.0f} seconds"
 
 
-def view(update: WatchGameResponse) -> Game | None:
-    """Returns the game that an update of a watch has: as it is now, or after a change; None for other updates."""
+def game_of(update: WatchGameResponse) -> Game | None:
+    """Returns the whole game that an update has; None for other updates."""
     kind = update.WhichOneof("update")
     return getattr(update, kind) if kind in {"snapshot", "game"} else None
 

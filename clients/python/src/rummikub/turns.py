@@ -1,0 +1,27 @@
+"""Requests of turns in a game as the caller has seen it, so that a turn in a game that has changed since is refused."""
+
+from collections.abc import Iterable
+
+from rummikub.v1.game_pb2 import Game
+from rummikub.v1.meld_pb2 import Meld
+from rummikub.v1.turn_service_pb2 import DrawTile, Pass, PlayTiles, PlayTurnRequest
+
+
+def play(game: Game, table: Iterable[Meld]) -> PlayTurnRequest:
+    """Returns the request to play tiles; `table` has all melds after the turn."""
+    return _turn(game, PlayTurnRequest(play=PlayTiles(table=table)))
+
+
+def draw(game: Game) -> PlayTurnRequest:
+    """Returns the request to draw a tile."""
+    return _turn(game, PlayTurnRequest(draw=DrawTile()))
+
+
+def pass_turn(game: Game) -> PlayTurnRequest:
+    """Returns the request to pass."""
+    return _turn(game, PlayTurnRequest(pass_turn=Pass()))
+
+
+def _turn(game: Game, turn: PlayTurnRequest) -> PlayTurnRequest:
+    turn.game_id, turn.expected_revision, turn.etag = game.game_id, game.revision, game.etag
+    return turn
