@@ -28,6 +28,7 @@ import {
   explain,
   type Game,
   GameState,
+  play,
   PlayTilesSchema,
   randomRequestId,
   refusal,
@@ -43,7 +44,6 @@ import {
   type ValidateTurnResponse,
   ValidateTurnResponseSchema,
   ValidationService,
-  view,
   Visibility,
 } from "rummikub-client";
 
@@ -187,16 +187,8 @@ async function startedGame(): Promise<{ game: Game; player: Rummikub }> {
 
 async function illegalTurn(): Promise<void> {
   const { game, player } = await startedGame();
-  const play = create(PlayTilesSchema, { table: table("[R1 R2] | [R1 B5 J]") });
-  const error = await failure(
-    player.turns.playTurn({
-      gameId: game.gameId,
-      expectedRevision: game.revision,
-      etag: game.etag,
-      action: { case: "play", value: play },
-    }),
-    "an illegal turn",
-  );
+  const turn = play(game, table("[R1 R2] | [R1 B5 J]"));
+  const error = await failure(player.turns.playTurn(turn), "an illegal turn");
   const refused = refusal(error);
   assert(refused !== undefined, `no reason: ${error.message}`);
   const [first] = refused.violations;
@@ -279,10 +271,9 @@ async function turns(): Promise<void> {
 async function playToTheEnd(game: string): Promise<void> {
   const [gameId = "", token = ""] = game.split(":");
   const person = lobby.seated(token);
-  for await (const update of person.watch(gameId, { content: node.WatchContent.GAMES })) {
-    const seen = view(update);
-    if (seen?.turn !== undefined && seen.turn.seat === seen.seat) await takeTurn(person, gameId);
-    else if (seen?.state === GameState.ROUND_OVER) await person.games.startNextRound({ gameId });
+  for await (const seen of person.watchGames(gameId)) {
+    if (seen.turn?.seat === seen.seat) await takeTurn(person, gameId);
+    else if (seen.state === GameState.ROUND_OVER) await person.games.startNextRound({ gameId });
   }
 }
 
@@ -351,9 +342,7 @@ async function rules(): Promise<void> {
   const created = (await lobby.games.createGame({ labels: { mode: "conformance" } })).game;
   assert(created?.ruleset !== undefined);
   const names = ["Ann", "Bob"];
-  for await (const update of lobby.watch(created.gameId, { content: node.WatchContent.GAMES })) {
-    if (update.case !== "snapshot" && update.case !== "game") continue;
-    const { ruleset, visibility, labels } = update.value;
+  for await (const { ruleset, visibility, labels } of lobby.watchGames(created.gameId)) {
     assert(ruleset !== undefined && equals(RulesetSchema, ruleset, created.ruleset), "a game has other rules");
     assert.deepEqual([visibility, labels], [created.visibility, created.labels]);
     const name = names.shift();

@@ -1,10 +1,11 @@
 import { type Client, createClient, type Transport } from "@connectrpc/connect";
 import { authorized, type CallOptions, dependable, randomRequestId } from "./connection.js";
 import { AnalysisService } from "./gen/rummikub/v1/analysis_service_pb.js";
-import { GameService } from "./gen/rummikub/v1/game_service_pb.js";
+import type { Game } from "./gen/rummikub/v1/game_pb.js";
+import { GameService, WatchContent } from "./gen/rummikub/v1/game_service_pb.js";
 import { TurnService } from "./gen/rummikub/v1/turn_service_pb.js";
 import { ValidationService } from "./gen/rummikub/v1/validation_service_pb.js";
-import { Watch, type WatchOptions } from "./watch.js";
+import { gamesOf, Watch, type WatchOptions } from "./watch.js";
 
 /** Options of a connection over any transport. */
 export type RummikubOptions = Partial<CallOptions>;
@@ -45,6 +46,11 @@ export class Rummikub {
   /** Returns an async iterable of a game's updates, which reconnects and resumes by itself. */
   watch(gameId: string, options: WatchOptions = {}): Watch {
     return new Watch(this.games, gameId, options);
+  }
+
+  /** Returns an async iterable of a game as it is now and after every change, which reconnects and resumes by itself. */
+  watchGames(gameId: string, options: Omit<WatchOptions, "content"> = {}): AsyncIterable<Game> {
+    return gamesOf(this.watch(gameId, { ...options, content: WatchContent.GAMES }));
   }
 
   /** Closes the connection, also that of clients made by `seated`. */

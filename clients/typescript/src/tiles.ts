@@ -43,24 +43,26 @@ export function tilesText(tiles: readonly Tile[]): string {
   return tiles.map(tileName).join(" ");
 }
 
-/** Returns the meld of a text such as `[R7 R8 R9]` or `R7 R8 R9`. */
-export function meld(text: string): Meld {
-  return create(MeldSchema, { tiles: tiles(text.trim().replace(/^\[(.*)\]$/s, "$1")) });
+/** Returns the meld of a text such as `[R7 R8 R9]`. */
+function meld(text: string): Meld {
+  const inner = /^\s*\[(.*)\]\s*$/s.exec(text)?.[1];
+  if (inner === undefined) throw new RangeError(`"${text}" is no meld; write it as [R7 R8 R9]`);
+  return create(MeldSchema, { tiles: tiles(inner) });
 }
 
 /** Returns a meld as text: `[R7 R8 R9]`. */
-export function meldText(meld: Pick<Meld, "tiles">): string {
+function meldText(meld: Pick<Meld, "tiles">): string {
   return `[${tilesText(meld.tiles)}]`;
 }
 
-/** Returns the table of a text such as `[R7 R8 R9] | [K1 B1 O1]`; an empty text is an empty table. */
+/** Returns the table of a text such as `[R7 R8 R9] | [K1 B1 O1]`; no melds for `.` and for an empty text. */
 export function table(text: string): Meld[] {
-  return text.trim() === "" ? [] : text.split("|").map(meld);
+  return ["", "."].includes(text.trim()) ? [] : text.split("|").map(meld);
 }
 
-/** Returns a table as text: `[R7 R8 R9] | [K1 B1 O1]`. */
+/** Returns a table as text: `[R7 R8 R9] | [K1 B1 O1]`; `.` for one without melds. */
 export function tableText(melds: readonly Pick<Meld, "tiles">[]): string {
-  return melds.map(meldText).join(" | ");
+  return melds.map(meldText).join(" | ") || ".";
 }
 
 /** Returns the melds to send for a table that the service sent, with the declared faces of jokers that have only one. */

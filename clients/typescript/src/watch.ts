@@ -8,11 +8,6 @@ import { backoffMs, sleep } from "./timing.js";
 /** An update of a game: all that WatchGame sends, except heartbeats and the notice that the server stops. */
 export type Update = Exclude<WatchGameResponse["update"], { case: "heartbeat" | "closing" | undefined }>;
 
-/** Returns the game that an update has, as it is now or after a change; undefined for other updates. */
-export function view(update: Update): Game | undefined {
-  return update.case === "snapshot" || update.case === "game" ? update.value : undefined;
-}
-
 /** A place in a game's history. */
 export interface Position {
   /** 0: the beginning; the watch starts with a snapshot. */
@@ -238,6 +233,11 @@ export class Watch implements AsyncIterable<Update> {
     page.addEventListener("visibilitychange", follow);
     return () => page.removeEventListener("visibilitychange", follow);
   }
+}
+
+/** Yields the whole games of a watch: as the game is now, and after every change. */
+export async function* gamesOf(watch: Watch): AsyncGenerator<Game, void, void> {
+  for await (const update of watch) if (update.case === "snapshot" || update.case === "game") yield update.value;
 }
 
 function isHistoryLost(error: ConnectError): boolean {

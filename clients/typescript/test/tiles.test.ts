@@ -2,8 +2,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import {
-  meld,
-  meldText,
   table,
   tableText,
   TableMeldSchema,
@@ -34,9 +32,11 @@ test("every tile has a name and is found by it", () => {
 });
 
 test("melds and tables are read as they are written", () => {
-  assert.equal(meldText(meld("r7 r8 r9")), "[R7 R8 R9]");
   assert.equal(tableText(table(" [R7 R8 R9]|[K1 B1 O1] ")), "[R7 R8 R9] | [K1 B1 O1]");
-  assert.deepEqual(table(""), []);
+  assert.equal(tableText(table("[r7 r8 j]")), "[R7 R8 J]");
+  for (const none of ["", "."]) assert.deepEqual(table(none), []);
+  assert.equal(tableText([]), ".");
+  assert.throws(() => table("R7 R8 R9"), /is no meld/);
   assert.equal(tilesText([Tile.JOKER, 99 as Tile]), "J ?99");
 });
 

@@ -257,3 +257,11 @@ test("a watch can start at a position that was stored", async () => {
   assert.deepEqual(await collect(service.watch("g", { ...FAST, after: { revision: 4, etag: "e4" } })), ["change 5"]);
   assert.deepEqual(resumed(requests), ["4e4"]);
 });
+
+test("a game is watched as a whole", async () => {
+  const { service, requests } = serving(sends(snapshot(1), heartbeat, game(2)));
+  const seen: number[] = [];
+  for await (const { revision } of service.watchGames("g", FAST)) seen.push(revision);
+  assert.deepEqual(seen, [1, 2]);
+  assert.equal(requests[0]?.content, WatchContent.GAMES);
+});

@@ -38,7 +38,7 @@ test("tiles of the rack make a new meld, in the order in which they were chosen"
   assert.equal(table(next), "[R5 R6 R7]");
   assert.equal(rack(next), "K1");
   assert.equal(placed(next).length, 3);
-  assert.equal(table(start), "");
+  assert.equal(table(start), ".");
 });
 
 test("a tile goes between the tiles of a meld, also within one meld", () => {

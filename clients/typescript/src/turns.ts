@@ -1,0 +1,25 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { Game } from "./gen/rummikub/v1/game_pb.js";
+import type { Meld } from "./gen/rummikub/v1/meld_pb.js";
+import { type PlayTurnRequest, PlayTurnRequestSchema } from "./gen/rummikub/v1/turn_service_pb.js";
+
+/** Returns the request to play tiles in a game as the caller has seen it; `table` has all melds after the turn. */
+export function play(game: Game, table: readonly Meld[]): PlayTurnRequest {
+  return turn(game, { case: "play", value: { table: [...table] } });
+}
+
+/** Returns the request to draw a tile in a game as the caller has seen it. */
+export function draw(game: Game): PlayTurnRequest {
+  return turn(game, { case: "draw", value: {} });
+}
+
+/** Returns the request to pass in a game as the caller has seen it. */
+export function pass(game: Game): PlayTurnRequest {
+  return turn(game, { case: "passTurn", value: {} });
+}
+
+/** Returns a turn that is refused if the game has changed since. */
+function turn(game: Game, action: NonNullable<MessageInitShape<typeof PlayTurnRequestSchema>["action"]>): PlayTurnRequest {
+  const { gameId, revision, etag } = game;
+  return create(PlayTurnRequestSchema, { gameId, expectedRevision: revision, etag, action });
+}
