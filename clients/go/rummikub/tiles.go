@@ -33,8 +33,9 @@ func TileName(tile pb.Tile) string {
 	return fmt.Sprintf("?%d", tile)
 }
 
-// ParseTile returns the tile of a short name.
+// ParseTile returns the tile of a short name, in capitals or not.
 func ParseTile(name string) (pb.Tile, error) {
+	name = strings.ToUpper(name)
 	if name == joker {
 		return pb.Tile_TILE_JOKER, nil
 	}
@@ -85,9 +86,9 @@ func FormatTable[M AnyMeld](melds []M) string {
 	return strings.Join(texts, " | ")
 }
 
-// ParseTable returns the melds of a text that FormatTable returns.
+// ParseTable returns the melds of a text that FormatTable returns; none for an empty text.
 func ParseTable(text string) ([]*pb.Meld, error) {
-	if strings.TrimSpace(text) == "." {
+	if text = strings.TrimSpace(text); text == "" || text == "." {
 		return nil, nil
 	}
 	var melds []*pb.Meld

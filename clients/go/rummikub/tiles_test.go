@@ -24,10 +24,13 @@ func TestTilesHaveNames(t *testing.T) {
 			t.Errorf("%s is named %s", name, short)
 		}
 	}
+	if tile, err := ParseTile("r7"); err != nil || tile != pb.Tile_TILE_RED_7 {
+		t.Errorf("r7 is %v (%v)", tile, err)
+	}
 	if name := TileName(200); name != "?200" {
 		t.Error(name)
 	}
-	for _, name := range []string{"", "R", "R0", "R01", "R14", "X1", "JJ", "R+1", "r1"} {
+	for _, name := range []string{"", "R", "R0", "R01", "R14", "X1", "JJ", "R+1"} {
 		if tile, err := ParseTile(name); err == nil || !strings.Contains(err.Error(), "is no tile") {
 			t.Errorf("%q is %v (%v)", name, tile, err)
 		}
@@ -41,7 +44,10 @@ func TestTables(t *testing.T) {
 			t.Errorf("%q is %q (%v)", text, FormatTable(melds), err)
 		}
 	}
-	for _, text := range []string{"", "R7 R8", "[R7", "[R7 X9]", "[R7] |"} {
+	if melds, err := ParseTable(""); err != nil || len(melds) > 0 {
+		t.Errorf("an empty text is %v (%v)", melds, err)
+	}
+	for _, text := range []string{"R7 R8", "[R7", "[R7 X9]", "[R7] |"} {
 		if melds, err := ParseTable(text); err == nil {
 			t.Errorf("%q is %q", text, FormatTable(melds))
 		}

@@ -239,10 +239,18 @@ func isLost(err error) bool {
 	return refused.Code == codes.Unavailable
 }
 
-// View returns the whole game in an update, or nil if it has none.
-func View(update *pb.WatchGameResponse) *pb.Game {
-	if game := update.GetGame(); game != nil {
-		return game
+// WatchGames returns a game as it is now and after every change; for the rest, it is Watch.
+func (c *Client) WatchGames(ctx context.Context, gameID string, opts ...WatchOption) iter.Seq2[*pb.Game, error] {
+	request := &pb.WatchGameRequest{GameId: gameID, Content: pb.WatchContent_WATCH_CONTENT_GAMES}
+	return func(yield func(*pb.Game, error) bool) {
+		for update, err := range c.Watch(ctx, request, opts...) {
+			game := update.GetGame()
+			if game == nil {
+				game = update.GetSnapshot()
+			}
+			if (game != nil || err != nil) && !yield(game, err) {
+				return
+			}
+		}
 	}
-	return update.GetSnapshot()
 }

@@ -143,12 +143,11 @@ func TestEveryGameHasWhatOnlyTheFirstOneOfAStreamHas(t *testing.T) {
 	} {
 		client := start(t, &fakeServer{watches: []stepOfWatch{sends(nil, first, game(4), game(5))}})
 		games := 0
-		for update, err := range client.Watch(context.Background(), &pb.WatchGameRequest{}) {
+		for game, err := range client.WatchGames(context.Background(), "g") {
 			if err != nil {
 				t.Fatal(err)
 			}
 			games++
-			game := View(update)
 			if !proto.Equal(game.Ruleset, whole.Ruleset) || game.Visibility != whole.Visibility || game.Labels["region"] != "eu" {
 				t.Errorf("game %d is %v", game.Revision, game)
 			}

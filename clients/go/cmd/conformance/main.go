@@ -360,7 +360,7 @@ func (s suite) round() bool {
 				link.cut()
 			}
 		}
-		game := rummikub.View(update)
+		game := update.GetGame()
 		if game == nil {
 			continue
 		}
@@ -402,14 +402,12 @@ func (s suite) suggestedTurns() {
 func (s suite) play(game string) {
 	id, token, _ := strings.Cut(game, ":")
 	player := s.lobby.Seated(token)
-	watching := &pb.WatchGameRequest{GameId: id, Content: pb.WatchContent_WATCH_CONTENT_GAMES}
-	for update, err := range player.Watch(s.ctx, watching) {
+	for game, err := range player.WatchGames(s.ctx, id) {
 		check(err)
-		game := rummikub.View(update)
 		switch {
-		case game.GetSeat() > 0 && game.GetTurn().GetSeat() == game.Seat:
+		case game.GetTurn().GetSeat() == game.Seat:
 			s.take(player, id)
-		case game.GetState() == pb.GameState_GAME_STATE_ROUND_OVER:
+		case game.State == pb.GameState_GAME_STATE_ROUND_OVER:
 			must(player.Games.StartNextRound(s.ctx, &pb.StartNextRoundRequest{GameId: id}))
 		}
 	}
@@ -431,13 +429,8 @@ func (s suite) rules() {
 	created := must(s.lobby.Games.CreateGame(s.ctx, &pb.CreateGameRequest{Labels: labels})).Game
 	id := created.GameId
 	names := []string{"Ann", "Bob"}
-	watching := &pb.WatchGameRequest{GameId: id, Content: pb.WatchContent_WATCH_CONTENT_GAMES}
-	for update, err := range s.lobby.Watch(s.ctx, watching) {
+	for game, err := range s.lobby.WatchGames(s.ctx, id) {
 		check(err)
-		game := rummikub.View(update)
-		if game == nil {
-			continue
-		}
 		expectEqual("the ruleset", game.Ruleset, created.Ruleset)
 		expect(game.Visibility == created.Visibility && maps.Equal(game.Labels, labels),
 			"the game became %v with %v", game.Visibility, game.Labels)

@@ -1,4 +1,4 @@
-// Command game plays two rounds against a bot: go run . [host:port]
+// Command game plays two rounds against bots: go run . [host:port [preset]]
 package main
 
 import (
@@ -14,22 +14,25 @@ import (
 )
 
 func main() {
-	target := "127.0.0.1:50051"
+	target, preset := "127.0.0.1:50051", "PRESET_SABRA"
 	if len(os.Args) > 1 {
 		target = os.Args[1]
 	}
-	if err := play(context.Background(), target); err != nil {
+	if len(os.Args) > 2 {
+		preset = os.Args[2]
+	}
+	if err := play(context.Background(), target, pb.Preset(pb.Preset_value[preset])); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func play(ctx context.Context, target string) error {
+func play(ctx context.Context, target string, preset pb.Preset) error {
 	lobby, err := rummikub.Connect(target)
 	if err != nil {
 		return err
 	}
 	defer lobby.Close()
-	rules := &pb.Ruleset{MatchEnd: pb.MatchEnd_MATCH_END_FIXED_ROUNDS, MatchRounds: proto.Uint32(2)}
+	rules := &pb.Ruleset{Preset: preset, MatchEnd: pb.MatchEnd_MATCH_END_FIXED_ROUNDS, MatchRounds: proto.Uint32(2)}
 	created, err := lobby.Games.CreateGame(ctx, &pb.CreateGameRequest{Ruleset: rules})
 	if err != nil {
 		return err
@@ -41,20 +44,17 @@ func play(ctx context.Context, target string) error {
 		return err
 	}
 	ann := lobby.Seated(joined.SeatToken)
-	if _, err := ann.Games.AddBot(ctx, &pb.AddBotRequest{GameId: id, Level: pb.BotLevel_BOT_LEVEL_EASY}); err != nil {
-		return err
+	for range created.Game.Ruleset.GetPlayersMin() - 1 {
+		if _, err := ann.Games.AddBot(ctx, &pb.AddBotRequest{GameId: id, Level: pb.BotLevel_BOT_LEVEL_EASY}); err != nil {
+			return err
+		}
 	}
 	if _, err := ann.Games.StartGame(ctx, &pb.StartGameRequest{GameId: id}); err != nil {
 		return err
 	}
-	watching := &pb.WatchGameRequest{GameId: id, Content: pb.WatchContent_WATCH_CONTENT_GAMES}
-	for update, err := range ann.Watch(ctx, watching) {
+	for game, err := range ann.WatchGames(ctx, id) {
 		if err != nil {
 			return err
-		}
-		game := rummikub.View(update)
-		if game == nil { // who is connected, for example
-			continue
 		}
 		fmt.Println(rummikub.FormatTable(game.Table), "rack:", rummikub.FormatTiles(game.Rack))
 		switch {
