@@ -4,6 +4,8 @@ Only values and pure functions live here: no I/O, no clock, no randomness, no pr
 arguments, and import-linter rejects the modules that would provide them. Rule numbers (R29) and option keys
 (initial_meld_threshold) in docstrings are those of docs/rules.md.
 
-Where to add things: an option in `ruleset` and `ruleset_checks`; a rule of plays in `rules`; an action in `actions` and
-`turns`; an event in `events`, `replay` and `views`; a reason in `violations` and `violation_texts`.
+What all games share is here; the rules of a family of games are in its package (`melding`), which `family` names.
+Where to add things: an option in `melding.ruleset` and `melding.ruleset_checks`; a rule of plays in `melding.rules`; an
+action in `melding.actions` and `melding.turns`; an event in `melding.events`, `melding.evolution` and `views`; a reason
+in `violations` and `violation_texts`.
 """

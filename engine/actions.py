@@ -1,16 +1,16 @@
 """The actions of a game: one frozen dataclass each, and the union `Action`.
 
-`turns.apply` decides what an action leads to. A new action is a class here, a member of `Action`, and a case in
-`turns`; mypy reports every other place that must handle it.
+`turns.apply` decides what an action leads to. A new action is a class here or in its family's module, a member of the
+union, and a case in the module that decides; mypy reports every other place that must handle it.
 """
 
 from dataclasses import dataclass
 
 from engine.deal import Shuffle
-from engine.events import RoundStarted
-from engine.game import BotLevel
+from engine.events import RoundStart
+from engine.melding.actions import BotAction, MeldingAction
 from engine.melding.table import ProposedTable
-from engine.tiles import Tile
+from engine.seats import BotLevel
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class StartGame:
     """
 
     seat: int
-    shuffle: Shuffle | RoundStarted
+    shuffle: Shuffle | RoundStart
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,67 +104,7 @@ class StartNextRound:
     """A player starts the next round. `shuffle` is as in StartGame."""
 
     seat: int
-    shuffle: Shuffle | RoundStarted
-
-
-@dataclass(frozen=True, slots=True)
-class PlayTiles:
-    """A player plays tiles and leaves the table as given (R21, R44).
-
-    Attributes:
-        seat: The player's seat.
-        table: All melds on the table after the play.
-        river_index: The oldest River tile that the player pulls, with all newer ones; None for no pull (turn_draw
-            TWO_RIVER).
-        calls_rummikub: Whether the player calls out the win (win_call).
-    """
-
-    seat: int
-    table: ProposedTable
-    river_index: int | None = None
-    calls_rummikub: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DrawTile:
-    """A player draws (R22)."""
-
-    seat: int
-
-
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """A player passes with an empty pool, or ends a turn after drawing in it (turn_play_after_draw)."""
-
-    seat: int
-
-
-@dataclass(frozen=True, slots=True)
-class LayOnRiver:
-    """A player lays one of the two drawn tiles on the River and keeps the other (turn_draw TWO_RIVER)."""
-
-    seat: int
-    tile: Tile
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimError:
-    """A player votes on the illegal play shown at a revision (turn_invalid_submission)."""
-
-    seat: int
-    play_revision: int
-    agrees: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RequestRedeal:
-    """A player with three pairs of identical tiles demands a new deal (deal_three_pairs_reshuffle).
-
-    `shuffle` is as in StartGame.
-    """
-
-    seat: int
-    shuffle: Shuffle | RoundStarted
+    shuffle: Shuffle | RoundStart
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +121,7 @@ class StartDueRound:
     `shuffle` is as in StartGame.
     """
 
-    shuffle: Shuffle | RoundStarted
+    shuffle: Shuffle | RoundStart
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,15 +138,11 @@ class ReturnToSeat:
     seat: int
 
 
-TurnAction = PlayTiles | DrawTile | LayOnRiver | Pass
-"""Actions of the player whose turn it is."""
-
-
 @dataclass(frozen=True, slots=True)
 class StandIn:
     """A bot's action for an absent player, who does not return by it (absent_action)."""
 
-    action: TurnAction | ClaimError
+    action: BotAction
 
     @property
     def seat(self) -> int:
@@ -221,9 +157,7 @@ Action = (
     LobbyAction
     | StartNextRound
     | StartDueRound
-    | RequestRedeal
-    | TurnAction
-    | ClaimError
+    | MeldingAction
     | TimeOut
     | Resign
     | AbortGame

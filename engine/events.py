@@ -5,12 +5,14 @@ seat may see of them is in views.py.
 """
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from engine.game import BotLevel, Rack, ReservedSeat, RoundResult, Turn
+from engine.game import RoundResult
+from engine.melding.events import MeldingEvent, RoundStarted
+from engine.melding.events import TurnAct as MeldingTurnAct
 from engine.melding.ruleset import Ruleset
-from engine.melding.table import ProposedTable, Table
+from engine.seats import BotLevel, ReservedSeat, Turn
 from engine.tiles import Tile
-from engine.violations import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,145 +76,10 @@ class PlayerReadied:
 
 
 @dataclass(frozen=True, slots=True)
-class StartDraw:
-    """A tile drawn to determine the starter (R7)."""
-
-    seat: int
-    tile: Tile
-
-
-@dataclass(frozen=True, slots=True)
-class RoundStarted:
-    """A round was dealt.
-
-    `order` is the turn order, `racks` are by seat, `pool` is in the order of drawing.
-    """
-
-    number: int
-    draws: tuple[StartDraw, ...]
-    order: tuple[int, ...]
-    racks: tuple[Rack, ...]
-    pool: tuple[Tile, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class TurnStarted:
     """A turn started."""
 
     turn: Turn
-
-
-@dataclass(frozen=True, slots=True)
-class TilesPlayed:
-    """A player played tiles.
-
-    Attributes:
-        seat: The player's seat.
-        tiles: The tiles, ascending.
-        table: All melds on the table afterwards.
-        points: The value of the tiles.
-        pulled: The newest tiles of the River, oldest first, which the player pulled before the play.
-    """
-
-    seat: int
-    tiles: tuple[Tile, ...]
-    table: Table
-    points: int
-    pulled: tuple[Tile, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class TileDrawn:
-    """A player drew the next tile of the pool (R22).
-
-    `declined`, here and in other events of a player who plays nothing: they could have made the initial meld
-    (score_never_melded FLAT_100_OR_200). No view shows it.
-    """
-
-    seat: int
-    tile: Tile
-    declined: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class TilesDrawn:
-    """A player drew tiles from the pool until a play was possible (turn_draw UNTIL_PLAYABLE)."""
-
-    seat: int
-    tiles: tuple[Tile, ...]
-    declined: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class TilesOffered:
-    """A player drew two tiles from the pool and must lay one of them on the River (turn_draw TWO_RIVER)."""
-
-    seat: int
-    tiles: tuple[Tile, Tile]
-    declined: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RiverTileLaid:
-    """A player laid one of the two offered tiles on the River and kept the other."""
-
-    seat: int
-    tile: Tile
-
-
-@dataclass(frozen=True, slots=True)
-class TurnEnded:
-    """A player ended a turn after drawing, without a play (turn_play_after_draw)."""
-
-    seat: int
-    declined: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class IllegalPlayShown:
-    """A player submitted an illegal play. The others may claim the error."""
-
-    seat: int
-    table: ProposedTable
-    reasons: tuple[Reason, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorClaimed:
-    """A player voted on claiming an error."""
-
-    seat: int
-    agrees: bool
-
-
-@dataclass(frozen=True, slots=True)
-class TurnPenalised:
-    """A player drew these tiles from the pool for an illegal play (R56)."""
-
-    seat: int
-    tiles: tuple[Tile, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RedealDemanded:
-    """A player with three pairs demanded a new deal; RoundStarted follows (deal_three_pairs_reshuffle)."""
-
-    seat: int
-
-
-@dataclass(frozen=True, slots=True)
-class LastChanceStarted:
-    """The pool ran out, and each of these seats has one more turn, in this order (pool_empty_mode)."""
-
-    seats: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TurnPassed:
-    """A player passed."""
-
-    seat: int
-    declined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,27 +177,10 @@ class RematchCreated:
 
 LobbyEvent = GameCreated | PlayerJoined | PlayerLeft | PlayerKicked | PlayerReadied
 
-TurnEvent = (
-    TurnStarted
-    | TilesPlayed
-    | TileDrawn
-    | TilesDrawn
-    | TilesOffered
-    | RiverTileLaid
-    | TurnEnded
-    | TurnPassed
-    | TurnTimedOut
-    | TurnPenalised
-    | IllegalPlayShown
-    | ErrorClaimed
-    | LastChanceStarted
-)
-
-Event = (
+CommonEvent = (
     LobbyEvent
-    | RoundStarted
-    | RedealDemanded
-    | TurnEvent
+    | TurnStarted
+    | TurnTimedOut
     | PlayerResigned
     | PlayerAbsent
     | PlayerReturned
@@ -342,3 +192,15 @@ Event = (
     | SeatTokenRenewed
     | RematchCreated
 )
+"""Events that are the same whatever is played."""
+
+RoundEvent = TurnStarted | TurnTimedOut | PlayerResigned | MeldingEvent
+"""Events that change the round in progress."""
+
+Event = CommonEvent | MeldingEvent
+
+TurnAct = MeldingTurnAct
+"""Events of what a player did in a turn, who is then present."""
+
+RoundStart: TypeAlias = RoundStarted
+"""The start of a round of any family."""

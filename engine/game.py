@@ -3,178 +3,17 @@
 It includes hidden racks and the order of the pool. What a seat may see of it is in views.py. Seats count from 1.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import Final
+from typing import TypeAlias
 
-from engine.melding.ruleset import Ruleset, TurnDirection
-from engine.melding.table import ProposedTable, Table, tiles_on
-from engine.tiles import Tile, in_order
-from engine.violations import Reason
+from engine.melding.round import MeldingRound
+from engine.melding.ruleset import Ruleset
+from engine.seats import Player, Rack, ReservedSeat, from_seat
+from engine.tiles import Tile
 
-HOST: Final = 0
-"""Stands for the host where an action or a token has no seat. Seats count from 1."""
-
-
-class BotLevel(Enum):
-    """How well a bot plays (bots.py)."""
-
-    EASY = auto()
-    MEDIUM = auto()
-    HARD = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Player:
-    """A player.
-
-    Attributes:
-        seat: The seat.
-        name: The name.
-        total_points: The points of all finished rounds (R64).
-        resigned: Whether the player has resigned from the game.
-        bot: The level of a bot; None for a person.
-        timeouts_in_a_row: The number of turns that timed out since the last action in a turn.
-        stand_in: The level of the bot that plays for an absent person; None if the person is not absent.
-        time_left_ms: The bank of time for the round, as at the start of the player's turn while that is in progress;
-            None without clocks (clock_total_seconds).
-        is_ready: Whether the player is ready to start (SetReady). A bot always is.
-        is_host: Whether the player is the host. At most one player is.
-        wants_abort: Whether the player has voted in this round to abort the game.
-    """
-
-    seat: int
-    name: str
-    total_points: int = 0
-    resigned: bool = False
-    bot: BotLevel | None = None
-    timeouts_in_a_row: int = 0
-    stand_in: BotLevel | None = None
-    time_left_ms: int | None = None
-    is_ready: bool = False
-    is_host: bool = False
-    wants_abort: bool = False
-
-    @property
-    def played_by(self) -> BotLevel | None:
-        """The level of the bot that plays the seat, as a player or for an absent person; None for a person."""
-        return self.bot or self.stand_in
-
-
-@dataclass(frozen=True, slots=True)
-class Rack:
-    """A player's tiles in a round, in ascending order, and whether the initial meld has been made."""
-
-    seat: int
-    tiles: tuple[Tile, ...]
-    has_melded: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A turn.
-
-    Attributes:
-        seat: The seat that has the turn.
-        deadline_ms: When it ends, in milliseconds since 1970 by the store's clock; None without a limit.
-        revision: The game's revision at which it started, which names the turn; 0 if no change of a game started it.
-    """
-
-    seat: int
-    deadline_ms: int | None
-    revision: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Open:
-    """The player has done nothing in the turn yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class Choosing:
-    """The player drew two tiles and must lay one of them on the River (turn_draw TWO_RIVER)."""
-
-    tiles: tuple[Tile, Tile]
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """The player drew, and the turn continues (turn_play_after_draw). `tile` is the last one drawn."""
-
-    tile: Tile
-
-
-Step = Open | Choosing | Drawn
-
-
-@dataclass(frozen=True, slots=True)
-class ShownPlay:
-    """An illegal play that the other players may claim (turn_invalid_submission PENALISE_ON_UNANIMOUS_CLAIM).
-
-    Attributes:
-        revision: The revision at which it was shown.
-        table: The submitted table.
-        reasons: The reasons of its violations.
-        claimed: The seats that have claimed the error, in ascending order.
-        against: The seat that voted against the claim, which has then failed; None if no seat has.
-    """
-
-    revision: int
-    table: ProposedTable
-    reasons: tuple[Reason, ...]
-    claimed: tuple[int, ...] = ()
-    against: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """One deal, until a player goes out or no player can play.
-
-    Attributes:
-        number: From 1.
-        order: The seats dealt in, in turn order, the starter first.
-        table: The melds in play.
-        racks: The racks of the players dealt in, by seat.
-        pool: The undealt tiles, in the order of drawing.
-        turn: The turn in progress, or the last one of a finished round.
-        passed: The seats that have passed in a row, in ascending order.
-        river: The River, oldest tile first.
-        step: What the player has done in the turn.
-        shown_play: The last illegal play shown in the turn.
-        last_chance: The seats with a last turn left, the turn in progress first; None before the pool is empty
-            (pool_empty_mode ONE_LAST_CHANCE).
-        declined: The seats that could have made the initial meld and drew or passed instead, ascending
-            (score_never_melded FLAT_100_OR_200). Views must not show it before the score.
-    """
-
-    number: int
-    order: tuple[int, ...]
-    table: Table
-    racks: tuple[Rack, ...]
-    pool: tuple[Tile, ...]
-    turn: Turn
-    passed: tuple[int, ...] = ()
-    river: tuple[Tile, ...] = ()
-    step: Step = Open()
-    shown_play: ShownPlay | None = None
-    last_chance: tuple[int, ...] | None = None
-    declined: tuple[int, ...] = ()
-
-    @property
-    def starter(self) -> int:
-        """The seat that played first."""
-        return self.order[0]
-
-    def rack(self, seat: int) -> Rack:
-        """Returns the rack of a seat that was dealt in."""
-        return next(rack for rack in self.racks if rack.seat == seat)
-
-    @property
-    def tiles(self) -> tuple[Tile, ...]:
-        """Every tile of the round in ascending order: always the full tile set (R1)."""
-        on_racks = (t for rack in self.racks for t in rack.tiles)
-        pending = self.step.tiles if isinstance(self.step, Choosing) else ()
-        return in_order((*on_racks, *tiles_on(self.table), *self.pool, *self.river, *pending))
+Round: TypeAlias = MeldingRound
+"""A round of a game of any family."""
 
 
 class RoundEnd(Enum):
@@ -278,14 +117,6 @@ Phase = Lobby | Playing | RoundOver | Finished | Aborted
 
 
 @dataclass(frozen=True, slots=True)
-class ReservedSeat:
-    """A seat of a lobby that only its owner of the game before can take, and the name there (create_rematch)."""
-
-    seat: int
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
 class Game:
     """A game.
 
@@ -341,19 +172,6 @@ class Game:
         return bool(people) and all(player.stand_in for player in people)
 
 
-def turn_order(seats: tuple[int, ...], first: int, direction: TurnDirection) -> tuple[int, ...]:
-    """Returns seats in turn order, starting with `first` or, if it is not among them, the next one after it (R10)."""
-    if direction is TurnDirection.CLOCKWISE:
-        return tuple(sorted(seats, key=lambda seat: (seat < first, seat)))
-    return tuple(sorted(seats, key=lambda seat: (seat > first, -seat)))
-
-
-def from_seat(order: tuple[int, ...], first: int) -> tuple[int, ...]:
-    """Returns a turn order that starts with another of its seats."""
-    place = order.index(first)
-    return order[place:] + order[:place]
-
-
 def next_seat(game: Game, round_: Round) -> int:
     """Returns the seat of the next turn: the next player who has not resigned."""
     following = from_seat(round_.order, round_.turn.seat)[1:]
@@ -364,13 +182,11 @@ def bots_to_act(game: Game) -> tuple[int, ...]:
     """Returns the seats that bots play and that must act: first those that vote on the shown play, then the turn's."""
     if not isinstance(game.phase, Playing):
         return ()
-    turn, shown = game.phase.round.turn, game.phase.round.shown_play
     bots = tuple([player.seat for player in game.players if player.played_by and not player.resigned])
     if not bots:
         return ()
-    voted = bots if shown is None or shown.against is not None else shown.claimed
-    voters = tuple(seat for seat in bots if seat not in (turn.seat, *voted))
-    return voters + tuple(seat for seat in bots if seat == turn.seat)
+    voters, turn = game.phase.round.voters, game.phase.round.turn
+    return tuple([seat for seat in bots if seat in voters] + [seat for seat in bots if seat == turn.seat])
 
 
 def is_expired(game: Game, now_ms: int) -> bool:
@@ -386,3 +202,12 @@ def round_of(game: Game) -> Round:
     if game.round is None:
         raise ValueError("no round of the game has started")
     return game.round
+
+
+def with_result(game: Game, result: RoundResult) -> Game:
+    """Returns the game with a finished round added to its results and totals. The phase is unchanged."""
+    points = {seat.seat: seat.points for seat in result.seats}
+    players = tuple(
+        replace(p, total_points=p.total_points + points.get(p.seat, 0), wants_abort=False) for p in game.players
+    )
+    return replace(game, players=players, results=(*game.results, result))

@@ -13,12 +13,6 @@ from typing import Final
 from engine.actions import (
     AbortGame,
     Action,
-    ClaimError,
-    DrawTile,
-    LayOnRiver,
-    Pass,
-    PlayTiles,
-    RequestRedeal,
     Resign,
     ReturnToSeat,
     StandIn,
@@ -26,18 +20,23 @@ from engine.actions import (
     StartGame,
     StartNextRound,
     TimeOut,
-    TurnAction,
 )
 from engine.events import (
-    ErrorClaimed,
     Event,
     GameAborted,
     GameCreated,
-    IllegalPlayShown,
     PlayerJoined,
     PlayerReadied,
     PlayerResigned,
     PlayerReturned,
+    TurnTimedOut,
+)
+from engine.game import Finished, Game, Lobby, RoundEnd, RoundResult, is_expired
+from engine.melding.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles, RequestRedeal, TurnAction
+from engine.melding.analysis import Analysis
+from engine.melding.events import (
+    ErrorClaimed,
+    IllegalPlayShown,
     RedealDemanded,
     RiverTileLaid,
     RoundStarted,
@@ -48,14 +47,12 @@ from engine.events import (
     TurnEnded,
     TurnPassed,
     TurnPenalised,
-    TurnTimedOut,
 )
-from engine.game import HOST, BotLevel, Finished, Game, Lobby, RoundEnd, RoundResult, is_expired
-from engine.melding.analysis import Analysis
 from engine.melding.melds import Meld, ProposedMeld, as_proposed
 from engine.melding.ruleset import Ruleset
 from engine.melding.table import ProposedTable
 from engine.replay import advance, evolve
+from engine.seats import HOST, BotLevel
 from engine.tiles import JOKER, Tile
 from engine.timers import is_due
 from engine.turns import EXACT, apply

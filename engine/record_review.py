@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from typing import Final
 
-from engine.game import Choosing, Drawn, Playing
+from engine.game import Playing
 from engine.melding.analysis import Situation
+from engine.melding.round import Choosing, Drawn
 from engine.melding.ruleset import Ruleset, TurnPlayAfterDraw
+from engine.melding.scoring import rack_value
 from engine.melding.solver import LegalTurn, Objective
 from engine.record import MoveKind, Played
-from engine.scoring import rack_value
 from engine.tiles import Tile, without
 
 REVIEWED: Final = frozenset(

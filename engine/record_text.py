@@ -21,8 +21,8 @@ from dataclasses import fields, replace
 from enum import Enum
 from typing import Final, TypeVar
 
-from engine.events import RoundStarted, StartDraw
-from engine.game import BotLevel, RoundEnd
+from engine.game import RoundEnd
+from engine.melding.events import RoundStarted, StartDraw
 from engine.melding.melds import Meld, ProposedMeld, as_proposed, read_meld
 from engine.melding.notation import (
     EMPTY,
@@ -45,6 +45,7 @@ from engine.melding.presets import PRESETS, chosen_options
 from engine.melding.ruleset import SABRA, Preset, Ruleset, with_options
 from engine.melding.ruleset_checks import problems
 from engine.record import GameRecord, Move, MoveKind, RecordedPlayer, RoundScore
+from engine.seats import BotLevel
 
 _T = TypeVar("_T")
 

@@ -11,23 +11,29 @@ from functools import lru_cache
 from engine.events import (
     AbortRequested,
     ClockStopped,
-    ErrorClaimed,
     Event,
     GameAborted,
     GameEnded,
-    IllegalPlayShown,
-    LastChanceStarted,
     LobbyEvent,
     PlayerAbsent,
     PlayerKicked,
     PlayerResigned,
     PlayerReturned,
-    RedealDemanded,
     RematchCreated,
-    RiverTileLaid,
     RoundEnded,
-    RoundStarted,
     SeatTokenRenewed,
+    TurnStarted,
+    TurnTimedOut,
+)
+from engine.game import Finished, Game, Phase, Playing, Round, RoundResult
+from engine.melding.drafts import Draft
+from engine.melding.events import (
+    ErrorClaimed,
+    IllegalPlayShown,
+    LastChanceStarted,
+    RedealDemanded,
+    RiverTileLaid,
+    RoundStarted,
     StartDraw,
     TileDrawn,
     TilesDrawn,
@@ -36,30 +42,11 @@ from engine.events import (
     TurnEnded,
     TurnPassed,
     TurnPenalised,
-    TurnStarted,
-    TurnTimedOut,
 )
-from engine.game import (
-    BotLevel,
-    Choosing,
-    Drawn,
-    Finished,
-    Game,
-    Open,
-    Phase,
-    Player,
-    Playing,
-    Rack,
-    ReservedSeat,
-    Round,
-    RoundResult,
-    ShownPlay,
-    Step,
-    Turn,
-)
-from engine.melding.drafts import Draft
+from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
 from engine.melding.ruleset import DraftVisibility, Ruleset, Spectators
 from engine.melding.table import Table
+from engine.seats import BotLevel, Player, Rack, ReservedSeat, Turn
 from engine.tiles import Tile
 from engine.timers import due_ms
 

@@ -56,11 +56,13 @@ WHAT = ("a legal turn", "an illegal turn", "a meld")
 
 def positions(count: int) -> Iterator[dict[str, object]]:
     """Yields turns of random games: legal ones, and the same with one tile of the table left out."""
-    from engine.actions import DrawTile, Join, Pass, PlayTiles, StartGame  # noqa: PLC0415 - as above
-    from engine.game import HOST, Playing  # noqa: PLC0415 - importable only after main() sets the path
+    from engine.actions import Join, StartGame  # noqa: PLC0415 - as above
+    from engine.game import Playing  # noqa: PLC0415 - importable only after main() sets the path
+    from engine.melding.actions import DrawTile, Pass, PlayTiles  # noqa: PLC0415 - as above
     from engine.melding.melds import ProposedMeld  # noqa: PLC0415 - as above
     from engine.melding.notation import format_rack, format_table  # noqa: PLC0415 - as above
     from engine.melding.ruleset import SABRA  # noqa: PLC0415 - as above
+    from engine.seats import HOST  # noqa: PLC0415 - importable only after main() sets the path
     from engine.turns import apply, create  # noqa: PLC0415 - as above
     from engine.violations import Refused  # noqa: PLC0415 - as above
     from support.random_play import random_shuffle, random_table  # noqa: PLC0415 - as above

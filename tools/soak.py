@@ -32,11 +32,11 @@ from engine.events import (  # noqa: E402 - as above
     PlayerReturned,
     RematchCreated,
     RoundEnded,
-    TilesPlayed,
     TurnStarted,
     TurnTimedOut,
 )
 from engine.game import RoundEnd  # noqa: E402 - as above
+from engine.melding.events import TilesPlayed  # noqa: E402 - as above
 from engine.melding.melds import Meld  # noqa: E402 - as above
 from engine.melding.presets import PRESETS  # noqa: E402 - as above
 from engine.melding.ruleset import Preset  # noqa: E402 - as above

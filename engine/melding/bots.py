@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
-from engine.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles
-from engine.game import BotLevel, Choosing, Drawn
+from engine.melding.actions import BotAction, ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles
 from engine.melding.analysis import Situation
 from engine.melding.initial_meld import suffices
 from engine.melding.melds import Meld, MeldKind, NotAMeld, ProposedMeld, read_meld
 from engine.melding.play import Play
+from engine.melding.round import Choosing, Drawn
 from engine.melding.rules import judge
 from engine.melding.ruleset import (
     InitialMeldSameTurnTablePlay,
@@ -29,10 +29,9 @@ from engine.melding.ruleset import (
 )
 from engine.melding.solver import Budget, LegalTurn, Objective, best_turn
 from engine.melding.table import ProposedTable
+from engine.seats import BotLevel
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, color_of, tile, value_of, without
 from engine.views import GameView, TurnView
-
-BotAction = PlayTiles | DrawTile | LayOnRiver | Pass | ClaimError
 
 BUDGET: Final = Budget(nodes=20_000)
 """The default search budget of a turn: about two seconds."""

@@ -26,10 +26,11 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from engine.game import Rack, Round
+from engine.game import Round
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, as_proposed
 from engine.melding.ruleset import SABRA, Ruleset
 from engine.melding.table import ProposedTable
+from engine.seats import Rack
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Color, Tile, in_order, tile
 
 EMPTY: Final = "."

@@ -4,7 +4,8 @@ Chance and time are arguments: an action that needs a shuffle contains it, and `
 the state of the game forbids is refused with one reason, an illegal play with all its violations (rules.py), unless
 the ruleset has other consequences for it (turn_invalid_submission).
 
-`lobby`, `plays`, `draws`, `timeouts`, `absence` and `endings` decide on the actions, `turn_end` on what follows.
+`lobby`, `absence` and `endings` decide on the actions of all games, the game's family on those of a round (`family`).
+`turn_end` adds what follows.
 """
 
 from dataclasses import dataclass
@@ -15,17 +16,11 @@ from engine.actions import (
     AbortGame,
     Action,
     AnnounceRematch,
-    ClaimError,
-    DrawTile,
     Join,
     KickPlayer,
-    LayOnRiver,
     Leave,
     LobbyAction,
-    Pass,
-    PlayTiles,
     RenewSeatToken,
-    RequestRedeal,
     Resign,
     ReturnToSeat,
     SetReady,
@@ -34,47 +29,32 @@ from engine.actions import (
     StartGame,
     StartNextRound,
     TimeOut,
-    TurnAction,
 )
-from engine.events import Event, GameCreated, PlayerJoined, PlayerResigned, RoundEnded, TurnStarted
-from engine.game import (
-    Aborted,
-    Choosing,
-    Finished,
-    Game,
-    Lobby,
-    Playing,
-    ReservedSeat,
-    Round,
-    RoundOver,
-    is_expired,
-    round_of,
-)
+from engine.clocks import resigns_by_clock
+from engine.decisions import Context, Decision, IllegalPlay, TurnOver
+from engine.events import Event, GameCreated, PlayerJoined, PlayerResigned, RoundEnded, TurnStarted, TurnTimedOut
+from engine.family import family_of
+from engine.game import Aborted, Finished, Game, Lobby, Playing, RoundOver, is_expired, round_of
 from engine.melding.analysis import Analysis, Existence, Situation
 from engine.melding.drafts import Draft
 from engine.melding.ruleset import PoolEmptyStuckTest, Ruleset
 from engine.melding.solver import RULES_BUDGET, Budget, has_turn
 from engine.melding.table import ProposedTable
 from engine.replay import advance, evolve
+from engine.seats import ReservedSeat
 from engine.turns.absence import return_to_seat, returning
-from engine.turns.decisions import Context, Decision, IllegalPlay, TurnEnding
-from engine.turns.drafts import check_draft
-from engine.turns.draws import draw, lay_on_river, pass_turn
 from engine.turns.endings import decide_ending
 from engine.turns.lobby import (
     join,
     kick,
     leave,
     not_in_the_lobby,
-    request_redeal,
     set_ready,
     start_due_round,
     start_game,
     start_next_round,
     worn_out,
 )
-from engine.turns.plays import claim_error, play_tiles
-from engine.turns.timeouts import time_out
 from engine.turns.turn_end import end_turn
 from engine.violations import Reason, Refused, Violation, refused
 
@@ -148,16 +128,17 @@ def apply(game: Game, action: Action, now_ms: int, analysis: Analysis = EXACT) -
     Raises:
         ValueError: The caller's error, not a player's: a shuffle of the wrong tiles, a time-out that is not due.
     """
-    returned = returning(game, action)
+    returned, context = returning(game, action), Context(now_ms, analysis)
     game = reduce(evolve, returned, game)
-    decided = _decide(game, action, Context(now_ms, analysis))
+    decided = _decide(game, action, context)
     match decided:
         case Refused():
             return decided
         case IllegalPlay(events, violations):
             return Applied(advance(game, events), returned + events, violations)
-        case TurnEnding(_, after, consequences):
-            return Applied(advance(after, consequences), returned + decided.events)
+        case TurnOver(_, violations):
+            ending = end_turn(game, decided, context)
+            return Applied(advance(ending.game, ending.consequences), returned + ending.events, violations)
         case () if not returned:
             return Applied(game, ())
         case events:
@@ -173,32 +154,21 @@ def arrange(game: Game, seat: int, table: ProposedTable, now_ms: int) -> Draft |
         table: The table as the player has arranged it.
         now_ms: The time, milliseconds since 1970.
     """
-    refusal = _not_playing(game)
-    if refusal:
-        return refusal
-    round_ = round_of(game)
-    refusal = _not_their_turn(game, round_, seat, now_ms) or _choice_pending(round_)
-    return refusal or check_draft(round_, seat, table, game.ruleset)
+    return _not_playing(game) or family_of(game).arrange(game, round_of(game), seat, table, now_ms)
 
 
-def _decide(game: Game, action: Action, context: Context) -> Decision:  # noqa: C901 - one case an action
+def _decide(game: Game, action: Action, context: Context) -> Decision:
     match action:
-        case PlayTiles() | DrawTile() | LayOnRiver() | Pass():  # first, because most actions are these
-            return _not_playing(game) or _take_turn(game, round_of(game), action, context)
         case Join() | Leave() | KickPlayer() | SetReady() | StartGame():
             return not_in_the_lobby(game) or _in_the_lobby(game, action, context)
         case StartNextRound(seat, shuffle):
             return start_next_round(game, seat, shuffle, context)
         case StartDueRound(shuffle):
             return start_due_round(game, shuffle, context)
-        case RequestRedeal():
-            return _not_playing(game) or request_redeal(game, round_of(game), action, context)
-        case ClaimError():
-            return _not_playing(game) or claim_error(game, round_of(game), action, context)
         case TimeOut(draft):
-            return time_out(game, draft, context)
+            return _time_out(game, draft, context)
         case Resign(seat):
-            return _resign(game, seat, context)
+            return _resign(game, seat)
         case ReturnToSeat(seat):
             return return_to_seat(game, seat)
         case StandIn(for_absent):
@@ -206,6 +176,8 @@ def _decide(game: Game, action: Action, context: Context) -> Decision:  # noqa: 
             return _decide(game, for_absent, context) if is_absent else refused(Reason.PLAYER_NOT_ABSENT)
         case AbortGame() | RenewSeatToken() | AnnounceRematch():
             return decide_ending(game, action)
+        case _:
+            return _not_playing(game) or family_of(game).decide(game, round_of(game), action, context)
 
 
 def _in_the_lobby(game: Game, action: LobbyAction, context: Context) -> Decision:
@@ -235,42 +207,21 @@ def _not_playing(game: Game) -> Refused | None:
             return refused(Reason.GAME_OVER)
 
 
-def _take_turn(game: Game, round_: Round, action: TurnAction, context: Context) -> Decision:
-    refusal = _not_their_turn(game, round_, action.seat, context.now_ms)
-    if refusal is None and not isinstance(action, LayOnRiver):
-        refusal = _choice_pending(round_)
-    return refusal or _act(game, round_, action, context)
+def _time_out(game: Game, draft: ProposedTable | None, context: Context) -> Decision:
+    """Decides on `TimeOut` (R55, R56, clock_flag).
+
+    Raises:
+        ValueError: No deadline has passed.
+    """
+    if not is_expired(game, context.now_ms):
+        raise ValueError("no turn has passed its deadline: apply TimeOut only when is_expired")
+    round_ = round_of(game)
+    if resigns_by_clock(game, round_):
+        return TurnOver((TurnTimedOut(round_.turn.seat, ()), PlayerResigned(round_.turn.seat)))
+    return family_of(game).time_out(game, round_, draft)
 
 
-def _not_their_turn(game: Game, round_: Round, seat: int, now_ms: int) -> Refused | None:
-    """Returns a refusal unless a player has the turn and its deadline has not passed (R28, R54)."""
-    if game.player(seat).resigned:
-        return refused(Reason.PLAYER_RESIGNED)
-    if is_expired(game, now_ms):
-        return refused(Reason.TURN_TIMED_OUT)
-    if round_.turn.seat != seat:
-        return refused(Reason.NOT_YOUR_TURN, seat=round_.turn.seat)
-    return None
-
-
-def _choice_pending(round_: Round) -> Refused | None:
-    """Returns a refusal if the player must first lay a drawn tile on the River."""
-    return refused(Reason.RIVER_CHOICE_PENDING) if isinstance(round_.step, Choosing) else None
-
-
-def _act(game: Game, round_: Round, action: TurnAction, context: Context) -> Decision:
-    match action:
-        case PlayTiles():
-            return play_tiles(game, round_, action, context)
-        case DrawTile(seat):
-            return draw(game, round_, seat, context)
-        case LayOnRiver():
-            return lay_on_river(game, round_, action, context)
-        case Pass(seat):
-            return pass_turn(game, round_, seat, context)
-
-
-def _resign(game: Game, seat: int, context: Context) -> Decision:
+def _resign(game: Game, seat: int) -> Decision:
     match game.phase:
         case Lobby():
             return refused(Reason.GAME_NOT_STARTED)
@@ -279,4 +230,4 @@ def _resign(game: Game, seat: int, context: Context) -> Decision:
         case Playing() | RoundOver():
             if game.player(seat).resigned:
                 return refused(Reason.PLAYER_RESIGNED)
-            return end_turn(game, (PlayerResigned(seat),), context)
+            return TurnOver((PlayerResigned(seat),))

@@ -14,8 +14,9 @@ from engine.actions import (
     TimeOut,
 )
 from engine.events import Event, PlayerAbsent, PlayerResigned, PlayerReturned, TurnTimedOut
-from engine.game import Aborted, BotLevel, Finished, Game, Lobby, Playing, RoundOver
+from engine.game import Aborted, Finished, Game, Lobby, Playing, RoundOver
 from engine.melding.ruleset import AbsentAction
+from engine.seats import BotLevel
 from engine.violations import Reason, Refused, refused
 
 _STAND_INS: Final = {

@@ -1,10 +1,11 @@
 """Decisions that are possible in any phase or after the game: aborting, a new token, a rematch."""
 
 from engine.actions import AbortGame, AnnounceRematch, RenewSeatToken
+from engine.decisions import Decision
 from engine.events import AbortRequested, GameAborted, RematchCreated, SeatTokenRenewed
-from engine.game import HOST, Aborted, Finished, Game, Lobby
+from engine.game import Aborted, Finished, Game, Lobby
 from engine.melding.ruleset import AbortBy
-from engine.turns.decisions import Decision
+from engine.seats import HOST
 from engine.turns.lobby import is_host, worn_out
 from engine.violations import Reason, refused
 

@@ -1,17 +1,19 @@
-"""Decisions on actions outside a turn: joining, leaving, starting a round, demanding a redeal."""
+"""Decisions on actions outside a turn: joining, leaving, starting a round."""
 
 from dataclasses import replace
 from typing import Final
 
-from engine.actions import Join, KickPlayer, RequestRedeal, SetReady, StartGame
-from engine.deal import Shuffle, deal_round, may_demand_redeal
-from engine.events import Event, PlayerJoined, PlayerKicked, PlayerLeft, PlayerReadied, RedealDemanded, RoundStarted
-from engine.game import HOST, Aborted, Choosing, Finished, Game, Lobby, Playing, Round, RoundOver
+from engine.actions import Join, KickPlayer, SetReady, StartGame
+from engine.clocks import start_turn, with_full_banks
+from engine.deal import Shuffle
+from engine.decisions import Context, Decision
+from engine.events import Event, PlayerJoined, PlayerKicked, PlayerLeft, PlayerReadied, RoundStart
+from engine.family import family_of
+from engine.game import Aborted, Finished, Game, Lobby, Playing, RoundOver
 from engine.melding.ruleset import StartBy
 from engine.replay import evolve
+from engine.seats import HOST
 from engine.timers import is_due
-from engine.turns.decisions import Context, Decision
-from engine.turns.turn_end import start_turn
 from engine.violations import Reason, Refused, refused
 
 LOBBY_CHANGES_MAX: Final = 500
@@ -121,7 +123,7 @@ def not_in_the_lobby(game: Game) -> Refused | None:
             return refused(Reason.GAME_OVER)
 
 
-def start_next_round(game: Game, seat: int, shuffle: Shuffle | RoundStarted, context: Context) -> Decision:
+def start_next_round(game: Game, seat: int, shuffle: Shuffle | RoundStart, context: Context) -> Decision:
     """Decides on `StartNextRound`."""
     match game.phase:
         case Lobby():
@@ -136,7 +138,7 @@ def start_next_round(game: Game, seat: int, shuffle: Shuffle | RoundStarted, con
             return _start_round(game, shuffle, context)
 
 
-def start_due_round(game: Game, shuffle: Shuffle | RoundStarted, context: Context) -> Decision:
+def start_due_round(game: Game, shuffle: Shuffle | RoundStart, context: Context) -> Decision:
     """Decides on `StartDueRound` (start_by, round_pause_seconds).
 
     Raises:
@@ -147,18 +149,7 @@ def start_due_round(game: Game, shuffle: Shuffle | RoundStarted, context: Contex
     return _start_round(game, shuffle, context)
 
 
-def request_redeal(game: Game, round_: Round, action: RequestRedeal, context: Context) -> Decision:
-    """Decides on `RequestRedeal` (deal_three_pairs_reshuffle)."""
-    seat = action.seat
-    if game.player(seat).resigned:
-        return refused(Reason.PLAYER_RESIGNED)
-    has_begun = seat == round_.turn.seat and (isinstance(round_.step, Choosing) or round_.shown_play is not None)
-    if has_begun or not may_demand_redeal(round_, seat, game.ruleset):
-        return refused(Reason.REDEAL_NOT_ALLOWED)
-    return (RedealDemanded(seat), *_start_round(game, action.shuffle, context))
-
-
-def _start_round(game: Game, shuffle: Shuffle | RoundStarted, context: Context) -> tuple[Event, ...]:
+def _start_round(game: Game, shuffle: Shuffle | RoundStart, context: Context) -> tuple[Event, ...]:
     """Returns the deal and the first turn (R5 to R9)."""
-    dealt = deal_round(game, shuffle)
-    return (dealt, start_turn(evolve(game, dealt), dealt.order[0], context))
+    dealt = family_of(game).deal(game, shuffle)
+    return (dealt, start_turn(with_full_banks(game), dealt.order[0], context.now_ms))

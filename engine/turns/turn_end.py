@@ -1,179 +1,43 @@
-"""The consequences of the end of a turn: the end of the round or the game, or the next turn; and penalties."""
+"""The end of a turn: absence, the clock, then what the family makes of it."""
 
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import reduce
 
-from engine.events import (
-    Event,
-    GameEnded,
-    LastChanceStarted,
-    PlayerAbsent,
-    PlayerResigned,
-    RiverTileLaid,
-    RoundEnded,
-    TurnPenalised,
-    TurnStarted,
-)
-from engine.game import Choosing, Game, Playing, Round, RoundEnd, RoundResult, Turn, from_seat, next_seat, round_of
-from engine.melding.analysis import Existence
-from engine.melding.ruleset import PoolEmptyLastChanceStart, PoolEmptyMode, PoolEmptyStuckTest, RacksShown
+from engine.clocks import stopped_clock
+from engine.decisions import Context, TurnOver
+from engine.events import Event, PlayerResigned
+from engine.family import family_of
+from engine.game import Game, Playing
 from engine.replay import evolve
-from engine.scoring import Standing, are_one_side, game_winners, is_last_round, score_round
 from engine.turns.absence import absence_after
-from engine.turns.clocks import stopped_clock, turn_length_ms
-from engine.turns.decisions import Context, TurnEnding
 
 
-def end_turn(game: Game, events: tuple[Event, ...], context: Context) -> TurnEnding:
+@dataclass(frozen=True, slots=True)
+class TurnEnding:
+    """Events that end a turn, the game after them, and the consequences. No event is applied twice."""
+
+    causes: tuple[Event, ...]
+    game: Game
+    consequences: tuple[Event, ...]
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The causes, then the consequences."""
+        return (*self.causes, *self.consequences)
+
+
+def end_turn(game: Game, over: TurnOver, context: Context) -> TurnEnding:
     """Returns events that end a turn, or a resignation, with their consequences."""
-    after = reduce(evolve, events, game)
-    event, more = events[-1], absence_after(after, events)
-    if more:
-        event = more[-1]
+    after = reduce(evolve, over.events, game)
+    more = absence_after(after, over.events)
+    last = (more or over.events)[-1]
     if isinstance(after.phase, Playing):
-        if not _is_of_another(event, after.phase.round):
-            more += stopped_clock(after, after.phase.round, context)
-        events, after = events + more, reduce(evolve, more, after)
-        return TurnEnding(events, after, _consequences(after, round_of(after), event, context))
-    if are_one_side(after.active_seats, game.ruleset):
-        return TurnEnding(events, after, (_game_ended(after, after.active_seats),))
-    if after.is_abandoned or after.is_left_to_bots:
-        return TurnEnding(events, after, (_game_ended(after, _winners(after), abandoned=after.is_abandoned),))
-    return TurnEnding(events, after, ())
-
-
-def _is_of_another(event: Event, round_: Round) -> bool:
-    """Returns whether an event is the resignation of a player whose turn it is not, which ends no turn."""
-    return isinstance(event, PlayerResigned) and event.seat != round_.turn.seat
-
-
-def start_turn(game: Game, seat: int, context: Context) -> TurnStarted:
-    """Returns a turn that starts now, with its deadline (R54, turn_time_limit_seconds, clock_total_seconds)."""
-    length_ms = turn_length_ms(game, seat)
-    deadline_ms = None if length_ms is None else context.now_ms + length_ms
-    return TurnStarted(Turn(seat, deadline_ms, game.revision + 1))
-
-
-def penalize(game: Game, round_: Round, context: Context) -> tuple[Event, ...]:
-    """Returns the penalty of the player whose turn it is, and the end of that turn (R56, penalty_tiles).
-
-    A pending River choice is made for the player, after the penalty: only while the choice is pending does the round
-    show that the player has drawn, so that a penalty from an empty pool does not count as a pass.
-    """
-    seat = round_.turn.seat
-    penalised = TurnPenalised(seat, round_.pool[: game.ruleset.penalty_tiles])
-    return end_turn(game, (penalised, *default_river_choice(seat, round_)), context).events
-
-
-def default_river_choice(seat: int, round_: Round) -> tuple[Event, ...]:
-    """Returns the pending River choice, if any: the first tile is kept, the second goes to the River."""
-    return (RiverTileLaid(seat, round_.step.tiles[1]),) if isinstance(round_.step, Choosing) else ()
-
-
-def penalize_if_unanimous(game: Game, context: Context) -> tuple[Event, ...]:
-    """Returns the penalty if all other players who have not resigned have claimed the error."""
-    round_ = round_of(game)
-    shown = round_.shown_play
-    others = {seat for seat in game.active_seats if seat != round_.turn.seat}
-    if shown is None or shown.against is not None or not others <= set(shown.claimed):
-        return ()
-    return penalize(game, round_, context)
-
-
-def _consequences(game: Game, round_: Round, event: Event, context: Context) -> tuple[Event, ...]:
-    if any(not rack.tiles for rack in round_.racks):
-        return _end_round(game, round_, RoundEnd.WENT_OUT, context)
-    if are_one_side(game.active_seats, game.ruleset):
-        return _end_round(game, round_, RoundEnd.RESIGNED, context)
-    if isinstance(event, PlayerAbsent | PlayerResigned) and game.is_abandoned:
-        return (_game_ended(game, _winners(game), abandoned=True),)
-    if _is_of_another(event, round_):
-        return penalize_if_unanimous(game, context)
-    if _is_blocked(game, round_, context):
-        return _end_round(game, round_, RoundEnd.BLOCKED, context)
-    return _next_turn(game, round_, context)
-
-
-def _is_blocked(game: Game, round_: Round, context: Context) -> bool:
-    """Returns whether the round is over although every player has tiles (R59, pool_empty_mode)."""
-    if round_.pool:
-        return False
-    match game.ruleset.pool_empty_mode:
-        case PoolEmptyMode.END_IMMEDIATELY:
-            return True
-        case PoolEmptyMode.ONE_LAST_CHANCE:
-            return round_.last_chance is not None and not _without_resigned(game, round_.last_chance[1:])
-        case PoolEmptyMode.CONTINUE_UNTIL_STUCK:
-            return _is_stuck(game, round_, context)
-
-
-def _is_stuck(game: Game, round_: Round, context: Context) -> bool:
-    """Returns whether all have passed in a row, or no player has a play (pool_empty_stuck_test).
-
-    If the analysis has no answer for some player, only the passes count.
-    """
-    test = game.ruleset.pool_empty_stuck_test
-    all_passed = set(game.active_seats) <= set(round_.passed)
-    if test is PoolEmptyStuckTest.CONSECUTIVE_PASSES or (test is PoolEmptyStuckTest.BOTH and all_passed):
-        return all_passed
-    answers = set()
-    for seat in game.active_seats:
-        answers.add(context.can_play(round_, seat, game.ruleset))
-        if Existence.YES in answers:
-            return False
-    return all_passed or Existence.UNKNOWN not in answers
-
-
-def _without_resigned(game: Game, seats: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(seat for seat in seats if not game.player(seat).resigned)
-
-
-def _next_turn(game: Game, round_: Round, context: Context) -> tuple[Event, ...]:
-    """Returns the start of the next turn, or of the last turns when the pool has just run out."""
-    one_more = game.ruleset.pool_empty_mode is PoolEmptyMode.ONE_LAST_CHANCE and not round_.pool
-    if not one_more:
-        return (start_turn(game, next_seat(game, round_), context),)
-    if round_.last_chance is not None:
-        return (start_turn(game, _without_resigned(game, round_.last_chance[1:])[0], context),)
-    drawer = round_.turn.seat
-    order = from_seat(round_.order, drawer)
-    if game.ruleset.pool_empty_last_chance_start is PoolEmptyLastChanceStart.NEXT_PLAYER_FIRST:
-        order = (*order[1:], drawer)
-    seats = _without_resigned(game, order)
-    return (LastChanceStarted(seats), start_turn(game, seats[0], context))
-
-
-def _end_round(game: Game, round_: Round, end: RoundEnd, context: Context) -> tuple[Event, ...]:
-    """Returns the score of the round, with the end of the game or the time of the next round (round_pause_seconds)."""
-    standings = tuple(
-        Standing(seat, rack.tiles, game.player(seat).resigned, rack.has_melded, seat in round_.declined)
-        for seat, rack in ((seat, round_.rack(seat)) for seat in round_.order)
-    )
-    scored = score_round(round_.number, end, standings, game.ruleset)
-    by_seat = tuple(sorted(scored.seats, key=lambda seat: seat.seat))
-    ended = RoundEnded(_with_racks(replace(scored, seats=by_seat), round_, game.ruleset.racks_shown))
-    after = evolve(game, ended)
-    is_last = is_last_round(round_.number, after.players, game.ruleset)
-    if end is RoundEnd.RESIGNED or is_last or after.is_left_to_bots:
-        return (ended, _game_ended(after, _winners(after)))
-    pause = game.ruleset.round_pause_seconds
-    return (replace(ended, next_round_ms=context.now_ms + pause * 1000 if pause else None),)
-
-
-def _with_racks(result: RoundResult, round_: Round, shown: RacksShown) -> RoundResult:
-    """Returns a result with the racks and the pool, unless they stay hidden for ever (racks_shown)."""
-    if shown is RacksShown.HIDDEN:
-        return result
-    return replace(result, racks=round_.racks, pool=round_.pool, is_open=shown is RacksShown.AFTER_ROUND)
-
-
-def _winners(game: Game) -> tuple[int, ...]:
-    """Returns the winners of a game between two rounds (match_winner). Without a finished round there are none."""
-    return game_winners(game.players, game.results, game.ruleset) if game.results else ()
-
-
-def _game_ended(game: Game, winners: tuple[int, ...], *, abandoned: bool = False) -> GameEnded:
-    """Returns the end of a game between two rounds, which opens the racks of all rounds (racks_shown AFTER_GAME)."""
-    if game.ruleset.racks_shown is not RacksShown.AFTER_GAME:
-        return GameEnded(winners, abandoned=abandoned)
-    return GameEnded(winners, tuple(replace(result, is_open=True) for result in game.results), abandoned)
+        turn = after.phase.round.turn
+        if not (isinstance(last, PlayerResigned) and last.seat != turn.seat):  # that ends no turn
+            more += stopped_clock(after, after.phase.round, context.now_ms)
+        after = reduce(evolve, more, after)
+    causes, consequences = over.events + more, family_of(game).settle(after, last, context)
+    if isinstance(consequences, TurnOver):
+        ending = end_turn(after, consequences, context)
+        return TurnEnding(causes + ending.causes, ending.game, ending.consequences)
+    return TurnEnding(causes, after, consequences)

@@ -26,7 +26,6 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from engine.game import Rack
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, as_proposed, read_meld
 from engine.melding.notation import Position, format_position, format_tiles, parse_position, parse_tiles
@@ -50,6 +49,7 @@ from engine.melding.ruleset import (
 )
 from engine.melding.ruleset_checks import problems
 from engine.melding.solver import Budget, Objective, arrange, best_turn, has_turn
+from engine.seats import Rack
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, in_order, tile, tile_set
 
 HOSTILE: Final = Path(__file__).parent / "data" / "hostile.jsonl"

@@ -22,19 +22,16 @@ from typing import Final
 
 from rich.progress import track
 
-from engine.actions import Action, DrawTile, Join, Pass, PlayTiles, StartGame
+from engine.actions import Action, Join, StartGame
 from engine.deal import Shuffle
-from engine.game import (
-    HOST,
-    Game,
-    Playing,
-    Round,
-)
+from engine.game import Game, Playing, Round
+from engine.melding.actions import DrawTile, Pass, PlayTiles
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, as_proposed, read_meld
 from engine.melding.notation import Position, format_position, parse_position, position_of
 from engine.melding.ruleset import SABRA, Ruleset, with_options
 from engine.melding.solver import Budget, Objective, best_turn
+from engine.seats import HOST
 from engine.tiles import JOKER, tile_set
 from engine.turns import apply, create
 from engine.violations import Refused

@@ -9,15 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from engine.actions import DrawTile, Join, Pass, PlayTiles, StartGame, StartNextRound, TurnAction
+from engine.actions import Join, StartGame, StartNextRound
 from engine.events import Event
-from engine.game import (
-    HOST,
-    Finished,
-    Game,
-    Playing,
-)
+from engine.game import Finished, Game, Playing
+from engine.melding.actions import DrawTile, Pass, PlayTiles, TurnAction
 from engine.melding.ruleset import Ruleset
+from engine.seats import HOST
 from engine.turns import Applied, apply, create
 from load.messages import melds_to_send
 from rummikub.v1 import turn_service_pb2

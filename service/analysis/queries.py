@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, Protocol, TypeVar
 
-from engine.actions import PlayTiles, TurnAction
-from engine.game import Aborted, Choosing, Drawn, Finished, Lobby, RoundOver
+from engine.game import Aborted, Finished, Lobby, RoundOver
+from engine.melding.actions import PlayTiles, TurnAction
 from engine.melding.analysis import Situation
 from engine.melding.bots import turn_without_play
 from engine.melding.melds import as_proposed
 from engine.melding.play import Play
+from engine.melding.round import Choosing, Drawn
 from engine.melding.rules import Judgement, judge
 from engine.melding.ruleset import Hints, Ruleset, TurnPlayAfterDraw
+from engine.melding.scoring import rack_value
 from engine.melding.solver import (
     RULES_BUDGET,
     Arrangement,
@@ -30,7 +32,6 @@ from engine.melding.solver import (
 from engine.melding.solver.explanation import explain
 from engine.melding.solver.steps import Step
 from engine.melding.table import ProposedTable
-from engine.scoring import rack_value
 from engine.tiles import Tile, in_order, without
 from engine.views import GameView, TurnView
 from engine.violations import Reason, refused

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.actions import AbortGame, Action, KickPlayer, RenewSeatToken, Resign
-from engine.game import HOST, Game, Lobby
+from engine.game import Game, Lobby
 from engine.melding.drafts import Draft
+from engine.seats import HOST
 from engine.turns import apply
 from engine.violations import Reason, refused
 from service.app.change_feed import ChangeFeed

@@ -15,10 +15,11 @@ from typing import Final, Protocol, TypeVar
 
 import structlog
 
-from engine.actions import ClaimError
-from engine.game import BotLevel, bots_to_act
-from engine.melding.bots import BotAction, action_without_play, action_without_search, choose_action
+from engine.game import bots_to_act
+from engine.melding.actions import BotAction, ClaimError
+from engine.melding.bots import action_without_play, action_without_search, choose_action
 from engine.melding.solver import Budget
+from engine.seats import BotLevel
 from engine.views import GameView, see
 from service.analysis.queries import Query
 from service.app.commands import RequestIdentity, TurnRequest, Vote

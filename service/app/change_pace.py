@@ -4,18 +4,16 @@ from typing import Final
 
 from engine.events import (
     AbortRequested,
-    ErrorClaimed,
-    IllegalPlayShown,
     PlayerJoined,
     PlayerKicked,
     PlayerLeft,
     PlayerReadied,
     PlayerReturned,
-    RedealDemanded,
     RoundEnded,
     SeatTokenRenewed,
     TurnStarted,
 )
+from engine.melding.events import ErrorClaimed, IllegalPlayShown, RedealDemanded
 from engine.turns import Applied
 from service.errors import Overloaded
 from service.runtime.rate_limit import TokenBuckets

@@ -17,8 +17,9 @@ from dataclasses import replace
 from typing import Final
 
 from engine.events import PlayerKicked, PlayerLeft, SeatTokenRenewed
-from engine.game import HOST, Game, Lobby, Playing, bots_to_act
+from engine.game import Game, Lobby, Playing, bots_to_act
 from engine.melding.analysis import options_needing_analysis
+from engine.seats import HOST
 from engine.timers import due_ms, earliest_due_ms, is_due
 from engine.turns import Applied, create_rematch, may_have_searched_all_racks
 from service.app.change_pace import REISSUES, ChangePace, costs_nothing

@@ -14,10 +14,8 @@ from typing import ClassVar, Final, Protocol, TypeAlias
 
 from engine.actions import (
     Action,
-    ClaimError,
     Join,
     Leave,
-    RequestRedeal,
     Resign,
     ReturnToSeat,
     StandIn,
@@ -25,14 +23,15 @@ from engine.actions import (
     StartGame,
     StartNextRound,
     TimeOut,
-    TurnAction,
 )
 from engine.deal import Shuffle
-from engine.game import HOST, BotLevel, Game, Playing, round_of
+from engine.game import Game, Playing, round_of
+from engine.melding.actions import ClaimError, RequestRedeal, TurnAction
 from engine.melding.analysis import Existence, Situation
 from engine.melding.drafts import Draft
 from engine.melding.ruleset import Ruleset
 from engine.replay import advance
+from engine.seats import HOST, BotLevel
 from engine.tiles import Tile
 from engine.turns import EXACT, Applied, apply, create
 from engine.views import see

@@ -17,7 +17,8 @@ from typing import Final
 import structlog
 
 from engine.events import Event, GameCreated, PlayerJoined
-from engine.game import Game, ReservedSeat
+from engine.game import Game
+from engine.seats import ReservedSeat
 from service.app.changes import ATTEMPTS, NONCE_BYTES
 from service.app.names import are_alike
 from service.archive.archived_game import ArchivedGame, LineageBroken, archived, collect

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from engine.game import BotLevel
 from engine.melding.drafts import Draft
 from engine.melding.ruleset import RacksShown
 from engine.record import GameRecord
+from engine.seats import BotLevel
 from engine.views import is_open_to_spectators, sees_drafts
 from engine.violations import Refused
 from service.app.changes import BOT_WAIT_MS, ChangeLoop

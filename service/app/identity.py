@@ -11,8 +11,8 @@ from typing import Final, Protocol
 
 from engine.deal import Shuffle
 from engine.events import Event, PlayerKicked, PlayerLeft, SeatTokenRenewed
-from engine.game import HOST
 from engine.melding.ruleset import Ruleset
+from engine.seats import HOST
 from engine.tiles import Tile, tile_set
 from engine.views import is_open_to_spectators
 from service.errors import GameNotFound, NotAPlayer, SpectatorsNotAllowed, TokenVoid

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from engine.events import Event, TileDrawn, TilesDrawn, TilesOffered, TilesPlayed, TurnPenalised
+from engine.events import Event
 from engine.melding.drafts import Draft
+from engine.melding.events import TileDrawn, TilesDrawn, TilesOffered, TilesPlayed, TurnPenalised
 from engine.tiles import Tile
 from engine.turns import Applied
 from engine.views import EventView, GameView, see, see_event

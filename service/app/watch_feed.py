@@ -16,9 +16,10 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Final, Generic, TypeVar
 
-from engine.events import Event, GameAborted, GameEnded, RematchCreated, RoundEnded, RoundStarted, TurnStarted
+from engine.events import Event, GameAborted, GameEnded, RematchCreated, RoundEnded, TurnStarted
 from engine.game import Playing
 from engine.melding.drafts import Draft
+from engine.melding.events import RoundStarted
 from engine.melding.ruleset import DraftVisibility
 from engine.replay import advance
 from service.app.games import Games

@@ -15,7 +15,6 @@ from enum import Enum
 from importlib.metadata import version
 from typing import Final, TypeAlias
 
-from engine.game import Rack
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, ProposedMeld, read_meld
 from engine.melding.notation import (
@@ -35,6 +34,7 @@ from engine.melding.ruleset_checks import RANGES, problems
 from engine.melding.solver import BestTurn, Budget, LegalTurn, Objective, best_turn
 from engine.melding.solver.explanation import explain
 from engine.melding.solver.steps import describe_step
+from engine.seats import Rack
 from engine.tiles import JOKER, Color, Tile, color_of, in_order, without
 from engine.violation_texts import DESCRIPTIONS
 from engine.violations import Reason

@@ -5,7 +5,9 @@ from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from engine.game import HOST, Choosing, Game, Playing
+from engine.game import Game, Playing
+from engine.melding.round import Choosing
+from engine.seats import HOST
 from engine.tiles import Tile, in_order
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import game_pb2

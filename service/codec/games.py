@@ -8,30 +8,15 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from engine import events as ev
-from engine.game import (
-    Aborted,
-    BotLevel,
-    Choosing,
-    Drawn,
-    Finished,
-    Lobby,
-    Open,
-    Phase,
-    Playing,
-    ReservedSeat,
-    RoundEnd,
-    RoundOver,
-    RoundResult,
-    SeatResult,
-    ShownPlay,
-    Step,
-    Turn,
-)
+from engine.game import Aborted, Finished, Lobby, Phase, Playing, RoundEnd, RoundOver, RoundResult, SeatResult
+from engine.melding import events as melding
 from engine.melding.drafts import Draft
 from engine.melding.fast.identity_cache import identity_cache
 from engine.melding.melds import Meld
+from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
 from engine.melding.ruleset import Ruleset
 from engine.melding.table import Table
+from engine.seats import BotLevel, ReservedSeat, Turn
 from engine.tiles import Tile
 from engine.views import (
     EventView,
@@ -387,18 +372,18 @@ def _open_event(event: OpenEvent) -> game_pb2.GameEvent:  # noqa: C901, PLR0911,
             return _lobby_event(event)
         case ev.TurnStarted(turn):
             return game_pb2.GameEvent(turn_started=game_pb2.TurnStarted(turn=_turn(turn)))
-        case ev.TilesPlayed():
+        case melding.TilesPlayed():
             return game_pb2.GameEvent(tiles_played=_tiles_played(event))
-        case ev.RiverTileLaid(seat, tile):
+        case melding.RiverTileLaid(seat, tile):
             laid = game_pb2.RiverTileLaid(seat=seat, tile=tile_number(tile))
             return game_pb2.GameEvent(river_tile_laid=laid)
-        case ev.IllegalPlayShown():
+        case melding.IllegalPlayShown():
             return game_pb2.GameEvent(illegal_play_shown=_illegal_play_shown(event))
-        case ev.ErrorClaimed(seat, agrees):
+        case melding.ErrorClaimed(seat, agrees):
             return game_pb2.GameEvent(error_claimed=game_pb2.ErrorClaimed(seat=seat, agrees=agrees))
-        case ev.RedealDemanded(seat):
+        case melding.RedealDemanded(seat):
             return game_pb2.GameEvent(redeal_demanded=game_pb2.RedealDemanded(seat=seat))
-        case ev.LastChanceStarted(seats):
+        case melding.LastChanceStarted(seats):
             return game_pb2.GameEvent(last_chance_started=game_pb2.LastChanceStarted(seats=seats))
         case ev.PlayerResigned(seat):
             return game_pb2.GameEvent(player_resigned=game_pb2.PlayerResigned(seat=seat))
@@ -459,7 +444,7 @@ def _reserved(reserved: ReservedSeat) -> game_pb2.ReservedSeat:
     return game_pb2.ReservedSeat(seat=reserved.seat, name=reserved.name)
 
 
-def _tiles_played(event: ev.TilesPlayed) -> game_pb2.TilesPlayed:
+def _tiles_played(event: melding.TilesPlayed) -> game_pb2.TilesPlayed:
     return game_pb2.TilesPlayed(
         seat=event.seat,
         tiles=tile_numbers(event.tiles),
@@ -469,7 +454,7 @@ def _tiles_played(event: ev.TilesPlayed) -> game_pb2.TilesPlayed:
     )
 
 
-def _illegal_play_shown(event: ev.IllegalPlayShown) -> game_pb2.IllegalPlayShown:
+def _illegal_play_shown(event: melding.IllegalPlayShown) -> game_pb2.IllegalPlayShown:
     return game_pb2.IllegalPlayShown(
         seat=event.seat,
         table=map(encode_proposed, event.table),

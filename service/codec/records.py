@@ -5,11 +5,12 @@ from typing import Final, Literal, Protocol
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from engine.events import RoundStarted, StartDraw
-from engine.game import BotLevel, Rack, RoundEnd
+from engine.game import RoundEnd
+from engine.melding.events import RoundStarted, StartDraw
 from engine.melding.table import ProposedTable
 from engine.record import GameRecord, Move, MoveKind, RecordedPlayer, RoundScore
 from engine.record_text import RecordTextError, parse_in_steps
+from engine.seats import BotLevel, Rack
 from engine.tiles import JOKER, in_order
 from rummikub.v1 import game_pb2, record_pb2
 from service.codec.fields import invalid, player_name, river_index

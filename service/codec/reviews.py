@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from engine.game import Rack
 from engine.melding.notation import (
     Naming,
     NotationError,
@@ -19,6 +18,7 @@ from engine.melding.solver.steps import Step
 from engine.melding.table import tiles_on
 from engine.record import GameRecord
 from engine.record_review import MoveToReview
+from engine.seats import Rack
 from engine.tiles import in_order, without
 from rummikub.v1 import analysis_service_pb2 as pb
 from service.analysis.queries import HintTier, Suggestion

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Callable
 
-from engine.actions import DrawTile, LayOnRiver, Pass, PlayTiles, TurnAction
+from engine.melding.actions import DrawTile, LayOnRiver, Pass, PlayTiles, TurnAction
 from engine.melding.table import ProposedTable
 from rummikub.v1 import turn_service_pb2
 from service.app.commands import TurnRequest, Vote

@@ -10,8 +10,8 @@ from engine.melding.melds import NotAMeld, read_meld
 from engine.melding.play import Play
 from engine.melding.rules import Judgement
 from engine.melding.ruleset import PAIRS_PLAYERS, Ruleset, Teams, TurnDraw
+from engine.melding.scoring import Standing
 from engine.melding.table import Table, tiles_on
-from engine.scoring import Standing
 from engine.tiles import Tile
 from rummikub.v1 import analysis_service_pb2, meld_pb2, tile_pb2, validation_service_pb2
 from service.codec.fields import Most, invalid, river_index

@@ -25,7 +25,7 @@ from engine.melding.play import Play
 from engine.melding.presets import PRESET_TEXTS, PRESETS
 from engine.melding.rules import Judgement, judge
 from engine.melding.ruleset import Ruleset
-from engine.scoring import score_round
+from engine.melding.scoring import score_round
 from engine.tiles import LAST_TILE, Tile
 from engine.violations import Reason, Violation
 from rummikub.v1 import meld_pb2, ruleset_pb2, violation_pb2

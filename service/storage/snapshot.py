@@ -11,24 +11,11 @@ from typing import Any, Final
 
 import orjson
 
-from engine.game import (
-    Aborted,
-    Choosing,
-    Drawn,
-    Finished,
-    Game,
-    Lobby,
-    Open,
-    Phase,
-    Player,
-    Playing,
-    Round,
-    RoundOver,
-    ShownPlay,
-    Step,
-)
+from engine.game import Aborted, Finished, Game, Lobby, Phase, Playing, Round, RoundOver
 from engine.melding.drafts import Draft
 from engine.melding.fast.identity_cache import identity_cache
+from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
+from engine.seats import Player
 from service.errors import StoredFormatUnknown
 from service.model.change import Memo
 from service.model.record import (

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from engine import events as ev
+from engine.melding import events as melding
 from service.errors import StoredFormatUnknown
 from service.model.change import Entry
 from service.storage.stored_values import (
@@ -120,24 +121,30 @@ def _event_fields(event: ev.Event) -> Json:  # noqa: C901, PLR0911, PLR0912 - on
     match event:
         case ev.GameCreated() | ev.PlayerJoined() | ev.PlayerLeft() | ev.PlayerKicked() | ev.PlayerReadied():
             return _lobby_event_fields(event)
-        case ev.RoundStarted():
+        case melding.RoundStarted():
             return _write_round_started(event)
         case ev.TurnStarted(turn):
             return {"turn": write_turn(turn)}
-        case ev.TilesPlayed():
+        case melding.TilesPlayed():
             return _write_tiles_played(event)
-        case ev.TileDrawn() | ev.TilesDrawn() | ev.TilesOffered() | ev.TurnEnded() | ev.TurnPassed():
+        case (
+            melding.TileDrawn()
+            | melding.TilesDrawn()
+            | melding.TilesOffered()
+            | melding.TurnEnded()
+            | melding.TurnPassed()
+        ):
             return {**_without_a_play(event), **write_declined(event.declined)}
-        case ev.RiverTileLaid(seat, tile):
+        case melding.RiverTileLaid(seat, tile):
             return {"seat": seat, "tile": tile}
-        case ev.TurnTimedOut(seat, tiles) | ev.TurnPenalised(seat, tiles):
+        case ev.TurnTimedOut(seat, tiles) | melding.TurnPenalised(seat, tiles):
             return {"seat": seat, "tiles": write_tiles(tiles)}
-        case ev.IllegalPlayShown(seat, table, reasons):
+        case melding.IllegalPlayShown(seat, table, reasons):
             return {"seat": seat, "table": write_proposed(table), "reasons": [reason.name for reason in reasons]}
-        case ev.ErrorClaimed(seat, agrees):
+        case melding.ErrorClaimed(seat, agrees):
             return {"seat": seat, "agrees": agrees}
         case (
-            ev.RedealDemanded(seat)
+            melding.RedealDemanded(seat)
             | ev.PlayerResigned(seat)
             | ev.PlayerReturned(seat)
             | ev.AbortRequested(seat)
@@ -148,7 +155,7 @@ def _event_fields(event: ev.Event) -> Json:  # noqa: C901, PLR0911, PLR0912 - on
             return {"seat": seat, "stand_in": stand_in and stand_in.name}
         case ev.ClockStopped(seat, time_left_ms):
             return {"seat": seat, "time_left": time_left_ms}
-        case ev.LastChanceStarted(seats):
+        case melding.LastChanceStarted(seats):
             return {"seats": list(seats)}
         case ev.RoundEnded(result, next_round_ms):
             return {"result": write_result(result), "next_round": next_round_ms}
@@ -180,17 +187,19 @@ def _player_joined_fields(event: ev.PlayerJoined) -> Json:
     return {"seat": event.seat, "name": event.name, "is_host": event.is_host, **bot, **starts}
 
 
-def _without_a_play(event: ev.TileDrawn | ev.TilesDrawn | ev.TilesOffered | ev.TurnEnded | ev.TurnPassed) -> Json:
+def _without_a_play(
+    event: melding.TileDrawn | melding.TilesDrawn | melding.TilesOffered | melding.TurnEnded | melding.TurnPassed,
+) -> Json:
     match event:
-        case ev.TileDrawn(seat, tile):
+        case melding.TileDrawn(seat, tile):
             return {"seat": seat, "tile": tile}
-        case ev.TilesDrawn(seat, tiles) | ev.TilesOffered(seat, tiles):
+        case melding.TilesDrawn(seat, tiles) | melding.TilesOffered(seat, tiles):
             return {"seat": seat, "tiles": write_tiles(tiles)}
-        case ev.TurnEnded(seat) | ev.TurnPassed(seat):
+        case melding.TurnEnded(seat) | melding.TurnPassed(seat):
             return {"seat": seat}
 
 
-def _write_round_started(event: ev.RoundStarted) -> Json:
+def _write_round_started(event: melding.RoundStarted) -> Json:
     return {
         "number": event.number,
         "draws": [[draw.seat, draw.tile] for draw in event.draws],
@@ -200,8 +209,8 @@ def _write_round_started(event: ev.RoundStarted) -> Json:
     }
 
 
-def _read_round_started(stored: Json) -> ev.RoundStarted:
-    return ev.RoundStarted(
+def _read_round_started(stored: Json) -> melding.RoundStarted:
+    return melding.RoundStarted(
         number=read_number(stored["number"]),
         draws=read_each(_read_start_draw, stored["draws"]),
         order=read_seats(stored["order"]),
@@ -210,12 +219,12 @@ def _read_round_started(stored: Json) -> ev.RoundStarted:
     )
 
 
-def _read_start_draw(stored: list[Any]) -> ev.StartDraw:
+def _read_start_draw(stored: list[Any]) -> melding.StartDraw:
     seat, tile = stored
-    return ev.StartDraw(read_seat(seat), read_tile(tile))
+    return melding.StartDraw(read_seat(seat), read_tile(tile))
 
 
-def _write_tiles_played(event: ev.TilesPlayed) -> Json:
+def _write_tiles_played(event: melding.TilesPlayed) -> Json:
     return {
         "seat": event.seat,
         "tiles": write_tiles(event.tiles),
@@ -225,8 +234,8 @@ def _write_tiles_played(event: ev.TilesPlayed) -> Json:
     }
 
 
-def _read_tiles_played(stored: Json) -> ev.TilesPlayed:
-    return ev.TilesPlayed(
+def _read_tiles_played(stored: Json) -> melding.TilesPlayed:
+    return melding.TilesPlayed(
         seat=read_seat(stored["seat"]),
         tiles=read_tiles(stored["tiles"]),
         table=read_table(stored["table"]),
@@ -239,14 +248,14 @@ def _has_declined(stored: Json) -> bool:
     return read_flag(stored.get("declined", False))
 
 
-def _read_tiles_offered(stored: Json) -> ev.TilesOffered:
+def _read_tiles_offered(stored: Json) -> melding.TilesOffered:
     first, second = read_tiles(stored["tiles"])
-    return ev.TilesOffered(read_seat(stored["seat"]), (first, second), _has_declined(stored))
+    return melding.TilesOffered(read_seat(stored["seat"]), (first, second), _has_declined(stored))
 
 
-def _read_illegal_play_shown(stored: Json) -> ev.IllegalPlayShown:
+def _read_illegal_play_shown(stored: Json) -> melding.IllegalPlayShown:
     reasons = read_each(read_reason, stored["reasons"])
-    return ev.IllegalPlayShown(read_seat(stored["seat"]), read_proposed(stored["table"]), reasons)
+    return melding.IllegalPlayShown(read_seat(stored["seat"]), read_proposed(stored["table"]), reasons)
 
 
 _READERS: Final[dict[str, Callable[[Json], ev.Event]]] = {
@@ -266,22 +275,22 @@ _READERS: Final[dict[str, Callable[[Json], ev.Event]]] = {
     "RoundStarted": _read_round_started,
     "TurnStarted": lambda stored: ev.TurnStarted(read_turn(stored["turn"])),
     "TilesPlayed": _read_tiles_played,
-    "TileDrawn": lambda stored: ev.TileDrawn(
+    "TileDrawn": lambda stored: melding.TileDrawn(
         read_seat(stored["seat"]), read_tile(stored["tile"]), _has_declined(stored)
     ),
-    "TilesDrawn": lambda stored: ev.TilesDrawn(
+    "TilesDrawn": lambda stored: melding.TilesDrawn(
         read_seat(stored["seat"]), read_tiles(stored["tiles"]), _has_declined(stored)
     ),
     "TilesOffered": _read_tiles_offered,
-    "RiverTileLaid": lambda stored: ev.RiverTileLaid(read_seat(stored["seat"]), read_tile(stored["tile"])),
-    "TurnEnded": lambda stored: ev.TurnEnded(read_seat(stored["seat"]), _has_declined(stored)),
-    "TurnPassed": lambda stored: ev.TurnPassed(read_seat(stored["seat"]), _has_declined(stored)),
+    "RiverTileLaid": lambda stored: melding.RiverTileLaid(read_seat(stored["seat"]), read_tile(stored["tile"])),
+    "TurnEnded": lambda stored: melding.TurnEnded(read_seat(stored["seat"]), _has_declined(stored)),
+    "TurnPassed": lambda stored: melding.TurnPassed(read_seat(stored["seat"]), _has_declined(stored)),
     "TurnTimedOut": lambda stored: ev.TurnTimedOut(read_seat(stored["seat"]), read_tiles(stored["tiles"])),
-    "TurnPenalised": lambda stored: ev.TurnPenalised(read_seat(stored["seat"]), read_tiles(stored["tiles"])),
+    "TurnPenalised": lambda stored: melding.TurnPenalised(read_seat(stored["seat"]), read_tiles(stored["tiles"])),
     "IllegalPlayShown": _read_illegal_play_shown,
-    "ErrorClaimed": lambda stored: ev.ErrorClaimed(read_seat(stored["seat"]), read_flag(stored["agrees"])),
-    "RedealDemanded": lambda stored: ev.RedealDemanded(read_seat(stored["seat"])),
-    "LastChanceStarted": lambda stored: ev.LastChanceStarted(read_seats(stored["seats"])),
+    "ErrorClaimed": lambda stored: melding.ErrorClaimed(read_seat(stored["seat"]), read_flag(stored["agrees"])),
+    "RedealDemanded": lambda stored: melding.RedealDemanded(read_seat(stored["seat"])),
+    "LastChanceStarted": lambda stored: melding.LastChanceStarted(read_seats(stored["seats"])),
     "PlayerResigned": lambda stored: ev.PlayerResigned(read_seat(stored["seat"])),
     "PlayerAbsent": lambda stored: ev.PlayerAbsent(read_seat(stored["seat"]), read_level(stored["stand_in"])),
     "PlayerReturned": lambda stored: ev.PlayerReturned(read_seat(stored["seat"])),

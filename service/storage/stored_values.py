@@ -16,18 +16,11 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from engine.game import (
-    BotLevel,
-    Rack,
-    ReservedSeat,
-    RoundEnd,
-    RoundResult,
-    SeatResult,
-    Turn,
-)
+from engine.game import RoundEnd, RoundResult, SeatResult
 from engine.melding.fast.identity_cache import identity_cache
 from engine.melding.melds import Meld, MeldKind, ProposedMeld
 from engine.melding.ruleset import Ruleset
+from engine.seats import BotLevel, Rack, ReservedSeat, Turn
 from engine.tiles import LAST_TILE, Tile
 from engine.violations import Reason
 from service.errors import StoredFormatUnknown

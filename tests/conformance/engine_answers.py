@@ -8,16 +8,10 @@ from engine.actions import (
     AbortGame,
     Action,
     AnnounceRematch,
-    ClaimError,
-    DrawTile,
     Join,
     KickPlayer,
-    LayOnRiver,
     Leave,
-    Pass,
-    PlayTiles,
     RenewSeatToken,
-    RequestRedeal,
     Resign,
     ReturnToSeat,
     SetReady,
@@ -27,32 +21,20 @@ from engine.actions import (
     TimeOut,
 )
 from engine.deal import Shuffle
-from engine.events import Event, RoundStarted
-from engine.game import (
-    Aborted,
-    Choosing,
-    Drawn,
-    Finished,
-    Game,
-    Lobby,
-    Open,
-    Player,
-    Playing,
-    Rack,
-    Round,
-    RoundEnd,
-    RoundOver,
-    Turn,
-    turn_order,
-)
+from engine.events import Event
+from engine.game import Aborted, Finished, Game, Lobby, Playing, Round, RoundEnd, RoundOver
+from engine.melding.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles, RequestRedeal
 from engine.melding.drafts import Draft
+from engine.melding.events import RoundStarted
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.melding.notation import format_tile, parse_tile
 from engine.melding.play import Play
 from engine.melding.presets import PRESETS
+from engine.melding.round import Choosing, Drawn, Open
 from engine.melding.ruleset import Preset, Ruleset, with_options
 from engine.melding.ruleset_checks import problems
-from engine.scoring import Standing, score_round
+from engine.melding.scoring import Standing, score_round
+from engine.seats import Player, Rack, Turn, turn_order
 from engine.tiles import COLORS, JOKER, Tile, in_order, naturals, tile_set, without
 from engine.timers import due_ms
 from engine.turns import Applied, apply, arrange, create

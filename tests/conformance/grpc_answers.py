@@ -12,8 +12,9 @@ from google.rpc import error_details_pb2
 
 from conformance.engine_answers import round_of
 from engine.events import GameCreated
-from engine.game import Game, Player, Playing, Round
+from engine.game import Game, Playing, Round
 from engine.melding.notation import parse_tile
+from engine.seats import Player
 from engine.tiles import Tile, without
 from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, tile_pb2, violation_pb2
 from rummikub.v1 import game_service_pb2 as gs

@@ -17,14 +17,15 @@ from conformance.engine_answers import (
     tiles_of,
 )
 from engine.actions import TimeOut
-from engine.deal import draw_for_start
 from engine.events import RoundEnded, TurnStarted, TurnTimedOut
-from engine.game import Game, Player, Playing, Rack, Round, RoundEnd, Turn, turn_order
+from engine.game import Game, Playing, Round, RoundEnd
+from engine.melding.deal import draw_for_start
 from engine.melding.melds import Meld, read_meld
 from engine.melding.notation import format_tile
 from engine.melding.rules import meld_violations
 from engine.melding.ruleset_checks import problems
-from engine.scoring import Standing, score_round
+from engine.melding.scoring import Standing, score_round
+from engine.seats import Player, Rack, Turn, turn_order
 from engine.tiles import in_order, tile_set
 from engine.turns import Applied, apply
 from engine.violations import Violation

@@ -5,32 +5,19 @@ from dataclasses import replace
 
 import pytest
 
-from engine.actions import (
-    Action,
-    ClaimError,
-    DrawTile,
-    Pass,
-    RenewSeatToken,
-    Resign,
-    ReturnToSeat,
-    StandIn,
-    StartDueRound,
-    StartNextRound,
-    TimeOut,
-)
+from engine.actions import Action, RenewSeatToken, Resign, ReturnToSeat, StandIn, StartDueRound, StartNextRound, TimeOut
 from engine.events import (
     GameEnded,
     PlayerAbsent,
     PlayerResigned,
     PlayerReturned,
     RoundEnded,
-    RoundStarted,
     SeatTokenRenewed,
-    TileDrawn,
-    TilesPlayed,
     TurnTimedOut,
 )
-from engine.game import BotLevel, Finished, Game, Playing, RoundEnd, RoundOver, bots_to_act
+from engine.game import Finished, Game, Playing, RoundEnd, RoundOver, bots_to_act
+from engine.melding.actions import ClaimError, DrawTile, Pass
+from engine.melding.events import RoundStarted, TileDrawn, TilesPlayed
 from engine.melding.ruleset import (
     SABRA,
     AbsentAction,
@@ -42,6 +29,7 @@ from engine.melding.ruleset import (
     TurnTimeoutDirty,
 )
 from engine.melding.table import ProposedTable
+from engine.seats import BotLevel
 from engine.timers import due_ms, is_due
 from engine.turns import Applied, apply, create
 from engine.violations import Reason

@@ -7,26 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from engine.actions import Action, ClaimError, Join, LayOnRiver, PlayTiles, Resign, StartGame, StartNextRound
-from engine.events import ErrorClaimed, TilesPlayed, TurnPenalised
-from engine.game import (
-    HOST,
-    BotLevel,
-    Choosing,
-    Drawn,
-    Finished,
-    Game,
-    Playing,
-    RoundEnd,
-    RoundOver,
-    ShownPlay,
-    Step,
-    bots_to_act,
-)
+from engine.actions import Action, Join, Resign, StartGame, StartNextRound
+from engine.game import Finished, Game, Playing, RoundEnd, RoundOver, bots_to_act
+from engine.melding.actions import ClaimError, LayOnRiver, PlayTiles
 from engine.melding.bots import action_without_play, action_without_search, choose_action
+from engine.melding.events import ErrorClaimed, TilesPlayed, TurnPenalised
 from engine.melding.melds import ProposedMeld
 from engine.melding.notation import format_rack, format_tile, parse_tile, parse_tiles
 from engine.melding.presets import PRESETS
+from engine.melding.round import Choosing, Drawn, ShownPlay, Step
 from engine.melding.ruleset import (
     SABRA,
     Contract,
@@ -43,6 +32,7 @@ from engine.melding.ruleset import (
     WinCall,
 )
 from engine.melding.solver import Budget
+from engine.seats import HOST, BotLevel
 from engine.turns import Applied, apply, create
 from engine.views import see
 from engine.violations import Reason, Refused

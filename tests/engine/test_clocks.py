@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from engine.actions import DrawTile, LayOnRiver, Pass, Resign, StartGame, StartNextRound, TimeOut
+from engine.actions import Resign, StartGame, StartNextRound, TimeOut
 from engine.events import ClockStopped, GameEnded, PlayerAbsent, PlayerResigned, RoundEnded, TurnStarted, TurnTimedOut
 from engine.game import Game, Playing, round_of
+from engine.melding.actions import DrawTile, LayOnRiver, Pass
 from engine.melding.ruleset import SABRA, ClockFlag, MatchEnd, Ruleset, TurnDraw, TurnInvalidSubmission
 from engine.timers import SHORTEST_LOOK_MS, due_ms, earliest_due_ms
 from engine.turns import Applied

@@ -7,22 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.deal import Shuffle, deal_round, draw_for_start, may_demand_redeal
-from engine.events import RoundStarted, StartDraw
-from engine.game import (
-    Game,
-    Lobby,
-    Phase,
-    Player,
-    Playing,
-    Rack,
-    Round,
-    RoundEnd,
-    RoundOver,
-    RoundResult,
-    SeatResult,
-    Turn,
-)
+from engine.deal import Shuffle
+from engine.game import Game, Lobby, Phase, Playing, Round, RoundEnd, RoundOver, RoundResult, SeatResult
+from engine.melding.deal import deal_round, draw_for_start, may_demand_redeal
+from engine.melding.events import RoundStarted, StartDraw
 from engine.melding.melds import Meld, MeldKind
 from engine.melding.notation import format_tile, parse_rack, parse_tile, parse_tiles
 from engine.melding.presets import PRESETS
@@ -42,6 +30,7 @@ from engine.melding.ruleset import (
     TurnDirection,
 )
 from engine.melding.ruleset_checks import problems
+from engine.seats import Player, Rack, Turn
 from engine.tiles import JOKER, Tile, naturals, tile_set, without
 
 REDRAW_ALL = replace(SABRA, start_draw_tie=StartDrawTie.REDRAW_ALL)

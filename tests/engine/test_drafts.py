@@ -2,8 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from engine.actions import DrawTile, Resign
+from engine.actions import Resign
 from engine.game import Game
+from engine.melding.actions import DrawTile
 from engine.melding.drafts import Draft
 from engine.melding.melds import MeldKind, ProposedMeld
 from engine.melding.notation import parse_table, parse_tiles

@@ -8,7 +8,7 @@ import pytest
 
 import engine.melding.play
 from engine.effort import Effort, TooComplexError
-from engine.events import TurnPenalised
+from engine.melding.events import TurnPenalised
 from engine.melding.play import STEPS, Play
 from engine.melding.retrieval import may_be_retrieved
 from engine.melding.rules import judge

@@ -10,17 +10,21 @@ import pytest
 from engine.events import (
     AbortRequested,
     ClockStopped,
-    ErrorClaimed,
     Event,
     GameAborted,
     GameEnded,
-    IllegalPlayShown,
     PlayerAbsent,
     PlayerJoined,
     PlayerKicked,
     PlayerReturned,
-    RiverTileLaid,
     RoundEnded,
+    TurnTimedOut,
+)
+from engine.game import Game, RoundResult, round_of
+from engine.melding.events import (
+    ErrorClaimed,
+    IllegalPlayShown,
+    RiverTileLaid,
     TileDrawn,
     TilesDrawn,
     TilesOffered,
@@ -28,9 +32,7 @@ from engine.events import (
     TurnEnded,
     TurnPassed,
     TurnPenalised,
-    TurnTimedOut,
 )
-from engine.game import BotLevel, Game, RoundResult, round_of
 from engine.melding.presets import PRESETS
 from engine.melding.ruleset import (
     SABRA,
@@ -44,6 +46,7 @@ from engine.melding.ruleset import (
     TurnPlayAfterDraw,
 )
 from engine.replay import advance
+from engine.seats import BotLevel
 from engine.tiles import JOKER
 from support.invariants import Invariants
 from support.random_play import players_of, random_changes

@@ -29,22 +29,10 @@ from engine.events import (
     RematchCreated,
     SeatTokenRenewed,
 )
-from engine.game import (
-    HOST,
-    Aborted,
-    BotLevel,
-    Finished,
-    Game,
-    Lobby,
-    Player,
-    Playing,
-    ReservedSeat,
-    RoundOver,
-    bots_to_act,
-    is_expired,
-)
+from engine.game import Aborted, Finished, Game, Lobby, Playing, RoundOver, bots_to_act, is_expired
 from engine.melding.ruleset import SABRA, AbortBy, MatchEnd, Ruleset, StartBy
 from engine.replay import advance
+from engine.seats import HOST, BotLevel, Player, ReservedSeat
 from engine.tiles import tile_set
 from engine.timers import due_ms
 from engine.turns import Applied, apply, create_rematch

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from engine.game import Rack, Round, Turn
+from engine.game import Round
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.melding.notation import (
     Naming,
@@ -35,6 +35,7 @@ from engine.melding.notation import (
     position_of,
 )
 from engine.melding.ruleset import SABRA, MeldOrder
+from engine.seats import Rack, Turn
 from engine.tiles import JOKER, Tile, naturals, tile_set
 from engine.violation_texts import DESCRIPTIONS, describe_violation
 from engine.violations import Reason, Violation, refused

@@ -24,16 +24,10 @@ from engine.actions import (
     AbortGame,
     Action,
     AnnounceRematch,
-    ClaimError,
-    DrawTile,
     Join,
     KickPlayer,
-    LayOnRiver,
     Leave,
-    Pass,
-    PlayTiles,
     RenewSeatToken,
-    RequestRedeal,
     Resign,
     ReturnToSeat,
     SetReady,
@@ -42,19 +36,15 @@ from engine.actions import (
     StartGame,
     StartNextRound,
     TimeOut,
-    TurnAction,
 )
 from engine.deal import Shuffle
 from engine.events import (
     AbortRequested,
     ClockStopped,
-    ErrorClaimed,
     Event,
     GameAborted,
     GameCreated,
     GameEnded,
-    IllegalPlayShown,
-    LastChanceStarted,
     PlayerAbsent,
     PlayerJoined,
     PlayerKicked,
@@ -62,12 +52,21 @@ from engine.events import (
     PlayerReadied,
     PlayerResigned,
     PlayerReturned,
-    RedealDemanded,
     RematchCreated,
-    RiverTileLaid,
     RoundEnded,
-    RoundStarted,
     SeatTokenRenewed,
+    TurnStarted,
+    TurnTimedOut,
+)
+from engine.game import Game, Round
+from engine.melding.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles, RequestRedeal, TurnAction
+from engine.melding.events import (
+    ErrorClaimed,
+    IllegalPlayShown,
+    LastChanceStarted,
+    RedealDemanded,
+    RiverTileLaid,
+    RoundStarted,
     TileDrawn,
     TilesDrawn,
     TilesOffered,
@@ -75,10 +74,7 @@ from engine.events import (
     TurnEnded,
     TurnPassed,
     TurnPenalised,
-    TurnStarted,
-    TurnTimedOut,
 )
-from engine.game import Choosing, Drawn, Game, Open, Round
 from engine.melding.melds import ProposedMeld, read_meld
 from engine.melding.notation import (
     format_position,
@@ -92,6 +88,7 @@ from engine.melding.notation import (
     position_of,
 )
 from engine.melding.presets import PRESETS
+from engine.melding.round import Choosing, Drawn, Open
 from engine.melding.ruleset import (
     SABRA,
     MatchEnd,

@@ -8,23 +8,27 @@ from engine.actions import Action, StandIn, StartDueRound, TimeOut
 from engine.events import (
     AbortRequested,
     ClockStopped,
-    ErrorClaimed,
     Event,
     GameAborted,
     GameEnded,
-    IllegalPlayShown,
-    LastChanceStarted,
     PlayerAbsent,
     PlayerKicked,
     PlayerLeft,
     PlayerReadied,
     PlayerResigned,
     PlayerReturned,
-    RedealDemanded,
     RematchCreated,
-    RiverTileLaid,
     RoundEnded,
     SeatTokenRenewed,
+    TurnTimedOut,
+)
+from engine.game import Game, RoundEnd
+from engine.melding.events import (
+    ErrorClaimed,
+    IllegalPlayShown,
+    LastChanceStarted,
+    RedealDemanded,
+    RiverTileLaid,
     TileDrawn,
     TilesDrawn,
     TilesOffered,
@@ -32,9 +36,7 @@ from engine.events import (
     TurnEnded,
     TurnPassed,
     TurnPenalised,
-    TurnTimedOut,
 )
-from engine.game import Game, RoundEnd
 from engine.melding.melds import Meld, MeldKind
 from engine.melding.presets import PRESETS
 from engine.melding.ruleset import (

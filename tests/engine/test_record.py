@@ -9,18 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.actions import (
-    AbortGame,
-    Action,
-    AnnounceRematch,
-    PlayTiles,
-    RenewSeatToken,
-    ReturnToSeat,
-    StartNextRound,
-    TimeOut,
-)
-from engine.events import PlayerAbsent, RoundStarted
-from engine.game import HOST, Aborted, Finished, Playing, RoundOver, round_of
+from engine.actions import AbortGame, Action, AnnounceRematch, RenewSeatToken, ReturnToSeat, StartNextRound, TimeOut
+from engine.events import PlayerAbsent
+from engine.game import Aborted, Finished, Playing, RoundOver, round_of
+from engine.melding.actions import PlayTiles
+from engine.melding.events import RoundStarted
 from engine.melding.melds import ProposedMeld
 from engine.melding.presets import PRESETS
 from engine.melding.ruleset import (
@@ -39,6 +32,7 @@ from engine.melding.solver import Budget, Objective, best_turn
 from engine.record import GameRecord, MoveKind, RecordedPlayer, RecordError, record_of, replayed
 from engine.record_review import to_review
 from engine.record_text import RecordTextError, format_record, parse_record
+from engine.seats import HOST
 from engine.tiles import Tile
 from engine.turns import Applied, apply
 from support.random_play import ANALYSIS, Change, players_of, random_changes, random_ruleset, random_shuffle

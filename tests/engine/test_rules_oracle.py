@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from engine.events import RoundEnded, TileDrawn, TurnPassed, TurnStarted
+from engine.events import RoundEnded, TurnStarted
 from engine.game import Game, Round, RoundEnd
 from engine.melding.analysis import Situation
+from engine.melding.events import TileDrawn, TurnPassed
 from engine.melding.ruleset import (
     PoolEmptyPass,
     PoolEmptyStuckTest,

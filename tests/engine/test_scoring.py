@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.game import Player, RoundEnd, RoundResult, SeatResult
+from engine.game import RoundEnd, RoundResult, SeatResult
 from engine.melding.notation import parse_rack
 from engine.melding.ruleset import (
     SABRA,
@@ -21,7 +21,8 @@ from engine.melding.ruleset import (
     Teams,
 )
 from engine.melding.ruleset_checks import problems
-from engine.scoring import Standing, game_winners, is_last_round, rack_value, score_round
+from engine.melding.scoring import Standing, game_winners, is_last_round, rack_value, score_round
+from engine.seats import Player
 from engine.tiles import JOKER, NATURALS, Tile
 
 FEWEST = replace(SABRA, score_blocked_winner=ScoreBlockedWinner.FEWEST_TILES)

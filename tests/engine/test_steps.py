@@ -8,8 +8,8 @@ import pytest
 
 from conformance.engine_answers import play_of as play_of_case
 from conformance.engine_answers import ruleset_of
-from engine.events import TilesPlayed
 from engine.melding.analysis import Situation
+from engine.melding.events import TilesPlayed
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, as_proposed, read_meld
 from engine.melding.notation import Naming, NotationError, parse_tiles
 from engine.melding.ruleset import SABRA, Ruleset, RunWrap

@@ -3,19 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.actions import (
-    Action,
-    DrawTile,
-    Join,
-    LayOnRiver,
-    Leave,
-    Pass,
-    PlayTiles,
-    Resign,
-    StartGame,
-    StartNextRound,
-    TimeOut,
-)
+from engine.actions import Action, Join, Leave, Resign, StartGame, StartNextRound, TimeOut
 from engine.deal import Shuffle
 from engine.events import (
     Event,
@@ -25,30 +13,12 @@ from engine.events import (
     PlayerLeft,
     PlayerResigned,
     RoundEnded,
-    RoundStarted,
-    StartDraw,
-    TileDrawn,
-    TilesPlayed,
-    TurnPassed,
     TurnStarted,
     TurnTimedOut,
 )
-from engine.game import (
-    HOST,
-    BotLevel,
-    Finished,
-    Game,
-    Lobby,
-    Playing,
-    Rack,
-    Round,
-    RoundEnd,
-    RoundOver,
-    Turn,
-    is_expired,
-    next_seat,
-    turn_order,
-)
+from engine.game import Finished, Game, Lobby, Playing, Round, RoundEnd, RoundOver, is_expired, next_seat
+from engine.melding.actions import DrawTile, LayOnRiver, Pass, PlayTiles
+from engine.melding.events import RoundStarted, StartDraw, TileDrawn, TilesPlayed, TurnPassed
 from engine.melding.melds import ProposedMeld
 from engine.melding.notation import (
     parse_rack,
@@ -58,6 +28,7 @@ from engine.melding.notation import (
 )
 from engine.melding.ruleset import SABRA, MatchEnd, Ruleset, ScoreBlockedPoints, TurnDirection
 from engine.replay import advance, replay
+from engine.seats import HOST, BotLevel, Rack, Turn, turn_order
 from engine.tiles import Tile, tile_set
 from engine.turns import apply, create
 from engine.violations import Reason, Violation

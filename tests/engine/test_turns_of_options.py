@@ -4,31 +4,18 @@ from typing import Any
 
 import pytest
 
-from engine.actions import (
-    Action,
-    ClaimError,
-    DrawTile,
-    Join,
-    LayOnRiver,
-    Pass,
-    PlayTiles,
-    RequestRedeal,
-    Resign,
-    StartGame,
-    StartNextRound,
-    TimeOut,
-)
+from engine.actions import Action, Join, Resign, StartGame, StartNextRound, TimeOut
 from engine.deal import Shuffle
-from engine.events import (
+from engine.events import Event, GameEnded, PlayerResigned, RoundEnded, TurnStarted, TurnTimedOut
+from engine.game import Finished, Game, Playing, Round, RoundEnd, RoundOver
+from engine.melding.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles, RequestRedeal
+from engine.melding.analysis import Existence, Situation
+from engine.melding.events import (
     ErrorClaimed,
-    Event,
-    GameEnded,
     IllegalPlayShown,
     LastChanceStarted,
-    PlayerResigned,
     RedealDemanded,
     RiverTileLaid,
-    RoundEnded,
     RoundStarted,
     TileDrawn,
     TilesDrawn,
@@ -37,12 +24,9 @@ from engine.events import (
     TurnEnded,
     TurnPassed,
     TurnPenalised,
-    TurnStarted,
-    TurnTimedOut,
 )
-from engine.game import Choosing, Drawn, Finished, Game, Open, Playing, Round, RoundEnd, RoundOver, ShownPlay, Turn
-from engine.melding.analysis import Existence, Situation
 from engine.melding.notation import format_tiles, parse_table, parse_tile, parse_tiles
+from engine.melding.round import Choosing, Drawn, Open, ShownPlay
 from engine.melding.ruleset import (
     SABRA,
     Contract,
@@ -65,6 +49,7 @@ from engine.melding.ruleset import (
     WinCall,
 )
 from engine.replay import advance
+from engine.seats import Turn
 from engine.tiles import tile_set
 from engine.turns import Applied, create, may_have_searched_all_racks
 from engine.violations import Reason

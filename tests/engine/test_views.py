@@ -8,13 +8,10 @@ import pytest
 from engine.events import (
     AbortRequested,
     ClockStopped,
-    ErrorClaimed,
     Event,
     GameAborted,
     GameCreated,
     GameEnded,
-    IllegalPlayShown,
-    LastChanceStarted,
     PlayerAbsent,
     PlayerJoined,
     PlayerKicked,
@@ -22,12 +19,21 @@ from engine.events import (
     PlayerReadied,
     PlayerResigned,
     PlayerReturned,
-    RedealDemanded,
     RematchCreated,
-    RiverTileLaid,
     RoundEnded,
-    RoundStarted,
     SeatTokenRenewed,
+    TurnStarted,
+    TurnTimedOut,
+)
+from engine.game import Aborted, Finished, Game, Lobby, Playing, Round, RoundEnd, RoundOver, RoundResult, round_of
+from engine.melding.drafts import Draft
+from engine.melding.events import (
+    ErrorClaimed,
+    IllegalPlayShown,
+    LastChanceStarted,
+    RedealDemanded,
+    RiverTileLaid,
+    RoundStarted,
     StartDraw,
     TileDrawn,
     TilesDrawn,
@@ -36,36 +42,12 @@ from engine.events import (
     TurnEnded,
     TurnPassed,
     TurnPenalised,
-    TurnStarted,
-    TurnTimedOut,
 )
-from engine.game import (
-    HOST,
-    Aborted,
-    BotLevel,
-    Choosing,
-    Drawn,
-    Finished,
-    Game,
-    Lobby,
-    Open,
-    Player,
-    Playing,
-    Rack,
-    ReservedSeat,
-    Round,
-    RoundEnd,
-    RoundOver,
-    RoundResult,
-    ShownPlay,
-    Step,
-    Turn,
-    round_of,
-)
-from engine.melding.drafts import Draft
 from engine.melding.melds import Meld, MeldKind, ProposedMeld
 from engine.melding.notation import parse_tile, parse_tiles
+from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
 from engine.melding.ruleset import SABRA, DraftVisibility, MatchEnd, RacksShown, Ruleset, Spectators
+from engine.seats import HOST, BotLevel, Player, Rack, ReservedSeat, Turn
 from engine.tiles import JOKER, Tile
 from engine.views import (
     GameView,

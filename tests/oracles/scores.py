@@ -6,7 +6,7 @@ Nothing here uses the engine's scoring, which it checks.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.game import Game, Player, Round, RoundEnd, RoundResult, SeatResult, round_of
+from engine.game import Game, Round, RoundEnd, RoundResult, SeatResult, round_of
 from engine.melding.ruleset import (
     Contract,
     MatchEnd,
@@ -19,6 +19,7 @@ from engine.melding.ruleset import (
     ScoreWinner,
     Teams,
 )
+from engine.seats import Player
 from engine.tiles import JOKER, Tile
 
 

@@ -21,10 +21,8 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.rpc import error_details_pb2, status_pb2
 
 from engine.events import GameCreated
-from engine.game import (
-    HOST,
-    Game,
-)
+from engine.game import Game
+from engine.seats import HOST
 from engine.tiles import Tile
 from rummikub.v1 import (
     analysis_service_pb2,

@@ -14,16 +14,10 @@ from engine.actions import (
     AbortGame,
     Action,
     AnnounceRematch,
-    ClaimError,
-    DrawTile,
     Join,
     KickPlayer,
-    LayOnRiver,
     Leave,
-    Pass,
-    PlayTiles,
     RenewSeatToken,
-    RequestRedeal,
     Resign,
     ReturnToSeat,
     SetReady,
@@ -37,18 +31,25 @@ from engine.deal import Shuffle
 from engine.events import (
     AbortRequested,
     ClockStopped,
-    ErrorClaimed,
     Event,
     GameAborted,
     GameEnded,
-    IllegalPlayShown,
-    LastChanceStarted,
     PlayerAbsent,
     PlayerResigned,
     PlayerReturned,
     RematchCreated,
-    RiverTileLaid,
     RoundEnded,
+    TurnStarted,
+    TurnTimedOut,
+)
+from engine.game import Aborted, Finished, Game, Lobby, Playing, Round, RoundEnd, RoundOver, RoundResult
+from engine.melding.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles, RequestRedeal
+from engine.melding.drafts import Draft
+from engine.melding.events import (
+    ErrorClaimed,
+    IllegalPlayShown,
+    LastChanceStarted,
+    RiverTileLaid,
     RoundStarted,
     TileDrawn,
     TilesDrawn,
@@ -57,29 +58,9 @@ from engine.events import (
     TurnEnded,
     TurnPassed,
     TurnPenalised,
-    TurnStarted,
-    TurnTimedOut,
 )
-from engine.game import (
-    HOST,
-    Aborted,
-    BotLevel,
-    Choosing,
-    Drawn,
-    Finished,
-    Game,
-    Lobby,
-    Open,
-    Playing,
-    Rack,
-    Round,
-    RoundEnd,
-    RoundOver,
-    RoundResult,
-    Step,
-)
-from engine.melding.drafts import Draft
 from engine.melding.melds import Meld, MeldKind, ProposedMeld
+from engine.melding.round import Choosing, Drawn, Open, Step
 from engine.melding.ruleset import (
     AbsentAction,
     ClockFlag,
@@ -111,6 +92,7 @@ from engine.melding.ruleset import (
 )
 from engine.melding.table import ProposedTable
 from engine.replay import replay
+from engine.seats import HOST, BotLevel, Rack
 from engine.tiles import JOKER, Tile
 from engine.turns import Applied, apply, arrange, create_rematch
 from engine.views import see, see_event, sees_drafts

@@ -6,23 +6,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from engine.events import (
-    Event,
-    GameEnded,
+from engine.events import Event, GameEnded, PlayerResigned, RoundEnded, TurnTimedOut
+from engine.melding.events import (
     IllegalPlayShown,
-    PlayerResigned,
     RiverTileLaid,
-    RoundEnded,
     RoundStarted,
     TileDrawn,
     TilesDrawn,
     TilesOffered,
     TilesPlayed,
     TurnPenalised,
-    TurnTimedOut,
 )
-from engine.game import Rack
 from engine.melding.melds import Meld, ProposedMeld
+from engine.seats import Rack
 from engine.tiles import JOKER, Tile, in_order
 from oracles.scores import number_of
 

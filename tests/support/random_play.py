@@ -18,16 +18,10 @@ from engine.actions import (
     AbortGame,
     Action,
     AnnounceRematch,
-    ClaimError,
-    DrawTile,
     Join,
     KickPlayer,
-    LayOnRiver,
     Leave,
-    Pass,
-    PlayTiles,
     RenewSeatToken,
-    RequestRedeal,
     Resign,
     ReturnToSeat,
     SetReady,
@@ -36,25 +30,14 @@ from engine.actions import (
     StartGame,
     StartNextRound,
     TimeOut,
-    TurnAction,
 )
 from engine.deal import Shuffle
 from engine.events import Event
-from engine.game import (
-    HOST,
-    Aborted,
-    BotLevel,
-    Choosing,
-    Drawn,
-    Finished,
-    Game,
-    Lobby,
-    Playing,
-    Round,
-    RoundOver,
-)
+from engine.game import Aborted, Finished, Game, Lobby, Playing, Round, RoundOver
+from engine.melding.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles, RequestRedeal, TurnAction
 from engine.melding.analysis import Existence, Situation, options_needing_analysis
 from engine.melding.melds import Meld, ProposedMeld
+from engine.melding.round import Choosing, Drawn
 from engine.melding.ruleset import (
     SABRA,
     ClockFlag,
@@ -74,6 +57,7 @@ from engine.melding.ruleset import (
 )
 from engine.melding.ruleset_checks import RANGES, problems
 from engine.melding.solver import Budget, best_turn
+from engine.seats import HOST, BotLevel
 from engine.tiles import JOKER, in_order, without
 from engine.timers import due_ms
 from engine.turns import Applied, Exact, apply, create

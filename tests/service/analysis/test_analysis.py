@@ -17,11 +17,12 @@ import pytest
 import pytest_asyncio
 from google.protobuf.duration_pb2 import Duration
 
-from engine.game import BotLevel, Choosing, Drawn, Game, Playing
+from engine.game import Game, Playing
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, MeldKind
 from engine.melding.notation import format_tiles, parse_tiles
 from engine.melding.presets import PRESETS
+from engine.melding.round import Choosing, Drawn
 from engine.melding.rules import Judgement
 from engine.melding.ruleset import (
     SABRA,
@@ -34,6 +35,7 @@ from engine.melding.ruleset import (
     WinCall,
 )
 from engine.melding.solver import RULES_BUDGET, Budget, Existence, Objective, has_turn
+from engine.seats import BotLevel
 from engine.tiles import Tile
 from engine.violations import Reason, Violation
 from load.corpus.joker_positions import positions_of_games

@@ -13,9 +13,9 @@ import pytest_asyncio
 from google.protobuf.message import Message
 
 from engine import turns
-from engine.events import TileDrawn, TilesDrawn, TilesOffered, TurnEnded, TurnPassed
 from engine.game import Game, Playing
 from engine.melding.analysis import Existence, Situation
+from engine.melding.events import TileDrawn, TilesDrawn, TilesOffered, TurnEnded, TurnPassed
 from engine.melding.notation import parse_tiles
 from engine.melding.ruleset import (
     SABRA,

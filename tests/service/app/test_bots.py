@@ -9,30 +9,17 @@ import grpc
 import grpc.aio
 import pytest
 
-from engine.actions import Action, DrawTile, Join, PlayTiles, StartGame
-from engine.events import (
-    ErrorClaimed,
-    Event,
-    PlayerResigned,
-    TileDrawn,
-    TilesPlayed,
-    TurnPassed,
-    TurnStarted,
-    TurnTimedOut,
-)
-from engine.game import (
-    HOST,
-    BotLevel,
-    Game,
-    Playing,
-    bots_to_act,
-    round_of,
-)
+from engine.actions import Action, Join, StartGame
+from engine.events import Event, PlayerResigned, TurnStarted, TurnTimedOut
+from engine.game import Game, Playing, bots_to_act, round_of
+from engine.melding.actions import DrawTile, PlayTiles
+from engine.melding.events import ErrorClaimed, TileDrawn, TilesPlayed, TurnPassed
 from engine.melding.melds import ProposedMeld
 from engine.melding.presets import PRESETS
 from engine.melding.ruleset import Preset, Ruleset, StartDrawDetermines, StartPlayer, with_options
 from engine.melding.solver import Budget
 from engine.replay import replay
+from engine.seats import HOST, BotLevel
 from engine.turns import Applied, apply, create
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs

@@ -11,9 +11,10 @@ from typing import TypeVar
 import grpc.aio
 import pytest
 
-from engine.game import Game, Playing, Turn
+from engine.game import Game, Playing
 from engine.melding.drafts import Draft
 from engine.melding.ruleset import SABRA, DraftVisibility, Ruleset, TurnTimeoutDirty
+from engine.seats import Turn
 from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts

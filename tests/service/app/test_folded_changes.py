@@ -7,27 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from engine.actions import (
-    Action,
-    AnnounceRematch,
-    ClaimError,
-    DrawTile,
-    Join,
-    LayOnRiver,
-    Leave,
-    Pass,
-    PlayTiles,
-    RequestRedeal,
-    Resign,
-    SetReady,
-    StartGame,
-    StartNextRound,
-    TimeOut,
-)
+from engine.actions import Action, AnnounceRematch, Join, Leave, Resign, SetReady, StartGame, StartNextRound, TimeOut
 from engine.events import PlayerKicked, PlayerLeft
-from engine.game import HOST, Aborted, Choosing, Finished, Game, Playing
+from engine.game import Aborted, Finished, Game, Playing
+from engine.melding.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles, RequestRedeal
 from engine.melding.melds import ProposedMeld
 from engine.melding.presets import PRESETS
+from engine.melding.round import Choosing
 from engine.melding.ruleset import (
     SABRA,
     DealThreePairsReshuffle,
@@ -40,6 +26,7 @@ from engine.melding.ruleset import (
     TurnInvalidSubmission,
     TurnPlayAfterDraw,
 )
+from engine.seats import HOST
 from engine.turns import Applied, apply, create
 from rummikub.v1 import game_pb2
 from service.app.views import change_view, committed_view

@@ -16,11 +16,12 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 
 from engine.actions import AbortGame, Action, Resign, TimeOut
-from engine.game import HOST, Aborted, Finished, Game, Playing, round_of
+from engine.game import Aborted, Finished, Game, Playing, round_of
 from engine.melding.analysis import options_needing_analysis
 from engine.melding.presets import PRESETS
 from engine.melding.ruleset import SABRA, Hints, MatchEnd, RacksShown, Ruleset, TurnDraw, TurnPlayAfterDraw
 from engine.replay import replay
+from engine.seats import HOST
 from engine.timers import due_ms
 from engine.turns import Applied, apply
 from rummikub.v1 import analysis_service_pb2 as an

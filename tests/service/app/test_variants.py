@@ -8,16 +8,18 @@ import grpc
 import grpc.aio
 import pytest
 
-from engine.game import Choosing, Game, Player, Playing, Rack, Round, Step, Turn
+from engine.game import Game, Playing, Round
 from engine.melding.melds import Meld, ProposedMeld, read_meld
 from engine.melding.notation import parse_tiles
 from engine.melding.presets import PRESET_TEXTS, PRESETS
+from engine.melding.round import Choosing, Step
 from engine.melding.ruleset import (
     SABRA,
     PoolEmptyMode,
     Ruleset,
     TurnDraw,
 )
+from engine.seats import Player, Rack, Turn
 from engine.tiles import in_order, tile_set, without
 from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import game_service_pb2 as gs

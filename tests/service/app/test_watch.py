@@ -11,9 +11,10 @@ import grpc.aio
 import pytest
 import redis.asyncio as aredis
 
-from engine.actions import Action, DrawTile, Join, Leave, StartGame
-from engine.game import HOST
+from engine.actions import Action, Join, Leave, StartGame
+from engine.melding.actions import DrawTile
 from engine.melding.ruleset import Ruleset
+from engine.seats import HOST
 from engine.turns import Applied, apply, create
 from engine.views import see
 from rummikub.v1 import game_pb2, ruleset_pb2

@@ -26,28 +26,10 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2
 
-from engine.game import (
-    Aborted,
-    Choosing,
-    Drawn,
-    Finished,
-    Game,
-    Lobby,
-    Open,
-    Phase,
-    Player,
-    Playing,
-    Rack,
-    Round,
-    RoundEnd,
-    RoundOver,
-    RoundResult,
-    ShownPlay,
-    Step,
-    Turn,
-)
+from engine.game import Aborted, Finished, Game, Lobby, Phase, Playing, Round, RoundEnd, RoundOver, RoundResult
 from engine.melding.melds import Meld
 from engine.melding.play import Play
+from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
 from engine.melding.ruleset import (
     SABRA,
     Hints,
@@ -60,6 +42,7 @@ from engine.melding.ruleset import (
     TurnInvalidSubmission,
     TurnVoluntaryDraw,
 )
+from engine.seats import Player, Rack, Turn
 from engine.tiles import JOKER, Tile, in_order, tile_set, without
 from engine.turns.lobby import LOBBY_CHANGES_MAX
 from engine.violations import Reason

@@ -24,17 +24,14 @@ if __name__ == "__main__":
     ROOT = Path(__file__).resolve().parents[3]
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from engine.actions import Action, DrawTile, Join, Leave, Pass, PlayTiles, Resign, StartGame, StartNextRound, TimeOut
+from engine.actions import Action, Join, Leave, Resign, StartGame, StartNextRound, TimeOut
 from engine.events import (
     AbortRequested,
     ClockStopped,
-    ErrorClaimed,
     Event,
     GameAborted,
     GameCreated,
     GameEnded,
-    IllegalPlayShown,
-    LastChanceStarted,
     PlayerAbsent,
     PlayerJoined,
     PlayerKicked,
@@ -42,12 +39,22 @@ from engine.events import (
     PlayerReadied,
     PlayerResigned,
     PlayerReturned,
-    RedealDemanded,
     RematchCreated,
-    RiverTileLaid,
     RoundEnded,
-    RoundStarted,
     SeatTokenRenewed,
+    TurnStarted,
+    TurnTimedOut,
+)
+from engine.game import Finished, Game, Lobby, Phase, Playing, Round, RoundEnd, RoundOver, RoundResult, SeatResult
+from engine.melding.actions import DrawTile, Pass, PlayTiles
+from engine.melding.drafts import Draft
+from engine.melding.events import (
+    ErrorClaimed,
+    IllegalPlayShown,
+    LastChanceStarted,
+    RedealDemanded,
+    RiverTileLaid,
+    RoundStarted,
     StartDraw,
     TileDrawn,
     TilesDrawn,
@@ -56,29 +63,9 @@ from engine.events import (
     TurnEnded,
     TurnPassed,
     TurnPenalised,
-    TurnStarted,
-    TurnTimedOut,
 )
-from engine.game import (
-    HOST,
-    BotLevel,
-    Choosing,
-    Finished,
-    Game,
-    Lobby,
-    Phase,
-    Playing,
-    Rack,
-    Round,
-    RoundEnd,
-    RoundOver,
-    RoundResult,
-    SeatResult,
-    Step,
-    Turn,
-)
-from engine.melding.drafts import Draft
 from engine.melding.melds import Meld, MeldKind, ProposedMeld
+from engine.melding.round import Choosing, Step
 from engine.melding.ruleset import (
     Contract,
     JokersMaxPerMeld,
@@ -92,6 +79,7 @@ from engine.melding.ruleset import (
     TurnPlayAfterDraw,
 )
 from engine.replay import advance, replay
+from engine.seats import HOST, BotLevel, Rack, Turn
 from engine.tiles import JOKER, Tile, in_order, tile_set
 from engine.turns import Applied, apply, create
 from engine.violations import Reason

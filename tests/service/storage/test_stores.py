@@ -15,12 +15,14 @@ import redis.asyncio as aredis
 from redis.crc import key_slot
 from structlog.testing import capture_logs
 
-from engine.actions import DrawTile, Join, Resign, StartGame
+from engine.actions import Join, Resign, StartGame
 from engine.events import Event, PlayerJoined
-from engine.game import HOST, Game, round_of
+from engine.game import Game, round_of
+from engine.melding.actions import DrawTile
 from engine.melding.drafts import Draft
 from engine.melding.melds import MeldKind, ProposedMeld
 from engine.melding.ruleset import DraftVisibility, Ruleset
+from engine.seats import HOST
 from engine.tiles import Tile
 from engine.turns import Applied, apply, create
 from service.app.identity import new_shuffle

@@ -1,21 +1,21 @@
 """The check of a draft: which tiles it may show, and whether it is a legal play."""
 
-from engine.actions import PlayTiles
-from engine.events import TilesPlayed
-from engine.game import Round
+from engine.melding.actions import PlayTiles
 from engine.melding.drafts import Draft
+from engine.melding.events import TilesPlayed
 from engine.melding.play import Play
+from engine.melding.round import MeldingRound
 from engine.melding.rules import no_tile_is_used_twice, tiles_come_from_the_rack
 from engine.melding.ruleset import Ruleset
 from engine.melding.table import ProposedTable
+from engine.melding.turns.plays import judged
 from engine.tiles import in_order
-from engine.turns.plays import judged
 from engine.violations import Reason, Refused, Violation
 
 _SUBJECT = "draft.table"
 
 
-def check_draft(round_: Round, seat: int, table: ProposedTable, ruleset: Ruleset) -> Draft | Refused:
+def check_draft(round_: MeldingRound, seat: int, table: ProposedTable, ruleset: Ruleset) -> Draft | Refused:
     """Returns the draft, or a refusal if it has tiles that are not on the table, the player's rack or the River.
 
     Tiles of the table may be missing: the player has them in hand.

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from engine.game import Player, RoundEnd, RoundResult, SeatResult
+from engine.game import RoundEnd, RoundResult, SeatResult
 from engine.melding.ruleset import (
     PAIRS_PLAYERS,
     Contract,
@@ -17,6 +17,7 @@ from engine.melding.ruleset import (
     ScoreWinner,
     Teams,
 )
+from engine.seats import Player
 from engine.tiles import JOKER, Tile, value_of
 
 

@@ -3,19 +3,19 @@
 from dataclasses import dataclass
 from typing import Final
 
-from engine.actions import ClaimError, PlayTiles
-from engine.events import ErrorClaimed, IllegalPlayShown, TilesPlayed
-from engine.game import Drawn, Game, Round, is_expired, round_of
+from engine.decisions import Context, Decision, IllegalPlay, TurnOver
+from engine.game import Game, is_expired
+from engine.melding.actions import ClaimError, PlayTiles
+from engine.melding.events import ErrorClaimed, IllegalPlayShown, TilesPlayed
 from engine.melding.fast.fast_judge import FastJudges
 from engine.melding.fast.fast_play import PlayerState
 from engine.melding.fast.read_melds import melds_by_identity
 from engine.melding.melds import Meld, ProposedMeld
 from engine.melding.play import BasePlay
+from engine.melding.round import Drawn, MeldingRound
 from engine.melding.rules import has_own_tiles_only
 from engine.melding.ruleset import Ruleset, TurnInvalidSubmission
-from engine.replay import evolve
-from engine.turns.decisions import Context, Decision, IllegalPlay
-from engine.turns.turn_end import end_turn, penalize, penalize_if_unanimous
+from engine.melding.turns.settlement import have_all_claimed, penalty
 from engine.violations import Reason, Refused, Violation, refused
 
 
@@ -27,20 +27,20 @@ class Rejected:
     violations: tuple[Violation, ...]
 
 
-def play_tiles(game: Game, round_: Round, action: PlayTiles, context: Context) -> Decision:
+def play_tiles(game: Game, round_: MeldingRound, action: PlayTiles) -> Decision:
     """Decides on `PlayTiles`."""
     match judged(round_, action, game.ruleset):
         case TilesPlayed() as played:
-            return end_turn(game, (played,), context)
+            return TurnOver((played,))
         case Rejected(play, violations):
-            return _illegal(game, play, violations, context)
+            return _illegal(game.ruleset, round_, play, violations)
 
 
 _SUBJECT: Final = "play.table"
 _JUDGES: Final = FastJudges[Ruleset, Meld, ProposedMeld](lambda ruleset: ruleset, melds_by_identity, _SUBJECT)
 
 
-def judged(round_: Round, action: PlayTiles, ruleset: Ruleset) -> TilesPlayed | Rejected:
+def judged(round_: MeldingRound, action: PlayTiles, ruleset: Ruleset) -> TilesPlayed | Rejected:
     """Returns the event of a legal play, or the violations of an illegal one."""
     rack = round_.rack(action.seat)
     player = PlayerState(
@@ -63,26 +63,26 @@ def judged(round_: Round, action: PlayTiles, ruleset: Ruleset) -> TilesPlayed | 
     return TilesPlayed(action.seat, verdict.tiles_played, table, verdict.points, pulled)
 
 
-def _illegal(game: Game, play: BasePlay, violations: tuple[Violation, ...], context: Context) -> Decision:
+def _illegal(ruleset: Ruleset, round_: MeldingRound, play: BasePlay, violations: tuple[Violation, ...]) -> Decision:
     """Returns the consequences of an illegal play (turn_invalid_submission).
 
     A play whose only violation is TURN_TOO_COMPLEX is never penalized.
     """
     if all(violation.reason is Reason.TURN_TOO_COMPLEX for violation in violations):
         return Refused(violations)
-    match game.ruleset.turn_invalid_submission:
+    match ruleset.turn_invalid_submission:
         case TurnInvalidSubmission.REJECT:
             return Refused(violations)
         case TurnInvalidSubmission.PENALISE:
-            return IllegalPlay(penalize(game, round_of(game), context), violations)
+            return TurnOver(penalty(round_, ruleset), violations)
         case TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM:
             if not has_own_tiles_only(play):  # a player cannot lay tiles that they do not have, so none are shown
                 return Refused(violations)
             reasons = tuple(dict.fromkeys(violation.reason for violation in violations))
-            return IllegalPlay((IllegalPlayShown(round_of(game).turn.seat, play.table_after, reasons),), violations)
+            return IllegalPlay((IllegalPlayShown(round_.turn.seat, play.table_after, reasons),), violations)
 
 
-def claim_error(game: Game, round_: Round, action: ClaimError, context: Context) -> Decision:
+def claim_error(game: Game, round_: MeldingRound, action: ClaimError, context: Context) -> Decision:
     """Decides on `ClaimError`. The penalty follows once all other players have claimed the error."""
     shown = round_.shown_play
     if game.player(action.seat).resigned:
@@ -95,5 +95,7 @@ def claim_error(game: Game, round_: Round, action: ClaimError, context: Context)
         return refused(Reason.CLAIM_NOT_UNANIMOUS)
     if action.seat in shown.claimed:
         return refused(Reason.CLAIM_ALREADY_VOTED)
-    event = ErrorClaimed(action.seat, action.agrees)
-    return (event, *penalize_if_unanimous(evolve(game, event), context))
+    claimed = ErrorClaimed(action.seat, action.agrees)
+    if action.agrees and have_all_claimed(game, round_, action.seat):
+        return TurnOver((claimed, *penalty(round_, game.ruleset)))
+    return (claimed,)

@@ -1,9 +1,10 @@
 """Decisions on drawing, on the River choice, and on passing."""
 
-from engine.actions import LayOnRiver
-from engine.events import RiverTileLaid, TileDrawn, TilesDrawn, TilesOffered, TurnEnded, TurnPassed
-from engine.game import Choosing, Drawn, Game, Round
+from engine.decisions import Context, Decision, TurnOver
+from engine.melding.actions import LayOnRiver
 from engine.melding.analysis import Existence
+from engine.melding.events import RiverTileLaid, TileDrawn, TilesDrawn, TilesOffered, TurnEnded, TurnPassed
+from engine.melding.round import Choosing, Drawn, MeldingRound
 from engine.melding.ruleset import (
     PoolEmptyPass,
     Ruleset,
@@ -12,24 +13,22 @@ from engine.melding.ruleset import (
     TurnPlayAfterDraw,
     TurnVoluntaryDraw,
 )
+from engine.melding.turns.settlement import can_play
 from engine.tiles import Tile, in_order, without
-from engine.turns.decisions import Context, Decision
-from engine.turns.turn_end import end_turn
 from engine.violations import Reason, refused
 
 
-def draw(game: Game, round_: Round, seat: int, context: Context) -> Decision:
+def draw(ruleset: Ruleset, round_: MeldingRound, seat: int, context: Context) -> Decision:
     """Decides on `DrawTile`.
 
     R21 to R24, turn_draw, turn_voluntary_draw, initial_meld_voluntary_delay, score_never_melded.
     """
-    ruleset = game.ruleset
     if isinstance(round_.step, Drawn):
         return refused(Reason.TURN_PHASE_WRONG)
     if not round_.pool:
         return refused(Reason.POOL_EMPTY)
     must_play = _must_play(round_, seat, ruleset)
-    if must_play and context.can_play(round_, seat, ruleset) is Existence.YES:
+    if must_play and can_play(context, round_, seat, ruleset) is Existence.YES:
         return refused(Reason.DRAW_NOT_ALLOWED_PLAY_EXISTS)
     declined = not must_play and _declines(round_, seat, ruleset, context)
     match ruleset.turn_draw:
@@ -37,42 +36,41 @@ def draw(game: Game, round_: Round, seat: int, context: Context) -> Decision:
             return (TilesOffered(seat, (round_.pool[0], round_.pool[1]), declined),)
         case TurnDraw.UNTIL_PLAYABLE:
             tiles = _until_playable(round_, seat, ruleset, context)
-            return _after_draw(game, TilesDrawn(seat, tiles, declined), context)
+            return _after_draw(TilesDrawn(seat, tiles, declined), ruleset)
         case _:
-            return _after_draw(game, TileDrawn(seat, round_.pool[0], declined), context)
+            return _after_draw(TileDrawn(seat, round_.pool[0], declined), ruleset)
 
 
-def lay_on_river(game: Game, round_: Round, action: LayOnRiver, context: Context) -> Decision:
+def lay_on_river(round_: MeldingRound, action: LayOnRiver) -> Decision:
     """Decides on `LayOnRiver`."""
     if not isinstance(round_.step, Choosing):
         return refused(Reason.TURN_PHASE_WRONG)
     if action.tile not in round_.step.tiles:
         return refused(Reason.RIVER_DISCARD_NOT_DRAWN)
-    return end_turn(game, (RiverTileLaid(action.seat, action.tile),), context)
+    return TurnOver((RiverTileLaid(action.seat, action.tile),))
 
 
-def pass_turn(game: Game, round_: Round, seat: int, context: Context) -> Decision:
+def pass_turn(ruleset: Ruleset, round_: MeldingRound, seat: int, context: Context) -> Decision:
     """Decides on `Pass`: a pass with an empty pool (R24, R59, pool_empty_pass), or the end of a turn after a draw."""
-    ruleset = game.ruleset
     if isinstance(round_.step, Drawn):
         declined = _declines_after_draw(round_, seat, round_.step.tile, ruleset, context)
-        return end_turn(game, (TurnEnded(seat, declined),), context)
+        return TurnOver((TurnEnded(seat, declined),))
     if round_.pool:
         return refused(Reason.PASS_NOT_ALLOWED_POOL_NOT_EMPTY)
     must_play = ruleset.pool_empty_pass is PoolEmptyPass.ONLY_IF_NO_PLAY
-    if must_play and context.can_play(round_, seat, ruleset) is Existence.YES:
+    if must_play and can_play(context, round_, seat, ruleset) is Existence.YES:
         return refused(Reason.PASS_NOT_ALLOWED_PLAY_EXISTS)
     declined = not must_play and _declines(round_, seat, ruleset, context)
-    return end_turn(game, (TurnPassed(seat, declined),), context)
+    return TurnOver((TurnPassed(seat, declined),))
 
 
-def _after_draw(game: Game, drawn: TileDrawn | TilesDrawn, context: Context) -> Decision:
+def _after_draw(drawn: TileDrawn | TilesDrawn, ruleset: Ruleset) -> Decision:
     """Returns a draw that ends the turn unless the player may play after it (turn_play_after_draw)."""
-    continues = game.ruleset.turn_play_after_draw is not TurnPlayAfterDraw.FORBIDDEN
-    return (drawn,) if continues else end_turn(game, (drawn,), context)
+    continues = ruleset.turn_play_after_draw is not TurnPlayAfterDraw.FORBIDDEN
+    return (drawn,) if continues else TurnOver((drawn,))
 
 
-def _must_play(round_: Round, seat: int, ruleset: Ruleset) -> bool:
+def _must_play(round_: MeldingRound, seat: int, ruleset: Ruleset) -> bool:
     """Returns whether a player who has a play may not draw."""
     if ruleset.turn_voluntary_draw is TurnVoluntaryDraw.ONLY_IF_NO_PLAY:
         return True
@@ -80,14 +78,14 @@ def _must_play(round_: Round, seat: int, ruleset: Ruleset) -> bool:
 
 
 def _declines(
-    round_: Round, seat: int, ruleset: Ruleset, context: Context, tiles: tuple[Tile, ...] | None = None
+    round_: MeldingRound, seat: int, ruleset: Ruleset, context: Context, tiles: tuple[Tile, ...] | None = None
 ) -> bool:
     """Returns whether a player who plays nothing could make the initial meld (score_never_melded FLAT_100_OR_200)."""
     matters = ruleset.score_never_melded is ScoreNeverMelded.FLAT_100_OR_200 and not round_.rack(seat).has_melded
-    return matters and context.can_play(round_, seat, ruleset, tiles) is Existence.YES
+    return matters and can_play(context, round_, seat, ruleset, tiles) is Existence.YES
 
 
-def _declines_after_draw(round_: Round, seat: int, drawn: Tile, ruleset: Ruleset, context: Context) -> bool:
+def _declines_after_draw(round_: MeldingRound, seat: int, drawn: Tile, ruleset: Ruleset, context: Context) -> bool:
     """Returns whether a player who ends a turn after a draw could make the initial meld with the playable tiles.
 
     If only the drawn tile is unplayable, the draw itself already decided this.
@@ -99,7 +97,7 @@ def _declines_after_draw(round_: Round, seat: int, drawn: Tile, ruleset: Ruleset
     return _declines(round_, seat, ruleset, context, without(round_.rack(seat).tiles, (drawn,)))
 
 
-def _until_playable(round_: Round, seat: int, ruleset: Ruleset, context: Context) -> tuple[Tile, ...]:
+def _until_playable(round_: MeldingRound, seat: int, ruleset: Ruleset, context: Context) -> tuple[Tile, ...]:
     """Returns the next tiles of the pool, up to the first after which the analysis does not rule out a play.
 
     Where the last drawn tile may not be played (turn_play_after_draw OTHER_TILES), the play must exist without it.
@@ -107,6 +105,6 @@ def _until_playable(round_: Round, seat: int, ruleset: Ruleset, context: Context
     unplayable = ruleset.turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES
     for count in range(1, len(round_.pool)):
         tiles = in_order(round_.rack(seat).tiles + round_.pool[: count - unplayable])
-        if context.can_play(round_, seat, ruleset, tiles) is not Existence.NO:
+        if can_play(context, round_, seat, ruleset, tiles) is not Existence.NO:
             return round_.pool[:count]
     return round_.pool

@@ -1,0 +1,35 @@
+"""The possible results of deciding on an action, and the context of a decision."""
+
+from dataclasses import dataclass
+
+from engine.events import Event
+from engine.melding.analysis import Analysis
+from engine.violations import Refused, Violation
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The time of a decision, milliseconds since 1970, and the analysis that some rulesets need."""
+
+    now_ms: int
+    analysis: Analysis
+
+
+@dataclass(frozen=True, slots=True)
+class IllegalPlay:
+    """Events that an illegal play causes, and its violations. The turn goes on."""
+
+    events: tuple[Event, ...]
+    violations: tuple[Violation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOver:
+    """Events that end a turn, without what follows them; with the violations of an illegal play that ends it."""
+
+    events: tuple[Event, ...]
+    violations: tuple[Violation, ...] = ()
+
+
+Decision = tuple[Event, ...] | Refused | IllegalPlay | TurnOver
+"""The events that an action leads to, or why it is refused."""
