@@ -121,7 +121,6 @@ class H2Load:
         self._log = folder / "log"
 
     def send(self, target: str, load: Load, calls: int, clients: int) -> Sent:
-        """See Generator."""
         self._body.write_bytes(framed(load.messages))
         self._log.unlink(missing_ok=True)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -175,7 +174,6 @@ class PythonLoad:
         ]
 
     def send(self, target: str, load: Load, calls: int, clients: int) -> Sent:
-        """See Generator."""
         self._body.write_bytes(framed(load.messages))
         processes = self._processes[: min(clients, calls)]
         started = time.perf_counter()

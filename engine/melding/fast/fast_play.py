@@ -89,17 +89,14 @@ class FastPlay(BasePlay):
 
     @lazy_property
     def table_before(self) -> Table:
-        """See BasePlay."""
         return tuple(map(_meld, self._before))
 
     @lazy_property
     def table_after(self) -> tuple[ProposedMeld, ...]:
-        """See BasePlay."""
         return tuple([meld.proposed for meld in self._sent])
 
     @lazy_property
     def readings(self) -> TableReading:
-        """See BasePlay."""
         return tuple(map(_meld, self._after))
 
     @lazy_property
@@ -111,12 +108,10 @@ class FastPlay(BasePlay):
         return tuple([(place, meld.meld) for place, meld in none if isinstance(meld.meld, NotAMeld)])
 
     def count_after(self, face: Tile) -> int:
-        """See BasePlay."""
         return count_of(self._counts_after, face)
 
     @lazy_property
     def added(self) -> Counter[Tile]:
-        """See BasePlay."""
         return Counter(tiles_of(self._added))
 
     @lazy_property
@@ -125,12 +120,10 @@ class FastPlay(BasePlay):
 
     @lazy_property
     def new_melds(self) -> Table:
-        """See BasePlay."""
         return tuple([meld.meld for meld in self._new_and_changed[0] if isinstance(meld.meld, Meld)])
 
     @lazy_property
     def changed_melds(self) -> Table:
-        """See BasePlay."""
         return tuple(map(_meld, self._new_and_changed[1]))
 
 

@@ -140,15 +140,12 @@ class KeyedMelds(dict[K, ReadMeld]):
         return meld
 
     def read(self, melds: Collection[K]) -> list[ReadMeld]:
-        """See MeldCache."""
         return list(map(self._get, melds))
 
     def total(self, melds: Collection[K]) -> int:
-        """See MeldCache."""
         return sum(map(self._get_counts, melds))
 
     def count_new(self, melds: Collection[K]) -> int:
-        """See MeldCache."""
         return len([key for key in melds if key not in self])
 
 
