@@ -9,7 +9,7 @@ EDGE := .venv/.edge
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 3 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run web web-test envoy demo walkthrough puzzle test quick check canary fmt bench figures profile speed load load-ci crowds drill capacity soak solver-soak mutants goldens compiled house baseline proto clients conformance edge-config deploy-check deploy-tools openapi docs wire lock image clean
+.PHONY: help setup run web web-test envoy demo walkthrough puzzle test quick check canary fmt bench figures profile speed load load-ci crowds drill capacity soak solver-soak mutants goldens house baseline proto clients conformance edge-config deploy-check deploy-tools openapi docs wire lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -137,10 +137,6 @@ mutants: $(STAMP) ## Change the rules one place at a time and print the changes 
 
 goldens: $(STAMP) ## Rewrite the golden games after an intended change of the engine
 	@$(BIN)/python tests/engine/test_playthroughs.py --write
-
-compiled: $(STAMP) ## Compile the solver's search into build/compiled with mypyc and test it (needs a C compiler)
-	@$(BIN)/python -m load.bench.compile_solver
-	@$(PYTEST) -o "pythonpath=build/compiled . tests" tests/engine/test_solver*.py
 
 house: $(STAMP) ## Measure the code, and the files that one change edits (ARGS="../other ." BASE=revision); fail on an import circle
 	@$(BIN)/python -m tools.fan_out $(BASE)

@@ -36,7 +36,6 @@ SLOW: Final = (
     "engine/test_random_games.py",
     "load/test_capacity.py",
     "load/test_cluster_drill.py",
-    "load/test_compile_solver.py",
     "load/test_floods.py",
     "load/test_players.py",
     "load/test_run.py",
