@@ -9,7 +9,7 @@ EDGE := .venv/.edge
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 3 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run web web-test envoy demo walkthrough puzzle test quick check canary fmt bench figures profile speed load load-ci crowds drill capacity soak solver-soak mutants goldens house baseline proto clients conformance edge-config deploy-check deploy-tools openapi docs wire lock image clean
+.PHONY: help setup run web web-test envoy demo walkthrough puzzle test quick check canary fmt bench figures profile speed load load-ci drill capacity soak solver-soak mutants goldens house baseline proto clients conformance edge-config deploy-check deploy-tools openapi docs wire lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -116,9 +116,6 @@ load: $(STAMP) ## Load-test a temporary server from a browser, or ARGS="--host h
 
 load-ci: $(STAMP) ## Load-test for a minute without a browser; fails if a threshold is missed (report in build/load)
 	@$(BIN)/python -m load.run --ci $(ARGS)
-
-crowds: $(STAMP) ## Measure many watchers, restarts, many due games and a long round (ARGS="watchers sweeps"; all: 3 minutes)
-	@$(BIN)/python -m load.floods.crowds $(ARGS)
 
 drill: $(if $(filter rolling,$(firstword $(ARGS))),$(EDGE),$(STAMP)) ## Make a failure under load and report what callers noticed (ARGS="cluster --help")
 	@$(BIN)/python -m load.drills $(ARGS)

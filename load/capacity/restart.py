@@ -16,7 +16,7 @@ from load.bench.figures import quantiles
 from load.bench.measured_servers import cpu_seconds_of
 from load.calls import opened
 from load.capacity.measuring import Step, Stopwatch, open_files, running_servers
-from load.floods.crowds import STREAMS_A_CHANNEL
+from load.capacity.watchers import STREAMS_A_CHANNEL
 from load.tables import NO_TIME_LIMIT
 from rummikub.v1 import game_service_pb2 as gs
 from tools.games import Client, GameAtHand

@@ -26,7 +26,6 @@ from load.capacity.measuring import (
     shelf_on,
 )
 from load.corpus.turns import read as read_turns
-from load.floods.crowds import STREAMS_A_CHANNEL, Watcher
 from load.messages import to_send
 from load.tables import Table, new_table, sends_once
 from rummikub.v1 import game_service_pb2 as gs
@@ -55,6 +54,43 @@ VALIDATIONS: Final = 4_000
 QUICK_VALIDATIONS: Final = 200
 VALIDATE_TURN: Final = "/rummikub.v1.ValidationService/ValidateTurn"
 DEADLINE_SECONDS: Final = 120
+STREAMS_A_CHANNEL: Final = 100
+
+
+class Watcher:
+    """A WatchGame stream that records the arrival of its updates."""
+
+    def __init__(self, call: "grpc.aio.UnaryStreamCall[gs.WatchGameRequest, gs.WatchGameResponse]") -> None:
+        self._call = call
+        self.revision = 0
+        self.etag = ""
+        self.told_at = 0.0
+        self.ended = asyncio.create_task(self._read())
+
+    async def _read(self) -> str:
+        try:
+            async for update in self._call:
+                self.told_at = time.perf_counter()
+                match update.WhichOneof("update"):
+                    case "snapshot":
+                        self.revision, self.etag = update.snapshot.revision, update.snapshot.etag
+                    case "change":
+                        self.revision, self.etag = update.change.revision, update.change.etag
+                    case "heartbeat":
+                        self.revision = max(self.revision, update.heartbeat.revision)
+                    case "closing":
+                        return f"closing in {update.closing.retry_delay.ToMilliseconds()} ms"
+                    case _:
+                        pass  # presence and drafts come without a revision
+        except grpc.aio.AioRpcError as refused:
+            return refused.code().name
+        except asyncio.CancelledError:
+            return "cancelled"
+        return "ended"
+
+    def close(self) -> None:
+        """Cancels the stream."""
+        self._call.cancel()
 
 
 async def measure(step: Step, *, quick: bool) -> dict[str, Any]:
