@@ -9,7 +9,7 @@ EDGE := .venv/.edge
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 3 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run web web-test envoy demo walkthrough puzzle test quick check canary fmt bench figures profile speed load load-ci drill capacity soak solver-soak mutants goldens house baseline proto clients conformance edge-config deploy-check deploy-tools openapi docs wire lock image clean
+.PHONY: help setup run web web-test envoy demo walkthrough puzzle test quick check canary fmt bench figures speed load load-ci drill capacity soak solver-soak mutants goldens house baseline proto clients conformance edge-config deploy-check deploy-tools openapi docs wire lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,9 +104,6 @@ bench: $(if $(filter-out deployment,$(PART)),$(STAMP),$(EDGE)) ## Run the benchm
 
 figures: $(STAMP) ## Write the results of the last benchmarks into the pages of docs/
 	@$(BIN)/python -m load.bench.page
-
-profile: $(STAMP) ## Profile the CPU time of ValidateTurn and write it into docs/performance.md (ARGS="--quick" only prints it)
-	@$(BIN)/python -m load.bench.profile_validation $(ARGS)
 
 speed: $(STAMP) ## Compare the engine's speed with BASE=revision, side by side
 	@$(BIN)/python tools/compare_speed.py $(or $(BASE),main)
