@@ -108,8 +108,8 @@ figures: $(STAMP) ## Write the results of the last benchmarks into the pages of 
 speed: $(STAMP) ## Compare the engine's speed with BASE=revision, side by side
 	@$(BIN)/python tools/compare_speed.py $(or $(BASE),main)
 
-load: $(STAMP) ## Load-test a temporary server from a browser, or ARGS="--host host:port" (SHAPE=steady, ramp, spike or soak)
-	@$(BIN)/python -m load.run $(if $(SHAPE),--shape $(SHAPE)) $(ARGS)
+load: $(STAMP) ## Load-test a temporary server from a browser, or ARGS="--host host:port"
+	@$(BIN)/python -m load.run $(ARGS)
 
 load-ci: $(STAMP) ## Load-test for a minute without a browser; fails if a threshold is missed (report in build/load)
 	@$(BIN)/python -m load.run --ci $(ARGS)

@@ -1,7 +1,6 @@
-"""The file that Locust loads: users, options, shapes, and the thresholds that can fail a headless run.
+"""The file that Locust loads: users, options, and the thresholds that can fail a headless run.
 
-`python -m load.run` starts the servers and then Locust with this file; load/README.md explains the results. Locust
-instantiates every shape class that it finds here by name, so this file imports the module of shapes, not the classes.
+`python -m load.run` starts the servers and then Locust with this file; load/README.md explains the results.
 """
 
 import os
@@ -14,10 +13,7 @@ from locust.argument_parser import LocustArgumentParser
 from locust.env import Environment
 from locust.runners import MasterRunner, WorkerRunner
 
-from load.corpus import shapes
-from load.options import OPTIONS
-from load.stages import SHAPES, report
-from load.thresholds import Limits, Row, missed
+from load.thresholds import OPTIONS, Limits, Row, missed
 from load.users.analysis import AnalysisUser
 from load.users.games import GameUser
 from load.users.grpc_user import GrpcUser
@@ -33,29 +29,11 @@ _MASTER = os.getpid()
 
 
 def _add_options(parser: LocustArgumentParser) -> None:
-    for option in OPTIONS:
+    """Adds the options of the test, each also an environment variable."""
+    for name, variable, default, text in OPTIONS:
         parser.add_argument(
-            option.name,
-            type=option.kind,
-            default=option.default,
-            choices=option.choices,
-            env_var=option.variable,
-            include_in_web_ui=False,
-            help=option.text,
+            name, type=type(default), default=default, env_var=variable, include_in_web_ui=False, help=text
         )
-
-
-def _set_shape(environment: Environment, **_others: Any) -> None:  # noqa: ANN401 - Locust's own types
-    """Makes the run follow the shape of `--shape`."""
-    options = environment.parsed_options
-    if options is None or not options.shape or isinstance(environment.runner, WorkerRunner):
-        return
-    default = SHAPES[options.shape]
-    options.num_users = options.num_users or default.users
-    options.run_time = options.run_time or default.seconds
-    options.spawn_rate = options.spawn_rate or default.spawn_rate
-    environment.shape_class = shapes.shape_of(options.shape, options)
-    environment.shape_class.runner = environment.runner
 
 
 def _end_with_master(environment: Environment, **_others: Any) -> None:  # noqa: ANN401 - Locust's own types
@@ -80,10 +58,7 @@ def _set_exit_code(environment: Environment, **_others: Any) -> None:  # noqa: A
 
 
 def _print_verdict(environment: Environment) -> list[str]:
-    """Prints the missed thresholds and the knee; returns the missed thresholds."""
-    options, shape = environment.parsed_options, environment.shape_class
-    if isinstance(shape, shapes.RampShape) and options:
-        print(report(shape.steps, options.knee_p95_ms))
+    """Prints and returns the missed thresholds."""
     found = _missed(environment)
     print(
         "\n".join(f"MISSED {missed_threshold}" for missed_threshold in found) if found else "All thresholds were met."
@@ -118,7 +93,6 @@ def _rows(environment: Environment) -> list[Row]:
 
 
 events.init_command_line_parser.add_listener(_add_options)
-events.init.add_listener(_set_shape)
 events.init.add_listener(_end_with_master)
 events.test_stop.add_listener(_print_browser_verdict)
 events.quitting.add_listener(_set_exit_code)

@@ -1,7 +1,7 @@
 """The command `python -m load.run`: starts the servers and Locust, and stops all of them. See load/README.md.
 
 python -m load.run                               Locust's web interface, with a server to test
-python -m load.run --shape ramp --headless       a shape, in the terminal
+python -m load.run --headless --users 22         in the terminal
 python -m load.run --ci                          the run of CI; fails if a threshold is missed
 python -m load.run --host 127.0.0.1:50051 ...    tests a running server
 """
@@ -19,7 +19,7 @@ from typing import Final
 
 import grpc
 
-from load.options import explain
+from load.thresholds import OPTIONS
 from tools.servers import ROOT, ServerError, baseline, end_in_order, free_port, service, start_process
 
 LOCUSTFILE: Final = Path("load") / "locustfile.py"
@@ -33,7 +33,7 @@ REACH_SECONDS: Final = 5.0
 STOP_SECONDS: Final = 15.0
 
 CI: Final = (
-    *("--headless", "--only-summary", "--shape", "steady", "--users", "22", "--run-time", "60s"),
+    *("--headless", "--only-summary", "--users", "22", "--spawn-rate", "10", "--run-time", "60s"),
     *("--least-calls", "3000"),
 )
 """Locust's arguments for --ci; arguments after --ci override them."""
@@ -43,10 +43,11 @@ REPORTS: Final = ("--csv", str(REPORT), "--html", f"{REPORT}.html")
 
 def main() -> int:
     """Runs Locust; returns its exit code."""
+    own = "\n".join(f"  {name}, or {variable}\n      {text} ({default})" for name, variable, default, text in OPTIONS)
     parser = argparse.ArgumentParser(
         prog="load.run",
         description="Load-test the service with Locust: in the browser, or with --headless or --ci in the terminal.",
-        epilog=f"options of the test:\n{explain()}\n\nAll other arguments go to Locust; --locust-help lists them.",
+        epilog=f"options of the test:\n{own}\n\nAll other arguments go to Locust; --locust-help lists them.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

@@ -21,6 +21,20 @@ MEASURED: Final[Mapping[str, float]] = {
 }
 """The RPCs that have a baseline, with their allowed multiple: 0.12 for each of the 100 turns of a batch."""
 
+OPTIONS: Final = (
+    ("--validation-host", "LOAD_VALIDATION_HOST", "", "host:port of ValidationService, if it differs from --host"),
+    ("--baseline-host", "LOAD_BASELINE_HOST", "", "host:port of the no-op server; load.run starts one"),
+    (
+        "--p95-ratio",
+        "LOAD_P95_RATIO",
+        4.0,
+        "fail if the p95 of a validation call exceeds its baseline's times this ...",
+    ),
+    ("--p95-slack-ms", "LOAD_P95_SLACK_MS", 100.0, "... plus this many milliseconds"),
+    ("--least-calls", "LOAD_LEAST_CALLS", 1, "fail if the service got fewer calls"),
+)
+"""The options that load tests add to Locust's: name, environment variable, default, help text."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:

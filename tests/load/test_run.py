@@ -41,7 +41,7 @@ def load(folder: Path, *arguments: str, **settings: str) -> subprocess.Completed
 
 
 def test_a_run_of_all_users_passes_and_leaves_a_report(tmp_path: Path) -> None:
-    run = load(tmp_path, *PATIENT, "--shape", "steady", "--least-calls", "50")
+    run = load(tmp_path, *PATIENT, "--least-calls", "50")
     assert run.returncode == 0, run.stdout + run.stderr
     assert "All thresholds were met." in run.stdout
     with (tmp_path / "report_stats.csv").open() as file:
@@ -162,14 +162,14 @@ def test_a_host_that_serves_something_else_is_told_before_anybody_calls(answer: 
 
 def test_the_command_explains_itself() -> None:
     own = subprocess.run(command("--help"), cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for said in ("--ci", "--shape, or LOAD_SHAPE", "ramp: more users step by step", "--validation-host", "--p95-ratio"):
+    for said in ("--ci", "--validation-host", "LOAD_P95_RATIO"):
         assert said in own
     locust = subprocess.run(command("--locust-help"), cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert "--headless" in locust
 
 
-def test_only_users_and_shapes_know_locust() -> None:
-    modules = ("messages", "run", "stages", "thresholds")
+def test_only_users_know_locust() -> None:
+    modules = ("messages", "run", "thresholds")
     others = ("bench.noop_server", "corpus.simple_play", "corpus.turns")
     imports = "; ".join(f"import load.{module}" for module in (*modules, *others))
     check = f"{imports}; import sys; assert not {{'gevent', 'locust'}} & set(sys.modules)"
