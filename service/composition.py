@@ -29,10 +29,10 @@ from service.runtime.process import limit_malloc_arenas, log_to_stderr, raise_fi
 from service.runtime.tracing import Tracing, TracingError, check, tracing_by
 from service.server import ListenerEndedError, Server
 from service.settings import MEMORY_URL, PREFIX, UNIX, Settings, SettingsError, explain, read_settings
-from service.storage.base import GameStore
 from service.storage.embedded import EmbeddedStore, EmbeddedStoreError
 from service.storage.memory import MemoryStore
 from service.storage.redis.store import RedisStore, connect, obstacle_at
+from service.storage.store import Store
 from service.supervisor import (
     OPTION,
     UNUSABLE_SETTINGS,
@@ -244,7 +244,7 @@ async def _check_suitable(url: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _store(url: str, settings: Settings) -> AsyncIterator[GameStore]:
+async def _store(url: str, settings: Settings) -> AsyncIterator[Store]:
     """Yields the store at a URL."""
     if url == MEMORY_URL:
         yield MemoryStore(settings.history, log_ms=settings.change_log_seconds * 1000)
@@ -274,7 +274,7 @@ async def _sink(settings: Settings) -> AsyncIterator[Sink | None]:
         await sink.close()
 
 
-async def _answers(store: GameStore) -> bool:
+async def _answers(store: Store) -> bool:
     try:
         await store.ping()
     except StoreUnavailable:

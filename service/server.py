@@ -63,7 +63,7 @@ from service.runtime.rate_limit import SECOND, RateLimit
 from service.runtime.slow_calls import SlowCalls
 from service.runtime.tracing import Tracing
 from service.settings import Settings
-from service.storage.base import GameStore
+from service.storage.store import Store
 
 PING_SECONDS: Final = 0.5
 """The interval of the store's health checks."""
@@ -109,7 +109,7 @@ class Server:
     def __init__(  # noqa: PLR0913, PLR0917 - the service's parts
         self,
         settings: Settings,
-        store: GameStore,
+        store: Store,
         chance: Chance | None = None,
         analysis_command: Sequence[str] = COMMAND,
         metrics: Metrics | None = None,
@@ -121,8 +121,8 @@ class Server:
         self.metrics = metrics or Metrics()
         self._store = store
         self._tracing = tracing
-        self._store.observe = tracing.store_observer(self.metrics.store) if tracing else self.metrics.store
-        self._store.report = self.metrics.store_event
+        self._store.reports.operation = tracing.store_observer(self.metrics.store) if tracing else self.metrics.store
+        self._store.reports.event = self.metrics.store_event
         games = Games(
             self._store,
             chance or SystemChance(),
@@ -311,7 +311,7 @@ class Server:
 
     async def _count_games(self) -> None:
         with contextlib.suppress(StoreUnavailable):
-            counts = await self._store.count()
+            counts = await self._store.lists.count()
             self.metrics.games({state.value: count for state, count in counts.items()})
 
     async def _report_load(self) -> None:

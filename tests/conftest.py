@@ -15,7 +15,7 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # before grpc is imported: in-p
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 from service.grpc_api import call_origin
 from service.runtime.origins import RIGHTS
-from service.storage.base import GameStore
+from service.storage.store import Store
 from support.harness import Client, FakeClock, redis_server, running_server
 from support.stores import STORES, running_store
 from tools.redis_cluster import RedisCluster, redis_cluster
@@ -138,14 +138,14 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture(params=STORES)
-async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[GameStore]:
+async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[Store]:
     """Yields a store in memory and one on Redis, empty, on the clock."""
     async with running_store(request, clock) as store:
         yield store
 
 
 @pytest.fixture
-async def client(store: GameStore) -> AsyncIterator[Client]:
+async def client(store: Store) -> AsyncIterator[Client]:
     """Yields a client of an in-process server, for each kind of store."""
     async with running_server(store) as (_, client):
         yield client

@@ -140,7 +140,7 @@ class Shelf:
             record = Record(game_id, game, lineage(previous, change), _tokens(seats), self.now_ms, self.now_ms)
             memo = Memo(bytes(32), ANSWER)
             request_key = f"{game.revision:064x}"
-            outcome = await self._store.commit(Commit(previous, record, change, request_key, memo))
+            outcome = await self._store.games.commit(Commit(previous, record, change, request_key, memo))
             if outcome != Committed():
                 raise AssertionError(f"a recorded change is refused: {outcome}")
         if record is None:

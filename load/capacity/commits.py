@@ -80,7 +80,7 @@ async def _template(redis: RedisServer, seed: int) -> tuple[str, list[bytes]]:
         record = Record(game_id, game, lineage(previous, change), tokens, 0, 0)
         sender = f"{game.revision % 4:064x}"
         memo = Memo(bytes(32), ANSWER)
-        await store.commit(Commit(previous, record, change, f"{game.revision:064x}", memo, sender))
+        await store.games.commit(Commit(previous, record, change, f"{game.revision:064x}", memo, sender))
     redis.execute("SCRIPT", "LOAD", recorder.script)
     await store.close()
     return game_id, recorder.commands

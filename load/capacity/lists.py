@@ -107,10 +107,10 @@ class _Games:
         record = Record(f"{number:032x}", game, lineage(NO_ETAG, change), tokens, created_ms, self._now_ms, listing)
         for _ in range(ATTEMPTS):
             with contextlib.suppress(StoreUnavailable):  # no reply in time, on a busy machine
-                await self._store.index(record)
-                await self._store.commit(Commit(NO_ETAG, record, change))
+                await self._store.lists.index(record)
+                await self._store.games.commit(Commit(NO_ETAG, record, change))
                 if not is_lobby:
-                    await self._store.arm(record.game_id, self._now_ms + 86_400_000)
+                    await self._store.deadlines.arm(record.game_id, self._now_ms + 86_400_000)
                 break
             await asyncio.sleep(1)
         if not is_lobby:
@@ -126,14 +126,14 @@ async def _measure_size(
     middle = shelf.records[len(shelf.records) // 2]
 
     async def page(cursor: str) -> None:
-        await store.page(GameState.LOBBY, cursor, PAGE, is_public=True)
+        await store.lists.page(GameState.LOBBY, cursor, PAGE, is_public=True)
 
     operations: dict[str, Callable[[], Awaitable[object]]] = {
         "first page": lambda: page(""),
         "page in the middle": lambda: page(middle),
-        "count": store.count,
+        "count": store.lists.count,
         "check_room": store.check_room,
-        "claim, none due": lambda: store.claim(32),
+        "claim, none due": lambda: store.deadlines.claim(32),
     }
     found = {name: await _cost(redis, operation) for name, operation in operations.items()}
     async with opened(target, 1) as [channel]:
@@ -169,7 +169,7 @@ async def _sweep_cost(shelf: _Games, redis: RedisServer, due: int) -> dict[str, 
     store = RedisStore(connect(redis.url), LIFETIMES, HISTORY)  # one that remembers no game
     try:
         for start in range(0, len(games), AT_ONCE):
-            await asyncio.gather(*(store.arm(game_id, 1) for game_id in games[start : start + AT_ONCE]))
+            await asyncio.gather(*(store.deadlines.arm(game_id, 1) for game_id in games[start : start + AT_ONCE]))
         sweeper = Sweeper(Games(store, SystemChance()), store, 3600, asyncio.Event())
         cpu, started, own = redis_cpu_seconds(redis), time.perf_counter(), time.process_time()
         checked = await sweeper.sweep()

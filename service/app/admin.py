@@ -30,8 +30,8 @@ from service.app.views import SeatPresence
 from service.archive.eraser import ArchiveEraser
 from service.errors import ActionRefused, GameNotFound, StoredFormatUnknown
 from service.model.record import GameState, Record
-from service.storage.base import GameStore
 from service.storage.lists import list_member
+from service.storage.store import Store
 
 _NO_REQUEST: Final = RequestIdentity(SPECTATOR, "", b"")
 """The operator's calls have no request id: a repeated one is refused because of the first."""
@@ -175,7 +175,7 @@ class Admin:
         archive: The archive; None: finished games are not archived.
     """
 
-    def __init__(self, games: Games, store: GameStore, archive: ArchiveEraser | None = None) -> None:
+    def __init__(self, games: Games, store: Store, archive: ArchiveEraser | None = None) -> None:
         self._games = games
         self._store = store
         self._archive = archive
@@ -188,7 +188,7 @@ class Admin:
         """Returns a game with everything visible. Raises GameNotFound."""
         loaded, presence = await self._games.load_with_presence(game_id)
         if loaded.record:
-            return FullView(loaded.record, loaded.now_ms, presence, await self._store.draft(game_id))
+            return FullView(loaded.record, loaded.now_ms, presence, await self._store.drafts.latest(game_id))
         archived = await self._archive.read(game_id) if self._archive else None
         if archived is None:
             raise GameNotFound
@@ -206,8 +206,9 @@ class Admin:
         found: list[Record] = []
         for _ in range(READS_MAX):
             size = READ_AT_ONCE if wanted.selects else limit - len(found)
-            records, place = await self._store.page(at, place, size)
-            for record in filter(wanted.matches, records):
+            page = await self._store.lists.page(at, place, size)
+            place = page.cursor
+            for record in filter(wanted.matches, page.games):
                 found.append(record)
                 if len(found) == limit:
                     return tuple(found), f"{at.value}|{list_member(record)}"
@@ -239,7 +240,7 @@ class Admin:
         """
         record = None
         try:
-            record = (await self._store.load(game_id)).record
+            record = (await self._store.games.load(game_id)).record
             is_found = record is not None
         except StoredFormatUnknown:
             is_found = True
@@ -247,7 +248,7 @@ class Admin:
             is_found = True
         if not is_found:
             raise GameNotFound
-        await self._store.delete(game_id, record)
+        await self._store.games.delete(game_id, record)
 
     def forget_player(self, player_ref: str) -> AsyncIterator[Forgotten]:
         """Removes a person's name and reference from all games, and yields the progress."""
@@ -255,8 +256,8 @@ class Admin:
 
     async def statistics(self) -> Statistics:
         """Returns numbers of games and of kept changes."""
-        counts, length = await self._store.count(), await self._store.log_length()
-        return Statistics(counts, length, self._store.log_ms // 1000, await self._store.now_ms())
+        counts, length = await self._store.lists.count(), await self._store.log.length()
+        return Statistics(counts, length, self._store.log.kept_ms // 1000, await self._store.now_ms())
 
 
 def _parsed(cursor: str, states: list[GameState]) -> tuple[GameState, str]:

@@ -22,7 +22,7 @@ from service.archive.eraser import ArchiveEraser
 from service.errors import HistoryUnavailable
 from service.model.change_log import LOG_START, LogEntry, LogKind, LogPage, place_before
 from service.model.record import Record
-from service.storage.base import GameStore
+from service.storage.store import Store
 
 PAGE: Final = 100
 """Entries of the log that are read at once."""
@@ -94,7 +94,7 @@ class ChangeFeed:
 
     def __init__(
         self,
-        store: GameStore,
+        store: Store,
         archive: ArchiveEraser | None,
         position: Position | None,
         *,
@@ -113,11 +113,11 @@ class ChangeFeed:
 
     async def start(self) -> None:
         """Checks the position. Raises HistoryUnavailable."""
-        if not self._store.log_ms:
+        if not self._store.log.kept_ms:
             raise HistoryUnavailable(0, 0, NO_LOG)
-        numbers = range(self._store.log_parts)
+        numbers = range(self._store.log.parts)
         if self._position is None:
-            pages = [await self._store.read_log(part, LOG_START, 1) for part in numbers]
+            pages = [await self._store.log.read(part, LOG_START, 1) for part in numbers]
             places = [LOG_START if self._from_oldest else place_before(page.now_ms) for page in pages]
         else:
             places = list(self._position)
@@ -146,27 +146,27 @@ class _PartReader:
         position: The place after which a reader resumes.
     """
 
-    def __init__(self, store: GameStore, games: LoggedGames, part: int, place: str) -> None:
+    def __init__(self, store: Store, games: LoggedGames, part: int, place: str) -> None:
         self._store = store
         self._games = games
         self._part = part
         self._place = place
         """The place up to which the part was read."""
-        self._margin_ms = min(MARGIN_MS, store.log_ms // 2)
+        self._margin_ms = min(MARGIN_MS, store.log.kept_ms // 2)
         self._set_aside: tuple[LogEntry, ...] = ()
         self.position = place
 
     async def page(self) -> LogPage:
         """Returns the next entries. Raises HistoryUnavailable if others may have been removed before them."""
-        page = await self._store.read_log(self._part, self._place, PAGE)
-        is_old = _time_ms(self._place) < page.now_ms - self._store.log_ms
+        page = await self._store.log.read(self._part, self._place, PAGE)
+        is_old = _time_ms(self._place) < page.now_ms - self._store.log.kept_ms
         if is_old and self._place != LOG_START and await self._may_have_lost():
             raise HistoryUnavailable(0, 0, TOO_OLD)
         return page
 
     async def _may_have_lost(self) -> bool:
         """Returns whether entries after the place may have been removed: not while an earlier one is still there."""
-        oldest = (await self._store.read_log(self._part, LOG_START, 1)).entries
+        oldest = (await self._store.log.read(self._part, LOG_START, 1)).entries
         return not oldest or _order(oldest[0].place) > _order(self._place)
 
     async def read(self) -> Iterator[tuple[LogEntry, EntryStatus, LoggedGame]]:

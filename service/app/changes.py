@@ -40,8 +40,8 @@ from service.model.change import NO_ETAG, Commit, Committed, Conflict, Loaded, M
 from service.model.outbox import OUTBOX_VALID_MS
 from service.model.record import KICKED_MAX, GameState, Kicked, Listing, OperatorData, PlayerRef, Record, code_name
 from service.runtime.slow_calls import in_one_step
-from service.storage.base import GameStore
 from service.storage.lists import listing_after
+from service.storage.store import Store
 from service.storage.stored_events import encode_change
 
 ATTEMPTS: Final = 16
@@ -80,7 +80,7 @@ class ChangeLoop:
 
     def __init__(
         self,
-        store: GameStore,
+        store: Store,
         chance: Chance,
         bot_wait_ms: int,
         on_change: Callable[[str, int], None],
@@ -141,7 +141,7 @@ class ChangeLoop:
             loaded, _ = await self._settle(game_id, "", caller)
         except StoreUnavailable:
             await asyncio.sleep(RETRY_SECONDS)
-            loaded = await self._store.load(game_id)
+            loaded = await self._store.games.load(game_id)
         return loaded
 
     async def settle(self, game_id: str) -> Loaded:
@@ -186,7 +186,7 @@ class ChangeLoop:
     async def _try_create(self, command: CreateGame) -> bytes:
         key = command.request.key
         game_id = requested_game_id(await self._store.secret(), key) if key else new_game_id(self._chance)
-        loaded = await self._store.load(game_id, key)
+        loaded = await self._store.games.load(game_id, key)
         if loaded.memo:
             return _replay(loaded.memo, command)
         if loaded.record:  # the store has dropped the memo; the game and its place in the lists must not change
@@ -208,7 +208,7 @@ class ChangeLoop:
         Its seats are reserved for the players of the old game: the tokens of the old game take them, for new tokens. A
         host without a seat keeps the host token, otherwise the first to come is the host. Bots have their seats.
         """
-        loaded = await self._store.load(game_id)
+        loaded = await self._store.games.load(game_id)
         if loaded.record:
             return
         applied = create_rematch(record.game)
@@ -219,7 +219,7 @@ class ChangeLoop:
         is_host_seated = record.game.host_seat is not None
         tokens = tuple(token for token in record.tokens if token.seat != HOST or not is_host_seated)
         after, change = self._after(Basis(new, loaded.now_ms), Decision(applied, tokens))
-        await self._store.commit(Commit(NO_ETAG, after, change))  # a conflict: another call has created it
+        await self._store.games.commit(Commit(NO_ETAG, after, change))  # a conflict: another call has created it
 
     async def _prepare(self, game_id: str, game: Game, plan: GamePlan, now_ms: int) -> Record:
         """Returns the record of a game to create, after reserving its join code and listing it.
@@ -230,13 +230,13 @@ class ChangeLoop:
         listing = Listing(plan.visibility, await self._reserve_code(game_id), plan.labels, plan.key)
         operator = OperatorData(plan.operator_labels)
         new = Record(game_id, game, NO_ETAG, (), now_ms, now_ms, listing, operator_data=operator)
-        await self._store.index(new)
+        await self._store.lists.index(new)
         return new
 
     async def _reserve_code(self, game_id: str, revision: int = 0) -> str:
         """Returns a join code for a game, which no other game in the lobby has (join_codes)."""
         for code in join_codes(await self._store.secret(), game_id, revision):
-            if await self._store.point(code_name(code), game_id) == game_id:
+            if await self._store.names.point(code_name(code), game_id) == game_id:
                 break
         return code
 
@@ -247,7 +247,7 @@ class ChangeLoop:
         """
         revision = 0
         for _ in range(ATTEMPTS):
-            loaded = await self._store.load(game_id, command.request.key)
+            loaded = await self._store.games.load(game_id, command.request.key)
             if loaded.memo:
                 return _replay(loaded.memo, command)
             with contextlib.suppress(_Overtaken):
@@ -296,7 +296,7 @@ class ChangeLoop:
         None if a load must come first: the game is not cached, something is due in it, or its rules may search, which
         should not be done in vain.
         """
-        cached = self._store.cached(game_id)
+        cached = self._store.games.cached(game_id)
         if cached is None or cached.record is None:
             return None
         record, now_ms = cached.record, cached.now_ms
@@ -336,19 +336,19 @@ class ChangeLoop:
         Returns:
             The game after that, and the revision before the time-out if this call found a turn overdue.
         """
-        loaded = await self._store.load(game_id, request_key)
+        loaded = await self._store.games.load(game_id, request_key)
         record = loaded.record
         if record and caller:
             check_key(record, caller)
         if loaded.memo or record is None or not is_due(record.game, loaded.now_ms):
             self._notify_of_forgotten_bots(loaded)
             return loaded, None
-        basis, draft = Basis(record, loaded.now_ms), await self._store.draft(game_id)
+        basis, draft = Basis(record, loaded.now_ms), await self._store.drafts.latest(game_id)
         decision = await self._decide_in_steps(lambda due: decide_due(due, draft, self._chance), basis)
         after, change = self._after(basis, decision)
         await self._store_change(record, Commit(record.etag, after, change))
         overdue_revision = record.game.revision if isinstance(record.game.phase, Playing) else None
-        return await self._store.load(game_id, request_key), overdue_revision
+        return await self._store.games.load(game_id, request_key), overdue_revision
 
     async def _with_new_code(self, record: Record, decision: Decision) -> Decision:
         """Returns a decision, with a new join code for the lobby if it removes a person."""
@@ -417,7 +417,7 @@ class ChangeLoop:
             vacated=_vacated(decision.applied),
             until_ms=basis.until_ms,
         )
-        outcome = await (self._store_change(basis.record, commit) if is_change else self._store.commit(commit))
+        outcome = await (self._store_change(basis.record, commit) if is_change else self._store.games.commit(commit))
         paced = _paced_seat(command, basis.record.game, decision)
         if paced is not None and not isinstance(outcome, Committed):
             self._pace.give_back(basis.record.game_id, paced)
@@ -436,11 +436,11 @@ class ChangeLoop:
         after = commit.record
         await self._arm(before, after)
         if after.listing.join_code and _stays_in_lobby(before, after):  # the code must not expire before the game
-            await self._store.point(code_name(after.listing.join_code), after.game_id)
+            await self._store.names.point(code_name(after.listing.join_code), after.game_id)
         if self._is_archived and after.has_record:
             commit = await self._announced(commit)
         try:
-            outcome = await self._store.commit(commit)
+            outcome = await self._store.games.commit(commit)
         except (StoreUnavailable, asyncio.CancelledError):
             self._notify_of_bot_turn(after)
             raise
@@ -451,7 +451,7 @@ class ChangeLoop:
 
     async def _announced(self, commit: Commit) -> Commit:
         """Names a finished game in the outbox; returns its commit, which expires before the entry can be dropped."""
-        until_ms = await self._store.append_to_outbox(commit.record.game_id) + OUTBOX_VALID_MS
+        until_ms = await self._store.outbox.append(commit.record.game_id) + OUTBOX_VALID_MS
         return replace(commit, until_ms=until_ms if commit.until_ms is None else min(commit.until_ms, until_ms))
 
     def _notify_of_bot_turn(self, record: Record) -> None:
@@ -478,7 +478,7 @@ class ChangeLoop:
         looks = (earliest_due_ms(before.game, after.updated_ms), self.next_look(Loaded(after.updated_ms, after, None)))
         known = [at_ms for at_ms in looks if at_ms is not None]
         if known:
-            await self._store.arm(after.game_id, min(known))
+            await self._store.deadlines.arm(after.game_id, min(known))
 
     async def _update_lists(self, before: Record, after: Record) -> None:
         """Puts a game into its new lists. A failure is ignored: the change is stored, and reading repairs lists.
@@ -490,11 +490,11 @@ class ChangeLoop:
         if before.state is after.state and not stays_in_lobby:
             return
         with contextlib.suppress(StoreUnavailable, StoredFormatUnknown):
-            await self._store.index(after)
+            await self._store.lists.index(after)
             if stays_in_lobby:
-                current = (await self._store.load(after.game_id)).record
+                current = (await self._store.games.load(after.game_id)).record
                 if current and current.etag != after.etag:
-                    await self._store.index(current)
+                    await self._store.lists.index(current)
 
 
 def _refs_at_creation(operator: OperatorData) -> tuple[PlayerRef, ...]:

@@ -14,7 +14,7 @@ from service.app.history import OffLoopRunner
 from service.app.identity import Caller, player_seat_in
 from service.errors import ActionRefused, Fault, StaleState
 from service.runtime.slow_calls import in_one_step
-from service.storage.base import GameStore
+from service.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Drafts:
         changes: Loads games.
     """
 
-    def __init__(self, store: GameStore, changes: ChangeLoop) -> None:
+    def __init__(self, store: Store, changes: ChangeLoop) -> None:
         self._store = store
         self._changes = changes
 
@@ -72,7 +72,7 @@ class Drafts:
         return await self._store_draft(basis, draft)
 
     async def _store_draft(self, basis: Basis, draft: Draft) -> Draft | None:
-        number = await self._store.save_draft(basis.record, draft)
+        number = await self._store.drafts.save(basis.record, draft)
         return None if number is None else replace(draft, number=number)
 
 

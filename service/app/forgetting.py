@@ -27,7 +27,7 @@ from service.archive.sink import WriteResult
 from service.errors import Fault, StaleState, StoredFormatUnknown
 from service.model.change import NO_ETAG, Committed, StoredChange, lineage
 from service.model.record import GameState, PlayerRef, Record
-from service.storage.base import GameStore, WholePage, read_in_pages
+from service.storage.store import ListPage, Store, read_in_pages
 from service.storage.stored_events import decode_entry, encode_change
 
 ORDER: Final = (
@@ -62,7 +62,7 @@ class Forgotten:
     is_done: bool = False
 
 
-async def forget_player(store: GameStore, archive: ArchiveEraser | None, player_ref: str) -> AsyncIterator[Forgotten]:
+async def forget_player(store: Store, archive: ArchiveEraser | None, player_ref: str) -> AsyncIterator[Forgotten]:
     """Removes a person's name and reference from all listed and archived games, and yields the progress.
 
     Raises StaleState at the end if other calls always changed a game first, StoredFormatUnknown if a game could not be
@@ -89,7 +89,7 @@ class _Forgetting:
         failures: By id of the games that could not be read or changed: why.
     """
 
-    def __init__(self, store: GameStore, archive: ArchiveEraser | None, player_ref: str) -> None:
+    def __init__(self, store: Store, archive: ArchiveEraser | None, player_ref: str) -> None:
         self._store = store
         self._archive = archive
         self._player_ref = player_ref
@@ -147,17 +147,17 @@ class _Forgetting:
             self.failures[game_id] = error
 
 
-async def _pages(store: GameStore) -> AsyncIterator[WholePage]:
+async def _pages(store: Store) -> AsyncIterator[ListPage]:
     """Yields the pages of all lists of games."""
     for state in ORDER:
         cursor, is_last = "", False
         while not is_last:
-            page = await store.whole_page(state, cursor, GAMES_AT_ONCE)
+            page = await store.lists.page(state, cursor, GAMES_AT_ONCE)
             yield page
             cursor, is_last = page.cursor, not page.cursor
 
 
-async def forget_in_archived(store: GameStore, archive: ArchiveEraser, game_id: str, player_ref: str) -> bool:
+async def forget_in_archived(store: Store, archive: ArchiveEraser, game_id: str, player_ref: str) -> bool:
     """Removes a person's name and reference from an archived game; returns False if it does not have them.
 
     Raises StoredFormatUnknown, and StaleState if others always change it first.
@@ -179,10 +179,10 @@ async def forget_in_archived(store: GameStore, archive: ArchiveEraser, game_id: 
     raise StaleState(revision)
 
 
-async def _without(store: GameStore, before: ArchivedGame, player_ref: str) -> ArchivedGame:
+async def _without(store: Store, before: ArchivedGame, player_ref: str) -> ArchivedGame:
     """Returns an archived game without a person's name and reference: the store's, if it still has the game."""
     await forget_in_game(store, before.record.game_id, player_ref)
-    record = (await store.load(before.record.game_id)).record
+    record = (await store.games.load(before.record.game_id)).record
     is_same = record is not None and record.created_ms == before.record.created_ms
     if record and is_same and record.has_record:
         return await collect(store, record)
@@ -190,18 +190,18 @@ async def _without(store: GameStore, before: ArchivedGame, player_ref: str) -> A
     return archived(*await asyncio.to_thread(_rewritten, before.record, changes, player_ref))
 
 
-async def forget_in_game(store: GameStore, game_id: str, player_ref: str) -> bool:
+async def forget_in_game(store: Store, game_id: str, player_ref: str) -> bool:
     """Removes a person's name and reference from a game; returns False if it does not have them.
 
     Raises StoredFormatUnknown, also if its last change is not stored, and StaleState if others always change it first.
     """
     revision, broken_etag = 0, ""
     for _ in range(ATTEMPTS):
-        record = (await store.load(game_id)).record
+        record = (await store.games.load(game_id)).record
         if record is None or not _knows(record, player_ref):
             return False
         revision = record.game.revision
-        changes = await read_in_pages(store.stored_changes, game_id, revision)
+        changes = await read_in_pages(store.streams.stored_changes, game_id, revision)
         if changes and changes[-1].etag != record.etag:
             if record.etag == broken_etag:
                 raise StoredFormatUnknown
@@ -209,7 +209,7 @@ async def forget_in_game(store: GameStore, game_id: str, player_ref: str) -> boo
             continue
         after, rewritten = await asyncio.to_thread(_rewritten, record, changes, player_ref)
         stream = [(change.change, change.etag) for change in rewritten]
-        if isinstance(await store.rewrite(record.etag, after, stream), Committed):
+        if isinstance(await store.games.rewrite(record.etag, after, stream), Committed):
             return True
     raise StaleState(revision)
 

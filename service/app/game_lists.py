@@ -6,8 +6,8 @@ from typing import Final
 
 from engine.melding.ruleset import Preset
 from service.model.record import GameState, Record
-from service.storage.base import GameStore
 from service.storage.lists import list_member, seats_free
+from service.storage.store import Store
 
 READ_AT_ONCE: Final = 100
 """Games read from the store at a time for a filtered list."""
@@ -48,18 +48,19 @@ class GameFilter:
         )
 
 
-async def list_games(store: GameStore, wanted: GameFilter, cursor: str, limit: int) -> tuple[tuple[Record, ...], str]:
+async def list_games(store: Store, wanted: GameFilter, cursor: str, limit: int) -> tuple[tuple[Record, ...], str]:
     """Returns public games after a cursor, newest first, and the next cursor; "" is the first and the last one."""
     if not wanted.selects:
-        records, following = await store.page(wanted.state, cursor, limit, is_public=True)
-        return tuple(filter(wanted.matches, records)), following
+        page = await store.lists.page(wanted.state, cursor, limit, is_public=True)
+        return tuple(filter(wanted.matches, page.games)), page.cursor
     found: list[Record] = []
     for _ in range(READS_MAX):
-        records, cursor = await store.page(wanted.state, cursor, READ_AT_ONCE, is_public=True)
-        for record in filter(wanted.matches, records):
+        page = await store.lists.page(wanted.state, cursor, READ_AT_ONCE, is_public=True)
+        cursor = page.cursor
+        for record in filter(wanted.matches, page.games):
             found.append(record)
             if len(found) == limit:
-                return tuple(found), cursor if record is records[-1] else list_member(record)
+                return tuple(found), cursor if record is page.games[-1] else list_member(record)
         if not cursor:
             break
     return tuple(found), _hiding_others(cursor, found) if wanted.key else cursor

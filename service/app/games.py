@@ -70,7 +70,7 @@ from service.errors import (
 )
 from service.model.change import Loaded
 from service.model.record import Record, code_name
-from service.storage.base import GameStore
+from service.storage.store import Store
 
 
 class Games:
@@ -88,7 +88,7 @@ class Games:
 
     def __init__(
         self,
-        store: GameStore,
+        store: Store,
         chance: Chance,
         bot_wait_ms: int = BOT_WAIT_MS,
         archive: ArchiveReader | None = None,
@@ -146,8 +146,8 @@ class Games:
 
         Joining refuses a code that the game no longer has, unless it repeats a request from before.
         """
-        game_id = await self._store.pointed(code_name(join_code))
-        record = (await self._store.load(game_id)).record if game_id else None
+        game_id = await self._store.names.find(code_name(join_code))
+        record = (await self._store.games.load(game_id)).record if game_id else None
         if record is None or record.listing.key != key:
             raise JoinCodeUnknown
         return game_id
@@ -289,7 +289,7 @@ class Games:
         if loaded.record is None:
             return await self._archived_game(game_id, caller)
         record, viewer = self._record_for(loaded, caller)
-        draft = await self._store.draft(game_id) if sees_drafts(record.game, viewer) else None
+        draft = await self._store.drafts.latest(game_id) if sees_drafts(record.game, viewer) else None
         return snapshot_view(record, viewer, loaded.now_ms, draft, presence)
 
     async def _archived_game(self, game_id: str, caller: Caller) -> GameSnapshotView:
@@ -310,7 +310,7 @@ class Games:
             archived = await self._archive.read(game_id)
             if archived:
                 return replace(loaded, record=archived.record), archived
-        return loaded, self._store
+        return loaded, self._store.streams
 
     async def export_game(self, game_id: str, caller: Caller, runner: OffLoopRunner) -> GameRecord:
         """Returns the record of a game that has ended. Raises GameNotOver, RecordHidden, HistoryUnavailable."""
@@ -356,7 +356,7 @@ class Games:
         """
         loaded, history = await self._load_with_history(game_id, caller)
         _, viewer = self._record_for(loaded, caller)
-        entries = await history.events(game_id, after_revision + 1, limit + 1)
+        entries = await history.entries(game_id, after_revision + 1, limit + 1)
         if after_revision and (not entries or entries[0].revision != after_revision + 1):
             oldest, newest = await history.bounds(game_id)
             if entries or not oldest - 1 <= after_revision <= newest:

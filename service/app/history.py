@@ -18,7 +18,7 @@ from service.errors import HistoryUnavailable, StoredFormatUnknown
 from service.model.change import Entry, StoredChange
 from service.model.record import Record
 from service.runtime.slow_calls import Steps, in_one_step
-from service.storage.base import CHANGES_AT_ONCE
+from service.storage.store import CHANGES_AT_ONCE
 from service.storage.stored_events import decode_entry
 
 CHANGES_A_STEP: Final = 32
@@ -31,16 +31,16 @@ _log = structlog.get_logger()
 
 
 class History(Protocol):
-    """The changes of games: a GameStore, or a game of the archive."""
+    """The changes of games: Streams, or a game of the archive."""
 
     async def stored_changes(self, game_id: str, first_revision: int, limit: int) -> tuple[StoredChange, ...]:
-        """See GameStore."""
+        """See Streams."""
 
-    async def events(self, game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
-        """See GameStore."""
+    async def entries(self, game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
+        """See Streams."""
 
     async def bounds(self, game_id: str) -> tuple[int, int]:
-        """See GameStore."""
+        """See Streams."""
 
 
 class OffLoopRunner(Protocol):

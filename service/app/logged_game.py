@@ -13,7 +13,7 @@ from service.errors import StoredFormatUnknown
 from service.model.change import StoredChange
 from service.model.change_log import LOG_MARGIN_MS, LogEntry, LogKind
 from service.model.record import Record
-from service.storage.base import GameStore
+from service.storage.store import Store
 from service.storage.stored_events import decode_entry
 
 
@@ -76,7 +76,7 @@ class LoggedGames:
         archive: Has games that have expired; None: finished games are not archived.
     """
 
-    def __init__(self, store: GameStore, archive: ArchiveEraser | None) -> None:
+    def __init__(self, store: Store, archive: ArchiveEraser | None) -> None:
         self._store = store
         self._archive = archive
 
@@ -99,10 +99,10 @@ class LoggedGames:
         record, changes, is_gone = None, None, False
         first, last = min(revisions), max(revisions)
         with contextlib.suppress(StoredFormatUnknown):  # the store has logged it
-            found = await self._store.stored_changes(game_id, first, last - first + 1)
+            found = await self._store.streams.stored_changes(game_id, first, last - first + 1)
             changes = {change.revision: change for change in found}
         with contextlib.suppress(StoredFormatUnknown):  # as above
-            record = (await self._store.load(game_id)).record
+            record = (await self._store.games.load(game_id)).record
             is_gone = record is None
         return LoggedGame(record, changes, is_gone)
 

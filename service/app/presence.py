@@ -19,7 +19,7 @@ from service.app.views import SeatPresence
 from service.errors import Fault, StoreUnavailable
 from service.model.change import Loaded
 from service.model.presence import Seen, Sighting
-from service.storage.base import GameStore
+from service.storage.store import Store
 
 REPORT_SECONDS: Final = 15.0
 """The shortest time between two reports of a seat, unless its watch opens or closes."""
@@ -39,7 +39,7 @@ class Presence:
         store: Keeps the presence of all servers.
     """
 
-    def __init__(self, store: GameStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._server = new_server_id()
         self._open: Counter[_Key] = Counter()
@@ -95,7 +95,7 @@ class Presence:
         items = iter(games.items())
         with contextlib.suppress(StoreUnavailable):
             while some := list(islice(items, GAMES_AT_ONCE)):
-                reports = (self._store.report_presence(game_id, self._server, seats) for game_id, seats in some)
+                reports = (self._store.presence.report(game_id, self._server, seats) for game_id, seats in some)
                 await asyncio.gather(*reports)
 
     def _renew(self) -> None:
@@ -108,7 +108,7 @@ class Presence:
     async def read(self, game_id: str) -> Mapping[int, Seen] | None:
         """Returns when the owners of a game's seats were seen; None if the store does not answer."""
         try:
-            return await self._store.presence(game_id)
+            return await self._store.presence.read(game_id)
         except Fault:
             return None
 

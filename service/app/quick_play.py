@@ -12,8 +12,8 @@ from service.app.changes import ATTEMPTS, ChangeLoop
 from service.app.commands import JoinOrCreateGame
 from service.app.identity import Chance, new_game_id
 from service.errors import ActionRefused, NotAdmitted, StaleState
-from service.storage.base import GameStore
 from service.storage.lists import match_key
+from service.storage.store import Store
 
 OPEN_GAMES: Final = 20
 """Most open games that a call tries before it creates one."""
@@ -28,7 +28,7 @@ class QuickPlay:
         changes: Applies commands.
     """
 
-    def __init__(self, store: GameStore, chance: Chance, changes: ChangeLoop) -> None:
+    def __init__(self, store: Store, chance: Chance, changes: ChangeLoop) -> None:
         self._store = store
         self._chance = chance
         self._changes = changes
@@ -49,22 +49,22 @@ class QuickPlay:
 
     async def _candidates(self, command: JoinOrCreateGame) -> AsyncIterator[str]:
         """Yields the ids of games to try: the one that this request had before, the open ones, new ones."""
-        if command.request.key and (assigned := await self._store.pointed(_request_name(command))):
+        if command.request.key and (assigned := await self._store.names.find(_request_name(command))):
             yield assigned
         match = match_key(command.plan.ruleset, command.plan.labels, command.plan.key)
-        for record in await self._store.oldest_open(match, OPEN_GAMES):
+        for record in await self._store.lists.oldest_open(match, OPEN_GAMES):
             yield record.game_id
         meeting = ""
         for _ in range(ATTEMPTS):
             new = new_game_id(self._chance)
-            meeting = await self._store.point(f"meeting:{match}", new, meeting, is_brief=True)
+            meeting = await self._store.names.point(f"meeting:{match}", new, meeting, is_brief=True)
             yield meeting
 
     async def _assign(self, command: JoinOrCreateGame, game_id: str, refused: str) -> str:
         """Returns the game that a request is to try, after its last one refused; all its repetitions get the same."""
         if not command.request.key:
             return game_id
-        return await self._store.point(_request_name(command), game_id, refused)
+        return await self._store.names.point(_request_name(command), game_id, refused)
 
 
 def _request_name(command: JoinOrCreateGame) -> str:

@@ -21,7 +21,7 @@ from service.model.change import Loaded
 from service.model.deadlines import CLAIM_MS, Due
 from service.model.record import GameState
 from service.runtime.cancellation import is_task_cancelled
-from service.storage.base import GameStore
+from service.storage.store import Store
 
 BATCH: Final = 32
 """Games claimed at a time: few enough to check them all before the claims end."""
@@ -49,7 +49,7 @@ class Sweeper:
         stopping: Set when the server stops.
     """
 
-    def __init__(self, games: Games, store: GameStore, interval_seconds: float, stopping: asyncio.Event) -> None:
+    def __init__(self, games: Games, store: Store, interval_seconds: float, stopping: asyncio.Event) -> None:
         self._games = games
         self._store = store
         self._interval_seconds = interval_seconds
@@ -97,7 +97,8 @@ class Sweeper:
         try:
             await self.sweep()
             state, is_public = self._list
-            _, self._list_cursor = await self._store.page(state, self._list_cursor, MEND_BATCH, is_public=is_public)
+            page = await self._store.lists.page(state, self._list_cursor, MEND_BATCH, is_public=is_public)
+            self._list_cursor = page.cursor
             if not self._list_cursor:
                 self._list = next(self._lists)
         except* StoreUnavailable:
@@ -110,7 +111,7 @@ class Sweeper:
         checked, longest_wait = 0, 0.0
         await self._forget_expired_skips()
         while not self._stopping.is_set():
-            found = await self._store.claim(BATCH, tuple(self._unreadable))
+            found = await self._store.deadlines.claim(BATCH, tuple(self._unreadable))
             wait = max((due.claimed_ms - CLAIM_MS - due.at_ms for due in found), default=0) / 1000
             longest_wait = max(longest_wait, wait)
             self._oldest_since = time.monotonic() - wait
@@ -119,7 +120,7 @@ class Sweeper:
                 for _ in range(CHECKS):
                     tasks.create_task(self._check_each(waiting))
             for due in waiting:  # the server stops: give up the claims
-                await self._store.rearm(due, due.at_ms)
+                await self._store.deadlines.rearm(due, due.at_ms)
             checked += len(found)
             if len(found) < BATCH:
                 break
@@ -157,7 +158,7 @@ class Sweeper:
             if isinstance(error, StoredFormatUnknown) and len(self._unreadable) < UNREADABLE_MOST:
                 self._unreadable[due.game_id] = next_look
                 next_look = due.at_ms
-        await self._store.rearm(due, next_look)
+        await self._store.deadlines.rearm(due, next_look)
 
     def _running_check(self, game_id: str) -> asyncio.Task[Loaded]:
         """Returns the check of a game that is still running, or a new one."""

@@ -14,7 +14,7 @@ from service.app.identity import Caller
 from service.app.watch_feed import Feed, WakeQueue
 from service.app.watch_updates import Content, Update
 from service.app.watcher import Position, Watcher
-from service.storage.base import GameStore
+from service.storage.store import Store
 
 CLOSING_MS: Final = 1_000
 """The shortest wait before a watcher of a stopping server reconnects."""
@@ -32,7 +32,7 @@ class Watch:
         stopping: Set when the server stops.
     """
 
-    def __init__(self, games: Games, store: GameStore, heartbeat_seconds: float, stopping: asyncio.Event) -> None:
+    def __init__(self, games: Games, store: Store, heartbeat_seconds: float, stopping: asyncio.Event) -> None:
         self._games = games
         self._store = store
         self._heartbeat_seconds = heartbeat_seconds

@@ -28,8 +28,8 @@ from service.app.views import ChangeView, GameSnapshotView, SeatPresence, change
 from service.errors import Fault, GameNotFound, StoreUnavailable
 from service.model.change import Entry
 from service.model.record import Record
-from service.storage.base import GameStore
 from service.storage.lists import listing_after
+from service.storage.store import Store
 
 LAG: Final = 64
 """A live watcher who is more changes behind gets a snapshot."""
@@ -273,7 +273,7 @@ class Feed:
         game_id: str,
         key: str,
         games: Games,
-        store: GameStore,
+        store: Store,
         heartbeat_seconds: float,
         wake_queue: WakeQueue,
         stopping: asyncio.Event,
@@ -329,7 +329,7 @@ class Feed:
 
         The loop checks a flag because cancellation may be lost: redis-py may swallow it in a read.
         """
-        async with self._store.changes(self._game_id) as subscription:
+        async with self._store.streams.subscribe(self._game_id) as subscription:
             while not self._is_closed:
                 notified_at = None
                 with contextlib.suppress(TimeoutError):
@@ -349,7 +349,7 @@ class Feed:
         It reads after a notification; while someone is connected also with every heartbeat, because a server that dies
         does not notify.
         """
-        async with self._store.presence_changes(self._game_id) as subscription:
+        async with self._store.presence.subscribe(self._game_id) as subscription:
             while not self._is_closed:
                 is_due = any(seat.is_connected for seat in (self.presence or {}).values())
                 with contextlib.suppress(TimeoutError):
@@ -370,15 +370,15 @@ class Feed:
         if loaded.record is None:
             raise GameNotFound
         is_playing = isinstance(loaded.record.game.phase, Playing)
-        draft = await self._store.draft(self._game_id) if is_playing else None
+        draft = await self._store.drafts.latest(self._game_id) if is_playing else None
         return SharedGame(loaded.record, loaded.now_ms, self.presence, draft)
 
     async def _follow_drafts(self) -> None:
         """Reads the last draft whenever there is a new one, and wakes watchers. A failure waits for the next draft."""
-        async with self._store.drafts(self._game_id) as subscription:
+        async with self._store.drafts.subscribe(self._game_id) as subscription:
             while not self._is_closed:
                 with contextlib.suppress(StoreUnavailable):
-                    draft = await self._store.draft(self._game_id)
+                    draft = await self._store.drafts.latest(self._game_id)
                     if draft and (self.draft is None or draft != self.draft.view):
                         self.draft = SharedView(draft)
                         self._wake(True)  # noqa: FBT003 - the futures' result
@@ -407,7 +407,7 @@ class Feed:
         return bool(page.changes)
 
     async def _page(self, revision: int) -> ChangePage:
-        return ChangePage(await self._store.events(self._game_id, revision, LAG + 2))
+        return ChangePage(await self._store.streams.entries(self._game_id, revision, LAG + 2))
 
     async def _wake_at_the_end(self) -> None:
         await self._stopping.wait()
@@ -465,7 +465,7 @@ class Feed:
 
     async def bounds(self) -> tuple[int, int]:
         """Returns the oldest and the newest revision in the stream."""
-        return await self._store.bounds(self._game_id)
+        return await self._store.streams.bounds(self._game_id)
 
 
 def changed_presence(before: Presences | None, now: Presences | None) -> list[SeatPresence]:

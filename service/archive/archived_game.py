@@ -20,8 +20,8 @@ from engine.record_text import format_record
 from service.errors import StoredFormatUnknown
 from service.model.change import NO_ETAG, Entry, StoredChange, lineage
 from service.model.record import Record
-from service.storage.base import GameStore, read_in_pages
 from service.storage.snapshot import decode_record, encode_record
+from service.storage.store import Store, read_in_pages
 from service.storage.stored_events import decode_entry
 from service.storage.stored_values import dump, read_number, read_text, read_time, reading
 
@@ -80,13 +80,13 @@ class ArchivedGame:
         return {revision: StoredChange(revision, etag, change) for revision, (change, etag) in numbered}
 
     async def stored_changes(self, _game_id: str, first_revision: int, limit: int) -> tuple[StoredChange, ...]:
-        """Returns at most `limit` changes of the game's history from a revision on, as GameStore does."""
+        """Returns at most `limit` changes of the game's history from a revision on, as Streams do."""
         start = max(0, first_revision - self.first_revision)
         part = zip(self.changes[start : start + limit], self.etags[start : start + limit], strict=True)
         numbered = enumerate(part, self.first_revision + start)
         return tuple(StoredChange(revision, etag, change) for revision, (change, etag) in numbered)
 
-    async def events(self, game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
+    async def entries(self, game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
         """Returns the same as entries."""
         changes = await self.stored_changes(game_id, first_revision, limit)
         return tuple(decode_entry(change.change, change.etag) for change in changes)
@@ -101,9 +101,9 @@ class ArchivedGame:
         return gzip.compress(b"\n".join(lines), mtime=0)
 
 
-async def collect(store: GameStore, record: Record) -> ArchivedGame:
+async def collect(store: Store, record: Record) -> ArchivedGame:
     """Returns a game of a store for the archive. Raises LineageBroken."""
-    changes = await read_in_pages(store.stored_changes, record.game_id, record.game.revision)
+    changes = await read_in_pages(store.streams.stored_changes, record.game_id, record.game.revision)
     return await asyncio.to_thread(archived, record, changes)
 
 

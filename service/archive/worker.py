@@ -21,7 +21,7 @@ from service.errors import StoreUnavailable
 from service.metrics.metrics import Metrics
 from service.model.outbox import OUTBOX_MARGIN_MS, OutboxEntry
 from service.runtime.cancellation import is_task_cancelled
-from service.storage.base import GameStore
+from service.storage.store import Store
 
 BATCH: Final = 16
 """Entries that are claimed, and written concurrently."""
@@ -80,7 +80,7 @@ class ArchiveWorker:
 
     def __init__(  # noqa: PLR0913, PLR0917 - made in one place
         self,
-        store: GameStore,
+        store: Store,
         sink: Sink,
         kept_seconds: int,
         metrics: Metrics,
@@ -118,7 +118,7 @@ class ArchiveWorker:
         self._has_sink_failed = False
         try:
             results = await self.archive_batch()
-            self._metrics.archive_backlog(await self._store.outbox_size())
+            self._metrics.archive_backlog(await self._store.outbox.size())
         except StoreUnavailable:  # the health check reports it
             return POLL_SECONDS
         except (asyncio.CancelledError, Exception):  # a defect must not end the archive
@@ -137,7 +137,7 @@ class ArchiveWorker:
 
     async def archive_batch(self) -> list[Result | None]:
         """Claims entries and archives their games; returns the result for each, None for one that is left for later."""
-        entries = await self._store.claim_from_outbox(BATCH, CLAIM_MS)
+        entries = await self._store.outbox.claim(BATCH, CLAIM_MS)
         return await asyncio.gather(*map(self._counted, entries))
 
     async def _counted(self, entry: OutboxEntry) -> Result | None:
@@ -156,7 +156,7 @@ class ArchiveWorker:
         try:
             result = await self._archived(entry)
             if result in _FINAL:
-                await self._store.acknowledge(entry)
+                await self._store.outbox.acknowledge(entry)
         except StoreUnavailable:
             return None
         except LineageBroken:
@@ -195,7 +195,7 @@ class ArchiveWorker:
         """Archives the game of an entry; returns None if its commit may follow, or the game changes all the time."""
         broken_etag = ""
         for _ in range(WRITES_A_GAME):
-            loaded = await self._store.load(entry.game_id)
+            loaded = await self._store.games.load(entry.game_id)
             record = loaded.record
             if record is None or not record.has_record:
                 is_settled = loaded.now_ms - entry.at_ms > OUTBOX_MARGIN_MS
@@ -214,7 +214,7 @@ class ArchiveWorker:
                     return Result.DELETED
                 case WriteResult.ANOTHER:
                     return Result.ID_TAKEN
-                case WriteResult.WRITTEN | WriteResult.LATER if await self._store.shorten(record, self._kept_ms):
+                case WriteResult.WRITTEN | WriteResult.LATER if await self._store.games.shorten(record, self._kept_ms):
                     return Result.ARCHIVED
                 case _:
                     pass  # the game has changed

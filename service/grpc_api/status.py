@@ -61,7 +61,7 @@ from service.errors import (
     TurnTimedOut,
     WasKicked,
 )
-from service.storage.base import DRAFT_MS
+from service.storage.store import DRAFT_MS
 
 DOMAIN: Final = "rummikub.v1"
 DETAILS: Final = "grpc-status-details-bin"

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeAlias, TypeVar
 
@@ -18,40 +19,60 @@ Reporter: TypeAlias = Callable[[str, int], None]
 """Receives FAILOVERS or SLOTS_MOVED, and how many; for the metrics rummikub_store_<name>_total."""
 
 
-class Observed(Protocol):
+def _unobserved(_operation: str, _result: str, _seconds: float) -> None:
+    """Discards an observation."""
+
+
+def _unreported(_event: str, _count: int) -> None:
+    """Discards an event."""
+
+
+@dataclass(slots=True)
+class Reports:
+    """Receives what happens in a store.
+
+    Attributes:
+        operation: Receives each operation.
+        event: Receives failovers and moved slots.
+    """
+
+    operation: Observer = _unobserved
+    event: Reporter = _unreported
+
+
+class Reporting(Protocol):
     """An object that reports its operations."""
 
-    observe: Observer
+    reports: Reports
 
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
-_S = TypeVar("_S", bound=Observed)
+_S = TypeVar("_S", bound=Reporting)
 _Method: TypeAlias = Callable[Concatenate[_S, _P], Coroutine[Any, Any, _T]]
 
 
-def unobserved(_operation: str, _result: str, _seconds: float) -> None:
-    """Discards an observation."""
+def timed(operation: str) -> Callable[[_Method[_S, _P, _T]], _Method[_S, _P, _T]]:
+    """Returns a decorator of coroutine methods that reports each call to its object's `reports`.
 
+    Args:
+        operation: The operation's name in metrics and traces.
+    """
 
-def unreported(_event: str, _count: int) -> None:
-    """Discards an event."""
+    def decorate(method: _Method[_S, _P, _T]) -> _Method[_S, _P, _T]:
+        @wraps(method)
+        async def measure(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+            started = time.perf_counter()
+            result = "ok"
+            try:
+                return await method(self, *args, **kwargs)
+            except Exception as error:
+                result = type(error).__name__
+                raise
+            finally:
+                self.reports.operation(operation, result, time.perf_counter() - started)
 
+        vars(measure)["operation_name"] = operation
+        return measure
 
-def timed(method: _Method[_S, _P, _T]) -> _Method[_S, _P, _T]:
-    """Returns a coroutine method that reports each call to its object's `observe`, under the method's name."""
-    operation: str = method.__name__
-
-    @wraps(method)
-    async def measure(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        started = time.perf_counter()
-        result = "ok"
-        try:
-            return await method(self, *args, **kwargs)
-        except Exception as error:
-            result = type(error).__name__
-            raise
-        finally:
-            self.observe(operation, result, time.perf_counter() - started)
-
-    return measure
+    return decorate

@@ -24,7 +24,7 @@ from service.app.identity import digest
 from service.codec import rulesets
 from service.model.change import NO_ETAG, Commit, lineage
 from service.model.record import Record, SeatToken
-from service.storage.base import GameStore
+from service.storage.store import Store
 from service.storage.stored_events import encode_change
 from support.conformance_cases import (
     FACES,
@@ -63,7 +63,7 @@ class Service:
     """A running service with a controlled clock and source of randomness."""
 
     client: Client
-    store: GameStore
+    store: Store
     clock: FakeClock
     chance: FixedChance
 
@@ -93,7 +93,7 @@ async def put(service: Service, options: Options, round_: Round) -> GameAtHand:
     game = Game(rulesets.ruleset(ruleset_of(options)), 1, players, Playing(round_))
     change = encode_change(1, service.clock(), bytes(16), (GameCreated(game.ruleset),))
     record = Record(at_hand.game_id, game, lineage(NO_ETAG, change), tokens, service.clock(), service.clock())
-    await service.store.commit(Commit(NO_ETAG, record, change))
+    await service.store.games.commit(Commit(NO_ETAG, record, change))
     return at_hand
 
 

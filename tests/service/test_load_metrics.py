@@ -126,7 +126,7 @@ class Held(DelegatingStore):
         if game_id and not self.may_go.is_set():
             self.is_held.set()
             await self.may_go.wait()
-        return await super().load(game_id, request_key)
+        return await self._store.games.load(game_id, request_key)
 
 
 async def test_the_sweep_lag_is_how_long_the_oldest_due_game_has_waited(clock: FakeClock) -> None:

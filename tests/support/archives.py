@@ -28,7 +28,7 @@ from service.archive.archived_game import ArchivedGame
 from service.archive.sink import SinkUnavailable, WriteResult
 from service.model.change import NO_ETAG, Commit, Committed, lineage
 from service.model.record import Record, SeatToken
-from service.storage.base import GameStore
+from service.storage.store import Store
 from service.storage.stored_events import encode_change
 from support.harness import Client, GameAtHand
 from support.random_play import random_changes
@@ -63,7 +63,7 @@ class StoredGame:
 
 
 async def store_game(
-    store: GameStore, seed: int = FINISHED, ruleset: Ruleset = TWO_ROUNDS, until: int | None = None
+    store: Store, seed: int = FINISHED, ruleset: Ruleset = TWO_ROUNDS, until: int | None = None
 ) -> StoredGame:
     """Stores a random game of three players, or its changes up to one."""
     game_id = random.Random(f"{seed} {ruleset} {until}").randbytes(16).hex()
@@ -77,7 +77,7 @@ async def store_game(
         previous = records[-1].etag if records else NO_ETAG
         created_ms = records[0].created_ms if records else now_ms
         records.append(Record(game_id, game, lineage(previous, changes[-1]), digests, created_ms, now_ms))
-        assert await store.commit(Commit(previous, records[-1], changes[-1])) == Committed()
+        assert await store.games.commit(Commit(previous, records[-1], changes[-1])) == Committed()
     assert until or isinstance(records[-1].game.phase, Finished)
     return StoredGame(tuple(records), tuple(changes), tokens)
 

@@ -41,9 +41,9 @@ from service.runtime.keys import HEADER
 from service.runtime.tracing import Tracing
 from service.server import Server
 from service.settings import Settings
-from service.storage.base import GameStore
 from service.storage.memory import MemoryStore
 from service.storage.redis.store import RedisStore, connect
+from service.storage.store import Store
 from service.storage.stored_events import encode_change
 from tools.games import REDEAL, Client, GameAtHand, as_tiles, bearer, new_id, without_presence
 from tools.redis_servers import RedisServer, running_redis, wait_until
@@ -129,11 +129,11 @@ def memory_store(clock: FakeClock | None = None, history: int = HISTORY, log_ms:
     return MemoryStore(history, clock, log_ms) if clock else MemoryStore(history, log_ms=log_ms)
 
 
-async def due(store: GameStore, limit: int = 10) -> list[tuple[str, int]]:
+async def due(store: Store, limit: int = 10) -> list[tuple[str, int]]:
     """Returns the games that are due, each with its deadline. Releases their claims."""
-    claims = await store.claim(limit)
+    claims = await store.deadlines.claim(limit)
     for claim in claims:
-        await store.rearm(claim, claim.at_ms)
+        await store.deadlines.rearm(claim, claim.at_ms)
     return [(claim.game_id, claim.at_ms) for claim in claims]
 
 
@@ -189,9 +189,7 @@ def without_lasting(game: game_pb2.Game) -> game_pb2.Game:
     return copy
 
 
-async def put_game(
-    client: Client, store: GameStore, game: Game, now_ms: int = START_MS, revision: int = 1
-) -> GameAtHand:
+async def put_game(client: Client, store: Store, game: Game, now_ms: int = START_MS, revision: int = 1) -> GameAtHand:
     """Stores a given game in the store of a client's server; only one in memory takes another revision than 1."""
     at_hand = GameAtHand(client, uuid.uuid4().hex)
     at_hand.tokens |= {player.seat: f"{player.seat}" * 43 for player in game.players}
@@ -201,7 +199,7 @@ async def put_game(
     game = replace(game, revision=revision)
     change = encode_change(revision, now_ms, bytes(16), (GameCreated(game.ruleset),))
     record = Record(at_hand.game_id, game, lineage(NO_ETAG, change), tokens, now_ms, now_ms)
-    assert await store.commit(Commit(NO_ETAG, record, change)) == Committed()
+    assert await store.games.commit(Commit(NO_ETAG, record, change)) == Committed()
     return at_hand
 
 
@@ -221,7 +219,7 @@ def server_settings(**changes: object) -> Settings:
 
 @asynccontextmanager
 async def running_server(  # noqa: PLR0917 - the parts of a server
-    store: GameStore,
+    store: Store,
     settings: Settings | None = None,
     seed: int = 1,
     analysis_command: Sequence[str] = COMMAND,

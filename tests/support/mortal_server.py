@@ -16,24 +16,30 @@ from service.archive.file_index import FileIndex, Place
 from service.model.change import Commit, Outcome
 from service.model.outbox import OutboxEntry
 from service.model.record import Record
-from service.storage.base import GameStore
-from service.storage.redis.store import RedisStore
+from service.storage.redis import store as redis_store
+from service.storage.redis.games import RedisGames
+from service.storage.redis.outbox import RedisOutbox
+from service.storage.store import Store
 
 
 def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-class MortalStore(RedisStore):
-    """A store whose server dies before the end of a game is stored, or before an archived game is acknowledged."""
+class MortalGames(RedisGames):
+    """Games whose server dies before the end of one is stored."""
 
     async def commit(self, commit: Commit) -> Outcome:
         if MOMENT == "commit" and commit.record.state.is_over:
             die()
         return await super().commit(commit)
 
-    async def claim_from_outbox(self, limit: int, claim_ms: int) -> Sequence[OutboxEntry]:
-        return () if MOMENT == "commit" else await super().claim_from_outbox(limit, claim_ms)
+
+class MortalOutbox(RedisOutbox):
+    """An outbox whose server dies before an archived game is acknowledged."""
+
+    async def claim(self, limit: int, claim_ms: int) -> Sequence[OutboxEntry]:
+        return () if MOMENT == "commit" else await super().claim(limit, claim_ms)
 
     async def acknowledge(self, entry: OutboxEntry) -> None:
         if MOMENT == "acknowledge":
@@ -41,7 +47,7 @@ class MortalStore(RedisStore):
         await super().acknowledge(entry)
 
 
-async def collect(store: GameStore, record: Record) -> ArchivedGame:
+async def collect(store: Store, record: Record) -> ArchivedGame:
     if MOMENT == "archive":
         die()
     return await whole_collect(store, record)
@@ -61,5 +67,5 @@ if __name__ == "__main__":
     vars(file_sink)["FileIndex"] = MortalIndex
     whole_collect = archived_game.collect
     vars(worker).update(collect=collect, CLAIM_MS=1_000)
-    vars(composition)["RedisStore"] = MortalStore
+    vars(redis_store).update(RedisGames=MortalGames, RedisOutbox=MortalOutbox)
     composition.serve()

@@ -13,8 +13,8 @@ from rummikub.admin.v1.admin_service_pb2_grpc import AdminServiceStub
 from service.archive.sink import Sink
 from service.errors import StoredFormatUnknown
 from service.server import Server
-from service.storage.base import GameStore
 from service.storage.redis.url import Cluster, parse_redis_url
+from service.storage.store import Store
 from service.storage.stored_events import decompress
 from support.harness import Client, running_server, server_settings
 
@@ -35,7 +35,7 @@ class Operated:
 
 
 @asynccontextmanager
-async def operated(store: GameStore, sink: Sink | None = None, **settings: object) -> AsyncIterator[Operated]:
+async def operated(store: Store, sink: Sink | None = None, **settings: object) -> AsyncIterator[Operated]:
     """Runs a server in this process with AdminService; yields it with clients."""
     changed = server_settings(**{"admin_listen": "127.0.0.1:0", "heartbeat_seconds": 0.05, **settings})
     async with running_server(store, changed, sink=sink) as (server, client), admin_at(server.admin_port) as admin:

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from service.storage.base import GameStore
+from service.storage.store import Store
 from support.harness import HISTORY, FakeClock, memory_store, redis_store
 
 STORES: Final = ("memory", "redis")
@@ -25,7 +25,7 @@ async def running_store(
     history: int = HISTORY,
     log_ms: int = 0,
     kind: str | None = None,
-) -> AsyncIterator[GameStore]:
+) -> AsyncIterator[Store]:
     """Yields a store of a kind, by default the fixture's parameter, empty."""
     kind = kind or request.param
     if kind == "memory":

@@ -14,13 +14,14 @@ from service.model.record import Record
 from service.storage.redis.keys import change_log_key, part_of
 from service.storage.redis.nodes import COMMAND, Nodes, Word
 from service.storage.redis.time import StoreTime
+from service.storage.timing import timed
 
 KEEP_SECONDS: Final = 60.0
 """The longest interval at which the log's lifetime is extended."""
 
 
 class RedisChangeLog:
-    """The change log of a store.
+    """ChangeLog in Redis.
 
     Args:
         nodes: The Redis servers.
@@ -29,9 +30,10 @@ class RedisChangeLog:
     """
 
     def __init__(self, nodes: Nodes, time: StoreTime, log_ms: int) -> None:
+        self.reports = nodes.reports
         self._nodes = nodes
         self._time = time
-        self._log_ms = log_ms
+        self.kept_ms, self.parts = log_ms, len(nodes.parts)
         self._keep_at = 0.0
 
     async def announce(
@@ -45,38 +47,38 @@ class RedisChangeLog:
             now_ms: The time as far as it is known, by which old entries are found.
             record: The game after that; None if it is deleted.
         """
-        if not self._log_ms:
+        if not self.kept_ms:
             return None
         key, now = change_log_key(part_of(self._nodes.parts, game_id)), self._time.argument
         place = f"{now}-*" if now else "*"
         revision, etag = (record.game.revision, record.etag) if record else (0, NO_ETAG)
         change = ("game", game_id, "kind", kind.value, "revision", revision, "etag", etag)
-        oldest = ("MINID", "~", max(0, (now_ms or 0) - self._log_ms))
+        oldest = ("MINID", "~", max(0, (now_ms or 0) - self.kept_ms))
         added: bytes = await self._nodes.execute(key, "XADD", key, *oldest, place, *change, needs_replicas=True)
         return int(added.partition(b"-")[0]) + LOG_GRACE_MS
 
+    @timed("read_log")
     async def read(self, part: int, after: str, limit: int) -> LogPage:
-        """See GameStore.read_log."""
         key = change_log_key(self._nodes.parts[part])
         now_ms = await self._time.now_ms(key)
         found = await self._nodes.execute(key, "XRANGE", key, f"({after}", "+", "COUNT", limit)
         return LogPage(now_ms, tuple(_entry(place, fields) for place, fields in found))
 
+    @timed("log_length")
     async def length(self) -> int:
-        """See GameStore.log_length."""
         return sum([await self._nodes.execute(key, "XLEN", key) for key in map(change_log_key, self._nodes.parts)])
 
     async def keep(self) -> None:
         """Keeps the log for now, from time to time: a log that no server keeps any more disappears."""
         now = asyncio.get_running_loop().time()
-        if self._log_ms and now >= self._keep_at:
-            self._keep_at = now + min(KEEP_SECONDS, self._log_ms / 2_000)
+        if self.kept_ms and now >= self._keep_at:
+            self._keep_at = now + min(KEEP_SECONDS, self.kept_ms / 2_000)
             keys = map(change_log_key, self._nodes.parts)
-            await self._nodes.run_each(COMMAND, dict.fromkeys(keys, ("PEXPIRE", 2 * self._log_ms)))
+            await self._nodes.run_each(COMMAND, dict.fromkeys(keys, ("PEXPIRE", 2 * self.kept_ms)))
 
     def touches(self) -> Sequence[tuple[str, tuple[Word, ...]]]:
         """Returns a command without effect on each part."""
-        keys = map(change_log_key, self._nodes.parts if self._log_ms else ())
+        keys = map(change_log_key, self._nodes.parts if self.kept_ms else ())
         return [(key, ("XDEL", key, "0-1")) for key in keys]
 
 

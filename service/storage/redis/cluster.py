@@ -19,7 +19,6 @@ from redis import exceptions
 from redis.asyncio.connection import AbstractConnection
 
 from service.errors import StoreUnavailable
-from service.storage.base import Subscription
 from service.storage.redis.connection import (
     CommandConnection,
     NoReplicasError,
@@ -44,7 +43,8 @@ from service.storage.redis.nodes import (
 from service.storage.redis.replicas import PROBE_MS, ReplicaWaiter, TooFewReplicasError
 from service.storage.redis.slots import SlotMap, changes, read_slots, target_of
 from service.storage.redis.url import Address, Options
-from service.storage.timing import FAILOVERS, SLOTS_MOVED, Reporter, unreported
+from service.storage.store import Subscription
+from service.storage.timing import FAILOVERS, SLOTS_MOVED, Reports
 
 _log = structlog.get_logger()
 _T = TypeVar("_T")
@@ -110,7 +110,7 @@ class ClusterNodes(BaseNodes):
     parts: Sequence[str] = CLUSTER_PARTS
 
     def __init__(self, seeds: Sequence[Address], options: Options, replicas: int = 0) -> None:
-        self.report: Reporter = unreported
+        self.reports = Reports()
         self._seeds = tuple(seeds)
         self._options = options
         self._needed_replicas = replicas
@@ -254,9 +254,9 @@ class ClusterNodes(BaseNodes):
         self._close_nodes(set(before.nodes).difference(learned.nodes))
         failovers, moved = changes(before, learned)
         if failovers:
-            self.report(FAILOVERS, failovers)
+            self.reports.event(FAILOVERS, failovers)
         if moved:
-            self.report(SLOTS_MOVED, moved)
+            self.reports.event(SLOTS_MOVED, moved)
         _log.info("cluster", result="map has changed", failovers=failovers, slots_moved=moved)
         return before.owners != learned.owners
 

@@ -7,10 +7,11 @@ from service.storage.redis.keys import deadlines_key, part_of
 from service.storage.redis.nodes import Nodes, Script
 from service.storage.redis.parts import Parts
 from service.storage.redis.time import StoreTime
+from service.storage.timing import timed
 
 
 class RedisDeadlines:
-    """Claims and arms games, each in its part.
+    """Deadlines in Redis: claims and arms games, each in its part.
 
     Args:
         nodes: The Redis servers.
@@ -18,14 +19,15 @@ class RedisDeadlines:
     """
 
     def __init__(self, nodes: Nodes, time: StoreTime) -> None:
+        self.reports = nodes.reports
         self._nodes = nodes
         self._time = time
         self._claim = Script.read("claim.lua", nodes.publish)
         self._rearm = Script.read("rearm.lua", nodes.publish)
         self._parts = Parts(nodes.parts)
 
+    @timed("arm")
     async def arm(self, game_id: str, at_ms: int) -> None:
-        """See GameStore."""
         key = self._key(game_id)
         needs_replicas = self._nodes.needs_replicas(key, game_id)
         await self._nodes.execute(key, "ZADD", key, at_ms, game_id, needs_replicas=needs_replicas)
@@ -35,16 +37,16 @@ class RedisDeadlines:
         key = self._key(game_id)
         await self._nodes.execute(key, "ZREM", key, game_id)
 
+    @timed("rearm")
     async def rearm(self, due: Due, at_ms: int | None) -> None:
-        """See GameStore."""
         arguments = (due.game_id, due.claimed_ms, "" if at_ms is None else at_ms)
         await self._nodes.run(self._rearm, [self._key(due.game_id)], arguments)
 
     def _key(self, game_id: str) -> str:
         return deadlines_key(part_of(self._nodes.parts, game_id))
 
-    async def claim(self, limit: int, skip: Collection[str]) -> Sequence[Due]:
-        """See GameStore."""
+    @timed("claim")
+    async def claim(self, limit: int, skip: Collection[str] = ()) -> Sequence[Due]:
 
         async def claim_in(shares: Mapping[str, int]) -> Sequence[Sequence[Due] | BaseException]:
             skipped: dict[str, list[str]] = {part: [] for part in shares}

@@ -11,7 +11,7 @@ import structlog
 from redis import exceptions
 from redis.asyncio.connection import AbstractConnection
 
-from service.storage.base import Subscription
+from service.storage.store import Subscription
 
 RECONNECT_SECONDS: Final = 0.5
 """The wait before the connection is opened again."""

@@ -8,12 +8,13 @@ from typing import Any, Final, TypeVar
 
 from service.errors import StoreUnavailable
 from service.model.record import GameState, Record
-from service.storage.base import WholePage
 from service.storage.lists import game_of_member, list_member, list_name, lists_of, open_list, possible_lists
 from service.storage.redis.keys import keys_of, list_key, part_of
 from service.storage.redis.nodes import COMMAND, Nodes, Word
 from service.storage.redis.time import StoreTime
 from service.storage.snapshot import readable_record
+from service.storage.store import ListPage
+from service.storage.timing import timed
 
 _T = TypeVar("_T")
 
@@ -30,7 +31,7 @@ _MEMBER: Final = re.compile(rb"\d{15}:[0-9a-f]{32}")
 
 
 class RedisLists:
-    """Lists games. They may lag behind the games, and are repaired by reading.
+    """Lists in Redis. They may lag behind the games, and are repaired by reading.
 
     Args:
         nodes: The Redis servers.
@@ -39,13 +40,14 @@ class RedisLists:
     """
 
     def __init__(self, nodes: Nodes, time: StoreTime, name_ms: int) -> None:
+        self.reports = nodes.reports
         self._nodes = nodes
         self._time = time
         self._name_ms = name_ms
         self._listing = asyncio.Lock()
 
+    @timed("index")
     async def index(self, record: Record) -> None:
-        """See GameStore."""
         part, member, own = part_of(self._nodes.parts, record.game_id), list_member(record), lists_of(record)
         for name in sorted(own):  # first: a game is never unlisted
             key = list_key(part, name)
@@ -62,18 +64,18 @@ class RedisLists:
         keys = [list_key(part, name) for name in sorted(possible_lists(record))]
         await asyncio.gather(*(self._nodes.execute(key, "ZREM", key, list_member(record)) for key in keys))
 
-    async def page(self, state: GameState, cursor: str, limit: int, *, is_public: bool) -> WholePage:
-        """See GameStore."""
+    @timed("page")
+    async def page(self, state: GameState, cursor: str, limit: int, *, is_public: bool = False) -> ListPage:
         name = list_name(state, is_public=is_public)
         start = f"({cursor}" if cursor else "+"
         found = await self._read(name, limit, "ZREVRANGEBYLEX", start, "-")
         found = sorted(found, reverse=True)[:limit]
         members = [member for member, _ in found if _MEMBER.fullmatch(member)]
         following = members[-1].decode() if members and len(found) == limit else ""
-        return WholePage(*await self._games_in(name, found), following)
+        return ListPage(*await self._games_in(name, found), following)
 
+    @timed("oldest_open")
     async def oldest_open(self, match: str, limit: int) -> tuple[Record, ...]:
-        """See GameStore."""
         name = open_list(match)
         found = await self._read(name, limit, "ZRANGEBYLEX", "-", "+")
         games, _ = await self._games_in(name, sorted(found)[:limit])
@@ -152,8 +154,8 @@ class RedisLists:
                 for member, snapshot in zip(members, snapshots, strict=True)
             ]
 
+    @timed("count")
     async def count(self) -> dict[GameState, int]:
-        """See GameStore."""
         parts = self._nodes.parts
         keys = [list_key(part, list_name(state, is_public=False)) for state in GameState for part in parts]
         counts = await self._run_each(dict.fromkeys(keys, ("ZCARD",)))

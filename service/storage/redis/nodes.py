@@ -1,4 +1,4 @@
-"""Where keys live: the interface of RedisStore to one Redis or to the primaries of a cluster.
+"""Where keys live: the interface of the store to one Redis or to the primaries of a cluster.
 
 Client retries are off because a script could be applied twice; changes.py retries with the request id.
 """
@@ -19,14 +19,14 @@ import structlog
 from redis import exceptions
 
 from service.errors import StoreUnavailable
-from service.storage.base import Subscription
 from service.storage.redis.connection import NoReplicasError, exception_of, shared_connection
 from service.storage.redis.deployment import find_move, find_obstacle, find_risk
 from service.storage.redis.feed import PLAIN, Listener, RedisFeed
 from service.storage.redis.keys import ONE_PART, PROBE
 from service.storage.redis.replicas import PROBE_MS, ReplicaWaiter, TooFewReplicasError
 from service.storage.redis.sentinel import on_switch
-from service.storage.timing import FAILOVERS, Reporter, unreported
+from service.storage.store import Subscription
+from service.storage.timing import FAILOVERS, Reports
 
 _log = structlog.get_logger()
 
@@ -105,12 +105,12 @@ class Nodes(Protocol):
     Attributes:
         publish: The command that publishes hints.
         parts: The prefixes of keys that span games.
-        report: Receives failovers and moved slots.
+        reports: Who is told of failovers, moved slots, and the operations of the store.
     """
 
     publish: str
     parts: Sequence[str]
-    report: Reporter
+    reports: Reports
 
     async def execute(self, key: str, *command: Word, needs_replicas: bool = False) -> Any:  # noqa: ANN401 - any reply
         """Returns the reply to a command, from the Redis that has a key or channel.
@@ -271,7 +271,7 @@ class OneRedis(BaseNodes):
     parts: Sequence[str] = ONE_PART
 
     def __init__(self, client: "redis.Redis", replicas: int = 0) -> None:
-        self.report: Reporter = unreported
+        self.reports = Reports()
         self._client = client
         make = client.connection_pool.make_connection
         self._connection = shared_connection(client.connection_pool, REPLY_SECONDS)
@@ -281,7 +281,7 @@ class OneRedis(BaseNodes):
         self._inspected: object = NEVER
         """The connection that was open when the deployment and the rights were last found good."""
         self._was_suitable = False
-        on_switch(client, self._leave, lambda: self.report(FAILOVERS, 1))
+        on_switch(client, self._leave, lambda: self.reports.event(FAILOVERS, 1))
 
     def _leave(self) -> None:
         """Leaves a primary that is none any more. Waiting calls fail, as it is unknown which of them it executed."""

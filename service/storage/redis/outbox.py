@@ -12,13 +12,14 @@ from service.storage.redis.keys import outbox_key, part_of
 from service.storage.redis.nodes import COMMAND, Nodes, Script
 from service.storage.redis.parts import Parts
 from service.storage.redis.time import StoreTime
+from service.storage.timing import timed
 
 GROUP: Final = "archive"
 CONSUMER: Final = "servers"
 
 
 class RedisOutbox:
-    """The outbox of a store.
+    """Outbox in Redis.
 
     Args:
         nodes: The Redis servers.
@@ -26,6 +27,7 @@ class RedisOutbox:
     """
 
     def __init__(self, nodes: Nodes, time: StoreTime) -> None:
+        self.reports = nodes.reports
         self._nodes = nodes
         self._time = time
         self._claim = Script.read("claim_outbox.lua", nodes.publish)
@@ -34,15 +36,15 @@ class RedisOutbox:
     def _key(self, game_id: str) -> str:
         return outbox_key(part_of(self._nodes.parts, game_id))
 
+    @timed("append_to_outbox")
     async def append(self, game_id: str) -> int:
-        """See GameStore."""
         key, now = self._key(game_id), self._time.argument
         place = f"{now}-*" if now else "*"
         entry_id: bytes = await self._nodes.execute(key, "XADD", key, place, "game", game_id, needs_replicas=True)
         return _time_ms(entry_id.decode())
 
+    @timed("claim_from_outbox")
     async def claim(self, limit: int, claim_ms: int) -> Sequence[OutboxEntry]:
-        """See GameStore."""
 
         async def claim_in(shares: Mapping[str, int]) -> Sequence[Sequence[OutboxEntry] | BaseException]:
             calls = {outbox_key(part): (GROUP, CONSUMER, some, claim_ms) for part, some in shares.items()}
@@ -50,14 +52,15 @@ class RedisOutbox:
 
         return await self._parts.claim(limit, claim_in)
 
+    @timed("acknowledge")
     async def acknowledge(self, entry: OutboxEntry) -> None:
-        """See GameStore. The entry is deleted first: an acknowledged entry that stays is never claimed again."""
+        """The entry is deleted first: an acknowledged entry that stays is never claimed again."""
         key = self._key(entry.game_id)
         await self._nodes.execute(key, "XDEL", key, entry.entry_id)
         await self._nodes.execute(key, "XACK", key, GROUP, entry.entry_id)
 
+    @timed("outbox_size")
     async def size(self) -> int:
-        """See GameStore."""
         return await self._parts.total(
             lambda parts: self._nodes.run_each(COMMAND, {outbox_key(part): ("XLEN",) for part in parts})
         )

@@ -536,9 +536,9 @@ async def test_only_a_player_of_the_game_gets_a_hint(served: tuple[Client, Memor
 async def test_a_hint_changes_nothing(served: tuple[Client, MemoryStore]) -> None:
     _, store = served
     game = await put(served, game_at(TWO_SEATS, NO_LIMIT))
-    before = (await store.load(game.game_id)).record
+    before = (await store.games.load(game.game_id)).record
     await hint(game, 1)
-    assert (await store.load(game.game_id)).record == before
+    assert (await store.games.load(game.game_id)).record == before
 
 
 @pytest.mark.parametrize("allowed", Hints, ids=lambda allowed: allowed.name)

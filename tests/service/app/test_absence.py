@@ -12,7 +12,7 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.model.record import Record
 from service.server import Server
-from service.storage.base import GameStore
+from service.storage.store import Store
 from support.harness import (
     LIFETIMES,
     Client,
@@ -42,7 +42,7 @@ LONG_SECONDS = 60.0
 
 
 @pytest.fixture
-async def served(store: GameStore) -> AsyncIterator[tuple[Server, Client]]:
+async def served(store: Store) -> AsyncIterator[tuple[Server, Client]]:
     """Runs a server on each store in turn; its sweeper runs only when the test calls it."""
     async with running_server(store, NO_SWEEPS) as (server, client):
         yield server, client
@@ -115,7 +115,7 @@ async def test_a_bot_plays_for_an_absent_player_until_the_player_returns(client:
     assert [found.count(kind) for kind in ("turn_timed_out", "player_absent", "player_returned")] == [1, 1, 1]
 
 
-async def test_the_owner_of_a_seat_returns_by_taking_the_turn_from_the_bot(store: GameStore, clock: FakeClock) -> None:
+async def test_the_owner_of_a_seat_returns_by_taking_the_turn_from_the_bot(store: Store, clock: FakeClock) -> None:
     slow = server_settings(sweep_seconds=3600, bot_delay_ms=10_000)
     async with running_server(store, slow) as (_, client):
         game = await client.new_game(2, ruleset=SOON)
@@ -148,7 +148,7 @@ async def test_no_client_can_send_the_request_id_of_a_bot(client: Client) -> Non
 
 
 async def test_a_game_whose_people_are_all_absent_is_abandoned(
-    served: tuple[Server, Client], store: GameStore, clock: FakeClock
+    served: tuple[Server, Client], store: Store, clock: FakeClock
 ) -> None:
     server, client = served
     game = await client.new_game(3, ruleset=SOON)
@@ -228,7 +228,7 @@ async def plays_at_the_old_revision(game: GameAtHand) -> None:
     "call", [looks, looks_as_a_seat, starts_the_round, plays_at_the_old_revision], ids=lambda call: str(call.__name__)
 )
 async def test_any_call_starts_the_next_round_once_after_the_pause(
-    client: Client, store: GameStore, clock: FakeClock, call: Callable[[GameAtHand], Awaitable[None]]
+    client: Client, store: Store, clock: FakeClock, call: Callable[[GameAtHand], Awaitable[None]]
 ) -> None:
     game = await client.new_game(2, ruleset=ROUNDS)
     over = await to_round_end(game, clock)
@@ -241,11 +241,11 @@ async def test_any_call_starts_the_next_round_once_after_the_pause(
     assert (seen.state, seen.round, seen.revision) == (game_pb2.GAME_STATE_PLAYING, 2, over.revision + 1)
     assert not seen.HasField("next_round_time")
     assert seen.turn.deadline.ToMilliseconds() == clock.now_ms + LIMIT * 1000
-    assert await store.bounds(game.game_id) == (1, over.revision + 1)
+    assert await store.streams.bounds(game.game_id) == (1, over.revision + 1)
 
 
 async def test_the_sweeper_starts_the_next_round_before_the_last_turn_would_have_ended(
-    served: tuple[Server, Client], store: GameStore, clock: FakeClock
+    served: tuple[Server, Client], store: Store, clock: FakeClock
 ) -> None:
     """A long turn's deadline was written when the round began; the pause is over long before."""
     server, client = served
@@ -259,7 +259,7 @@ async def test_the_sweeper_starts_the_next_round_before_the_last_turn_would_have
     clock.advance(0.001)
     assert await server.sweeper.sweep() == 1
     await server.sweeper.sweep()
-    assert await store.bounds(game.game_id) == (1, seen.revision + 1)
+    assert await store.streams.bounds(game.game_id) == (1, seen.revision + 1)
     assert (await game.see()).round == 2
     assert await server.sweeper.sweep() == 0
 
@@ -301,7 +301,7 @@ async def test_a_game_is_kept_beyond_the_time_at_which_it_is_due(
     store = redis_store(empty_redis_url, clock)
     async with running_server(store, NO_SWEEPS) as (_, client):
         game = await client.new_game(2, ruleset=ruleset_pb2.Ruleset(turn_time_limit_seconds=limit))
-        record = (await store.load(game.game_id)).record
+        record = (await store.games.load(game.game_id)).record
         assert isinstance(record, Record)
         assert LIFETIMES.milliseconds(record) == LIFETIMES.started * 1000 + extra_ms
     await store.close()

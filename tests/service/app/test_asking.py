@@ -35,7 +35,7 @@ from service.app.views import change_view, snapshot_view
 from service.codec import games as codec
 from service.model.change import Entry
 from service.model.record import Record
-from service.storage.base import GameStore
+from service.storage.store import Store
 from support.harness import Client, FakeClock, GameAtHand, as_tiles, error_info, memory_store, put_game, running_server
 from support.positions import game_at
 
@@ -52,12 +52,12 @@ PATIENCE_SECONDS = 30.0
 
 
 @pytest.fixture
-def store() -> GameStore:
+def store() -> Store:
     return memory_store(FakeClock())
 
 
 @pytest_asyncio.fixture
-async def client(store: GameStore) -> AsyncIterator[Client]:
+async def client(store: Store) -> AsyncIterator[Client]:
     async with running_server(store) as (_, client):
         yield client
 
@@ -113,7 +113,7 @@ async def told(game: GameAtHand, seat: int) -> list[bytes]:
     return [message.SerializeToString(deterministic=True) for message in messages]
 
 
-async def test_only_the_points_of_the_round_reveal_who_could_have_melded(client: Client, store: GameStore) -> None:
+async def test_only_the_points_of_the_round_reveal_who_could_have_melded(client: Client, store: Store) -> None:
     position = "[R4 R5 R6] / 1{%s} 2*{R7} 3*{K9 K1} / {O9 O8 O7} / 1"
     games = [
         await put_game(client, store, game_at(position % rack, OLYMPIAD)) for rack in ("B10 B11 B12", "B10 B11 B13")
@@ -147,7 +147,7 @@ async def trial(game: GameAtHand, turn: ts.PlayTurnRequest) -> str:
 
 
 async def test_a_player_who_can_play_may_neither_draw_nor_pass_and_validate_only_agrees(
-    client: Client, store: GameStore
+    client: Client, store: Store
 ) -> None:
     drawing = await put_game(client, store, game_at("[R4 R5 R6] / 1*{R7 K1} 2*{K9} / {O9 O8} / 1", MUST_PLAY))
     draw = ts.PlayTurnRequest(draw=ts.DrawTile())
@@ -159,9 +159,7 @@ async def test_a_player_who_can_play_may_neither_draw_nor_pass_and_validate_only
     assert (await passing.see()).revision == 1
 
 
-async def test_validate_only_does_not_reveal_whether_the_round_would_be_blocked(
-    client: Client, store: GameStore
-) -> None:
+async def test_validate_only_does_not_reveal_whether_the_round_would_be_blocked(client: Client, store: Store) -> None:
     turn = ts.PlayTurnRequest(validate_only=True)
     turn.pass_turn.SetInParent()
     ended, answers = [], []
@@ -190,7 +188,7 @@ async def test_validate_only_does_not_reveal_whether_the_round_would_be_blocked(
     ids=["the round ends", "it goes on", "the last tile", "a time-out", "tiles are left", "a draft", "passes decide"],
 )
 async def test_the_duration_of_a_search_of_all_racks_is_rounded_up(
-    client: Client, store: GameStore, monkeypatch: pytest.MonkeyPatch, start: Game, action: str, *, waits: bool
+    client: Client, store: Store, monkeypatch: pytest.MonkeyPatch, start: Game, action: str, *, waits: bool
 ) -> None:
     step = 0.5 if waits else 2 * PATIENCE_SECONDS
     monkeypatch.setattr(changes, "SEARCH_STEP_SECONDS", step)
@@ -212,7 +210,7 @@ async def test_the_duration_of_a_search_of_all_racks_is_rounded_up(
     ids=["draw", "draw that may decline a meld", "pass", "play"],
 )
 async def test_validate_only_searches_only_the_players_own_rack(
-    client: Client, store: GameStore, monkeypatch: pytest.MonkeyPatch, start: Game, action: str
+    client: Client, store: Store, monkeypatch: pytest.MonkeyPatch, start: Game, action: str
 ) -> None:
     racks = []
 
@@ -261,7 +259,7 @@ def searching(monkeypatch: pytest.MonkeyPatch) -> Iterator[Search]:
 
 
 async def test_other_calls_are_served_during_a_search(
-    client: Client, store: GameStore, monkeypatch: pytest.MonkeyPatch
+    client: Client, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     game = await put_game(client, store, game_at(". / 1*{R7} 2*{K9} / {O9 O8} / 1", MUST_PLAY))
     with searching(monkeypatch) as search:
@@ -274,7 +272,7 @@ async def test_other_calls_are_served_during_a_search(
 
 
 async def test_other_calls_are_served_during_the_search_of_a_time_out(
-    client: Client, store: GameStore, monkeypatch: pytest.MonkeyPatch
+    client: Client, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     overdue = game_at(". / 1*{R7} 2*{K9} / {} / 1", replace(STUCK, turn_time_limit_seconds=60))
     other = await put_game(client, store, game_at(". / 1*{R7} 2*{K9} / {O9 O8} / 1", UNTIMED))

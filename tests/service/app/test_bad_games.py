@@ -22,11 +22,11 @@ from service.model.change import Entry, Loaded
 from service.model.deadlines import CLAIM_MS, Due
 from service.model.record import GameState, Record
 from service.server import Server
-from service.storage.base import GameStore
 from service.storage.memory import MemoryStore
 from service.storage.redis.keys import ONE_PART, deadlines_key
 from service.storage.redis.lists import ORPHAN_MS
 from service.storage.snapshot import encode_record
+from service.storage.store import Store
 from support.delegating_store import DelegatingStore
 from support.harness import (
     Client,
@@ -79,14 +79,14 @@ class MemoryHands:
     store: MemoryStore
 
     async def put_snapshot(self, game_id: str, data: bytes) -> None:
-        self.store._games[game_id].snapshot = data  # noqa: SLF001 - no public method does this
+        self.store.memory.games[game_id].snapshot = data
 
     async def put_etag(self, game_id: str, etag: str) -> None:
-        self.store._games[game_id].etag = etag  # noqa: SLF001 - no public method does this
+        self.store.memory.games[game_id].etag = etag
 
     async def forget_requests(self, game_id: str) -> None:
-        assert self.store._games[game_id].memos  # noqa: SLF001 - no public method does this
-        self.store._games[game_id].memos.clear()  # noqa: SLF001 - no public method does this
+        assert self.store.memory.games[game_id].memos
+        self.store.memory.games[game_id].memos.clear()
 
 
 @dataclass(frozen=True)
@@ -135,13 +135,13 @@ async def redis_hands(empty_redis_url: str) -> AsyncIterator[RedisHands]:
 
 
 @pytest.fixture
-async def hands(store: GameStore, request: pytest.FixtureRequest) -> AsyncIterator[Hands]:
+async def hands(store: Store, request: pytest.FixtureRequest) -> AsyncIterator[Hands]:
     """Returns the access that fits the store."""
     if isinstance(store, MemoryStore):
         yield MemoryHands(store)
         return
     raw: aredis.Redis | aredis.RedisCluster
-    if store.log_parts > 1:
+    if store.log.parts > 1:
         raw = aredis.RedisCluster(host=HOST, port=request.getfixturevalue("cluster").nodes[0].port)
     else:
         raw = aredis.Redis.from_url(request.getfixturevalue("redis_url"))
@@ -150,7 +150,7 @@ async def hands(store: GameStore, request: pytest.FixtureRequest) -> AsyncIterat
 
 
 @pytest.fixture
-async def redis_backed(empty_redis_url: str, clock: FakeClock) -> AsyncIterator[GameStore]:
+async def redis_backed(empty_redis_url: str, clock: FakeClock) -> AsyncIterator[Store]:
     """Returns a store on Redis."""
     store = redis_store(empty_redis_url, clock)
     yield store
@@ -158,14 +158,14 @@ async def redis_backed(empty_redis_url: str, clock: FakeClock) -> AsyncIterator[
 
 
 @pytest.fixture(params=ALL_STORES)
-async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[GameStore]:
+async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[Store]:
     """Yields each kind of store, empty, on the clock."""
     async with running_store(request, clock) as store:
         yield store
 
 
 @pytest.fixture
-async def server(store: GameStore) -> AsyncIterator[tuple[Server, Client]]:
+async def server(store: Store) -> AsyncIterator[tuple[Server, Client]]:
     """Runs a server on each store in turn; its sweeper runs only when the test calls it."""
     async with running_server(store, NO_SWEEPS) as served:
         yield served
@@ -175,7 +175,7 @@ async def server(store: GameStore) -> AsyncIterator[tuple[Server, Client]]:
 class FlakyStore(DelegatingStore):
     """A store that fails chosen operations, before or after they take effect."""
 
-    store: GameStore
+    store: Store
     failing: set[str] = field(default_factory=set)
     losing: set[str] = field(default_factory=set)
     broken: list[BaseException] = field(default_factory=list)
@@ -225,15 +225,15 @@ async def refusal(call: Awaitable[object]) -> tuple[str, str]:
     return refused.value.code().name, error_info(refused.value).reason
 
 
-async def is_timed_out(store: GameStore, game: GameAtHand) -> bool:
+async def is_timed_out(store: Store, game: GameAtHand) -> bool:
     """Returns whether the first turn has timed out, without applying the time-out."""
-    _, newest = await store.bounds(game.game_id)
+    _, newest = await store.streams.bounds(game.game_id)
     assert newest in {STARTED_REVISION, STARTED_REVISION + 1}
     return newest == STARTED_REVISION + 1
 
 
-async def record_of(store: GameStore, game_id: str) -> Record:
-    record = (await store.load(game_id)).record
+async def record_of(store: Store, game_id: str) -> Record:
+    record = (await store.games.load(game_id)).record
     assert record
     return record
 
@@ -254,7 +254,7 @@ BAD: dict[str, Callable[[bytes], bytes]] = {
 """Ways to damage a snapshot."""
 
 
-async def spoil(store: GameStore, hands: Hands, game_id: str, kind: str) -> bytes:
+async def spoil(store: Store, hands: Hands, game_id: str, kind: str) -> bytes:
     """Damages a game; returns its good snapshot."""
     good = encode_record(await record_of(store, game_id))
     bad = BAD[kind](good)
@@ -268,7 +268,7 @@ async def spoil(store: GameStore, hands: Hands, game_id: str, kind: str) -> byte
 
 @pytest.mark.parametrize("kind", BAD)
 async def test_a_bad_game_does_not_stop_other_games_from_timing_out_or_being_listed(
-    server: tuple[Server, Client], store: GameStore, hands: Hands, clock: FakeClock, kind: str
+    server: tuple[Server, Client], store: Store, hands: Hands, clock: FakeClock, kind: str
 ) -> None:
     sweeper, client = server[0].sweeper, server[1]
     games = []
@@ -293,7 +293,7 @@ async def test_a_bad_game_does_not_stop_other_games_from_timing_out_or_being_lis
 
 @pytest.mark.parametrize("part", ["game", "requests", "events"])
 async def test_the_log_names_an_unreadable_game_and_reveals_no_content(
-    redis_backed: GameStore, redis_hands: RedisHands, part: str
+    redis_backed: Store, redis_hands: RedisHands, part: str
 ) -> None:
     async with running_server(redis_backed, NO_SWEEPS) as (_, client):
         game = await client.new_game()
@@ -315,7 +315,7 @@ async def test_the_log_names_an_unreadable_game_and_reveals_no_content(
 
 
 async def test_a_repaired_game_is_timed_out_at_its_postponed_time(
-    server: tuple[Server, Client], store: GameStore, hands: Hands, clock: FakeClock
+    server: tuple[Server, Client], store: Store, hands: Hands, clock: FakeClock
 ) -> None:
     sweeper, client = server[0].sweeper, server[1]
     game = await client.new_game(ruleset=TIMED)
@@ -331,7 +331,7 @@ async def test_a_repaired_game_is_timed_out_at_its_postponed_time(
 
 
 async def test_a_game_that_one_server_cannot_read_is_timed_out_at_once_by_one_that_can(
-    server: tuple[Server, Client], store: GameStore, hands: Hands, clock: FakeClock
+    server: tuple[Server, Client], store: Store, hands: Hands, clock: FakeClock
 ) -> None:
     """During a rolling update, an older server may find a newer server's game first."""
     game = await server[1].new_game(ruleset=TIMED)
@@ -349,7 +349,7 @@ async def test_a_game_that_one_server_cannot_read_is_timed_out_at_once_by_one_th
 
 async def test_each_sweep_postpones_a_limited_number_of_bad_games(
     server: tuple[Server, Client],
-    store: GameStore,
+    store: Store,
     hands: Hands,
     clock: FakeClock,
     monkeypatch: pytest.MonkeyPatch,
@@ -368,13 +368,13 @@ async def test_each_sweep_postpones_a_limited_number_of_bad_games(
 
 @pytest.mark.timeout(60)
 async def test_more_bad_games_than_a_batch_do_not_delay_other_games(
-    server: tuple[Server, Client], store: GameStore, hands: Hands, clock: FakeClock
+    server: tuple[Server, Client], store: Store, hands: Hands, clock: FakeClock
 ) -> None:
     sweeper, client = server[0].sweeper, server[1]
     for _ in range(BATCH + 50):
         bad = await client.new_game(players=0, start=False)
         await hands.put_snapshot(bad.game_id, b'{"format":999}')
-        await store.arm(bad.game_id, clock.now_ms)  # due before the good game
+        await store.deadlines.arm(bad.game_id, clock.now_ms)  # due before the good game
     good = await client.new_game(ruleset=TIMED)
     clock.advance(LIMIT + 1)
     assert await sweeper.sweep() == BATCH + 51
@@ -388,7 +388,7 @@ async def test_more_bad_games_than_a_batch_do_not_delay_other_games(
 @pytest.mark.timeout(30)
 async def test_games_whose_commits_always_conflict_do_not_stop_a_sweep(
     server: tuple[Server, Client],
-    store: GameStore,
+    store: Store,
     hands: Hands,
     clock: FakeClock,
     monkeypatch: pytest.MonkeyPatch,
@@ -409,7 +409,7 @@ async def test_games_whose_commits_always_conflict_do_not_stop_a_sweep(
 
 
 async def test_a_game_without_its_event_stream_does_not_delay_other_games(
-    redis_backed: GameStore, redis_hands: RedisHands, clock: FakeClock
+    redis_backed: Store, redis_hands: RedisHands, clock: FakeClock
 ) -> None:
     async with running_server(redis_backed, NO_SWEEPS) as (server, client):
         bad = await client.new_game(ruleset=TIMED)
@@ -431,7 +431,7 @@ async def test_a_game_without_its_event_stream_does_not_delay_other_games(
 # The sweeper loop
 
 
-async def test_a_cancelled_sweeper_ends(store: GameStore) -> None:
+async def test_a_cancelled_sweeper_ends(store: Store) -> None:
     class Hanging(DelegatingStore):
         async def claim(self, _limit: int, _skip: Collection[str] = ()) -> Sequence[Due]:
             claiming.set()
@@ -449,7 +449,7 @@ async def test_a_cancelled_sweeper_ends(store: GameStore) -> None:
 
 
 async def test_the_sweeper_survives_any_exception_of_the_store(
-    server: tuple[Server, Client], store: GameStore, clock: FakeClock
+    server: tuple[Server, Client], store: Store, clock: FakeClock
 ) -> None:
     game = await server[1].new_game(ruleset=TIMED)
     clock.advance(LIMIT + 1)
@@ -474,7 +474,7 @@ async def test_the_sweeper_survives_any_exception_of_the_store(
 class StuckGames(Games):
     """Use cases that hang for one game."""
 
-    def __init__(self, store: GameStore, stuck: str) -> None:
+    def __init__(self, store: Store, stuck: str) -> None:
         super().__init__(store, SeededChance(1))
         self._stuck = stuck
 
@@ -485,7 +485,7 @@ class StuckGames(Games):
 
 
 async def test_a_hanging_game_does_not_delay_other_games(
-    server: tuple[Server, Client], store: GameStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    server: tuple[Server, Client], store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stuck = await server[1].new_game(ruleset=TIMED)
     clock.advance(1)
@@ -500,14 +500,14 @@ async def test_a_hanging_game_does_not_delay_other_games(
 
 
 async def test_a_slow_game_does_not_delay_other_games(
-    server: tuple[Server, Client], store: GameStore, clock: FakeClock
+    server: tuple[Server, Client], store: Store, clock: FakeClock
 ) -> None:
     stuck = await server[1].new_game(ruleset=TIMED)
     clock.advance(1)
     other = await server[1].new_game(ruleset=TIMED)
     clock.advance(LIMIT + 1)
     sweeper = Sweeper(StuckGames(store, stuck.game_id), store, 1.0, asyncio.Event())
-    async with asyncio.timeout(5), store.changes(other.game_id) as subscription:
+    async with asyncio.timeout(5), store.streams.subscribe(other.game_id) as subscription:
         sweep = asyncio.create_task(sweeper.sweep())
         while not await is_timed_out(store, other):
             await subscription.wait()
@@ -519,7 +519,7 @@ async def test_a_slow_game_does_not_delay_other_games(
 class SlowGames(Games):
     """Use cases that finish when the test allows it."""
 
-    def __init__(self, store: GameStore) -> None:
+    def __init__(self, store: Store) -> None:
         super().__init__(store, SeededChance(1))
         self.may_end = asyncio.Event()
         self.asked = 0
@@ -531,14 +531,14 @@ class SlowGames(Games):
 
 
 async def test_a_time_out_that_outlasts_a_sweep_is_applied_when_it_is_decided(
-    server: tuple[Server, Client], store: GameStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    server: tuple[Server, Client], store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     game = await server[1].new_game(ruleset=TIMED)
     clock.advance(LIMIT + 1)
     monkeypatch.setattr("service.app.sweeper.CHECK_SECONDS", 0.05)
     games = SlowGames(store)
     sweeper = Sweeper(games, store, 1.0, asyncio.Event())
-    async with asyncio.timeout(10), store.changes(game.game_id) as subscription:
+    async with asyncio.timeout(10), store.streams.subscribe(game.game_id) as subscription:
         for _ in range(2):
             assert await sweeper.sweep() == 1
             clock.advance(PUT_OFF_MS / 1000 + 1)
@@ -548,9 +548,9 @@ async def test_a_time_out_that_outlasts_a_sweep_is_applied_when_it_is_decided(
             await subscription.wait()
 
 
-async def test_servers_claim_different_games(store: GameStore, clock: FakeClock) -> None:
+async def test_servers_claim_different_games(store: Store, clock: FakeClock) -> None:
     for number in range(3 * BATCH):
-        await store.arm(f"{number:032x}", clock.now_ms)
+        await store.deadlines.arm(f"{number:032x}", clock.now_ms)
     clock.advance(1)
     looks = Counter[str]()
 
@@ -565,19 +565,19 @@ async def test_servers_claim_different_games(store: GameStore, clock: FakeClock)
     assert len(looks) == 3 * BATCH
 
 
-async def test_a_game_claimed_by_a_dead_server_is_soon_claimed_by_another(store: GameStore, clock: FakeClock) -> None:
-    await store.arm("a" * 32, clock.now_ms)
+async def test_a_game_claimed_by_a_dead_server_is_soon_claimed_by_another(store: Store, clock: FakeClock) -> None:
+    await store.deadlines.arm("a" * 32, clock.now_ms)
     clock.advance(1)
-    await store.claim(1)  # a server that dies claims the game
+    await store.deadlines.claim(1)  # a server that dies claims the game
     other = Sweeper(Games(store, SeededChance(1)), store, 1.0, asyncio.Event())
     assert await other.sweep() == 0
     clock.advance(CLAIM_MS / 1000 + 0.001)
     assert await other.sweep() == 1
 
 
-async def test_a_stopping_server_claims_no_more_games(store: GameStore, clock: FakeClock) -> None:
+async def test_a_stopping_server_claims_no_more_games(store: Store, clock: FakeClock) -> None:
     for number in range(BATCH - 1):
-        await store.arm(f"{number:032x}", clock.now_ms)
+        await store.deadlines.arm(f"{number:032x}", clock.now_ms)
     clock.advance(1)
     stopping = asyncio.Event()
     flaky = FlakyStore(store, after_rearm=stopping.set)
@@ -588,7 +588,7 @@ async def test_a_stopping_server_claims_no_more_games(store: GameStore, clock: F
 class LateGames(Games):
     """Use cases whose first reply is so late that the next turn is overdue too."""
 
-    def __init__(self, store: GameStore, clock: FakeClock) -> None:
+    def __init__(self, store: Store, clock: FakeClock) -> None:
         super().__init__(store, SeededChance(1))
         self._answers_of = store
         self._clock = clock
@@ -599,19 +599,19 @@ class LateGames(Games):
         if self._is_late:
             self._is_late = False
             self._clock.advance(LIMIT + 1)
-            loaded = await self._answers_of.load(game_id)
+            loaded = await self._answers_of.games.load(game_id)
         return loaded
 
 
 async def test_a_turn_that_is_overdue_when_it_starts_is_not_postponed(
-    server: tuple[Server, Client], store: GameStore, clock: FakeClock
+    server: tuple[Server, Client], store: Store, clock: FakeClock
 ) -> None:
     game = await server[1].new_game(ruleset=TIMED)
     clock.advance(LIMIT + 1)
     sweeper = Sweeper(LateGames(store, clock), store, 1.0, asyncio.Event())
     for turn in (1, 2):
         assert await sweeper.sweep() == 1
-        assert (await store.bounds(game.game_id))[1] == STARTED_REVISION + turn
+        assert (await store.streams.bounds(game.game_id))[1] == STARTED_REVISION + turn
 
 
 # Creations and lists
@@ -638,12 +638,14 @@ class Creating:
         """Asserts that exactly these games are listed and counted, in their state only."""
         for page_size in (1, 100):
             assert sorted(await listed(self.client, LOBBY, page_size)) == sorted(game_ids)
-        await self.flaky.store.page(GameState.LOBBY, "", 100)  # repairs the list of all games, as the sweeper does
-        assert await self.flaky.store.count() == {**dict.fromkeys(GameState, 0), GameState.LOBBY: len(game_ids)}
+        await self.flaky.store.lists.page(
+            GameState.LOBBY, "", 100
+        )  # repairs the list of all games, as the sweeper does
+        assert await self.flaky.store.lists.count() == {**dict.fromkeys(GameState, 0), GameState.LOBBY: len(game_ids)}
 
 
 @pytest.fixture
-async def creating(store: GameStore, clock: FakeClock) -> AsyncIterator[Creating]:
+async def creating(store: Store, clock: FakeClock) -> AsyncIterator[Creating]:
     flaky = FlakyStore(store)
     async with running_server(flaky, NO_SWEEPS) as (_, client):
         yield Creating(client, flaky, clock)
@@ -694,7 +696,7 @@ async def create_raw(client: Client, request: bytes) -> bytes:
     return await rpc(request)
 
 
-async def test_a_retried_creation_gets_the_same_bytes_from_another_server(creating: Creating, store: GameStore) -> None:
+async def test_a_retried_creation_gets_the_same_bytes_from_another_server(creating: Creating, store: Store) -> None:
     rules = ruleset_pb2.Ruleset(geometry_jokers=4, match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS, match_rounds=3)
     public = game_pb2.VISIBILITY_PUBLIC
     sent = gs.CreateGameRequest(ruleset=rules, request_id=new_id(), visibility=public).SerializeToString()
@@ -756,7 +758,7 @@ async def test_a_retried_creation_without_its_memo_is_aborted_and_changes_no_lis
             await game.join(name)
         await game.start()
     before = await game.see()
-    counted = await creating.flaky.store.count()
+    counted = await creating.flaky.store.lists.count()
     await hands.forget_requests(game.game_id)
     for _ in range(2):
         creating.clock.advance(1)
@@ -764,7 +766,7 @@ async def test_a_retried_creation_without_its_memo_is_aborted_and_changes_no_lis
         assert code == "ABORTED"
     after = await game.see()
     assert (after.revision, after.etag, after.create_time) == (before.revision, before.etag, before.create_time)
-    assert await creating.flaky.store.count() == counted
+    assert await creating.flaky.store.lists.count() == counted
     assert await listed(creating.client, LOBBY) == ([] if is_started else [game.game_id])
     assert await listed(creating.client, PLAYING) == ([game.game_id] if is_started else [])
 
@@ -773,7 +775,7 @@ async def test_a_retried_creation_without_its_memo_is_aborted_and_changes_no_lis
 
 
 async def test_expired_games_leave_the_lists_when_the_lists_are_read(
-    redis_backed: GameStore, redis_hands: RedisHands, clock: FakeClock
+    redis_backed: Store, redis_hands: RedisHands, clock: FakeClock
 ) -> None:
     async with running_server(redis_backed, NO_SWEEPS) as (_, client):
         expired = [await client.new_game(start=start) for start in (False, True, False)]
@@ -783,18 +785,22 @@ async def test_expired_games_leave_the_lists_when_the_lists_are_read(
             assert await refusal(game.see()) == ("NOT_FOUND", "GAME_NOT_FOUND")
         everything = {**dict.fromkeys(GameState, 0), GameState.LOBBY: 3, GameState.PLAYING: 2}
         for state in (GameState.LOBBY, GameState.PLAYING):
-            await redis_backed.page(state, "", 100)
-        assert await redis_backed.count() == everything  # a creation may be in progress
+            await redis_backed.lists.page(state, "", 100)
+        assert await redis_backed.lists.count() == everything  # a creation may be in progress
         clock.advance(ORPHAN_MS / 1000 + 1)
         for state in (GameState.LOBBY, GameState.PLAYING):
-            await redis_backed.page(state, "", 100)
+            await redis_backed.lists.page(state, "", 100)
         assert await listed(client, LOBBY) == [alive[0].game_id]
         assert await listed(client, PLAYING) == [alive[1].game_id]
-        assert await redis_backed.count() == {**dict.fromkeys(GameState, 0), GameState.LOBBY: 1, GameState.PLAYING: 1}
+        assert await redis_backed.lists.count() == {
+            **dict.fromkeys(GameState, 0),
+            GameState.LOBBY: 1,
+            GameState.PLAYING: 1,
+        }
 
 
 async def test_the_sweeper_repairs_lists_that_are_not_read(
-    redis_backed: GameStore, redis_hands: RedisHands, clock: FakeClock
+    redis_backed: Store, redis_hands: RedisHands, clock: FakeClock
 ) -> None:
     async with running_server(redis_backed, NO_SWEEPS) as (_, client):
         for _ in range(2 * MEND_BATCH + 5):
@@ -804,7 +810,7 @@ async def test_the_sweeper_repairs_lists_that_are_not_read(
         await redis_hands.expire(playing.game_id)
         alive = await client.new_game()
         clock.advance(ORPHAN_MS / 1000 + 1)
-        before = await redis_backed.count()
+        before = await redis_backed.lists.count()
         assert (before[GameState.LOBBY], before[GameState.PLAYING]) == (2 * MEND_BATCH + 5, 2)
         stopping = asyncio.Event()
         pages = 2 * (
@@ -812,13 +818,13 @@ async def test_the_sweeper_repairs_lists_that_are_not_read(
         )  # three pages of lobby games, one for each other state; the public ones too
         flaky = FlakyStore(redis_backed, after_page=lambda paged: stopping.set() if paged == pages else None)
         await asyncio.wait_for(Sweeper(Games(flaky, SeededChance(1)), flaky, 0.001, stopping).run(), 10)
-        after = await redis_backed.count()
+        after = await redis_backed.lists.count()
         assert (after[GameState.LOBBY], after[GameState.PLAYING]) == (0, 1)
         assert await listed(client, PLAYING) == [alive.game_id]
 
 
 async def test_an_expired_game_is_claimed_no_more(
-    redis_backed: GameStore, redis_hands: RedisHands, clock: FakeClock
+    redis_backed: Store, redis_hands: RedisHands, clock: FakeClock
 ) -> None:
     async with running_server(redis_backed, NO_SWEEPS) as (server, client):
         game = await client.new_game(ruleset=TIMED)
@@ -845,7 +851,7 @@ FOREIGN_DEADLINES: dict[str, tuple[bytes, float]] = {
 
 @pytest.mark.parametrize("kind", FOREIGN_DEADLINES)
 async def test_foreign_deadlines_delay_no_game_and_are_removed(
-    redis_backed: GameStore, redis_hands: RedisHands, clock: FakeClock, kind: str
+    redis_backed: Store, redis_hands: RedisHands, clock: FakeClock, kind: str
 ) -> None:
     member, score = FOREIGN_DEADLINES[kind]
     async with running_server(redis_backed, NO_SWEEPS) as (server, client):
@@ -859,7 +865,7 @@ async def test_foreign_deadlines_delay_no_game_and_are_removed(
 
 @pytest.mark.parametrize("score", [float("-inf"), -1e300, 0.5])
 async def test_a_game_with_a_malformed_deadline_is_timed_out_and_stays_listed(
-    redis_backed: GameStore, redis_hands: RedisHands, clock: FakeClock, score: float
+    redis_backed: Store, redis_hands: RedisHands, clock: FakeClock, score: float
 ) -> None:
     async with running_server(redis_backed, NO_SWEEPS) as (server, client):
         game = await client.new_game(ruleset=TIMED)
@@ -873,15 +879,15 @@ async def test_a_game_with_a_malformed_deadline_is_timed_out_and_stays_listed(
 
 @pytest.mark.parametrize("member", [b"\xff", b"not ours", b"000000000000001:not ours"])
 async def test_foreign_list_members_are_skipped_and_removed(
-    redis_backed: GameStore, redis_hands: RedisHands, member: bytes
+    redis_backed: Store, redis_hands: RedisHands, member: bytes
 ) -> None:
     async with running_server(redis_backed, NO_SWEEPS) as (_, client):
         games = [await client.new_game(start=False) for _ in range(2)]
         for key in (LOBBIES, PUBLIC_LOBBIES):
             await redis_hands.raw.zadd(key, {member: 0})
         assert sorted(await listed(client, LOBBY)) == sorted(game.game_id for game in games)
-        await redis_backed.page(GameState.LOBBY, "", 100)
-        assert (await redis_backed.count())[GameState.LOBBY] == 2
+        await redis_backed.lists.page(GameState.LOBBY, "", 100)
+        assert (await redis_backed.lists.count())[GameState.LOBBY] == 2
         assert await redis_hands.raw.zcard(PUBLIC_LOBBIES) == 2
 
 
@@ -892,7 +898,7 @@ KEPT = 5
 
 
 @pytest.fixture(params=["memory", "redis"])
-async def short_memory(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[GameStore]:
+async def short_memory(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[Store]:
     """Returns each store in turn; it keeps only a few changes of a game."""
     if request.param == "memory":
         yield memory_store(clock, history=KEPT)
@@ -917,7 +923,7 @@ async def revisions(game: GameAtHand, after: int, page_size: int = 200) -> list[
             return found
 
 
-async def test_a_trimmed_history_begins_with_the_oldest_stored_change(short_memory: GameStore) -> None:
+async def test_a_trimmed_history_begins_with_the_oldest_stored_change(short_memory: Store) -> None:
     async with running_server(short_memory, NO_SWEEPS) as (_, client):
         game = await client.new_game()
         assert await revisions(game, 0) == [1, 2, 3, 4]
@@ -939,7 +945,7 @@ async def test_a_trimmed_history_begins_with_the_oldest_stored_change(short_memo
 
 
 async def test_a_page_that_was_trimmed_meanwhile_is_refused_not_skipped(
-    short_memory: GameStore,
+    short_memory: Store,
 ) -> None:
     async with running_server(short_memory, NO_SWEEPS) as (_, client):
         game = await client.new_game()
@@ -957,7 +963,7 @@ class ChangingStore(DelegatingStore):
     change: Callable[[], Awaitable[object]] | None = None
 
     async def events(self, game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
-        found = await super().events(game_id, first_revision, limit)
+        found = await self._store.streams.entries(game_id, first_revision, limit)
         if self.change:
             await self.change()
         return found

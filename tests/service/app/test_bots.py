@@ -33,7 +33,7 @@ from service.app.identity import Caller, digest, new_shuffle
 from service.errors import StoreUnavailable
 from service.model.change import NO_ETAG, Commit, Outcome, lineage
 from service.model.record import Record
-from service.storage.base import GameStore
+from service.storage.store import Store
 from service.storage.stored_events import encode_change
 from support.delegating_store import DelegatingStore
 from support.harness import (
@@ -122,10 +122,10 @@ async def play_round(game: GameAtHand, *clients: Client) -> game_pb2.Game:
         await (replace(game, client=client).draw(1) if seen.pool_count else replace(game, client=client).pass_on(1))
 
 
-async def stored_events(store: GameStore, game_id: str) -> list[tuple[Event, ...]]:
+async def stored_events(store: Store, game_id: str) -> list[tuple[Event, ...]]:
     """Returns a game's events by change, after a check that replaying them gives the snapshot."""
-    record = (await store.load(game_id)).record
-    entries = await store.events(game_id, 1, 10_000)
+    record = (await store.games.load(game_id)).record
+    entries = await store.streams.entries(game_id, 1, 10_000)
     assert record
     assert [entry.revision for entry in entries] == list(range(1, record.game.revision + 1))
     assert replay(entry.events for entry in entries) == record.game
@@ -229,7 +229,7 @@ async def test_bots_do_not_start_a_game(client: Client) -> None:
 # Whole games
 
 
-async def test_a_game_with_bots_ends(store: GameStore) -> None:
+async def test_a_game_with_bots_ends(store: Store) -> None:
     async with running_server(store) as (_, client):
         game = await new_game(client, EASY, MEDIUM, HARD)
         seen = await play_round(game)
@@ -238,14 +238,14 @@ async def test_a_game_with_bots_ends(store: GameStore) -> None:
     check_turns(await stored_events(store, game.game_id))
 
 
-async def test_two_servers_play_each_turn_of_a_bot_once(store: GameStore) -> None:
+async def test_two_servers_play_each_turn_of_a_bot_once(store: Store) -> None:
     async with running_server(store) as (_, client), running_server(store, seed=2) as (_, second):
         game = await new_game(client, EASY, MEDIUM)
         assert (await play_round(game, client, second)).state == game_pb2.GAME_STATE_FINISHED
     check_turns(await stored_events(store, game.game_id))
 
 
-async def test_bots_play_on_when_the_person_resigns(store: GameStore) -> None:
+async def test_bots_play_on_when_the_person_resigns(store: Store) -> None:
     async with running_server(store) as (_, client):
         game = await new_game(client, EASY, MEDIUM)
         await resign(game)
@@ -254,7 +254,7 @@ async def test_bots_play_on_when_the_person_resigns(store: GameStore) -> None:
         assert set(seen.winner_seats) <= {2, 3}
 
 
-async def test_a_game_of_several_rounds_ends_when_only_bots_remain(store: GameStore) -> None:
+async def test_a_game_of_several_rounds_ends_when_only_bots_remain(store: Store) -> None:
     async with running_server(store) as (_, client):
         left_in_the_round = await new_game(client, EASY, MEDIUM, ruleset=TWO_ROUNDS)
         await resign(left_in_the_round)
@@ -269,7 +269,7 @@ async def test_a_game_of_several_rounds_ends_when_only_bots_remain(store: GameSt
         assert set(seen.winner_seats) <= {2, 3}
 
 
-async def test_bots_start_no_round(store: GameStore) -> None:
+async def test_bots_start_no_round(store: Store) -> None:
     async with running_server(store) as (_, client):
         game = await new_game(client, MEDIUM, MEDIUM, ruleset=TWO_ROUNDS)
         assert (await play_round(game)).state == game_pb2.GAME_STATE_ROUND_OVER
@@ -279,7 +279,7 @@ async def test_bots_start_no_round(store: GameStore) -> None:
         assert (seen.state, seen.round) == (game_pb2.GAME_STATE_FINISHED, 2)
 
 
-async def test_a_bots_tiles_are_visible_to_no_other_seat(store: GameStore) -> None:
+async def test_a_bots_tiles_are_visible_to_no_other_seat(store: Store) -> None:
     async with running_server(store) as (_, client):
         game = await new_game(client, EASY, HARD)
         await play_round(game)
@@ -294,7 +294,7 @@ async def test_a_bots_tiles_are_visible_to_no_other_seat(store: GameStore) -> No
             assert [len(deal.rack) for deal in dealt] == [14 if viewer else 0]
 
 
-async def test_bots_agree_with_a_claim_of_an_illegal_play(store: GameStore) -> None:
+async def test_bots_agree_with_a_claim_of_an_illegal_play(store: Store) -> None:
     async with running_server(store) as (_, client):
         game = await new_game(client, EASY, MEDIUM, ruleset=CLAIMS)
         before = await until(game, lambda now: now.turn.seat == 1)
@@ -352,13 +352,13 @@ async def test_another_server_continues_when_the_first_is_killed(empty_redis_url
     await store.close()
 
 
-async def test_a_stopping_server_leaves_its_bots_to_other_servers(store: GameStore) -> None:
+async def test_a_stopping_server_leaves_its_bots_to_other_servers(store: Store) -> None:
     slow = server_settings(bot_delay_ms=60_000)
     async with running_server(store, slow) as (_, client):
         game = await new_game(client, EASY, EASY)
         await resign(game)
         waiting = await game.see()
-    record = (await store.load(game.game_id)).record
+    record = (await store.games.load(game.game_id)).record
     assert record
     assert record.game.revision == waiting.revision
     assert bots_to_act(record.game)
@@ -378,7 +378,7 @@ def is_applied(game: Game, action: Action, now_ms: int) -> Game:
     return outcome.game
 
 
-async def test_reading_a_game_wakes_a_forgotten_bot(store: GameStore, clock: FakeClock) -> None:
+async def test_reading_a_game_wakes_a_forgotten_bot(store: Store, clock: FakeClock) -> None:
     rules = replace(PRESETS[Preset.SABRA], turn_time_limit_seconds=0)
     async with running_server(store, server_settings(sweep_seconds=LONG_SECONDS)) as (_, client):
         game = await put_game(client, store, bots_turn(rules, clock.now_ms), clock.now_ms)
@@ -390,7 +390,7 @@ async def test_reading_a_game_wakes_a_forgotten_bot(store: GameStore, clock: Fak
         assert (await until(game, is_over)).state == game_pb2.GAME_STATE_FINISHED
 
 
-async def test_the_sweeper_wakes_a_bot_before_its_deadline(store: GameStore, clock: FakeClock) -> None:
+async def test_the_sweeper_wakes_a_bot_before_its_deadline(store: Store, clock: FakeClock) -> None:
     async with running_server(store, server_settings(bot_delay_ms=60_000)) as (_, client):
         game = await new_game(client, EASY, EASY)
         await resign(game)
@@ -407,13 +407,13 @@ async def test_the_sweeper_wakes_a_bot_before_its_deadline(store: GameStore, clo
 class Unheard(DelegatingStore):
     """A store whose next commit stores the change, then hangs ("never") or raises StoreUnavailable ("away")."""
 
-    def __init__(self, store: GameStore) -> None:
+    def __init__(self, store: Store) -> None:
         super().__init__(store)
         self.how = ""
         self.has_stored = asyncio.Event()
 
     async def commit(self, commit: Commit) -> Outcome:
-        outcome = await super().commit(commit)
+        outcome = await self._store.games.commit(commit)
         how, self.how = self.how, ""
         if how:
             self.has_stored.set()
@@ -426,7 +426,7 @@ class Unheard(DelegatingStore):
 
 @pytest.mark.parametrize("how", ["never", "away"])
 async def test_a_bot_acts_although_the_commit_of_the_previous_turn_got_no_reply(
-    store: GameStore, clock: FakeClock, how: str
+    store: Store, clock: FakeClock, how: str
 ) -> None:
     """The store's clock stands still, so the bot never looks forgotten."""
     unheard = Unheard(store)
@@ -451,7 +451,7 @@ async def test_a_bot_acts_although_the_commit_of_the_previous_turn_got_no_reply(
 # With a time limit
 
 
-async def test_bots_play_after_the_sweeper_applies_a_time_out(store: GameStore, clock: FakeClock) -> None:
+async def test_bots_play_after_the_sweeper_applies_a_time_out(store: Store, clock: FakeClock) -> None:
     timed = ruleset_pb2.Ruleset(turn_time_limit_seconds=60)
     async with running_server(store, server_settings(sweep_seconds=0.05)) as (_, client):
         game = await new_game(client, EASY, MEDIUM, ruleset=timed)
@@ -462,7 +462,7 @@ async def test_bots_play_after_the_sweeper_applies_a_time_out(store: GameStore, 
         assert after.players[0].tile_count == before.players[0].tile_count + 1
 
 
-async def test_a_bots_delay_stays_within_its_turn(store: GameStore) -> None:
+async def test_a_bots_delay_stays_within_its_turn(store: Store) -> None:
     hasty = ruleset_pb2.Ruleset(turn_time_limit_seconds=1)
     async with running_server(store, server_settings(bot_delay_ms=60_000)) as (_, client):
         game = await new_game(client, EASY, EASY, ruleset=hasty)
@@ -491,24 +491,24 @@ class Here:
         return question.answer(Budget(nodes=1_000))
 
 
-async def finished(store: GameStore, game_id: str) -> Record:
+async def finished(store: Store, game_id: str) -> Record:
     """Waits until a game is over; returns its record."""
-    async with asyncio.timeout(LONG_SECONDS), store.changes(game_id) as subscription:
+    async with asyncio.timeout(LONG_SECONDS), store.streams.subscribe(game_id) as subscription:
         while True:
-            record = (await store.load(game_id)).record
+            record = (await store.games.load(game_id)).record
             if record and not isinstance(record.game.phase, Playing):
                 return record
             await subscription.wait()
 
 
-async def put_bots(store: GameStore, now_ms: int, turn_time_limit_seconds: int = 0) -> str:
+async def put_bots(store: Store, now_ms: int, turn_time_limit_seconds: int = 0) -> str:
     """Stores a game of bots without any notification."""
     game = bots_turn(replace(PRESETS[Preset.SABRA], turn_time_limit_seconds=turn_time_limit_seconds), now_ms)
     async with grpc.aio.insecure_channel("127.0.0.1:1") as channel:
         return (await put_game(Client(channel), store, game, now_ms)).game_id
 
 
-async def test_servers_notified_of_the_same_bot_store_one_turn(store: GameStore, clock: FakeClock) -> None:
+async def test_servers_notified_of_the_same_bot_store_one_turn(store: Store, clock: FakeClock) -> None:
     game_id = await put_bots(store, clock.now_ms)
     thinkers = (Here(), Here())
     several = [Games(store, SeededChance(number)) for number in range(2)]
@@ -520,26 +520,26 @@ async def test_servers_notified_of_the_same_bot_store_one_turn(store: GameStore,
 
     for games in several:
         games.on_bot_turn(tell_all)
-    record = (await store.load(game_id)).record
+    record = (await store.games.load(game_id)).record
     assert record
     tell_all(record)
     after = await finished(store, game_id)
-    entries = await store.events(game_id, 2, 10_000)
+    entries = await store.streams.entries(game_id, 2, 10_000)
     assert [entry.revision for entry in entries] == list(range(2, after.game.revision + 1))
     assert all(thinker.asked > 10 for thinker in thinkers)
     for each in bots:
         await each.close()
 
 
-async def test_a_bot_whose_search_fails_draws(store: GameStore, clock: FakeClock) -> None:
+async def test_a_bot_whose_search_fails_draws(store: Store, clock: FakeClock) -> None:
     game_id = await put_bots(store, clock.now_ms)
     games = Games(store, SeededChance(1))
     bots = Bots(games, Here(failures=1), 1, 0.0, asyncio.Event())
-    record = (await store.load(game_id)).record
+    record = (await store.games.load(game_id)).record
     assert record
     bots.on_bot_turn(record)
     await finished(store, game_id)
-    first = (await store.events(game_id, 2, 1))[0]
+    first = (await store.streams.entries(game_id, 2, 1))[0]
     assert isinstance(first.events[0], TileDrawn)
     await bots.close()
 
@@ -547,7 +547,7 @@ async def test_a_bot_whose_search_fails_draws(store: GameStore, clock: FakeClock
 class Meanwhile(Games):
     """Use cases that run a callback before the first vote."""
 
-    def __init__(self, store: GameStore, happen: Callable[[Games], Awaitable[object]]) -> None:
+    def __init__(self, store: Store, happen: Callable[[Games], Awaitable[object]]) -> None:
         super().__init__(store, SeededChance(1))
         self._to_happen = [happen]
 
@@ -570,18 +570,18 @@ def shown_play(now_ms: int) -> Game:
     return is_applied(game, PlayTiles(1, (ProposedMeld(round_of(game).rack(1).tiles[:2]),)), now_ms)
 
 
-async def acts_of(number: int, bots: Bots, store: GameStore, game_id: str) -> list[Event]:
+async def acts_of(number: int, bots: Bots, store: Store, game_id: str) -> list[Event]:
     """Notifies bots of a game and waits for a number of changes; returns the first event of each."""
-    record = (await store.load(game_id)).record
+    record = (await store.games.load(game_id)).record
     assert record
-    async with asyncio.timeout(LONG_SECONDS), store.changes(game_id) as subscription:
+    async with asyncio.timeout(LONG_SECONDS), store.streams.subscribe(game_id) as subscription:
         bots.on_bot_turn(record)
-        while len(entries := await store.events(game_id, 2, 10)) < number:
+        while len(entries := await store.streams.entries(game_id, 2, 10)) < number:
             await subscription.wait()
     return [entry.events[0] for entry in entries]
 
 
-async def test_a_bot_whose_vote_is_too_late_takes_its_turn(store: GameStore, clock: FakeClock) -> None:
+async def test_a_bot_whose_vote_is_too_late_takes_its_turn(store: Store, clock: FakeClock) -> None:
     async with grpc.aio.insecure_channel("127.0.0.1:1") as channel:
         game = await put_game(Client(channel), store, shown_play(clock.now_ms), clock.now_ms)
 
@@ -603,7 +603,7 @@ class Nowhere:
         return question.answer(Budget(nodes=0))
 
 
-async def test_bots_vote_at_once_when_the_analysis_queue_is_full(store: GameStore, clock: FakeClock) -> None:
+async def test_bots_vote_at_once_when_the_analysis_queue_is_full(store: Store, clock: FakeClock) -> None:
     async with grpc.aio.insecure_channel("127.0.0.1:1") as channel:
         game = await put_game(Client(channel), store, shown_play(clock.now_ms), clock.now_ms)
     bots = Bots(Games(store, SeededChance(1)), Nowhere(), 1, 0.0, asyncio.Event())
@@ -612,9 +612,7 @@ async def test_bots_vote_at_once_when_the_analysis_queue_is_full(store: GameStor
     await bots.close()
 
 
-async def test_a_bot_draws_before_its_deadline_when_the_analysis_queue_is_full(
-    store: GameStore, clock: FakeClock
-) -> None:
+async def test_a_bot_draws_before_its_deadline_when_the_analysis_queue_is_full(store: Store, clock: FakeClock) -> None:
     game_id = await put_bots(store, clock.now_ms, turn_time_limit_seconds=60)
     clock.advance(59.8)
     bots = Bots(Games(store, SeededChance(1)), Nowhere(), 1, 0.0, asyncio.Event())
@@ -623,11 +621,11 @@ async def test_a_bot_draws_before_its_deadline_when_the_analysis_queue_is_full(
     await bots.close()
 
 
-async def test_a_waiting_bot_does_not_act_after_the_server_stops(store: GameStore, clock: FakeClock) -> None:
+async def test_a_waiting_bot_does_not_act_after_the_server_stops(store: Store, clock: FakeClock) -> None:
     game_id = await put_bots(store, clock.now_ms)
     stopping, thinker = asyncio.Event(), Here()
     bots = Bots(Games(store, SeededChance(1)), thinker, 1, LONG_SECONDS, stopping)
-    record = (await store.load(game_id)).record
+    record = (await store.games.load(game_id)).record
     assert record
     bots.on_bot_turn(record)
     [playing] = [task for task in asyncio.all_tasks() if task.get_name() == f"bots-{game_id}"]
@@ -636,4 +634,4 @@ async def test_a_waiting_bot_does_not_act_after_the_server_stops(store: GameStor
     stopping.set()
     await playing
     assert thinker.asked == 0
-    assert not await store.events(game_id, 2, 1)
+    assert not await store.streams.entries(game_id, 2, 1)

@@ -19,10 +19,10 @@ from service.errors import HistoryUnavailable, StoredFormatUnknown, StoreUnavail
 from service.model.change import NO_ETAG, Commit, Committed, Conflict, Loaded, StoredChange, lineage
 from service.model.change_log import LOG_GRACE_MS, LOG_MARGIN_MS, place_before
 from service.model.record import Record
-from service.storage.base import GameStore
 from service.storage.redis import connection as redis_connection
 from service.storage.redis.keys import keys_of, part_of
 from service.storage.redis.store import RedisStore, connect
+from service.storage.store import Store
 from service.storage.stored_events import encode_change
 from support.archives import MemorySink, StoredGame, store_game
 from support.delegating_store import DelegatingStore
@@ -40,7 +40,7 @@ UNSHARED = "redis without a shared connection"
 @pytest.fixture(params=[*ALL_STORES, UNSHARED])
 async def store(
     request: pytest.FixtureRequest, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[GameStore]:
+) -> AsyncIterator[Store]:
     """Yields each kind of store with a change log."""
     monkeypatch.setattr(redis_connection, "CAN_SHARE", request.param != UNSHARED)
     kind = "redis" if request.param == UNSHARED else request.param
@@ -66,13 +66,13 @@ def _commit(before: Record, events: tuple[GameCreated | PlayerJoined, ...]) -> C
     return Commit(before.etag, replace(before, game=game, etag=lineage(before.etag, change)), change)
 
 
-async def stored(store: GameStore, commit: Commit) -> Record:
-    assert await store.commit(commit) == Committed()
+async def stored(store: Store, commit: Commit) -> Record:
+    assert await store.games.commit(commit) == Committed()
     return commit.record
 
 
 async def feed_at(
-    store: GameStore, position: Position | None = None, *, sink: Sink | None = None, from_oldest: bool = False
+    store: Store, position: Position | None = None, *, sink: Sink | None = None, from_oldest: bool = False
 ) -> ChangeFeed:
     feed = ChangeFeed(store, ArchiveEraser(sink) if sink else None, position, from_oldest=from_oldest)
     await feed.start()
@@ -101,9 +101,9 @@ def expired(updates: Sequence[Update]) -> list[tuple[int, int]]:
     return [(int(update.game_id, 16), update.revision) for update in updates if isinstance(update, Expired)]
 
 
-def beside(store: GameStore, number: int) -> int:
+def beside(store: Store, number: int) -> int:
     """Returns the number of another game whose changes are in the same part of the log."""
-    parts = range(store.log_parts)
+    parts = range(store.log.parts)
     part = part_of([*map(str, parts)], f"{number:032x}")
     return next(other for other in count(number + 1) if part_of([*map(str, parts)], f"{other:032x}") == part)
 
@@ -112,7 +112,7 @@ async def read(feed: ChangeFeed) -> list[tuple[int, int]]:
     return revisions(await feed.read())
 
 
-async def test_every_change_is_told_once_and_in_order(store: GameStore) -> None:
+async def test_every_change_is_told_once_and_in_order(store: Store) -> None:
     feed = await feed_at(store)
     first, second = await stored(store, created(1)), await stored(store, created(2))
     first = await stored(store, joined(first, "Ann"))
@@ -121,12 +121,12 @@ async def test_every_change_is_told_once_and_in_order(store: GameStore) -> None:
     told = await read(feed)
     assert sorted(told) == [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2)]
     assert [change for change in told if change[0] == 1] == [(1, 1), (1, 2), (1, 3)]
-    if store.log_parts == 1:
+    if store.log.parts == 1:
         assert told == [(1, 1), (2, 1), (1, 2), (2, 2), (1, 3)]
     assert await read(feed) == []
 
 
-async def test_an_update_has_the_change_and_the_game(store: GameStore) -> None:
+async def test_an_update_has_the_change_and_the_game(store: Store) -> None:
     feed = await feed_at(store)
     game = await stored(store, created(1))
     game = await stored(store, joined(game, "Ann"))
@@ -136,7 +136,7 @@ async def test_an_update_has_the_change_and_the_game(store: GameStore) -> None:
     assert (update.change.etag, update.change.events) == (game.etag, (PlayerJoined(1, "Ann"),))
 
 
-async def test_a_feed_begins_now_or_with_the_oldest_change(store: GameStore, clock: FakeClock) -> None:
+async def test_a_feed_begins_now_or_with_the_oldest_change(store: Store, clock: FakeClock) -> None:
     await stored(store, created(1))
     clock.advance(1)
     feed = await feed_at(store)
@@ -145,7 +145,7 @@ async def test_a_feed_begins_now_or_with_the_oldest_change(store: GameStore, clo
     assert sorted(await read(await feed_at(store, from_oldest=True))) == [(1, 1), (2, 1)]
 
 
-async def test_two_readers_get_everything(store: GameStore) -> None:
+async def test_two_readers_get_everything(store: Store) -> None:
     feeds = [await feed_at(store), await feed_at(store)]
     game = await stored(store, created(1))
     assert [await read(feed) for feed in feeds] == [[(1, 1)]] * 2
@@ -153,7 +153,7 @@ async def test_two_readers_get_everything(store: GameStore) -> None:
     assert [await read(feed) for feed in feeds] == [[(1, 2)]] * 2
 
 
-async def test_a_reader_resumes_after_any_update(store: GameStore) -> None:
+async def test_a_reader_resumes_after_any_update(store: Store) -> None:
     feed = await feed_at(store)
     game = await stored(store, created(1))
     for name in ("Ann", "Bob", "Cy"):
@@ -163,7 +163,7 @@ async def test_a_reader_resumes_after_any_update(store: GameStore) -> None:
         assert await read(await feed_at(store, update.position)) == revisions(updates[place:])
 
 
-async def test_more_changes_than_a_page_are_told(store: GameStore) -> None:
+async def test_more_changes_than_a_page_are_told(store: Store) -> None:
     feed = await feed_at(store)
     for number in range(1, PAGE + 11):
         await stored(store, created(number))
@@ -171,12 +171,12 @@ async def test_more_changes_than_a_page_are_told(store: GameStore) -> None:
     assert sorted(told) == [(number, 1) for number in range(1, PAGE + 11)]
 
 
-async def test_a_change_that_lost_against_another_is_not_told(store: GameStore) -> None:
+async def test_a_change_that_lost_against_another_is_not_told(store: Store) -> None:
     feed = await feed_at(store)
     game = await stored(store, created(1))
     late = joined(game, "Ann")
     await stored(store, joined(game, "Bob"))
-    assert await store.commit(late) == Conflict()
+    assert await store.games.commit(late) == Conflict()
     assert [update.change.events for update in changed(await feed.read())] == [
         (GameCreated(SABRA),),
         (PlayerJoined(1, "Bob"),),
@@ -184,10 +184,10 @@ async def test_a_change_that_lost_against_another_is_not_told(store: GameStore) 
     assert await read(feed) == []
 
 
-async def test_an_entry_whose_change_never_comes_holds_up_no_other_game(store: GameStore, clock: FakeClock) -> None:
+async def test_an_entry_whose_change_never_comes_holds_up_no_other_game(store: Store, clock: FakeClock) -> None:
     feed = await feed_at(store)
     game = await stored(store, created(1))
-    assert await store.commit(replace(joined(game, "Ann"), until_ms=START_MS - 1)) == Conflict()
+    assert await store.games.commit(replace(joined(game, "Ann"), until_ms=START_MS - 1)) == Conflict()
     other = beside(store, 1)
     await stored(store, created(other))
     assert await read(feed) == [(1, 1), (other, 1)]
@@ -202,11 +202,11 @@ async def test_an_entry_whose_change_never_comes_holds_up_no_other_game(store: G
     assert await read(await feed_at(store, feed.position)) == []
 
 
-async def test_a_change_that_comes_after_its_entry_was_read_is_told(store: GameStore) -> None:
+async def test_a_change_that_comes_after_its_entry_was_read_is_told(store: Store) -> None:
     feed = await feed_at(store)
     game = await stored(store, created(1))
     change = joined(game, "Ann")
-    assert await store.commit(replace(change, until_ms=START_MS - 1)) == Conflict()
+    assert await store.games.commit(replace(change, until_ms=START_MS - 1)) == Conflict()
     assert await read(feed) == [(1, 1)]
     await stored(store, change)
     after = await stored(store, joined(change.record, "Bob"))
@@ -215,7 +215,7 @@ async def test_a_change_that_comes_after_its_entry_was_read_is_told(store: GameS
     assert await read(feed) == [(1, 4)]
 
 
-async def test_an_idle_feed_moves_on(store: GameStore, clock: FakeClock) -> None:
+async def test_an_idle_feed_moves_on(store: Store, clock: FakeClock) -> None:
     feed = await feed_at(store)
     await stored(store, created(1))
     await feed.read()
@@ -223,7 +223,7 @@ async def test_an_idle_feed_moves_on(store: GameStore, clock: FakeClock) -> None
         clock.advance(0.4 * LOG_MS / 1000)
         assert await feed.read() == []
         await feed_at(store, feed.position)
-    assert feed.position == (place_before(clock.now_ms - LOG_MS // 2),) * store.log_parts
+    assert feed.position == (place_before(clock.now_ms - LOG_MS // 2),) * store.log.parts
 
 
 async def test_an_idle_feed_misses_no_change_after_a_failover_to_an_earlier_clock(clock: FakeClock) -> None:
@@ -236,14 +236,14 @@ async def test_an_idle_feed_misses_no_change_after_a_failover_to_an_earlier_cloc
     assert await read(feed) == [(1, 1)]
 
 
-async def test_a_reader_of_an_empty_log_may_have_missed_changes(store: GameStore, clock: FakeClock) -> None:
+async def test_a_reader_of_an_empty_log_may_have_missed_changes(store: Store, clock: FakeClock) -> None:
     feed = await feed_at(store)
     clock.advance(LOG_MS / 1000 + 1)
     with pytest.raises(HistoryUnavailable):
         await feed.read()
 
 
-async def test_old_changes_are_read_while_the_log_has_them(store: GameStore, clock: FakeClock) -> None:
+async def test_old_changes_are_read_while_the_log_has_them(store: Store, clock: FakeClock) -> None:
     """A quiet log has entries that are older than log_ms, because only writes remove them."""
     for number in range(1, PAGE + 51):
         await stored(store, created(number))
@@ -257,7 +257,7 @@ async def test_old_changes_are_read_while_the_log_has_them(store: GameStore, clo
     assert (await read(await feed_at(store, last.position)))[: PAGE // 2] == revisions(updates[following:])[: PAGE // 2]
 
 
-async def test_a_position_that_is_too_old_is_refused(store: GameStore, clock: FakeClock) -> None:
+async def test_a_position_that_is_too_old_is_refused(store: Store, clock: FakeClock) -> None:
     feed = await feed_at(store)
     numbers = [1]
     while len(numbers) <= REMOVED_AT_ONCE:
@@ -273,20 +273,19 @@ async def test_a_position_that_is_too_old_is_refused(store: GameStore, clock: Fa
         assert "from_oldest" in refused.value.advice
 
 
-async def test_a_deleted_game_is_told_and_gone(store: GameStore) -> None:
+async def test_a_deleted_game_is_told_and_gone(store: Store) -> None:
     feed = await feed_at(store)
     kept, deleted = await stored(store, created(1)), await stored(store, created(2))
-    await store.index(kept)
-    await store.index(deleted)
-    await store.delete(deleted.game_id, deleted)
+    await store.lists.index(kept)
+    await store.lists.index(deleted)
+    await store.games.delete(deleted.game_id, deleted)
     assert {(update.game_id, type(update)) for update in await feed.read()} == {
         (kept.game_id, Changed),
         (deleted.game_id, Deleted),
     }
-    assert (await store.load(deleted.game_id)).record is None
-    assert await store.bounds(deleted.game_id) == (0, 0)
-    listed, _ = await store.page(kept.state, "", 10)
-    assert listed == (kept,)
+    assert (await store.games.load(deleted.game_id)).record is None
+    assert await store.streams.bounds(deleted.game_id) == (0, 0)
+    assert (await store.lists.page(kept.state, "", 10)).games == (kept,)
 
 
 # Changes that the store does not have
@@ -298,14 +297,14 @@ class Losing(DelegatingStore):
     lost: frozenset[str] = frozenset()
 
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
-        loaded = await super().load(game_id, request_key)
+        loaded = await self._store.games.load(game_id, request_key)
         return replace(loaded, record=None) if game_id in self.lost else loaded
 
     async def stored_changes(self, game_id: str, first_revision: int, limit: int) -> tuple[StoredChange, ...]:
-        return () if game_id in self.lost else await super().stored_changes(game_id, first_revision, limit)
+        return () if game_id in self.lost else await self._store.streams.stored_changes(game_id, first_revision, limit)
 
 
-async def finished(store: GameStore, sink: MemorySink | None = None) -> StoredGame:
+async def finished(store: Store, sink: MemorySink | None = None) -> StoredGame:
     """Returns a random game that has ended, in the archive too if there is one."""
     game = await store_game(store)
     if sink:
@@ -313,7 +312,7 @@ async def finished(store: GameStore, sink: MemorySink | None = None) -> StoredGa
     return game
 
 
-async def test_changes_of_an_expired_game_are_read_from_the_archive(store: GameStore) -> None:
+async def test_changes_of_an_expired_game_are_read_from_the_archive(store: Store) -> None:
     losing, sink = Losing(store), MemorySink()
     feed, later = await feed_at(losing, sink=sink), await feed_at(losing, sink=sink)
     game = await finished(store, sink)
@@ -323,7 +322,7 @@ async def test_changes_of_an_expired_game_are_read_from_the_archive(store: GameS
     assert await read_all(later) == before
 
 
-async def test_of_changes_that_are_nowhere_an_update_names_the_last(store: GameStore, clock: FakeClock) -> None:
+async def test_of_changes_that_are_nowhere_an_update_names_the_last(store: Store, clock: FakeClock) -> None:
     losing, start = Losing(store), (await feed_at(store)).position
     game, other = await finished(store), await stored(store, created(1))
     clock.advance(LOG_MARGIN_MS / 1000 + 0.001)
@@ -335,17 +334,17 @@ async def test_of_changes_that_are_nowhere_an_update_names_the_last(store: GameS
         assert [update.record for update in changed(updates)] == [other]
 
 
-async def test_changes_of_a_game_that_was_deleted_do_not_expire(store: GameStore) -> None:
+async def test_changes_of_a_game_that_was_deleted_do_not_expire(store: Store) -> None:
     feed = await feed_at(store, sink=MemorySink())
     game = await stored(store, created(1))
     game = await stored(store, joined(game, "Ann"))
-    await store.delete(game.game_id, game)
+    await store.games.delete(game.game_id, game)
     assert [type(update) for update in await feed.read()] == [Deleted]
 
 
-async def test_a_creation_that_failed_expires_when_it_can_no_longer_come(store: GameStore, clock: FakeClock) -> None:
+async def test_a_creation_that_failed_expires_when_it_can_no_longer_come(store: Store, clock: FakeClock) -> None:
     feed = await feed_at(store)
-    assert await store.commit(replace(created(1), until_ms=START_MS - 1)) == Conflict()
+    assert await store.games.commit(replace(created(1), until_ms=START_MS - 1)) == Conflict()
     clock.advance(LOG_MARGIN_MS / 1000)
     assert await feed.read() == []
     clock.advance(0.001)
@@ -363,7 +362,7 @@ async def test_changes_that_a_long_game_no_longer_has_expire(clock: FakeClock) -
     assert [*expired(updates), *revisions(updates)] == [(1, 2), (1, 3), (1, 4)]
 
 
-async def test_an_archive_that_is_down_loses_no_change(store: GameStore) -> None:
+async def test_an_archive_that_is_down_loses_no_change(store: Store) -> None:
     losing, sink = Losing(store), MemorySink()
     feed = await feed_at(losing, sink=sink)
     game = await finished(store, sink)
@@ -375,7 +374,7 @@ async def test_an_archive_that_is_down_loses_no_change(store: GameStore) -> None
     assert len(changed(await read_all(feed))) == game.record.game.revision
 
 
-async def test_an_archived_game_of_another_version_is_sent_without_events(store: GameStore) -> None:
+async def test_an_archived_game_of_another_version_is_sent_without_events(store: Store) -> None:
     class Newer(MemorySink):
         async def read(self, _game_id: str) -> ArchivedGame | None:
             raise StoredFormatUnknown
@@ -389,7 +388,7 @@ async def test_an_archived_game_of_another_version_is_sent_without_events(store:
     assert {(update.record, update.change.events) for update in updates} == {(None, ())}
 
 
-async def test_an_archived_game_whose_player_was_forgotten_has_its_new_changes(store: GameStore) -> None:
+async def test_an_archived_game_whose_player_was_forgotten_has_its_new_changes(store: Store) -> None:
     losing, sink = Losing(store), MemorySink()
     feed = await feed_at(losing, sink=sink)
     game = await finished(store, sink)
@@ -399,18 +398,18 @@ async def test_an_archived_game_whose_player_was_forgotten_has_its_new_changes(s
     assert [update.change.etag for update in changed(await read_all(feed))] == list(sink.written[0].etags)
 
 
-async def test_a_change_that_was_never_stored_is_not_sent_if_the_stored_one_cannot_be_read(store: GameStore) -> None:
+async def test_a_change_that_was_never_stored_is_not_sent_if_the_stored_one_cannot_be_read(store: Store) -> None:
     class Newer(DelegatingStore):
         """A store with changes of a newer version."""
 
         async def stored_changes(self, game_id: str, first_revision: int, limit: int) -> tuple[StoredChange, ...]:
-            found = await super().stored_changes(game_id, first_revision, limit)
+            found = await self._store.streams.stored_changes(game_id, first_revision, limit)
             return tuple(replace(change, change=b"?") for change in found)
 
     feed = await feed_at(Newer(store))
     game = await stored(store, created(1))
     after = await stored(store, joined(game, "Bob"))
-    assert await store.commit(joined(game, "Ann")) == Conflict()
+    assert await store.games.commit(joined(game, "Ann")) == Conflict()
     updates = changed(await feed.read())
     assert [update.change.etag for update in updates] == [game.etag, after.etag]
     assert all(update.change.events == () for update in updates)
@@ -425,12 +424,12 @@ async def test_a_store_without_a_log_says_so(clock: FakeClock) -> None:
     assert "RUMMIKUB_CHANGE_LOG_SECONDS" in refused.value.advice
 
 
-async def test_old_entries_are_removed(store: GameStore, clock: FakeClock) -> None:
+async def test_old_entries_are_removed(store: Store, clock: FakeClock) -> None:
     for number in range(250):
         await stored(store, created(number))
     clock.advance(LOG_MS / 1000 + 1)
     await stored(store, created(250))
-    assert 1 <= await store.log_length() <= (REMOVED_AT_ONCE + 1) * store.log_parts
+    assert 1 <= await store.log.length() <= (REMOVED_AT_ONCE + 1) * store.log.parts
 
 
 async def test_a_log_that_no_server_writes_disappears(empty_redis_url: str, clock: FakeClock) -> None:
@@ -484,7 +483,7 @@ async def test_a_commit_that_comes_too_late_is_refused(empty_redis_url: str, clo
     store = redis_store(empty_redis_url, clock, log_ms=LOG_MS)
     game = await stored(store, created(1))
     slow = RedisStore(connect(empty_redis_url), LIFETIMES, HISTORY, LateClock(clock), LOG_MS)
-    assert await slow.commit(joined(game, "Ann")) == Conflict()
+    assert await slow.games.commit(joined(game, "Ann")) == Conflict()
     await store.close()
     await slow.close()
 

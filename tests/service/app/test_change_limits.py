@@ -7,7 +7,7 @@ import redis
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.app.change_pace import SEAT_CHANGES
-from service.storage.base import GameStore
+from service.storage.store import Store
 from support.harness import Client, FakeClock, GameAtHand, error_info, new_id, running_server
 from support.stores import running_store
 
@@ -44,7 +44,7 @@ async def test_a_token_that_is_gone_leaves_nothing_in_the_store(
     assert sizes[1] == sizes[2]
 
 
-async def test_what_does_not_change_is_no_revision_and_has_one_answer(store: GameStore) -> None:
+async def test_what_does_not_change_is_no_revision_and_has_one_answer(store: Store) -> None:
     async with running_server(store) as (_, client):
         game = await client.new_game(start=False)
         first = await game.ready(1)
@@ -59,9 +59,7 @@ async def test_what_does_not_change_is_no_revision_and_has_one_answer(store: Gam
 
 
 @pytest.mark.parametrize("sender", ["seat", "host"])
-async def test_a_seat_makes_changes_that_cost_nothing_at_a_pace(
-    store: GameStore, clock: FakeClock, sender: str
-) -> None:
+async def test_a_seat_makes_changes_that_cost_nothing_at_a_pace(store: Store, clock: FakeClock, sender: str) -> None:
     async def change(number: int) -> None:
         if sender == "seat":
             await game.ready(1, is_ready=number % 2 == 0)

@@ -19,8 +19,8 @@ from service.errors import StoreUnavailable
 from service.model.change import Loaded
 from service.model.record import GameState
 from service.server import Server
-from service.storage.base import GameStore
 from service.storage.redis.store import RedisStore
+from service.storage.store import Store
 from support.delegating_store import DelegatingStore
 from support.harness import (
     START_MS,
@@ -60,7 +60,7 @@ def ms(timestamp: Timestamp) -> int:
 
 
 @pytest.fixture
-async def served(store: GameStore) -> AsyncIterator[tuple[Server, Client]]:
+async def served(store: Store) -> AsyncIterator[tuple[Server, Client]]:
     """Runs a server on each store in turn; its sweeper runs only when the test calls it."""
     async with running_server(store, NO_SWEEPS) as (server, client):
         yield server, client
@@ -241,7 +241,7 @@ CALLS = [
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: str(call.__name__))
 async def test_any_call_applies_a_time_out_once(
     client: Client,
-    store: GameStore,
+    store: Store,
     clock: FakeClock,
     call: Callable[[GameAtHand, game_pb2.Game], Awaitable[None]],
 ) -> None:
@@ -249,7 +249,7 @@ async def test_any_call_applies_a_time_out_once(
     seen = await game.see()
     clock.advance(LIMIT + 0.001)
     await call(game, seen)
-    assert await store.bounds(game.game_id) == (1, seen.revision + 1)
+    assert await store.streams.bounds(game.game_id) == (1, seen.revision + 1)
     clock.advance(LIMIT)  # the next player has the full time
     now = await game.see()
     assert now.revision == seen.revision + 1
@@ -258,7 +258,7 @@ async def test_any_call_applies_a_time_out_once(
 
 
 async def test_the_sweeper_applies_a_time_out_once_without_any_call(
-    client: Client, server: Server, store: GameStore, clock: FakeClock
+    client: Client, server: Server, store: Store, clock: FakeClock
 ) -> None:
     game = await client.new_game(ruleset=TIMED)
     revision = (await game.see()).revision
@@ -266,12 +266,12 @@ async def test_the_sweeper_applies_a_time_out_once_without_any_call(
     assert await server.sweeper.sweep() == 0
     clock.advance(0.001)
     assert await server.sweeper.sweep() == 1
-    assert await store.bounds(game.game_id) == (1, revision + 1)
+    assert await store.streams.bounds(game.game_id) == (1, revision + 1)
     assert await server.sweeper.sweep() == 0
     assert len(await time_outs(game)) == 1
 
 
-async def test_two_servers_and_concurrent_calls_apply_a_time_out_once(store: GameStore, clock: FakeClock) -> None:
+async def test_two_servers_and_concurrent_calls_apply_a_time_out_once(store: Store, clock: FakeClock) -> None:
     async with AsyncExitStack() as stack:
         servers = [await stack.enter_async_context(running_server(store, NO_SWEEPS, seed)) for seed in (1, 2)]
         game = await servers[0][1].new_game(players=3, ruleset=TIMED)
@@ -297,9 +297,7 @@ async def test_two_servers_and_concurrent_calls_apply_a_time_out_once(store: Gam
             assert len(await time_outs(game)) == turn
 
 
-async def test_a_turn_at_its_deadline_and_its_time_out_are_never_both_stored(
-    store: GameStore, clock: FakeClock
-) -> None:
+async def test_a_turn_at_its_deadline_and_its_time_out_are_never_both_stored(store: Store, clock: FakeClock) -> None:
     """The clock passes the deadline during the call; exactly one of the two is stored."""
     async with AsyncExitStack() as stack:
         servers = [await stack.enter_async_context(running_server(store, NO_SWEEPS, seed)) for seed in (1, 2)]
@@ -372,7 +370,7 @@ async def test_only_the_player_who_timed_out_sees_the_penalty_tiles(client: Clie
 
 
 async def test_the_sweeper_finds_the_deadlines_of_later_rounds(
-    client: Client, server: Server, store: GameStore, clock: FakeClock
+    client: Client, server: Server, store: Store, clock: FakeClock
 ) -> None:
     rules = ruleset_pb2.Ruleset(match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS, match_rounds=3)
     rules.MergeFrom(ENDLESS)
@@ -382,7 +380,7 @@ async def test_the_sweeper_finds_the_deadlines_of_later_rounds(
             assert seen.round == number
             clock.advance(LIMIT + 0.001)
             assert await server.sweeper.sweep() == 1
-            assert (await store.bounds(game.game_id))[1] == seen.revision + 1
+            assert (await store.streams.bounds(game.game_id))[1] == seen.revision + 1
         clock.advance(LIMIT + 1)
         await server.sweeper.sweep()  # the sweeper finds that the round is over
         clock.advance(10 * LIMIT)
@@ -394,12 +392,12 @@ async def test_the_sweeper_finds_the_deadlines_of_later_rounds(
 
 
 async def test_the_sweeper_drops_finished_and_expired_games(
-    client: Client, server: Server, store: GameStore, clock: FakeClock
+    client: Client, server: Server, store: Store, clock: FakeClock
 ) -> None:
     game = await client.new_game(ruleset=TIMED)
     request = gs.ResignGameRequest(game_id=game.game_id, request_id=new_id())
     await client.games.ResignGame(request, metadata=game.as_seat(1))
-    await store.arm("f" * 32, clock.now_ms)  # a game that does not exist
+    await store.deadlines.arm("f" * 32, clock.now_ms)  # a game that does not exist
     clock.advance(LIMIT + 1)
     assert await server.sweeper.sweep() == 2
     clock.advance(1_000_000)
@@ -407,15 +405,15 @@ async def test_the_sweeper_drops_finished_and_expired_games(
 
 
 async def test_many_games_are_timed_out_by_one_sweep(
-    client: Client, server: Server, store: GameStore, clock: FakeClock
+    client: Client, server: Server, store: Store, clock: FakeClock
 ) -> None:
     games = [await client.new_game(ruleset=TIMED) for _ in range(5)]
     for number in range(220):  # more than one batch of the sweeper, all due before the games
-        await store.arm(f"{number:032x}", START_MS - 1)
+        await store.deadlines.arm(f"{number:032x}", START_MS - 1)
     clock.advance(LIMIT + 1)
     assert await server.sweeper.sweep() == 225
     for game in games:
-        assert (await store.bounds(game.game_id))[1] == 5
+        assert (await store.streams.bounds(game.game_id))[1] == 5
 
 
 @pytest.fixture
@@ -439,7 +437,7 @@ async def test_games_of_a_newer_server_delay_no_other_game_and_are_timed_out_onc
         for number in range(120):
             other = f"rummikub:{{{number:032x}}}:game"
             await raw.hset(other, "snapshot", b"what a newer server writes")
-            await redis_backed.arm(f"{number:032x}", START_MS - 1)
+            await redis_backed.deadlines.arm(f"{number:032x}", START_MS - 1)
         clock.advance(LIMIT + 1)
         assert await server.sweeper.sweep() == 122
         assert len(await time_outs(plain)) == 1
@@ -448,7 +446,7 @@ async def test_games_of_a_newer_server_delay_no_other_game_and_are_timed_out_onc
         await raw.hset(key, "snapshot", snapshot)
         clock.advance(60)
         await server.sweeper.sweep()
-        assert (await redis_backed.bounds(strange.game_id))[1] == 5
+        assert (await redis_backed.streams.bounds(strange.game_id))[1] == 5
     await raw.aclose()
 
 
@@ -463,7 +461,7 @@ class LosesItsConnection(DelegatingStore):
         if self.loses and game_id:
             self.loses = False
             raise StoreUnavailable
-        return await super().load(game_id, request_key)
+        return await self._store.games.load(game_id, request_key)
 
 
 async def test_a_lost_connection_does_not_postpone_a_time_out(clock: FakeClock) -> None:
@@ -474,7 +472,7 @@ async def test_a_lost_connection_does_not_postpone_a_time_out(clock: FakeClock) 
         store.loses = True
         assert await server.sweeper.sweep() == 1
         assert not store.loses
-        assert (await store.bounds(game.game_id))[1] == 5
+        assert (await store.streams.bounds(game.game_id))[1] == 5
 
 
 @pytest.fixture
@@ -497,10 +495,10 @@ async def test_the_sweeper_continues_after_the_store_was_unavailable(own_redis: 
         own_redis.start()
         clock.advance(LIMIT + 1)
         async with asyncio.timeout(20):
-            async with store.changes(game.game_id) as subscription:
-                while (await store.bounds(game.game_id))[1] == seen.revision:
+            async with store.streams.subscribe(game.game_id) as subscription:
+                while (await store.streams.bounds(game.game_id))[1] == seen.revision:
                     await subscription.wait()
-        assert (await store.bounds(game.game_id))[1] == seen.revision + 1
+        assert (await store.streams.bounds(game.game_id))[1] == seen.revision + 1
     await store.close()
 
 
@@ -520,9 +518,9 @@ async def act_at_random(client: Client, game: GameAtHand, phase: object, rng: ra
             pass
 
 
-async def stored_game(store: GameStore, game_id: str) -> Game:
+async def stored_game(store: Store, game_id: str) -> Game:
     """Returns a stored game without applying a time-out."""
-    record = (await store.load(game_id)).record
+    record = (await store.games.load(game_id)).record
     assert record
     return record.game
 
@@ -568,7 +566,7 @@ async def test_nothing_is_due_after_a_sweep_of_randomly_changed_games(seed: int)
 
 
 async def test_calls_of_spectators_and_with_wrong_tokens_apply_a_time_out_and_reveal_nothing(
-    client: Client, store: GameStore, clock: FakeClock
+    client: Client, store: Store, clock: FakeClock
 ) -> None:
     game = await client.new_game(ruleset=TIMED)
     revision = (await game.see()).revision
@@ -576,7 +574,7 @@ async def test_calls_of_spectators_and_with_wrong_tokens_apply_a_time_out_and_re
     request = gs.GetGameRequest(game_id=game.game_id)
     wrong = client.games.GetGame(request, metadata=bearer("A" * 43))
     assert await refusal(wrong) == "TOKEN_VOID"
-    assert (await store.bounds(game.game_id))[1] == revision + 1
+    assert (await store.streams.bounds(game.game_id))[1] == revision + 1
 
 
 # Banks
@@ -613,7 +611,7 @@ async def test_the_clock_of_a_player_runs_in_their_turns_by_the_stores_clock(cli
 @pytest.mark.parametrize("call", [looks, draws_too_late, joins], ids=lambda call: str(call.__name__))
 async def test_an_empty_bank_resigns_the_player_once(
     client: Client,
-    store: GameStore,
+    store: Store,
     clock: FakeClock,
     call: Callable[[GameAtHand, game_pb2.Game], Awaitable[None]],
 ) -> None:
@@ -621,7 +619,7 @@ async def test_an_empty_bank_resigns_the_player_once(
     seen = await game.see()
     clock.advance(BANK + 0.001)
     await call(game, seen)
-    assert await store.bounds(game.game_id) == (1, seen.revision + 1)
+    assert await store.streams.bounds(game.game_id) == (1, seen.revision + 1)
     after = await game.see()
     assert [player.seat for player in after.players if player.resigned] == [seen.turn.seat]
     assert time_left(after)[seen.turn.seat - 1] == 0
@@ -629,7 +627,7 @@ async def test_an_empty_bank_resigns_the_player_once(
 
 
 async def test_the_sweeper_finds_a_bank_that_is_empty_before_the_turn_before_would_have_ended(
-    client: Client, server: Server, store: GameStore, clock: FakeClock
+    client: Client, server: Server, store: Store, clock: FakeClock
 ) -> None:
     game = await client.new_game(players=3, ruleset=CLOCKS)
     short = (await game.see()).turn.seat
@@ -643,11 +641,11 @@ async def test_the_sweeper_finds_a_bank_that_is_empty_before_the_turn_before_wou
     revision = (await draw_after(game, clock, 0)).revision
     clock.advance(5.001)
     await server.sweeper.sweep()
-    assert await store.bounds(game.game_id) == (1, revision + 1)
+    assert await store.streams.bounds(game.game_id) == (1, revision + 1)
     assert (await game.see()).players[short - 1].resigned
 
 
-async def test_a_turn_may_last_14_days(client: Client, server: Server, store: GameStore, clock: FakeClock) -> None:
+async def test_a_turn_may_last_14_days(client: Client, server: Server, store: Store, clock: FakeClock) -> None:
     limit = 14 * 86_400
     game = await client.new_game(ruleset=ruleset_pb2.Ruleset(turn_time_limit_seconds=limit))
     seen = await game.see()
@@ -655,4 +653,4 @@ async def test_a_turn_may_last_14_days(client: Client, server: Server, store: Ga
     assert await server.sweeper.sweep() == 0
     clock.advance(0.001)
     assert await server.sweeper.sweep() == 1
-    assert await store.bounds(game.game_id) == (1, seen.revision + 1)
+    assert await store.streams.bounds(game.game_id) == (1, seen.revision + 1)

@@ -28,8 +28,8 @@ from service.app.watch_updates import (
     Update,
 )
 from service.server import Server
-from service.storage.base import DRAFT_MS, DRAFTS_AT_ONCE, GameStore
 from service.storage.redis.store import RedisStore
+from service.storage.store import DRAFT_MS, DRAFTS_AT_ONCE, Store
 from support.delegating_store import DelegatingStore
 from support.harness import (
     Client,
@@ -114,16 +114,16 @@ class Watcher:
 # What a draft is, and who sees it
 
 
-async def test_a_draft_changes_no_game(client: Client, store: GameStore) -> None:
+async def test_a_draft_changes_no_game(client: Client, store: Store) -> None:
     game = await client.new_game(3, ruleset=TIMED)
-    before, bounds = await game.see(), await store.bounds(game.game_id)
+    before, bounds = await game.see(), await store.streams.bounds(game.game_id)
     seat = before.turn.seat
     for number in (1, 2, 3):
         saved = await game.save_draft(await own_draft(game, number))
         assert (saved.draft_number, saved.is_legal) == (number, False)
     after = await game.see()
     assert (after.revision, after.etag, after.update_time) == (before.revision, before.etag, before.update_time)
-    assert await store.bounds(game.game_id) == bounds
+    assert await store.streams.bounds(game.game_id) == bounds
     request = ts.PlayTurnRequest(
         game_id=game.game_id, expected_revision=before.revision, etag=before.etag, draw=ts.DrawTile()
     )
@@ -161,7 +161,7 @@ async def test_a_draft_is_visible_to_its_player_or_to_everyone(client: Client, r
         assert not (await game.see(viewer)).turn.HasField("draft")
 
 
-async def test_a_legal_draft_says_so(client: Client, store: GameStore) -> None:
+async def test_a_legal_draft_says_so(client: Client, store: Store) -> None:
     game = await put_game(client, store, untimed("[B1 K1 O1] / 1*{R4 R5 R6 K1} 2{K2} / {O9} / 1"))
     table = ([14, 27, 40], [4, 5, 6])
     assert (await game.save_draft(draft_of(*table))).is_legal
@@ -169,7 +169,7 @@ async def test_a_legal_draft_says_so(client: Client, store: GameStore) -> None:
     assert not (await game.save_draft(draft_of(*table, [27]))).is_legal
 
 
-async def test_a_missing_draft_is_the_current_table(client: Client, store: GameStore) -> None:
+async def test_a_missing_draft_is_the_current_table(client: Client, store: Store) -> None:
     game = await put_game(client, store, untimed("[R4 R5 R6] | [B1 K1 O1] / 1*{R1 R2} 2{K2} / {O9} / 1"))
     await game.save_draft()
     seen = await game.see(1)
@@ -243,7 +243,7 @@ async def test_a_draft_of_an_earlier_turn_does_not_count(client: Client, clock: 
 
 
 async def test_a_legal_draft_is_played_on_time_out_if_the_rules_allow_it(
-    client: Client, store: GameStore, clock: FakeClock
+    client: Client, store: Store, clock: FakeClock
 ) -> None:
     commits = replace(SABRA, turn_timeout_dirty=TurnTimeoutDirty.COMMIT_IF_VALID_ELSE_REVERT)
     start = game_at(". / 1*{R4 R5 R6 K1} 2{K2} / {O9} / 1", commits)
@@ -347,7 +347,7 @@ async def test_a_snapshot_has_the_draft_and_no_update_repeats_it(client: Client)
         assert (await watcher.next()).draft.number == 2
 
 
-async def test_no_draft_follows_the_end_of_its_turn(client: Client, store: GameStore) -> None:
+async def test_no_draft_follows_the_end_of_its_turn(client: Client, store: Store) -> None:
     rules = replace(SABRA, draft_visibility=DraftVisibility.EVERYONE)
     game = await put_game(client, store, untimed("[R4 R5 R6] / 1*{R7} 2{K2} / {O9} / 1", rules))
     async with watching(game, after_revision=1) as watcher:
@@ -376,7 +376,7 @@ MANY = 300
 
 
 async def test_a_slow_watcher_gets_the_latest_draft_and_none_of_an_earlier_turn(
-    client: Client, store: GameStore, clock: FakeClock
+    client: Client, store: Store, clock: FakeClock
 ) -> None:
     everyone = ruleset_pb2.DRAFT_VISIBILITY_EVERYONE
     rules = ruleset_pb2.Ruleset(turn_time_limit_seconds=0, draft_visibility=everyone)
@@ -456,7 +456,7 @@ async def test_a_seat_saves_only_so_many_drafts(client: Client, clock: FakeClock
 class Counting(DelegatingStore):
     """Notes the operations of a store by the task, so by the call, that needs them."""
 
-    def __init__(self, store: GameStore) -> None:
+    def __init__(self, store: Store) -> None:
         super().__init__(store)
         self.operations: dict[asyncio.Task[object] | None, list[str]] = defaultdict(list)
 
@@ -516,7 +516,7 @@ async def history_of(game: GameAtHand) -> gs.ListChangesResponse:
 
 async def stored(store: RedisStore, game: GameAtHand) -> tuple[object, ...]:
     """Returns the game and the whole stream as stored."""
-    return await store.load(game.game_id), await store.events(game.game_id, 1, 100)
+    return await store.games.load(game.game_id), await store.streams.entries(game.game_id, 1, 100)
 
 
 @contextlib.asynccontextmanager

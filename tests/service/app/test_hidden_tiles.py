@@ -34,6 +34,7 @@ from service.model.presence import Sighting
 from service.model.record import OperatorData, PlayerRef, Record, SeatToken
 from service.storage.memory import MemoryStore
 from service.storage.stored_events import encode_change
+from support.delegating_store import DelegatingStore
 from support.harness import HISTORY, Client, FakeClock, as_tiles, bearer, running_server, server_settings
 from support.lookalikes import History, lookalike
 from support.random_play import players_of, random_changes, random_ruleset
@@ -78,7 +79,7 @@ class Course:
         return Course(lookalike(self.history, viewer or None, rng, kept), self.times)
 
 
-class Shelf(MemoryStore):
+class Shelf(DelegatingStore):
     """A store of one game, which a test replaces together with its history.
 
     Args:
@@ -86,7 +87,8 @@ class Shelf(MemoryStore):
     """
 
     def __init__(self, clock: FakeClock) -> None:
-        super().__init__(HISTORY, clock)
+        self._shelf = MemoryStore(HISTORY, clock)
+        super().__init__(self._shelf)
         self._clock_to_set = clock
         self._puts = 0
         """How many games were put. What only the operator sees is another one in each, and in no response."""
@@ -104,14 +106,14 @@ class Shelf(MemoryStore):
         seats = tuple(SeatToken(player.seat, digest(token_of(player.seat))) for player in game.players)
         tokens = (*seats, SeatToken(HOST, digest(token_of(HOST_VIEWER))))
         _, change, etag = stream[-1]
-        self._games.pop(GAME, None)
+        self._shelf.memory.games.pop(GAME, None)
         self._clock_to_set.now_ms = course.times[-1]
         self._puts += 1
         refs = tuple(PlayerRef(1, player.seat, f"{self._puts} of {player.seat}") for player in game.players)
         operator = OperatorData((("table", f"{self._puts}"),), refs)
         record = Record(GAME, game, etag, tokens, course.times[0], course.times[-1], operator_data=operator)
-        await self.commit(Commit(NO_ETAG, record, change))
-        self._games[GAME].stream = stream
+        await self._shelf.games.commit(Commit(NO_ETAG, record, change))
+        self._shelf.memory.games[GAME].stream = stream
         return game
 
 
@@ -288,7 +290,7 @@ async def all_told(scene: Scene, course: Course, viewer: int, *, goes_on: bool) 
         for method, request in happenings(at_turn, viewer) if goes_on and not is_later else ():
             happened = await answer(scene, method, request, at_turn.seat)
             told += [(f"{method} {request}".encode(), happened)] if at_turn.seat == viewer else []
-    etags = [entry.etag for entry in await scene.store.events(GAME, len(course.history) + 1, PAGE)]
+    etags = [entry.etag for entry in await scene.store.streams.entries(GAME, len(course.history) + 1, PAGE)]
     return [(unnamed(asked, etags), unnamed(answered, etags)) for asked, answered in told]
 
 

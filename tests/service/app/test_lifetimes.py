@@ -183,8 +183,8 @@ async def test_an_expired_game_is_gone_for_all_servers_with_all_its_data(
         assert {await reason_of(copy.see()) for copy in copies} == {"GAME_NOT_FOUND"}
         for copy in copies:
             assert await listed(copy.client, copy) == []
-        await asyncio.gather(*(store.page(state, "", 100) for store in stores for state in GameState))
-        assert await stores[1].count() == dict.fromkeys(GameState, 0)
+        await asyncio.gather(*(store.lists.page(state, "", 100) for store in stores for state in GameState))
+        assert await stores[1].lists.count() == dict.fromkeys(GameState, 0)
         assert not list(keys.scan_iter("*{*}*"))
 
 

@@ -13,7 +13,7 @@ from rummikub.v1 import game_service_pb2 as gs
 from service.errors import StoreUnavailable
 from service.model.change import Commit, Outcome
 from service.model.record import GameState
-from service.storage.base import GameStore
+from service.storage.store import Store
 from support.delegating_store import DelegatingStore
 from support.harness import Client, FakeClock, GameAtHand, bearer, error_info, memory_store, new_id, running_server
 
@@ -227,7 +227,7 @@ async def test_a_game_starts_when_all_are_ready(client: Client) -> None:
 # Aborting
 
 
-async def test_an_aborted_game_is_listed_as_such_and_ends_its_watches(client: Client, store: GameStore) -> None:
+async def test_an_aborted_game_is_listed_as_such_and_ends_its_watches(client: Client, store: Store) -> None:
     game = await client.new_game(players=2)
     watcher = Watcher(game, game.as_seat(2))
     await watcher.next()
@@ -241,19 +241,19 @@ async def test_an_aborted_game_is_listed_as_such_and_ends_its_watches(client: Cl
     assert await late.end() == "OK"
     listed = await client.games.ListGames(gs.ListGamesRequest(state=game_pb2.GAME_STATE_ABORTED))
     assert game.game_id in [summary.game_id for summary in listed.games]
-    assert (await store.count())[GameState.ABORTED] >= 1
+    assert (await store.lists.count())[GameState.ABORTED] >= 1
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await game.draw(1)
     assert error_info(refused.value).reason == "GAME_OVER"
 
 
-async def test_an_aborted_game_is_never_timed_out(client: Client, store: GameStore, clock: FakeClock) -> None:
+async def test_an_aborted_game_is_never_timed_out(client: Client, store: Store, clock: FakeClock) -> None:
     game = await client.new_game(players=2)
     await abort(game, game.as_host())
     seen = await game.see()
     clock.advance(3000)
     assert (await game.see()).revision == seen.revision
-    loaded = await store.load(game.game_id)
+    loaded = await store.games.load(game.game_id)
     assert loaded.record
     assert loaded.record.state is GameState.ABORTED
 
@@ -567,9 +567,9 @@ class FailingStore(DelegatingStore):
 
     async def commit(self, commit: Commit) -> Outcome:
         if not self.fails(commit):
-            return await super().commit(commit)
+            return await self._store.games.commit(commit)
         if self.applies:
-            await super().commit(commit)
+            await self._store.games.commit(commit)
         raise StoreUnavailable
 
 

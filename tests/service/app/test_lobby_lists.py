@@ -19,8 +19,8 @@ from service.app.identity import CODE_ALPHABET, SPECTATOR, join_codes, requested
 from service.errors import StoreUnavailable
 from service.model.change import Commit, Outcome
 from service.model.record import EMPTIED_MS, GameState, Record
-from service.storage.base import GameStore
 from service.storage.memory import MemoryStore
+from service.storage.store import Store
 from support.delegating_store import DelegatingStore
 from support.harness import (
     LIFETIMES,
@@ -45,7 +45,7 @@ SWEEPLESS = server_settings(sweep_seconds=3600.0)
 
 
 @pytest.fixture
-async def clients(store: GameStore) -> AsyncIterator[tuple[Client, Client]]:
+async def clients(store: Store) -> AsyncIterator[tuple[Client, Client]]:
     """Two servers on one store."""
     async with running_server(store, SWEEPLESS) as (_, first), running_server(store, SWEEPLESS, seed=2) as (_, second):
         yield first, second
@@ -112,13 +112,13 @@ async def reason_of(call: Awaitable[object]) -> str:
 # Visibility and summaries
 
 
-async def test_a_game_is_unlisted_unless_its_creator_asks(client: Client, store: GameStore) -> None:
+async def test_a_game_is_unlisted_unless_its_creator_asks(client: Client, store: Store) -> None:
     unset = (await client.games.CreateGame(gs.CreateGameRequest())).game
     unlisted = await create(client, visibility=UNLISTED)
     public = await create(client)
     assert [game.visibility for game in (unset, unlisted, public)] == [UNLISTED, UNLISTED, PUBLIC]
     assert await listed(client) == [public.game_id]
-    assert (await store.count())[GameState.LOBBY] == 3, "metrics count all games"
+    assert (await store.lists.count())[GameState.LOBBY] == 3, "metrics count all games"
 
 
 async def test_an_unlisted_game_appears_in_no_list_in_any_state(client: Client) -> None:
@@ -264,15 +264,15 @@ async def test_only_seats_and_the_creator_see_the_code_and_only_in_the_lobby(cli
     assert (await game.see(seat)).join_code == ""
 
 
-async def test_games_in_the_lobby_have_different_codes(client: Client, store: GameStore) -> None:
+async def test_games_in_the_lobby_have_different_codes(client: Client, store: Store) -> None:
     created = await create(client)
     secret = await store.secret()
     assert created.join_code == next(join_codes(secret, created.game_id))
     other = "ab" * 16
-    await store.point(f"code:{next(join_codes(secret, other))}", created.game_id)
+    await store.names.point(f"code:{next(join_codes(secret, other))}", created.game_id)
     codes = join_codes(secret, other)
-    assert await store.point(f"code:{next(codes)}", other) == created.game_id
-    assert await store.point(f"code:{next(codes)}", other) == other
+    assert await store.names.point(f"code:{next(codes)}", other) == created.game_id
+    assert await store.names.point(f"code:{next(codes)}", other) == other
 
 
 class FailingStore(DelegatingStore):
@@ -283,10 +283,10 @@ class FailingStore(DelegatingStore):
     async def commit(self, commit: Commit) -> Outcome:
         if self.is_failing:
             raise StoreUnavailable
-        return await super().commit(commit)
+        return await self._store.games.commit(commit)
 
 
-async def test_a_creation_that_failed_leaves_no_usable_code_and_its_retry_has_the_same_one(store: GameStore) -> None:
+async def test_a_creation_that_failed_leaves_no_usable_code_and_its_retry_has_the_same_one(store: Store) -> None:
     failing = FailingStore(store)
     async with running_server(failing, SWEEPLESS) as (_, client):
         request_id = new_id()
@@ -295,7 +295,7 @@ async def test_a_creation_that_failed_leaves_no_usable_code_and_its_retry_has_th
         key = RequestIdentity(SPECTATOR, request_id, b"").key
         secret = await store.secret()
         code = next(join_codes(secret, requested_game_id(secret, key)))
-        assert await store.pointed(f"code:{code}"), "the code was reserved"
+        assert await store.names.find(f"code:{code}"), "the code was reserved"
         joining = gs.JoinGameRequest(join_code=code, name="Ada")
         assert await reason_of(client.games.JoinGame(joining)) == "JOIN_CODE_UNKNOWN"
         failing.is_failing = False
@@ -303,7 +303,7 @@ async def test_a_creation_that_failed_leaves_no_usable_code_and_its_retry_has_th
         assert (await client.games.JoinGame(joining)).seat == 1
 
 
-async def test_a_quick_join_that_failed_leaves_no_game_and_its_retry_has_one_seat(store: GameStore) -> None:
+async def test_a_quick_join_that_failed_leaves_no_game_and_its_retry_has_one_seat(store: Store) -> None:
     failing = FailingStore(store)
     async with running_server(failing, SWEEPLESS) as (_, client):
         request_id = new_id()
@@ -430,7 +430,7 @@ async def test_a_lobby_that_its_host_empties_stays(client: Client) -> None:
 
 @pytest.mark.parametrize("players_max", [2, 4])
 async def test_concurrent_callers_meet_in_as_few_games_as_can_be(
-    clients: tuple[Client, Client], store: GameStore, players_max: int
+    clients: tuple[Client, Client], store: Store, players_max: int
 ) -> None:
     rules = ruleset_pb2.Ruleset(players_max=players_max)
     calls = (quick(clients[number % 2], f"player {number}", ruleset=rules) for number in range(8))
@@ -439,10 +439,10 @@ async def test_concurrent_callers_meet_in_as_few_games_as_can_be(
     assert list(games.values()) == [players_max] * (8 // players_max)
     assert sum(answer.created for answer in joined) == len(games)
     assert len({answer.seat_token for answer in joined}) == 8
-    assert (await store.count())[GameState.LOBBY] == len(games), "no game is left empty"
+    assert (await store.lists.count())[GameState.LOBBY] == len(games), "no game is left empty"
 
 
-async def test_callers_who_meet_count_for_the_games_that_they_create_only(store: GameStore) -> None:
+async def test_callers_who_meet_count_for_the_games_that_they_create_only(store: Store) -> None:
     async with running_server(store, server_settings(games_per_minute=10)) as (_, client):
         joined = await asyncio.gather(*(quick(client, f"player {number}") for number in range(40)))
         games = Counter(answer.game.game_id for answer in joined)
@@ -463,32 +463,32 @@ async def test_a_repeated_quick_join_has_one_seat_although_its_game_was_full(cli
     assert len((await seated(clients[0], answers[0]).see(2)).players) == 2
 
 
-async def test_a_refused_quick_join_leaves_no_game_behind(store: GameStore) -> None:
+async def test_a_refused_quick_join_leaves_no_game_behind(store: Store) -> None:
     async with running_server(store, server_settings(games_per_minute=1)) as (_, client):
         await quick(client, "Ada", labels={"region": "eu"})
         assert await reason_of(quick(client, "Ben")) == "TOO_MANY_GAMES"
-        assert (await store.count())[GameState.LOBBY] == 1
+        assert (await store.lists.count())[GameState.LOBBY] == 1
         assert not (await quick(client, "Cleo", labels={"region": "eu"})).created
 
 
 async def test_quick_play_continues_where_a_server_died_before_it_created_the_game(
-    client: Client, store: GameStore
+    client: Client, store: Store
 ) -> None:
     """The dead server's callers agreed on an id, and no game has it: the next caller creates it."""
     await quick(client, "Ada", labels={"x": "1"})
     names = [name async for name in meeting_names(store)]
     assert len(names) == 1
     promised = "ef" * 16
-    before = await store.pointed(names[0])
-    assert await store.point(names[0], promised, before, is_brief=True) == promised
+    before = await store.names.find(names[0])
+    assert await store.names.point(names[0], promised, before, is_brief=True) == promised
     joined = await quick(client, "ADA", labels={"x": "1"})
     assert (joined.game.game_id, joined.created) == (promised, True)
 
 
-async def meeting_names(store: GameStore) -> AsyncIterator[str]:
+async def meeting_names(store: Store) -> AsyncIterator[str]:
     """Yields the names under which callers have agreed on games."""
     if isinstance(store, MemoryStore):
-        names = [*store._names]  # noqa: SLF001 - what it holds
+        names = [*store.names._names]  # noqa: SLF001 - what it holds
     else:
         keys = [key async for key in store._nodes._client.scan_iter("rummikub:name:*")]  # type: ignore[attr-defined]  # noqa: SLF001 - as above
         names = [key.decode().removeprefix("rummikub:name:") for key in keys]
@@ -501,7 +501,7 @@ async def meeting_names(store: GameStore) -> AsyncIterator[str]:
 
 
 async def test_a_lobby_leaves_the_lists_with_its_last_person_and_bots_do_not_keep_it(
-    client: Client, store: GameStore
+    client: Client, store: Store
 ) -> None:
     game = GameAtHand(client, (await create(client)).game_id)
     for name in ("Ada", "Ben"):
@@ -512,14 +512,14 @@ async def test_a_lobby_leaves_the_lists_with_its_last_person_and_bots_do_not_kee
     assert await listed(client) == [game.game_id]
     await leave(game, 2)
     assert await listed(client) == []
-    assert (await store.count())[GameState.LOBBY] == 0
+    assert (await store.lists.count())[GameState.LOBBY] == 0
     assert [player.name for player in (await game.see()).players] == ["Bot 1"]
 
 
 class SlowStore(DelegatingStore):
     """A store that delays the listing of emptied games until another one has been listed."""
 
-    def __init__(self, store: GameStore) -> None:
+    def __init__(self, store: Store) -> None:
         super().__init__(store)
         self.others, self.waiting = asyncio.Event(), asyncio.Event()
 
@@ -527,11 +527,11 @@ class SlowStore(DelegatingStore):
         if record.is_emptied:
             self.waiting.set()
             await self.others.wait()
-        await super().index(record)
+        await self._store.lists.index(record)
         self.others.set()
 
 
-async def test_a_player_who_joins_while_the_last_one_leaves_keeps_the_game_in_its_lists(store: GameStore) -> None:
+async def test_a_player_who_joins_while_the_last_one_leaves_keeps_the_game_in_its_lists(store: Store) -> None:
     slow = SlowStore(store)
     async with running_server(slow, SWEEPLESS) as (_, client):
         game = GameAtHand(client, (await create(client)).game_id)

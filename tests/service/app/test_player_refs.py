@@ -14,12 +14,12 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import ruleset_pb2
 from service.model.change import Conflict, Outcome, StoredChange
 from service.model.record import DEPARTED_REFS_MAX, NO_OPERATOR_DATA, GameState, OperatorData, PlayerRef, Record
-from service.storage.base import GameStore, WholePage
 from service.storage.memory import MemoryStore
 from service.storage.redis.keys import keys_of
 from service.storage.redis.lists import ORPHAN_MS
 from service.storage.redis.store import RedisStore
 from service.storage.snapshot import decode_record, encode_record
+from service.storage.store import ListPage, Store
 from support.delegating_store import DelegatingStore
 from support.harness import FakeClock, GameAtHand, bearer, error_info, memory_store, new_id
 from support.operator import Operated, changes, operated, traces_of
@@ -31,7 +31,7 @@ LOG_MS = 60_000
 
 
 @pytest.fixture(params=ALL_STORES)
-async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[GameStore]:
+async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[Store]:
     """Yields each kind of store, empty, on the clock."""
     async with running_store(request, clock) as store:
         yield store
@@ -102,7 +102,7 @@ async def forget(house: Operated, ref: str = REF) -> list[str]:
 
 
 @pytest.fixture
-async def house(store: GameStore) -> AsyncIterator[Operated]:
+async def house(store: Store) -> AsyncIterator[Operated]:
     async with operated(store) as house:
         yield house
 
@@ -206,10 +206,10 @@ async def test_no_log_has_them(capsys: pytest.CaptureFixture[str], house: Operat
     assert not any(secret in logged.out + logged.err for secret in SECRETS)
 
 
-async def test_a_game_without_them_is_stored_as_before(store: GameStore) -> None:
+async def test_a_game_without_them_is_stored_as_before(store: Store) -> None:
     async with operated(store) as house:
         game = await house.client.new_game()
-        record = (await store.load(game.game_id)).record
+        record = (await store.games.load(game.game_id)).record
     assert record
     assert record.operator_data == NO_OPERATOR_DATA
     assert b"operator" not in encode_record(record)
@@ -248,13 +248,13 @@ async def test_a_forgotten_player_leaves_no_trace(on_redis: OnRedis) -> None:
 
 @pytest.mark.parametrize("is_resigned", [False, True])
 async def test_a_rematch_that_is_created_while_games_are_read_is_forgotten_too(
-    store: GameStore, *, is_resigned: bool
+    store: Store, *, is_resigned: bool
 ) -> None:
     """The lobbies have been read, and the finished games have not; the rematch may be finished by then too."""
 
     class Rematched(DelegatingStore):
-        async def whole_page(self, state: GameState, cursor: str, limit: int) -> WholePage:
-            found = await self._store.whole_page(state, cursor, limit)
+        async def page(self, state: GameState, cursor: str, limit: int, *, is_public: bool = False) -> ListPage:
+            found = await self._store.lists.page(state, cursor, limit, is_public=is_public)
             if state is GameState.FINISHED and found.games and not rematches:
                 request = gs.CreateRematchRequest(game_id=game.game_id, request_id=new_id())
                 over = await game.client.games.CreateRematch(request, metadata=game.as_seat(2))
@@ -277,13 +277,11 @@ async def test_a_rematch_that_is_created_while_games_are_read_is_forgotten_too(
 
 
 @pytest.mark.parametrize("damage", [b"", b"?"], ids=["missing", "unreadable"])
-async def test_a_player_is_forgotten_in_all_games_but_a_damaged_one_which_is_named(
-    store: GameStore, damage: bytes
-) -> None:
+async def test_a_player_is_forgotten_in_all_games_but_a_damaged_one_which_is_named(store: Store, damage: bytes) -> None:
     class Damaged(DelegatingStore):
         async def stored_changes(self, game_id: str, first_revision: int, limit: int) -> tuple[StoredChange, ...]:
             """Returns changes without the last one, or with bytes that are none of a change."""
-            found = await self._store.stored_changes(game_id, first_revision, limit)
+            found = await self._store.streams.stored_changes(game_id, first_revision, limit)
             if game_id != games[1].game_id:
                 return found
             return tuple(replace(change, change=damage) for change in found) if damage else found[:-1]
@@ -299,14 +297,14 @@ async def test_a_player_is_forgotten_in_all_games_but_a_damaged_one_which_is_nam
         assert [await refs(house, game.game_id) for game in games] == [[(1, ""), (2, ref)] for ref in ("", REF, "")]
 
 
-async def test_a_game_that_other_calls_change_all_the_time_is_named_and_can_be_tried_again(store: GameStore) -> None:
+async def test_a_game_that_other_calls_change_all_the_time_is_named_and_can_be_tried_again(store: Store) -> None:
     class Busy(DelegatingStore):
         is_busy = True
 
         async def rewrite(self, previous_etag: str, record: Record, stream: Sequence[tuple[bytes, str]]) -> Outcome:
             if self.is_busy and record.game_id == games[0].game_id:
                 return Conflict()
-            return await self._store.rewrite(previous_etag, record, stream)
+            return await self._store.games.rewrite(previous_etag, record, stream)
 
     busy = Busy(store)
     async with operated(busy, sweep_seconds=3600) as house:
@@ -318,7 +316,7 @@ async def test_a_game_that_other_calls_change_all_the_time_is_named_and_can_be_t
 
 @pytest.mark.parametrize("state", ["lobby", "playing"])
 async def test_a_game_that_this_server_cannot_read_is_named_and_can_be_deleted(
-    store: GameStore, clock: FakeClock, state: str
+    store: Store, clock: FakeClock, state: str
 ) -> None:
     async with operated(store, sweep_seconds=3600) as house:
         readable, unreadable = [await game_of_annabella(house) for _ in range(2)]
@@ -335,13 +333,13 @@ async def test_a_game_that_this_server_cannot_read_is_named_and_can_be_deleted(
         clock.advance(2 * ORPHAN_MS / 1000)
         request = pb.ListGamesRequest(filter=pb.GameFilter(operator_labels={"secret": LABEL}))
         assert [one.game.game_id for one in (await house.admin.ListGames(request)).games] == [readable.game_id]
-        assert sum((await store.count()).values()) == 1
+        assert sum((await store.lists.count()).values()) == 1
 
 
-async def damage(store: GameStore, game_id: str) -> None:
+async def damage(store: Store, game_id: str) -> None:
     """Makes a stored game one that this version cannot read."""
     if isinstance(store, MemoryStore):
-        store._games[game_id].snapshot = b"?"  # noqa: SLF001 - no public method does this
+        store.memory.games[game_id].snapshot = b"?"
     else:
         assert isinstance(store, RedisStore)
         key = keys_of(game_id)[0]

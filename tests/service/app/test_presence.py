@@ -14,7 +14,7 @@ from rummikub.v1 import turn_service_pb2 as ts
 from service.app import presence
 from service.errors import StoreUnavailable
 from service.model.presence import PRESENCE_MS, Sighting
-from service.storage.base import GameStore
+from service.storage.store import Store
 from support.delegating_store import DelegatingStore
 from support.harness import Client, FakeClock, GameAtHand, new_id, running_server, server_settings
 
@@ -36,7 +36,7 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 class Counting(DelegatingStore):
     """A store that counts its operations, and can refuse those of presence."""
 
-    def __init__(self, store: GameStore) -> None:
+    def __init__(self, store: Store) -> None:
         self.asked = Counter[str]()
         self.sighted = Counter[int]()
         self.is_down = False
@@ -44,7 +44,7 @@ class Counting(DelegatingStore):
 
     async def report_presence(self, game_id: str, server: str, sightings: Mapping[int, Sighting]) -> None:
         self.sighted.update(sightings.keys())
-        await super().report_presence(game_id, server, sightings)
+        await self._forward("report_presence", self._store.presence.report(game_id, server, sightings))
 
     async def _forward(self, operation: str, reply: Awaitable[_T]) -> _T:
         self.asked[operation] += 1
@@ -114,7 +114,7 @@ async def until_seen(game: GameAtHand, expected: list[bool]) -> None:
 
 
 @pytest.fixture
-async def client(store: GameStore) -> AsyncIterator[Client]:
+async def client(store: Store) -> AsyncIterator[Client]:
     async with running_server(store, server_settings(heartbeat_seconds=60)) as (_, client):
         yield client
 
@@ -144,7 +144,7 @@ async def test_presence_is_no_change_of_the_game(client: Client) -> None:
     assert (after.revision, after.etag, after.update_time) == (before.revision, before.etag, before.update_time)
 
 
-async def test_watches_at_any_server_count(store: GameStore) -> None:
+async def test_watches_at_any_server_count(store: Store) -> None:
     settings = server_settings(heartbeat_seconds=60)
     async with running_server(store, settings) as (_, client), running_server(store, settings, 2) as (_, other):
         game = await client.new_game(players=2, ruleset=UNLIMITED)
@@ -164,10 +164,10 @@ async def test_watches_at_any_server_count(store: GameStore) -> None:
         assert await spectator.presence() == (1, False)
 
 
-async def test_a_watch_of_a_server_that_died_ends_by_itself(store: GameStore, clock: FakeClock) -> None:
+async def test_a_watch_of_a_server_that_died_ends_by_itself(store: Store, clock: FakeClock) -> None:
     async with running_server(store, server_settings(heartbeat_seconds=0.1)) as (_, client):
         game = await client.new_game(players=2, ruleset=UNLIMITED)
-        await store.report_presence(game.game_id, "another", {1: Sighting.OPEN})
+        await store.presence.report(game.game_id, "another", {1: Sighting.OPEN})
         spectator = Watching(game, 0)
         snapshot = (await spectator.next("snapshot")).snapshot
         assert [player.is_connected for player in snapshot.players] == [True, False]
@@ -191,7 +191,7 @@ async def test_calls_with_a_token_are_seen_and_refused_ones_are_not(client: Clie
     assert (await players(game))[1].last_seen_time.seconds == started.seconds + 60
 
 
-async def test_an_owner_is_written_once_in_an_interval(store: GameStore) -> None:
+async def test_an_owner_is_written_once_in_an_interval(store: Store) -> None:
     counting = Counting(store)
     async with running_server(counting) as (_, client):
         game = await client.new_game(players=2, ruleset=UNLIMITED)
@@ -204,7 +204,7 @@ async def test_an_owner_is_written_once_in_an_interval(store: GameStore) -> None
         assert counting.sighted == {1: 1, 2: 1}
 
 
-async def test_open_watches_are_reported_again(store: GameStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_open_watches_are_reported_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(presence, "REPORT_SECONDS", 0.1)
     counting = Counting(store)
     async with running_server(counting) as (_, client):
@@ -217,7 +217,7 @@ async def test_open_watches_are_reported_again(store: GameStore, monkeypatch: py
         await eventually(is_reported_often)
 
 
-async def test_without_presence_games_go_on(store: GameStore) -> None:
+async def test_without_presence_games_go_on(store: Store) -> None:
     counting = Counting(store)
     counting.is_down = True
     async with running_server(counting) as (_, client):

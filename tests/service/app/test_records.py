@@ -76,7 +76,7 @@ async def put_history(
         data = encode_change(state.revision, START_MS + number * 1000, bytes(16), change.applied.events)
         after = lineage(etag, data)
         record = Record(game.game_id, state, after, tokens, START_MS, START_MS + number * 1000)
-        await store.commit(Commit(etag, record, data))
+        await store.games.commit(Commit(etag, record, data))
         etag = after
     return game
 

@@ -17,8 +17,8 @@ from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.app.identity import digest
-from service.storage.base import GameStore
 from service.storage.memory import MemoryStore
+from service.storage.store import Store
 from support.harness import (
     CONTRACT,
     Client,
@@ -48,12 +48,12 @@ class Servers:
 
     client: Client
     second: Client
-    store: GameStore
+    store: Store
     clock: FakeClock
 
 
 @pytest.fixture
-async def servers(store: GameStore, clock: FakeClock) -> AsyncIterator[Servers]:
+async def servers(store: Store, clock: FakeClock) -> AsyncIterator[Servers]:
     settings = server_settings(sweep_seconds=FOREVER_SECONDS)
     async with (
         running_server(store, settings) as (_, client),
@@ -557,10 +557,11 @@ def texts_in(value: object) -> Iterator[bytes]:
             pass
 
 
-def kept_in(store: GameStore, redis_url: str) -> list[bytes]:
+def kept_in(store: Store, redis_url: str) -> list[bytes]:
     """Returns all bytes and texts in a store."""
     if isinstance(store, MemoryStore):
-        return list(texts_in(vars(store)))
+        parts = [vars(part) for part in vars(store).values() if hasattr(part, "__dict__")]
+        return list(texts_in([vars(store), parts]))
     with redis.Redis.from_url(redis_url) as keys:
         return list(texts_in(kept_in_redis(keys)))
 

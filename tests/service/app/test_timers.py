@@ -22,7 +22,7 @@ from service.model.change import Commit, Outcome
 from service.model.deadlines import CLAIM_MS
 from service.model.record import GameState
 from service.server import Server
-from service.storage.base import GameStore
+from service.storage.store import Store
 from support.delegating_store import DelegatingStore, MortalStore
 from support.harness import (
     Client,
@@ -153,7 +153,7 @@ class Place:
         clock: The store's clock.
     """
 
-    stores: Sequence[GameStore]
+    stores: Sequence[Store]
     servers: Sequence[Server]
     clients: Sequence[Client]
     clock: FakeClock
@@ -168,7 +168,7 @@ class Place:
 
 
 @asynccontextmanager
-async def place_on(stores: Sequence[GameStore], clock: FakeClock) -> AsyncIterator[Place]:
+async def place_on(stores: Sequence[Store], clock: FakeClock) -> AsyncIterator[Place]:
     """Runs a server on each of two views of a store. Their sweepers run only when the test calls them."""
     async with AsyncExitStack() as stack:
         running = [
@@ -178,7 +178,7 @@ async def place_on(stores: Sequence[GameStore], clock: FakeClock) -> AsyncIterat
 
 
 @pytest.fixture(params=["memory", "redis"])
-async def stores(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[Sequence[GameStore]]:
+async def stores(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[Sequence[Store]]:
     """Yields one store as two servers have it: on Redis each has its own cache and connections."""
     if request.param == "memory":
         yield [memory_store(clock)] * 2
@@ -208,7 +208,7 @@ async def check_next_is_applied(place: Place, timer: Timer, game: GameAtHand, re
     """Checks that the second server applies the timer that runs after a timer."""
     place.clock.advance(2 * LIMIT + 0.001)
     await place.servers[1].sweeper.sweep()
-    assert (await place.stores[1].bounds(game.game_id))[1] == revision + 1 + timer.goes_on
+    assert (await place.stores[1].streams.bounds(game.game_id))[1] == revision + 1 + timer.goes_on
 
 
 # Two servers
@@ -238,17 +238,17 @@ class Race:
 class Racing(DelegatingStore):
     """A store of a server that takes part in a race."""
 
-    def __init__(self, store: GameStore, race: Race) -> None:
+    def __init__(self, store: Store, race: Race) -> None:
         super().__init__(store)
         self._race = race
 
     async def commit(self, commit: Commit) -> Outcome:
         await self._race.arrive(self)
-        return await super().commit(commit)
+        return await self._store.games.commit(commit)
 
 
 @EVERY_TIMER
-async def test_two_servers_apply_a_timer_once(stores: Sequence[GameStore], clock: FakeClock, timer: Timer) -> None:
+async def test_two_servers_apply_a_timer_once(stores: Sequence[Store], clock: FakeClock, timer: Timer) -> None:
     race = Race()
     racing = [Racing(store, race) for store in stores]
     async with place_on(racing, clock) as place:
@@ -276,7 +276,7 @@ async def test_two_servers_apply_a_timer_once(stores: Sequence[GameStore], clock
 @EVERY_TIMER
 @pytest.mark.parametrize("is_sent", [False, True], ids=["before", "after"])
 async def test_a_timer_is_applied_once_if_a_server_dies_between_any_two_steps(
-    stores: Sequence[GameStore], clock: FakeClock, timer: Timer, *, is_sent: bool
+    stores: Sequence[Store], clock: FakeClock, timer: Timer, *, is_sent: bool
 ) -> None:
     """Only the other server lives on, and finds the game at the latest when the dead one's claim ends."""
     async with place_on(stores, clock) as place:
@@ -374,16 +374,16 @@ async def test_timers_are_applied_once_if_a_server_process_is_killed_while_it_ap
         environment = {"RUMMIKUB_REDIS_URL": url, "RUMMIKUB_SWEEP_SECONDS": "0.1"}
         process = await stack.enter_async_context(server_process(environment))
         games = [await timer.start(client, FakeClock()) for timer in timers]
-        revisions = [(await store.bounds(game.game_id))[1] for game in games]
+        revisions = [(await store.streams.bounds(game.game_id))[1] for game in games]
         wire.kill(process.pid, games, step)
         assert await process.ended() == -signal.SIGKILL
         async with asyncio.timeout(LONG_SECONDS):
             for game, revision in zip(games, revisions, strict=True):
-                while (await store.bounds(game.game_id))[1] == revision:
+                while (await store.streams.bounds(game.game_id))[1] == revision:
                     await server.sweeper.sweep()
                     await asyncio.sleep(0.1)
         for timer, game, revision in zip(timers, games, revisions, strict=True):
-            entries = await store.events(game.game_id, revision + 1, 100)
+            entries = await store.streams.entries(game.game_id, revision + 1, 100)
             assert (await changes_after(game, revision))[0] == list(timer.events)
             times = [entry.time_ms for entry in entries]
             assert all(later - earlier >= SOON * 1000 for earlier, later in itertools.pairwise(times))
@@ -400,7 +400,7 @@ LONG_SECONDS = 30
 class Stopping(DelegatingStore):
     """A store on a Redis that is suspended when an operation is sent for the first time."""
 
-    def __init__(self, store: GameStore, redis: RedisServer, operation: str) -> None:
+    def __init__(self, store: Store, redis: RedisServer, operation: str) -> None:
         super().__init__(store)
         self._redis = redis
         self._operation = operation
@@ -442,7 +442,7 @@ async def test_timers_are_applied_once_if_the_store_stops_and_goes_on(clock: Fak
         clock.advance(LIMIT + 0.001)
         await place.sweep_all()
         for timer, game, revision in zip(TIMERS, games, revisions, strict=True):
-            assert (await stores[0].bounds(game.game_id))[1] == revision + 1 + timer.goes_on
+            assert (await stores[0].streams.bounds(game.game_id))[1] == revision + 1 + timer.goes_on
 
 
 def reason_of(end: object) -> str:

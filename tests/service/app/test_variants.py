@@ -26,7 +26,7 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.codec import rulesets
-from service.storage.base import GameStore
+from service.storage.store import Store
 from support.harness import (
     Client,
     FakeClock,
@@ -56,7 +56,7 @@ VIEWERS = range(PLAYERS + 1)
 
 
 @pytest.fixture
-async def client(store: GameStore) -> AsyncIterator[Client]:
+async def client(store: Store) -> AsyncIterator[Client]:
     """Returns a client of a server on each store in turn; its sweeper does not run by itself."""
     async with running_server(store, server_settings(sweep_seconds=3600)) as (_, client):
         yield client
@@ -172,7 +172,7 @@ async def test_a_validate_only_draw_reveals_neither_of_the_two_tiles(client: Cli
 
 
 async def test_a_pull_from_the_river_plays_the_oldest_pulled_tile_and_adds_the_newer_ones_to_the_rack(
-    client: Client, store: GameStore
+    client: Client, store: Store
 ) -> None:
     rules = replace(SABRA, turn_draw=TurnDraw.TWO_RIVER)
     game = await put_game(client, store, a_game(rules, rack="R4 R5 K9", river="B1 R6 O2 J"))
@@ -188,7 +188,7 @@ async def test_a_pull_from_the_river_plays_the_oldest_pulled_tile_and_adds_the_n
         assert list(played.pulled) == tiles_of("R6 O2 J")
 
 
-async def test_river_index_zero_is_sent_and_read(client: Client, store: GameStore) -> None:
+async def test_river_index_zero_is_sent_and_read(client: Client, store: Store) -> None:
     rules = replace(SABRA, turn_draw=TurnDraw.TWO_RIVER)
     game = await put_game(client, store, a_game(rules, rack="R4 R5 K9", river="R6"))
     run = [meld_pb2.Meld(tiles=tiles_of("R4 R5 R6"))]
@@ -412,7 +412,7 @@ async def test_a_player_with_three_pairs_gets_a_redeal(client: Client) -> None:
 # Last turns
 
 
-async def test_every_player_has_one_more_turn_when_the_pool_is_empty(client: Client, store: GameStore) -> None:
+async def test_every_player_has_one_more_turn_when_the_pool_is_empty(client: Client, store: Store) -> None:
     rules = replace(SABRA, pool_empty_mode=PoolEmptyMode.ONE_LAST_CHANCE)
     game = await put_game(client, store, a_game(rules, "R1 R3", pool=1))
     assert list((await game.see()).last_chance_seats) == []
@@ -448,7 +448,7 @@ async def test_a_game_has_one_joker_for_each_player_at_the_deal(client: Client) 
         assert seen.pool_count == 104 + 3 - 3 * 14
 
 
-async def test_games_with_six_colors_include_green_and_purple(client: Client, store: GameStore) -> None:
+async def test_games_with_six_colors_include_green_and_purple(client: Client, store: Store) -> None:
     rules = replace(SABRA, geometry_colors=6)
     game = await put_game(client, store, a_game(rules, "G1 G2 G3 P5"))
     play = ts.PlayTiles(table=[meld_pb2.Meld(tiles=tiles_of("G1 G2 G3"))])
@@ -466,7 +466,7 @@ async def test_playing_a_tile_outside_the_games_tile_set_is_a_violation(client: 
 # Declared jokers
 
 
-async def test_a_declared_joker_face_stays_on_the_table_and_is_visible(client: Client, store: GameStore) -> None:
+async def test_a_declared_joker_face_stays_on_the_table_and_is_visible(client: Client, store: Store) -> None:
     game = await put_game(client, store, a_game(SABRA, "R7 B7 J K1"))
     declared = meld_pb2.Meld(
         tiles=tiles_of("R7 B7 J"),

@@ -40,8 +40,8 @@ from service.model.change import NO_ETAG, Commit, Committed, Loaded, Outcome, li
 from service.model.presence import Seen
 from service.model.record import Record, SeatToken
 from service.server import Server
-from service.storage.base import GameStore
 from service.storage.memory import MemoryStore
+from service.storage.store import Store
 from service.storage.stored_events import encode_change
 from support.delegating_store import DelegatingStore
 from support.fold import completed, fold
@@ -245,7 +245,7 @@ async def test_each_seat_sees_its_own_tiles_and_a_spectator_none(client: Client)
         assert [(event.seat, event.tile_count, list(event.tiles)) for event in events.values()] == [(seat, 1, [])] * 2
 
 
-async def test_an_idle_stream_sends_heartbeats(store: GameStore) -> None:
+async def test_an_idle_stream_sends_heartbeats(store: Store) -> None:
     async with running_server(store, server_settings(heartbeat_seconds=0.05)) as (_, client):
         game = await client.new_game(ruleset=UNLIMITED)
         watcher = Watcher(game)
@@ -340,7 +340,7 @@ async def test_a_watcher_of_both_who_resumes_gets_every_change_and_games_from_th
     assert (await refused(Watcher(game, 1, 5, "0" * 32, BOTH)))[1] == "ETAG_MISMATCH"
 
 
-async def test_each_watcher_of_one_game_gets_the_update_that_it_asked_for(store: GameStore) -> None:
+async def test_each_watcher_of_one_game_gets_the_update_that_it_asked_for(store: Store) -> None:
     """Those who begin and those who resume share a load of the game, but not the bytes of an update."""
     async with running_server(Slow(store), server_settings(heartbeat_seconds=60)) as (_, client):
         game = await client.new_game(ruleset=UNLIMITED)
@@ -405,7 +405,7 @@ async def test_a_resume_from_a_future_revision_is_refused(client: Client) -> Non
 
 
 @pytest.fixture(params=["memory", "redis"])
-async def forgetful_store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[GameStore]:
+async def forgetful_store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[Store]:
     """Returns each store in turn; it keeps eight changes of a game."""
     if request.param == "memory":
         yield memory_store(clock, history=8)
@@ -415,7 +415,7 @@ async def forgetful_store(request: pytest.FixtureRequest, clock: FakeClock) -> A
         await kept.close()
 
 
-async def test_a_resume_from_a_trimmed_revision_is_refused(forgetful_store: GameStore) -> None:
+async def test_a_resume_from_a_trimmed_revision_is_refused(forgetful_store: Store) -> None:
     async with running_server(forgetful_store) as (_, client):
         game = await client.new_game(ruleset=UNLIMITED)
         for _ in range(10):
@@ -492,7 +492,7 @@ async def test_a_watcher_of_a_history_that_the_store_lost_gets_an_error(
 class Played:
     """A game that the test changes directly in the store, with the tokens `seat 1` and `seat 2`."""
 
-    def __init__(self, store: GameStore) -> None:
+    def __init__(self, store: Store) -> None:
         self.store = store
         self.game_id = "a" * 32
         self.record: Record | None = None
@@ -504,7 +504,7 @@ class Played:
         previous = self.record.etag if self.record else NO_ETAG
         tokens = tuple(SeatToken(player.seat, digest(f"seat {player.seat}")) for player in applied.game.players)
         self.record = Record(self.game_id, applied.game, lineage(previous, change), tokens, 0, 0)
-        assert await self.store.commit(Commit(previous, self.record, change)) == Committed()
+        assert await self.store.games.commit(Commit(previous, self.record, change)) == Committed()
         return self.record
 
     def _applied(self, action: Action | None) -> Applied:
@@ -540,7 +540,7 @@ class Played:
 
 
 @pytest.fixture
-async def played(store: GameStore) -> Played:
+async def played(store: Store) -> Played:
     """Returns a started game at revision 4, in each store in turn."""
     game = Played(store)
     await game.start()
@@ -608,7 +608,7 @@ async def test_a_resume_gets_every_change_no_matter_how_many(played: Played) -> 
     assert revisions(told) == list(range(2, record.game.revision + 1))
 
 
-async def test_a_reader_behind_the_oldest_stored_change_gets_a_snapshot(forgetful_store: GameStore) -> None:
+async def test_a_reader_behind_the_oldest_stored_change_gets_a_snapshot(forgetful_store: Store) -> None:
     played = Played(forgetful_store)
     await played.start()
     async with aclosing(played.watched()) as updates:
@@ -621,7 +621,7 @@ async def test_a_reader_behind_the_oldest_stored_change_gets_a_snapshot(forgetfu
         assert snapshot.shared.view.etag == record.etag
 
 
-async def test_the_watch_of_a_slow_reader_whose_seat_is_abandoned_ends(store: GameStore) -> None:
+async def test_the_watch_of_a_slow_reader_whose_seat_is_abandoned_ends(store: Store) -> None:
     played = Played(store)
     for action in (None, Join("Ada"), Join("Ben")):
         await played.act(action)
@@ -667,7 +667,7 @@ _T = TypeVar("_T")
 class Counting(DelegatingStore):
     """A store that counts its operations."""
 
-    def __init__(self, store: GameStore) -> None:
+    def __init__(self, store: Store) -> None:
         self.asked = Counter[str]()
         super().__init__(store)
 
@@ -681,11 +681,11 @@ class Slow(Counting):
 
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         await asyncio.sleep(0.02)
-        return await super().load(game_id, request_key)
+        return await self._store.games.load(game_id, request_key)
 
 
 async def test_a_change_and_the_game_after_it_are_read_and_encoded_once_for_all_watchers(
-    store: GameStore, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counting, encoded, views = Counting(store), list[ChangeView](), list[GameSnapshotView]()
     plain, plain_game = codec.encode_change, codec.encode_changed_game
@@ -718,7 +718,7 @@ async def test_a_change_and_the_game_after_it_are_read_and_encoded_once_for_all_
 
 
 @pytest.mark.parametrize("behind", [0, 3, 20])
-async def test_watchers_who_resume_together_share_reads(store: GameStore, behind: int) -> None:
+async def test_watchers_who_resume_together_share_reads(store: Store, behind: int) -> None:
     counting = Slow(store)
     async with running_server(counting, server_settings(heartbeat_seconds=60)) as (_, client):
         game = await client.new_game(ruleset=UNLIMITED)
@@ -756,7 +756,7 @@ async def test_many_watchers_of_one_game_delay_watchers_of_others_only_briefly(c
     assert order.index("other") - order.index("drawn") < 350
 
 
-async def test_the_watchers_of_a_stopping_server_get_different_retry_delays(store: GameStore) -> None:
+async def test_the_watchers_of_a_stopping_server_get_different_retry_delays(store: Store) -> None:
     async with running_server(store) as (server, client):
         game = await client.new_game(ruleset=UNLIMITED)
         watchers = [Watcher(game) for _ in range(50)]
@@ -773,7 +773,7 @@ async def test_the_watchers_of_a_stopping_server_get_different_retry_delays(stor
 
 
 async def test_a_stopping_server_sends_the_revision_from_which_another_server_resumes(
-    store: GameStore, clock: FakeClock
+    store: Store, clock: FakeClock
 ) -> None:
     async with AsyncExitStack() as stack:
         first = Server(server_settings(), store, SeededChance(1))
@@ -821,17 +821,17 @@ async def test_a_stopping_server_sends_every_change_before_closing(played: Playe
 class Held(DelegatingStore):
     """A store whose answers about presence wait, so that a snapshot is older than its watcher thinks."""
 
-    def __init__(self, store: GameStore) -> None:
+    def __init__(self, store: Store) -> None:
         self.is_asked, self.is_released = asyncio.Event(), asyncio.Event()
         super().__init__(store)
 
-    async def presence(self, game_id: str) -> Mapping[int, Seen]:
+    async def read_presence(self, game_id: str) -> Mapping[int, Seen]:
         self.is_asked.set()
         await self.is_released.wait()
-        return await super().presence(game_id)
+        return await self._store.presence.read(game_id)
 
 
-async def test_a_change_after_the_load_of_the_first_snapshot_is_sent_at_once(store: GameStore) -> None:
+async def test_a_change_after_the_load_of_the_first_snapshot_is_sent_at_once(store: Store) -> None:
     held = Held(store)
     async with running_server(held, server_settings(heartbeat_seconds=3600)) as (_, client):
         game = await client.new_game(start=False)
@@ -856,10 +856,10 @@ class Losing(DelegatingStore):
     async def commit(self, commit: Commit) -> Outcome:
         if self.is_losing:
             raise StoreUnavailable
-        return await super().commit(commit)
+        return await self._store.games.commit(commit)
 
 
-async def test_a_failed_commit_is_never_sent(store: GameStore) -> None:
+async def test_a_failed_commit_is_never_sent(store: Store) -> None:
     losing = Losing(store)
     async with running_server(losing, server_settings(heartbeat_seconds=0.05)) as (_, client):
         game = await client.new_game(ruleset=UNLIMITED)
@@ -937,7 +937,7 @@ async def test_a_hundred_watchers_of_a_server_share_one_connection_and_get_every
         assert await listeners(raw) == 1
 
 
-async def test_a_cancelled_watch_leaves_no_subscription(store: GameStore, empty_redis_url: str) -> None:
+async def test_a_cancelled_watch_leaves_no_subscription(store: Store, empty_redis_url: str) -> None:
     raw = aredis.Redis.from_url(empty_redis_url)
     async with running_server(store) as (_, client):
         game = await client.new_game(ruleset=UNLIMITED)
@@ -953,14 +953,14 @@ async def test_a_cancelled_watch_leaves_no_subscription(store: GameStore, empty_
 
         async def nobody_watches() -> bool:
             if isinstance(store, MemoryStore):
-                return not store._subscriptions  # noqa: SLF001 - no public attribute shows it
+                return not store.memory.subscriptions
             return not [channel for channel in await raw.pubsub_channels() if game.game_id in str(channel)]
 
         await eventually(nobody_watches)
     await raw.aclose()
 
 
-async def test_a_watch_that_is_cancelled_at_once_leaves_no_subscription(store: GameStore, empty_redis_url: str) -> None:
+async def test_a_watch_that_is_cancelled_at_once_leaves_no_subscription(store: Store, empty_redis_url: str) -> None:
     raw = aredis.Redis.from_url(empty_redis_url)
     async with running_server(store) as (server, client):
         game = await client.new_game(ruleset=UNLIMITED)
@@ -976,5 +976,5 @@ async def test_a_watch_that_is_cancelled_at_once_leaves_no_subscription(store: G
         watcher.call.cancel()
         await asyncio.wait_for(server._interceptor.drained(), 10)  # noqa: SLF001 - no public attribute shows it
         if isinstance(store, MemoryStore):
-            assert not store._subscriptions  # noqa: SLF001 - no public attribute shows it
+            assert not store.memory.subscriptions
     await raw.aclose()

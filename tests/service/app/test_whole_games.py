@@ -10,7 +10,7 @@ from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.codec.rulesets import ruleset
 from service.model.change import NO_ETAG, lineage
-from service.storage.base import GameStore
+from service.storage.store import Store
 from service.storage.stored_events import encode_change
 from support.grpc_play import Fleet, history, lost_or_doubled, play_game
 from support.harness import FakeClock, GameAtHand, redis_store, running_server
@@ -69,10 +69,10 @@ async def test_replaying_random_games_gives_their_snapshots(redis_url: str, chun
     await store.close()
 
 
-async def check_stream(store: GameStore, game_id: str) -> None:
+async def check_stream(store: Store, game_id: str) -> None:
     """Asserts that replaying a game's events gives its snapshot, and that its etags are its lineage."""
-    record = (await store.load(game_id)).record
-    entries = await store.events(game_id, 1, 10_000)
+    record = (await store.games.load(game_id)).record
+    entries = await store.streams.entries(game_id, 1, 10_000)
     assert record
     assert replay(entry.events for entry in entries) == record.game
     etag = NO_ETAG

@@ -16,8 +16,8 @@ from engine.record_text import parse_record
 from service.archive.archived_game import ArchivedGame, LineageBroken, collect, from_history, from_line, to_line
 from service.errors import StoredFormatUnknown
 from service.model.change import StoredChange
-from service.storage.base import GameStore
 from service.storage.memory import MemoryStore
+from service.storage.store import Store
 from support.archives import store_game
 from support.delegating_store import DelegatingStore
 from support.harness import HISTORY, FakeClock
@@ -31,13 +31,13 @@ async def whole() -> ArchivedGame:
     return await collect(store, (await store_game(store)).record)
 
 
-async def test_a_game_of_every_store_is_archived_with_all_its_changes(store: GameStore) -> None:
+async def test_a_game_of_every_store_is_archived_with_all_its_changes(store: Store) -> None:
     stored = await store_game(store)
     game = await collect(store, stored.record)
     assert (game.record, game.changes) == (stored.record, stored.changes)
     assert game.etags == tuple(record.etag for record in stored.records)
     assert len(stored.changes) > 100, "the changes are read in pages"
-    assert await store.events(stored.game_id, 1, 10_000) == await game.events(stored.game_id, 1, 10_000)
+    assert await store.streams.entries(stored.game_id, 1, 10_000) == await game.entries(stored.game_id, 1, 10_000)
 
 
 def finished_seed(ruleset: Ruleset) -> int:
@@ -66,8 +66,8 @@ async def test_an_archived_game_returns_its_history_as_a_store_does(whole: Archi
     stored = await store_game(store)
     last = stored.record.game.revision
     for first, limit in ((1, 5), (3, 1), (last - 1, 9), (last, 1), (last + 1, 5), (last + 9, 5)):
-        assert await whole.events("", first, limit) == await store.events(stored.game_id, first, limit)
-    assert await whole.bounds("") == await store.bounds(stored.game_id) == (1, last)
+        assert await whole.entries("", first, limit) == await store.streams.entries(stored.game_id, first, limit)
+    assert await whole.bounds("") == await store.streams.bounds(stored.game_id) == (1, last)
 
 
 async def test_a_game_whose_first_changes_are_gone_has_no_record(whole: ArchivedGame) -> None:
@@ -77,7 +77,7 @@ async def test_a_game_whose_first_changes_are_gone_has_no_record(whole: Archived
     game = await collect(store, stored.record)
     assert (game.text, len(game.changes)) == ("", 40)
     assert await game.bounds("") == (last - 39, last)
-    assert await game.events("", 1, 3) == await store.events(stored.game_id, 1, 3)
+    assert await game.entries("", 1, 3) == await store.streams.entries(stored.game_id, 1, 3)
     assert from_line(to_line(game)) == game
     assert json.loads(to_line(game))["record"] is None
     assert json.loads(to_line(whole))["record"] is not None
@@ -93,13 +93,13 @@ async def test_later_changes_do_not_disturb() -> None:
 class Damaged(DelegatingStore):
     """A store that has other changes than were stored."""
 
-    def __init__(self, store: GameStore, revision: int, kind: str) -> None:
+    def __init__(self, store: Store, revision: int, kind: str) -> None:
         super().__init__(store)
         self._revision = revision
         self._kind = kind
 
     async def stored_changes(self, game_id: str, first_revision: int, limit: int) -> tuple[StoredChange, ...]:
-        page = await self._store.stored_changes(game_id, first_revision, limit)
+        page = await self._store.streams.stored_changes(game_id, first_revision, limit)
         return tuple(
             changed for change in page if (changed := change if change.revision != self._revision else self._of(change))
         )

@@ -21,7 +21,7 @@ from service.archive.sink import Sink, SinkUnavailable
 from service.errors import StoredFormatUnknown
 from service.model.change import Entry, Loaded
 from service.model.outbox import OutboxEntry
-from service.storage.base import GameStore
+from service.storage.store import Store
 from support.archives import TWO_ROUNDS, MemorySink, StoredGame, store_game
 from support.delegating_store import DelegatingStore
 from support.grpc_play import history
@@ -48,14 +48,14 @@ class Expiring(DelegatingStore):
     has_expired = False
 
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
-        loaded = await self._store.load(game_id, request_key)
+        loaded = await self._store.games.load(game_id, request_key)
         return replace(loaded, record=None, memo=None) if self.has_expired else loaded
 
     async def bounds(self, game_id: str) -> tuple[int, int]:
-        return (0, 0) if self.has_expired else await self._store.bounds(game_id)
+        return (0, 0) if self.has_expired else await self._store.streams.bounds(game_id)
 
     async def events(self, game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
-        return () if self.has_expired else await self._store.events(game_id, first_revision, limit)
+        return () if self.has_expired else await self._store.streams.entries(game_id, first_revision, limit)
 
     async def claim_from_outbox(self, _limit: int, _claim_ms: int) -> Sequence[OutboxEntry]:
         return ()
@@ -68,7 +68,7 @@ async def served(sink: Sink | None) -> AsyncIterator[tuple[Expiring, Client]]:
         yield store, client
 
 
-async def archived(store: GameStore, sink: MemorySink, ruleset: Ruleset = TWO_ROUNDS) -> StoredGame:
+async def archived(store: Store, sink: MemorySink, ruleset: Ruleset = TWO_ROUNDS) -> StoredGame:
     """Returns a random game that is in the store and in the archive."""
     stored = await store_game(store, ruleset=ruleset)
     sink.written.append(await collect(store, stored.record))
@@ -255,7 +255,7 @@ async def test_a_game_is_read_from_a_real_archive_after_redis_lost_it(empty_redi
         before = await all_answers(game)
         state = (await game.see()).state
         async with asyncio.timeout(30):
-            while await store.outbox_size():  # noqa: ASYNC110 - an outbox sends no notification
+            while await store.outbox.size():  # noqa: ASYNC110 - an outbox sends no notification
                 await asyncio.sleep(0.05)
         for key in keys.scan_iter(f"*{game.game_id}*"):
             assert keys.pttl(key) <= 3_600_000

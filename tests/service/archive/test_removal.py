@@ -22,7 +22,7 @@ from service.metrics.metrics import Metrics
 from service.model.change import StoredChange
 from service.model.outbox import OUTBOX_MARGIN_MS, OutboxEntry
 from service.model.record import OperatorData, PlayerRef, Record
-from service.storage.base import GameStore
+from service.storage.store import Store
 from support.archives import MemorySink
 from support.delegating_store import DelegatingStore
 from support.harness import (
@@ -48,19 +48,19 @@ class Unclaimed(DelegatingStore):
         return ()
 
     async def expire(self, game_id: str) -> None:
-        record = (await self._store.load(game_id)).record
+        record = (await self._store.games.load(game_id)).record
         assert record
-        await self._store.delete(game_id, record)
+        await self._store.games.delete(game_id, record)
 
 
 class Eager(DelegatingStore):
     """A store whose claims end at once, so that a test need not wait for them."""
 
     async def claim_from_outbox(self, limit: int, _claim_ms: int) -> Sequence[OutboxEntry]:
-        return await self._store.claim_from_outbox(limit, 0)
+        return await self._store.outbox.claim(limit, 0)
 
 
-def worker_of(store: GameStore, sink: Sink) -> ArchiveWorker:
+def worker_of(store: Store, sink: Sink) -> ArchiveWorker:
     return ArchiveWorker(Eager(store), sink, KEPT_SECONDS, Metrics(), asyncio.Event())
 
 
@@ -71,7 +71,7 @@ class House:
     operated: Operated
     sink: MemorySink
     store: Unclaimed
-    outbox: GameStore
+    outbox: Store
 
     async def archive(self) -> list[Result | None]:
         """Archives the games of the outbox."""
@@ -79,7 +79,7 @@ class House:
 
 
 @pytest.fixture
-async def house(store: GameStore) -> AsyncIterator[House]:
+async def house(store: Store) -> AsyncIterator[House]:
     sink, served = MemorySink(), Unclaimed(store)
     async with operated(served, sink=sink, sweep_seconds=3600) as house:
         yield House(house, sink, served, store)
@@ -195,7 +195,7 @@ async def test_a_game_that_waits_in_the_outbox_is_not_archived_after_its_deletio
     assert await house.archive() == [None]
     clock.advance(OUTBOX_MARGIN_MS / 1000 + 1)
     assert await house.archive() == [Result.NOT_ENDED]
-    assert (await house.outbox.outbox_size(), house.sink.written) == (0, [])
+    assert (await house.outbox.outbox.size(), house.sink.written) == (0, [])
 
 
 async def test_a_game_that_is_deleted_while_a_worker_archives_it_is_not_archived(house: House) -> None:
@@ -203,7 +203,7 @@ async def test_a_game_that_is_deleted_while_a_worker_archives_it_is_not_archived
 
     class Late(DelegatingStore):
         async def stored_changes(self, game_id: str, first_revision: int, limit: int) -> tuple[StoredChange, ...]:
-            found = await self._store.stored_changes(game_id, first_revision, limit)
+            found = await self._store.streams.stored_changes(game_id, first_revision, limit)
             if not deleted:
                 deleted.append(game_id)
                 await delete(house.operated, game_id)
@@ -252,7 +252,7 @@ async def test_the_deletion_of_an_archived_game_is_announced() -> None:
     async with operated(served, sink=sink) as house:
         game = await finished_game(house)
         await worker_of(store, sink).archive_batch()
-        store._games.clear()  # noqa: SLF001 - they expire
+        store.memory.games.clear()
         await delete(house, game.game_id)
         told = await changes(house.admin, pb.WatchGamesRequest(from_oldest=True), 1)
     assert told[0].deleted.game_id == game.game_id
@@ -306,7 +306,7 @@ async def test_a_player_is_forgotten_in_a_game_that_a_worker_archives_meanwhile(
 
     class Late(DelegatingStore):
         async def stored_changes(self, game_id: str, first_revision: int, limit: int) -> tuple[StoredChange, ...]:
-            found = await self._store.stored_changes(game_id, first_revision, limit)
+            found = await self._store.streams.stored_changes(game_id, first_revision, limit)
             if not forgotten:
                 forgotten.extend(await forget(house.operated))
             return found
@@ -413,7 +413,7 @@ async def test_players_and_games_leave_a_real_archive(empty_redis_url: str, arch
         ]
         forgotten, deleted = [await finished_game(first) for _ in range(2)]
         async with asyncio.timeout(30):
-            while await stores[0].outbox_size():  # noqa: ASYNC110 - an outbox sends no notification
+            while await stores[0].outbox.size():  # noqa: ASYNC110 - an outbox sends no notification
                 await asyncio.sleep(0.05)
         with redis.Redis.from_url(empty_redis_url) as keys:
             for game in (forgotten, deleted):

@@ -25,9 +25,9 @@ from service.metrics.shared_counters import SharedCounters
 from service.model.change import NO_ETAG, Commit, Committed, Conflict, Loaded, Outcome, StoredChange, lineage
 from service.model.outbox import OUTBOX_MARGIN_MS, OUTBOX_VALID_MS, OutboxEntry
 from service.model.record import Lifetimes
-from service.storage.base import GameStore
 from service.storage.redis.keys import keys_of
 from service.storage.redis.store import RedisStore, connect
+from service.storage.store import Store
 from service.storage.stored_events import decode_entry, encode_change
 from support.archives import MemorySink, StoredGame, store_game
 from support.delegating_store import DelegatingStore, MortalStore
@@ -49,7 +49,7 @@ MANUAL = server_settings(sweep_seconds=3600)
 
 
 @pytest.fixture(params=ALL_STORES)
-async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[GameStore]:
+async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[Store]:
     """Yields each kind of store, empty, on the clock."""
     async with running_store(request, clock) as store:
         yield store
@@ -65,12 +65,12 @@ class Eager(DelegatingStore):
 
     async def claim_from_outbox(self, limit: int, claim_ms: int) -> Sequence[OutboxEntry]:
         assert claim_ms == CLAIM_MS
-        found = await self._store.claim_from_outbox(limit, claim_ms if self.claims_last else 0)
+        found = await self._store.outbox.claim(limit, claim_ms if self.claims_last else 0)
         return list(dict.fromkeys(found))
 
 
 def worker_of(
-    store: GameStore, sink: Sink, metrics: Metrics | None = None, clock: Callable[[], float] = time.monotonic
+    store: Store, sink: Sink, metrics: Metrics | None = None, clock: Callable[[], float] = time.monotonic
 ) -> ArchiveWorker:
     return ArchiveWorker(Eager(store), sink, KEPT_SECONDS, metrics or Metrics(), asyncio.Event(), clock)
 
@@ -103,33 +103,33 @@ async def exported(client: Client, game_id: str) -> str:
 # From the outbox to the archive
 
 
-async def test_a_finished_game_is_archived_and_acknowledged(store: GameStore) -> None:
+async def test_a_finished_game_is_archived_and_acknowledged(store: Store) -> None:
     game, sink, metrics = await store_game(store), MemorySink(), Metrics()
-    await store.append_to_outbox(game.game_id)
+    await store.outbox.append(game.game_id)
     assert await worker_of(store, sink, metrics).archive_batch() == [Result.ARCHIVED]
     assert [written.record for written in sink.written] == [game.record]
-    assert await store.outbox_size() == 0
+    assert await store.outbox.size() == 0
     assert await worker_of(store, sink, metrics).archive_batch() == []
     assert counts(metrics) == {"archived": 1}
 
 
 async def test_an_entry_of_a_game_that_goes_on_is_dropped_after_its_commit_cannot_come(
-    store: GameStore, clock: FakeClock
+    store: Store, clock: FakeClock
 ) -> None:
     game, sink, metrics = await store_game(store, until=30), MemorySink(), Metrics()
-    await store.append_to_outbox(game.game_id)
-    await store.append_to_outbox("0" * 32)  # expired
+    await store.outbox.append(game.game_id)
+    await store.outbox.append("0" * 32)  # expired
     worker = worker_of(store, sink, metrics)
     clock.advance(OUTBOX_MARGIN_MS / 1000)
     assert await worker.archive_batch() == [None] * 2
-    assert await store.outbox_size() == 2
+    assert await store.outbox.size() == 2
     clock.advance(0.001)
     assert await worker.archive_batch() == [Result.NOT_ENDED] * 2
-    assert (await store.outbox_size(), sink.written) == (0, [])
+    assert (await store.outbox.size(), sink.written) == (0, [])
     assert counts(metrics) == {"not_ended": 2}
 
 
-async def test_a_failed_write_leaves_the_entry_and_does_not_stop_others(store: GameStore) -> None:
+async def test_a_failed_write_leaves_the_entry_and_does_not_stop_others(store: Store) -> None:
     class Picky(MemorySink):
         async def write(self, game: ArchivedGame) -> WriteResult:
             if game.record == bad.record and self.is_down:
@@ -140,7 +140,7 @@ async def test_a_failed_write_leaves_the_entry_and_does_not_stop_others(store: G
     bad, good, sink, metrics = await store_game(store), await store_game(store, seed=47), Picky(), Metrics()
     sink.is_down = True
     for game in (bad, good):
-        await store.append_to_outbox(game.game_id)
+        await store.outbox.append(game.game_id)
     seconds = 0.0
     worker = worker_of(store, sink, metrics, clock=lambda: seconds)
     assert set(await worker.archive_batch()) == {Result.FAILED, Result.ARCHIVED}
@@ -156,25 +156,25 @@ async def test_a_failed_write_leaves_the_entry_and_does_not_stop_others(store: G
 async def test_a_damaged_game_stays_in_the_outbox_and_is_reported() -> None:
     store, sink, metrics = memory_store(), MemorySink(), Metrics()
     game = await store_game(store)
-    await store.append_to_outbox(game.game_id)
-    store._games[game.game_id].stream.pop(7)  # noqa: SLF001 - damage
+    await store.outbox.append(game.game_id)
+    store.memory.games[game.game_id].stream.pop(7)
     with capture_logs() as logs:
         assert await worker_of(store, sink, metrics).archive_batch() == [Result.DAMAGED]
     assert [(log["log_level"], log["game_id"]) for log in logs] == [("error", game.game_id)]
-    assert (await store.outbox_size(), sink.written, counts(metrics)) == (1, [], {"damaged": 1})
+    assert (await store.outbox.size(), sink.written, counts(metrics)) == (1, [], {"damaged": 1})
 
 
-async def test_a_damaged_game_is_logged_once_and_looked_at_ever_less(store: GameStore) -> None:
+async def test_a_damaged_game_is_logged_once_and_looked_at_ever_less(store: Store) -> None:
     class Damaged(DelegatingStore):
         reads = 0
 
         async def stored_changes(self, game_id: str, first_revision: int, limit: int) -> tuple[StoredChange, ...]:
             self.reads += 1
-            found = await self._store.stored_changes(game_id, first_revision, limit)
+            found = await self._store.streams.stored_changes(game_id, first_revision, limit)
             return tuple(change for change in found if change.revision != 7)
 
     seconds, damaged, metrics = 0.0, Damaged(store), Metrics()
-    await store.append_to_outbox((await store_game(store)).game_id)
+    await store.outbox.append((await store_game(store)).game_id)
     worker = worker_of(damaged, MemorySink(), metrics, clock=lambda: seconds)
     tried: list[float] = []
     with capture_logs() as logs:
@@ -190,7 +190,7 @@ async def test_a_damaged_game_is_logged_once_and_looked_at_ever_less(store: Game
 
 @pytest.mark.parametrize("is_deleted", [True, False], ids=["deleted", "rewritten"])
 async def test_a_game_that_is_removed_or_rewritten_while_it_is_read_is_not_damaged(
-    store: GameStore, clock: FakeClock, *, is_deleted: bool
+    store: Store, clock: FakeClock, *, is_deleted: bool
 ) -> None:
     class Racing(DelegatingStore):
         """A store in which the operator changes the game before the worker reads its changes."""
@@ -201,31 +201,31 @@ async def test_a_game_that_is_removed_or_rewritten_while_it_is_read_is_not_damag
             if not self.is_changed:
                 self.is_changed = True
                 if is_deleted:
-                    await self._store.delete(game_id, game.record)
+                    await self._store.games.delete(game_id, game.record)
                 else:
                     last = decode_entry(game.changes[-1], game.record.etag)
                     change = encode_change(last.revision, last.time_ms, bytes(16), last.events)
                     etag = lineage(game.records[-2].etag, change)
                     etags = [*(record.etag for record in game.records[:-1]), etag]
                     stream = list(zip((*game.changes[:-1], change), etags, strict=True))
-                    await self._store.rewrite(game.record.etag, replace(game.record, etag=etag), stream)
-            return await self._store.stored_changes(game_id, first_revision, limit)
+                    await self._store.games.rewrite(game.record.etag, replace(game.record, etag=etag), stream)
+            return await self._store.streams.stored_changes(game_id, first_revision, limit)
 
     game = await store_game(store)
-    await store.append_to_outbox(game.game_id)
+    await store.outbox.append(game.game_id)
     worker = worker_of(Racing(store), MemorySink())
     with capture_logs() as logs:
         await worker.archive_batch()
         clock.advance(OUTBOX_MARGIN_MS / 1000 + 1)
         await worker.archive_batch()
-    assert (logs, await store.outbox_size()) == ([], 0)
+    assert (logs, await store.outbox.size()) == ([], 0)
 
 
-async def test_a_game_whose_id_another_archived_game_has_is_reported_and_the_first_one_stays(store: GameStore) -> None:
+async def test_a_game_whose_id_another_archived_game_has_is_reported_and_the_first_one_stays(store: Store) -> None:
     first, sink, metrics = await store_game(memory_store()), MemorySink(), Metrics()
     archived = await collect(store, (await store_game(store)).record)
     sink.written.append(replace(archived, record=replace(archived.record, created_ms=START_MS - 1)))
-    await store.append_to_outbox(first.game_id)
+    await store.outbox.append(first.game_id)
     worker = worker_of(store, sink, metrics)
     with capture_logs() as logs:
         assert await worker.archive_batch() == [Result.ID_TAKEN]
@@ -235,14 +235,14 @@ async def test_a_game_whose_id_another_archived_game_has_is_reported_and_the_fir
     assert counts(metrics) == {"id_taken": 1}
 
 
-async def test_a_game_whose_last_change_the_store_has_lost_is_archived_already(store: GameStore) -> None:
+async def test_a_game_whose_last_change_the_store_has_lost_is_archived_already(store: Store) -> None:
     """After a failover; the archive keeps the later revision."""
     source, sink = memory_store(), MemorySink()
     whole = await store_game(source, seed=REMATCH)
     await sink.write(await collect(source, whole.record))
     for commit in commits_of(whole)[:-1]:
-        await store.commit(commit)
-    await store.append_to_outbox(whole.game_id)
+        await store.games.commit(commit)
+    await store.outbox.append(whole.game_id)
     assert await worker_of(store, sink).archive_batch() == [Result.ARCHIVED]
     assert [archived.record for archived in sink.written] == [whole.record]
 
@@ -255,9 +255,9 @@ async def test_a_write_that_takes_too_long_fails(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(worker_module, "WRITE_SECONDS", 0.01)
     store = memory_store()
-    await store.append_to_outbox((await store_game(store)).game_id)
+    await store.outbox.append((await store_game(store)).game_id)
     assert await worker_of(store, Stuck()).archive_batch() == [Result.FAILED]
-    assert await store.outbox_size() == 1
+    assert await store.outbox.size() == 1
 
 
 async def test_an_archived_game_is_kept_for_the_set_time_only(empty_redis_url: str, clock: FakeClock) -> None:
@@ -265,7 +265,7 @@ async def test_an_archived_game_is_kept_for_the_set_time_only(empty_redis_url: s
     raw = aredis.Redis.from_url(empty_redis_url)
     store = RedisStore(connect(empty_redis_url), Lifetimes(1_800, 3_600, 600, unarchived=7_200), HISTORY, clock)
     game = await store_game(store)
-    await store.append_to_outbox(game.game_id)
+    await store.outbox.append(game.game_id)
     snapshot, _, events, *_ = keys_of(game.game_id)
     assert 7_100_000 < await raw.pttl(snapshot) <= 7_200_000
     await worker_of(store, MemorySink()).archive_batch()
@@ -275,22 +275,22 @@ async def test_an_archived_game_is_kept_for_the_set_time_only(empty_redis_url: s
     await store.close()
 
 
-async def test_a_game_that_changes_while_it_is_written_is_written_again(store: GameStore) -> None:
+async def test_a_game_that_changes_while_it_is_written_is_written_again(store: Store) -> None:
     """The last change of this game announces a rematch, which another server stores during the first write."""
 
     class Slow(MemorySink):
         async def write(self, game: ArchivedGame) -> WriteResult:
             result = await super().write(game)
             if len(self.written) == 1:
-                assert await store.commit(commits[-1]) == Committed()
+                assert await store.games.commit(commits[-1]) == Committed()
             return result
 
     whole = await store_game(memory_store(), seed=REMATCH)
     commits = commits_of(whole)
     for commit in commits[:-1]:
-        await store.commit(commit)
+        await store.games.commit(commit)
     sink = Slow()
-    await store.append_to_outbox(whole.game_id)
+    await store.outbox.append(whole.game_id)
     assert await worker_of(store, sink).archive_batch() == [Result.ARCHIVED]
     assert [game.record for game in sink.written] == list(whole.records[-2:])
 
@@ -318,7 +318,7 @@ async def test_the_worker_waits_longer_while_the_archive_is_down_and_reports_it_
     store, sink, metrics = memory_store(), MemorySink(), Metrics()
     games = [await store_game(store, seed=seed) for seed in (40, 47)]
     for game in games:
-        await store.append_to_outbox(game.game_id)
+        await store.outbox.append(game.game_id)
     worker = worker_of(store, sink, metrics)
     sink.is_down = True
     with capture_logs() as logs:
@@ -339,7 +339,7 @@ async def test_the_worker_does_not_pause_while_more_waits() -> None:
     store, sink = memory_store(), MemorySink()
     game = await store_game(store)
     for _ in range(BATCH + 1):
-        await store.append_to_outbox(game.game_id)
+        await store.outbox.append(game.game_id)
     worker = worker_of(store, sink)
     assert [await worker._paced_round() for _ in range(2)] == [0.0, 1.0]  # noqa: SLF001 - as above
     assert len(sink.written) == BATCH + 1
@@ -353,13 +353,13 @@ class UnreadableGames(DelegatingStore):
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         if game_id != self.readable:
             raise StoredFormatUnknown
-        return await self._store.load(game_id, request_key)
+        return await self._store.games.load(game_id, request_key)
 
 
-async def test_a_batch_of_unreadable_games_does_not_keep_later_games_from_the_archive(store: GameStore) -> None:
+async def test_a_batch_of_unreadable_games_does_not_keep_later_games_from_the_archive(store: Store) -> None:
     unreadable, sink = UnreadableGames(store), MemorySink()
     for number in range(BATCH):
-        await store.append_to_outbox(f"{number:032x}")
+        await store.outbox.append(f"{number:032x}")
     eager = Eager(unreadable)
     worker = ArchiveWorker(eager, sink, KEPT_SECONDS, Metrics(), asyncio.Event())
     eager.claims_last = True
@@ -367,7 +367,7 @@ async def test_a_batch_of_unreadable_games_does_not_keep_later_games_from_the_ar
     eager.claims_last = False
     good = await store_game(store)
     unreadable.readable = good.game_id
-    await store.append_to_outbox(good.game_id)
+    await store.outbox.append(good.game_id)
     assert (await worker.archive_batch()).count(Result.ARCHIVED) == 1
     assert [game.record for game in sink.written] == [good.record]
 
@@ -375,7 +375,7 @@ async def test_a_batch_of_unreadable_games_does_not_keep_later_games_from_the_ar
 async def test_unreadable_games_do_not_lengthen_the_pause_and_are_named() -> None:
     """A pause that outlasts their claims would let them fill each batch."""
     store = memory_store()
-    await store.append_to_outbox("0" * 32)
+    await store.outbox.append("0" * 32)
     worker = worker_of(UnreadableGames(store), MemorySink())
     with capture_logs() as logs:
         assert [await worker._paced_round() for _ in range(7)] == [1.0] * 7  # noqa: SLF001 - as above
@@ -432,17 +432,17 @@ def test_workers_of_a_server_add_their_games_and_report_the_latest_backlog() -> 
 # With servers
 
 
-async def until_archived(store: GameStore, worker: ArchiveWorker, clock: FakeClock) -> None:
+async def until_archived(store: Store, worker: ArchiveWorker, clock: FakeClock) -> None:
     """Runs a worker until the outbox is empty."""
     for _ in range(20):
         await worker.archive_batch()
-        if not await store.outbox_size():
+        if not await store.outbox.size():
             return
         clock.advance(OUTBOX_MARGIN_MS / 1000)
     raise AssertionError("the outbox is not empty")
 
 
-async def test_a_server_archives_the_games_that_end_and_no_others(store: GameStore) -> None:
+async def test_a_server_archives_the_games_that_end_and_no_others(store: Store) -> None:
     sink = MemorySink()
     async with running_server(store, MANUAL, sink=sink) as (server, client):
         ended, running = [await client.new_game() for _ in range(2)]
@@ -453,7 +453,7 @@ async def test_a_server_archives_the_games_that_end_and_no_others(store: GameSto
         await running.draw()
         final = await resign(ended)
         async with asyncio.timeout(30):
-            while await store.outbox_size():  # noqa: ASYNC110 - an outbox sends no notification
+            while await store.outbox.size():  # noqa: ASYNC110 - an outbox sends no notification
                 await asyncio.sleep(0.05)
         [game] = sink.written
         assert (game.record.game_id, game.record.etag) == (ended.game_id, final.etag)
@@ -465,14 +465,14 @@ async def test_a_server_archives_the_games_that_end_and_no_others(store: GameSto
         assert counts(server.metrics) == {"archived": 1}
 
 
-async def test_without_an_archive_no_outbox_is_written(store: GameStore) -> None:
+async def test_without_an_archive_no_outbox_is_written(store: Store) -> None:
     async with running_server(store, MANUAL) as (server, client):
         await resign(await client.new_game())
         assert server.archive is None
-    assert await store.outbox_size() == 0
+    assert await store.outbox.size() == 0
 
 
-async def test_an_announced_rematch_is_archived_too(store: GameStore, clock: FakeClock) -> None:
+async def test_an_announced_rematch_is_archived_too(store: Store, clock: FakeClock) -> None:
     sink = MemorySink()
     async with running_server(store, MANUAL, sink=MemorySink()) as (server, client):
         assert server.archive
@@ -531,11 +531,11 @@ class Unclaimed(DelegatingStore):
 
 
 @pytest.mark.parametrize("is_sent", [False, True], ids=["before", "after"])
-async def test_a_game_is_archived_if_a_worker_dies_between_any_two_steps(store: GameStore, *, is_sent: bool) -> None:
+async def test_a_game_is_archived_if_a_worker_dies_between_any_two_steps(store: Store, *, is_sent: bool) -> None:
     game = await store_game(store)
     for step in itertools.count(1):
         sink, mortal = MemorySink(), MortalStore(store, is_sent=is_sent)
-        await store.append_to_outbox(game.game_id)
+        await store.outbox.append(game.game_id)
         dying = ArchiveWorker(ClaimsAtOnce(mortal), sink, KEPT_SECONDS, Metrics(), asyncio.Event())
         mortal.die_at(step)
         with contextlib.suppress(StoreUnavailable):
@@ -544,7 +544,7 @@ async def test_a_game_is_archived_if_a_worker_dies_between_any_two_steps(store: 
         await worker_of(store, sink).archive_batch()
         assert sink.written
         assert {written.record for written in sink.written} == {game.record}
-        assert await store.outbox_size() == 0
+        assert await store.outbox.size() == 0
         if not has_died:
             break
     assert step > 5, "claim, load, changes, shorten, acknowledge"
@@ -554,12 +554,10 @@ class ClaimsAtOnce(DelegatingStore):
     """A store whose claims end at once, and count as an operation of the server that dies."""
 
     async def claim_from_outbox(self, limit: int, _claim_ms: int) -> Sequence[OutboxEntry]:
-        return await self._store.claim_from_outbox(limit, 0)
+        return await self._store.outbox.claim(limit, 0)
 
 
-async def test_an_ending_is_not_stored_after_its_entry_may_have_been_dropped(
-    store: GameStore, clock: FakeClock
-) -> None:
+async def test_an_ending_is_not_stored_after_its_entry_may_have_been_dropped(store: Store, clock: FakeClock) -> None:
     """A server that pauses between entry and commit decides again, with a new entry."""
 
     class Pausing(Unclaimed):
@@ -569,7 +567,7 @@ async def test_an_ending_is_not_stored_after_its_entry_may_have_been_dropped(
             if commit.record.state.is_over and not self.outcomes:
                 clock.advance(OUTBOX_VALID_MS / 1000 + 0.001)
                 await worker_of(store, sink).archive_batch()
-            outcome = await self._store.commit(commit)
+            outcome = await self._store.games.commit(commit)
             if commit.record.state.is_over:
                 self.outcomes.append(outcome)
             return outcome
@@ -584,12 +582,12 @@ async def test_an_ending_is_not_stored_after_its_entry_may_have_been_dropped(
     assert [game.record.etag for game in sink.written][-1] == final.etag
 
 
-async def test_two_workers_share_the_games(store: GameStore) -> None:
+async def test_two_workers_share_the_games(store: Store) -> None:
     games = [await store_game(store, seed=seed) for seed in (40, 47)]
     for game in games * 5:
-        await store.append_to_outbox(game.game_id)
+        await store.outbox.append(game.game_id)
     sinks = [MemorySink(), MemorySink()]
     workers = [ArchiveWorker(store, sink, KEPT_SECONDS, Metrics(), asyncio.Event()) for sink in sinks]
     results = await asyncio.gather(*(worker.archive_batch() for worker in workers))
     assert [result for some in results for result in some] == [Result.ARCHIVED] * 10
-    assert await store.outbox_size() == 0
+    assert await store.outbox.size() == 0

@@ -91,7 +91,7 @@ async def test_the_operator_sees_everything_of_a_game(house: Operated) -> None:
     await game.draw()
     await game.save_draft()
     full = (await house.admin.GetGame(pb.GetGameRequest(game_id=game.game_id))).game
-    record = (await house.server._store.load(game.game_id)).record  # noqa: SLF001 - what is stored
+    record = (await house.server._store.games.load(game.game_id)).record  # noqa: SLF001 - what is stored
     assert record
     assert isinstance(record.game.phase, Playing)
     round_ = record.game.phase.round
@@ -428,7 +428,7 @@ async def test_a_filtered_watch_has_changes_of_games_that_cannot_be_read() -> No
         async def load(self, game_id: str, request_key: str = "") -> Loaded:
             if game_id == self.newer:
                 raise StoredFormatUnknown
-            return await super().load(game_id, request_key)
+            return await self._store.games.load(game_id, request_key)
 
     store = Newer(memory_store(log_ms=LOG_MS))
     async with operated(store) as house:
@@ -460,10 +460,10 @@ async def test_a_watch_that_resumes_after_a_game_has_expired_is_sent_what_is_lef
         await house.admin.AbortGame(pb.AbortGameRequest(game_id=aborted.game_id))
         last = (await aborted.see()).revision
         async with asyncio.timeout(30):
-            while await store.outbox_size():  # noqa: ASYNC110 - an outbox sends no notification
+            while await store.outbox.size():  # noqa: ASYNC110 - an outbox sends no notification
                 await asyncio.sleep(0.01)
         for game in (ended, aborted):
-            del store._games[game.game_id]  # noqa: SLF001 - what an expiry does in Redis
+            del store.memory.games[game.game_id]
         request = pb.WatchGamesRequest(cursor=start, filter=pb.GameFilter(operator_labels={"table": "a"}))
         *archived, expired = await changes(house.admin, request, 6)
     assert [(one.changed.game_id, one.changed.change.revision) for one in archived] == [

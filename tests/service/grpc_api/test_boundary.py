@@ -809,7 +809,7 @@ class Held(DelegatingStore):
         if not self.may_go.is_set():
             self.is_held.set()
         await self.may_go.wait()
-        return await super().commit(commit)
+        return await self._store.games.commit(commit)
 
 
 async def test_a_call_under_way_is_answered_before_the_server_stops() -> None:
@@ -831,7 +831,7 @@ async def test_a_call_under_way_is_answered_before_the_server_stops() -> None:
         store.may_go.set()
         assert len((await asyncio.wait_for(drawing, 10)).tiles_drawn) == 1
         await asyncio.wait_for(stopping, 10)
-    assert (await store.bounds(game.game_id))[1] == 5
+    assert (await store.streams.bounds(game.game_id))[1] == 5
 
 
 async def test_a_call_that_does_not_end_holds_a_stopping_server_no_longer_than_its_drain() -> None:
@@ -847,4 +847,4 @@ async def test_a_call_that_does_not_end_holds_a_stopping_server_no_longer_than_i
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
             await drawing
     assert refusal.value.code() in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}
-    assert (await store.bounds(game.game_id))[1] == 4
+    assert (await store.streams.bounds(game.game_id))[1] == 4

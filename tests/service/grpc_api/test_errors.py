@@ -71,12 +71,11 @@ from service.errors import StoreFull
 from service.model.change import Commit, Conflict, Loaded, Outcome
 from service.runtime.keys import HEADER
 from service.settings import Settings
-from service.storage.base import GameStore
-from service.storage.memory import MemoryStore
+from service.storage.store import Store
 from support.conformance_cases import Breach, MeldCase, MeldText, TurnCase, TurnExpected, TurnQuestion, load
 from support.conformance_messages import ruleset_of, table_of, tiles_of
+from support.delegating_store import DelegatingStore
 from support.harness import (
-    HISTORY,
     ROOT,
     Client,
     FakeClock,
@@ -219,7 +218,7 @@ def documented_errors() -> dict[str, set[tuple[str, str]]]:
 # Servers in the states that the cases need
 
 
-class FaultyStore(MemoryStore):
+class FaultyStore(DelegatingStore):
     """A store in memory that raises an unexpected exception on request."""
 
     is_faulty = False
@@ -227,7 +226,7 @@ class FaultyStore(MemoryStore):
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         if self.is_faulty:
             raise RuntimeError(INSIDE)
-        return await super().load(game_id, request_key)
+        return await self._store.games.load(game_id, request_key)
 
 
 @dataclass(frozen=True)
@@ -235,13 +234,13 @@ class Stage:
     """A server on a store, with a started game of two and the request that created it."""
 
     client: Client
-    store: GameStore
+    store: Store
     clock: FakeClock
     creation: gs.CreateGameRequest
     game: GameAtHand
 
 
-async def staged(client: Client, store: GameStore, clock: FakeClock) -> Stage:
+async def staged(client: Client, store: Store, clock: FakeClock) -> Stage:
     creation = gs.CreateGameRequest(request_id=new_id())
     created = await client.games.CreateGame(creation)
     game = GameAtHand(client, created.game.game_id, host_token=created.host_token)
@@ -277,7 +276,7 @@ async def forgetful(_redis_url: str) -> AsyncIterator[Stage]:
 async def faulty(_redis_url: str) -> AsyncIterator[Stage]:
     """The store raises an unexpected exception."""
     clock = FakeClock()
-    store = FaultyStore(HISTORY, clock)
+    store = FaultyStore(memory_store(clock))
     async with running_server(store, settings()) as (_, client):
         stage = await staged(client, store, clock)
         store.is_faulty = True
@@ -328,20 +327,20 @@ async def with_keys(_redis_url: str) -> AsyncIterator[Stage]:
             yield replace(await staged(keyed, store, clock), client=client)
 
 
-class ContendedStore(MemoryStore):
+class ContendedStore(DelegatingStore):
     """A store in memory where another writer wins every commit."""
 
     is_contended = False
 
     async def commit(self, commit: Commit) -> Outcome:
-        return Conflict() if self.is_contended else await super().commit(commit)
+        return Conflict() if self.is_contended else await self._store.games.commit(commit)
 
 
 @asynccontextmanager
 async def contended(_redis_url: str) -> AsyncIterator[Stage]:
     """Other writers change the stage's game all the time; it has an illegal play to claim."""
     clock = FakeClock()
-    store = ContendedStore(HISTORY, clock)
+    store = ContendedStore(memory_store(clock))
     async with running_server(store, settings()) as (_, client):
         stage = await staged(client, store, clock)
         game = await put(stage, a_game(Playing(a_shown_play()), CLAIMS))
@@ -349,18 +348,18 @@ async def contended(_redis_url: str) -> AsyncIterator[Stage]:
         yield replace(stage, game=game)
 
 
-class HeldStore(MemoryStore):
+class HeldStore(DelegatingStore):
     """A store in memory that blocks loads of one game."""
 
-    def __init__(self, history: int, clock: FakeClock) -> None:
-        super().__init__(history, clock)
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(memory_store(clock))
         self.asked, self.released = asyncio.Event(), asyncio.Event()
 
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         if game_id == HELD_GAME:
             self.asked.set()
             await self.released.wait()
-        return await super().load(game_id, request_key)
+        return await self._store.games.load(game_id, request_key)
 
 
 @asynccontextmanager
@@ -378,7 +377,7 @@ async def stopping(_redis_url: str) -> AsyncIterator[Stage]:
 async def overloaded(_redis_url: str) -> AsyncIterator[Stage]:
     """The server has reached its limit of one call."""
     clock = FakeClock()
-    store = HeldStore(HISTORY, clock)
+    store = HeldStore(clock)
     async with running_server(store, settings(max_calls=1)) as (_, client):
         stage = await staged(client, store, clock)
         under_way = client.games.GetGame(gs.GetGameRequest(game_id=HELD_GAME))
@@ -436,7 +435,7 @@ async def store_nearly_full(_redis_url: str) -> AsyncIterator[Stage]:
         full.close()
 
 
-class FullStore(MemoryStore):
+class FullStore(DelegatingStore):
     """A store in memory without room for another game."""
 
     is_full = False
@@ -444,14 +443,14 @@ class FullStore(MemoryStore):
     async def check_room(self, most_age: float = 0.0) -> None:
         if self.is_full:
             raise StoreFull
-        await super().check_room(most_age)
+        await self._store.check_room(most_age)
 
 
 @asynccontextmanager
 async def full_with_long_game(_redis_url: str) -> AsyncIterator[Stage]:
     """The store has no room for another game, nor for the stage's game to grow on."""
     clock = FakeClock()
-    store = FullStore(HISTORY, clock)
+    store = FullStore(memory_store(clock))
     async with running_server(store, settings()) as (_, client):
         stage = await staged(client, store, clock)
         store.is_full = True
@@ -910,7 +909,7 @@ async def _(_stage: Stage, rpc: str) -> Ask:
 async def _(stage: Stage, rpc: str) -> Ask:
     request_id = new_id()
     key = RequestIdentity(SPECTATOR, request_id, b"").key
-    await stage.store.point(f"request:{key}", stage.game.game_id)  # as if it had joined the game
+    await stage.store.names.point(f"request:{key}", stage.game.game_id)  # as if it had joined the game
     return Ask(message(rpc, name="Cleo", request_id=request_id))
 
 

@@ -27,8 +27,8 @@ from service.app.identity import digest
 from service.grpc_api import reflection
 from service.grpc_api.handlers import REQUEST_ID_LEAST, SECRET_REQUEST_ID_LEAST
 from service.settings import Settings
-from service.storage.base import GameStore
 from service.storage.memory import MemoryStore
+from service.storage.store import Store
 from support.harness import (
     CONTRACT,
     Client,
@@ -102,7 +102,7 @@ class Scene:
     """
 
     client: Client
-    store: GameStore
+    store: Store
     stored: Callable[[], Mapping[object, object]]
     game: GameAtHand
     other: GameAtHand
@@ -116,7 +116,7 @@ class Scene:
 
     async def secrets(self, viewer: int) -> dict[str, bytes]:
         """Returns the secrets that a viewer must never see: other racks, the pool, tokens and their digests."""
-        record = (await self.store.load(self.game.game_id)).record
+        record = (await self.store.games.load(self.game.game_id)).record
         assert record
         round_ = record.game.round
         assert round_
@@ -132,7 +132,7 @@ class Scene:
 
 
 async def scene_on(
-    client: Client, store: GameStore, clock: FakeClock, stored: Callable[[], Mapping[object, object]]
+    client: Client, store: Store, clock: FakeClock, stored: Callable[[], Mapping[object, object]]
 ) -> Scene:
     game = await client.new_game(PLAYERS, ruleset=ruleset_pb2.Ruleset(hints=ruleset_pb2.HINTS_TURN))
     for _ in range(PLAYERS):

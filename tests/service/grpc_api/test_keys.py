@@ -21,8 +21,8 @@ from service.app.change_pace import SEAT_CHANGES
 from service.runtime.keys import HEADER
 from service.runtime.origins import QUOTAS
 from service.server import Server
-from service.storage.base import GameStore
 from service.storage.snapshot import decode_record, encode_record
+from service.storage.store import Store
 from support.harness import (
     Client,
     FakeClock,
@@ -55,17 +55,17 @@ class Scene:
     web: Client
     partner: Client
     nobody: Client
-    store: GameStore
+    store: Store
 
 
 @pytest.fixture
-async def scene(tmp_path: Path, store: GameStore) -> AsyncIterator[Scene]:
+async def scene(tmp_path: Path, store: Store) -> AsyncIterator[Scene]:
     async with serving(tmp_path, store, web="", partner="") as found:
         yield found
 
 
 @asynccontextmanager
-async def serving(folder: Path, store: GameStore, **entries: str) -> AsyncIterator[Scene]:
+async def serving(folder: Path, store: Store, **entries: str) -> AsyncIterator[Scene]:
     settings = server_settings(
         keys_file=keys_file(folder, **entries), validation_listen="127.0.0.1:0", sweep_seconds=3_600
     )
@@ -95,7 +95,7 @@ def seen_by(client: Client, game: GameAtHand) -> GameAtHand:
     return GameAtHand(client, game.game_id, dict(game.tokens), host_token=game.host_token)
 
 
-async def test_the_operator_changes_and_deletes_games_of_every_key(tmp_path: Path, store: GameStore) -> None:
+async def test_the_operator_changes_and_deletes_games_of_every_key(tmp_path: Path, store: Store) -> None:
     settings = server_settings(keys_file=keys_file(tmp_path, web=""), admin_listen="127.0.0.1:0")
     async with (
         running_server(store, settings) as (server, _),
@@ -235,7 +235,7 @@ def reissue(client: Client, game: GameAtHand, seat: int, request_id: str = "") -
 
 @pytest.mark.parametrize("is_started", [False, True])
 async def test_a_key_with_the_right_replaces_a_lost_token(
-    tmp_path: Path, store: GameStore, capsys: pytest.CaptureFixture[str], *, is_started: bool
+    tmp_path: Path, store: Store, capsys: pytest.CaptureFixture[str], *, is_started: bool
 ) -> None:
     async with serving(tmp_path, store, web=MAY_REISSUE, partner="") as scene:
         game = await scene.web.new_game(start=is_started)
@@ -256,7 +256,7 @@ async def test_a_key_with_the_right_replaces_a_lost_token(
     assert not any(token in out + err for token in (reissued.seat_token, game.tokens[2]))
 
 
-async def test_a_reissued_token_takes_a_reserved_seat(tmp_path: Path, store: GameStore) -> None:
+async def test_a_reissued_token_takes_a_reserved_seat(tmp_path: Path, store: Store) -> None:
     async with serving(tmp_path, store, web=MAY_REISSUE, partner="") as scene:
         game = await scene.web.new_game()
         await scene.web.games.AbortGame(gs.AbortGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
@@ -272,7 +272,7 @@ async def test_a_reissued_token_takes_a_reserved_seat(tmp_path: Path, store: Gam
         assert (joined.seat, len(joined.game.reserved_seats)) == (2, 1)
 
 
-async def test_only_the_games_key_with_the_right_replaces_tokens(tmp_path: Path, store: GameStore) -> None:
+async def test_only_the_games_key_with_the_right_replaces_tokens(tmp_path: Path, store: Store) -> None:
     refusal = ("API_KEY_NOT_ALLOWED", {"kind": "right", "name": "reissue_seat_tokens"})
     async with serving(tmp_path, store, web="", partner=MAY_REISSUE) as scene:
         game = await scene.web.new_game()
@@ -357,16 +357,16 @@ async def test_a_game_does_not_exist_for_other_keys(scene: Scene) -> None:
 
 @pytest.mark.parametrize("question", QUESTIONS)
 async def test_a_caller_with_another_key_changes_nothing(
-    tmp_path: Path, store: GameStore, clock: FakeClock, question: str
+    tmp_path: Path, store: Store, clock: FakeClock, question: str
 ) -> None:
     async with serving(tmp_path, store, web="", partner="") as scene:
         game = await scene.web.new_game()
         clock.advance(OVERDUE_SECONDS)
         assert await reason(QUESTIONS[question](seen_by(scene.partner, game))) == "GAME_NOT_FOUND"
-        record = (await store.load(game.game_id)).record
+        record = (await store.games.load(game.game_id)).record
         assert record
         assert record.game.revision == 4, "the overdue turn was settled"
-        assert await store.draft(game.game_id) is None
+        assert await store.drafts.latest(game.game_id) is None
         assert (await game.see()).revision == 5
 
 
@@ -461,7 +461,7 @@ async def test_games_without_a_key_and_with_one_are_apart_when_keys_are_turned_o
 
 async def test_a_game_keeps_its_key_in_the_store_and_players_do_not_see_it(scene: Scene) -> None:
     game = await scene.web.new_game()
-    record = (await scene.store.load(game.game_id)).record
+    record = (await scene.store.games.load(game.game_id)).record
     assert record is not None
     assert record.listing.key == "web"
     assert decode_record(encode_record(record)) == record

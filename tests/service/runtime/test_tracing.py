@@ -33,11 +33,11 @@ from service.runtime.proxies import TrustedProxies
 from service.runtime.slow_calls import SlowCalls
 from service.runtime.tracing import CallTrace, TracingError, check, is_requested, tracing_by
 from service.server import Server
-from service.storage.memory import MemoryStore
+from service.storage.store import Store
 from service.storage.timing import timed
 from support.collector import Collector, Received, running_collector
+from support.delegating_store import DelegatingStore
 from support.harness import (
-    HISTORY,
     ROOT,
     Client,
     memory_store,
@@ -102,7 +102,7 @@ class Traced:
 
 @asynccontextmanager
 async def traced_server(
-    monkeypatch: pytest.MonkeyPatch, store: MemoryStore | None = None, *, is_fast: bool = True
+    monkeypatch: pytest.MonkeyPatch, store: Store | None = None, *, is_fast: bool = True
 ) -> AsyncIterator[Traced]:
     async with AsyncExitStack() as stack:
         collector = await stack.enter_async_context(running_collector())
@@ -222,18 +222,18 @@ async def test_a_refusal_has_its_reason_and_is_no_error_of_the_server(traced: Tr
     assert "error.type" not in call.attributes
 
 
-class FailingStore(MemoryStore):
+class FailingStore(DelegatingStore):
     """A store that does not answer loads."""
 
-    @timed
-    async def load(self, game_id: str, request_key: str = "") -> Loaded:  # noqa: ARG002 - see MemoryStore
+    @timed("load")
+    async def load(self, _game_id: str, _request_key: str = "") -> Loaded:
         raise StoreUnavailable("closed")
 
 
 async def test_a_store_that_does_not_answer_is_an_error_of_the_operation_and_of_the_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with traced_server(monkeypatch, FailingStore(HISTORY)) as traced:
+    async with traced_server(monkeypatch, FailingStore(memory_store())) as traced:
         with pytest.raises(grpc.aio.AioRpcError):
             await traced.client.games.GetGame(gs.GetGameRequest(game_id="0" * 32), metadata=parent())
         call, children = await traced.call(TRACE, "rummikub.v1.GameService/GetGame")
@@ -481,7 +481,7 @@ async def test_nothing_is_wrapped_if_tracing_is_off() -> None:
     assert "traced" not in plain.unary("/a", bytes).at_once.__qualname__
     store = memory_store()
     async with running_server(store) as (server, _):
-        assert store.observe == server.metrics.store
+        assert store.reports.operation == server.metrics.store
 
 
 @pytest.mark.parametrize(

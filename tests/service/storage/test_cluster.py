@@ -31,7 +31,7 @@ LIMIT = 30
 
 async def stored(store: RedisStore, commit: Commit) -> Record:
     """Stores a change, which must be accepted; returns its record."""
-    assert await store.commit(commit) == Committed()
+    assert await store.games.commit(commit) == Committed()
     return commit.record
 
 
@@ -40,7 +40,7 @@ async def answered(store: RedisStore, commit: Commit) -> Record:
     async with asyncio.timeout(30):
         while True:
             try:
-                assert await store.commit(commit) in {Committed(), MEMO}
+                assert await store.games.commit(commit) in {Committed(), MEMO}
             except StoreUnavailable:
                 await asyncio.sleep(0.05)
             else:
@@ -87,24 +87,24 @@ async def test_a_game_is_read_and_changed_while_its_slot_moves(
 ) -> None:
     """The keys of a game may be on both nodes; then each of them replies TRYAGAIN or ASK."""
     moved: asyncio.Queue[tuple[str, int]] = asyncio.Queue()
-    on_cluster.report = lambda name, count: moved.put_nowait((name, count))
+    on_cluster.reports.event = lambda name, count: moved.put_nowait((name, count))
     record = await stored(on_cluster, creation())
     source = cluster.open_slot(SLOT, target)
-    assert await on_cluster.bounds(GAME) == (1, 1)
+    assert await on_cluster.streams.bounds(GAME) == (1, 1)
     first, *others = cluster.keys_in(SLOT, source)
     await asyncio.to_thread(cluster.move_key, first, source, target)
-    changing = asyncio.create_task(on_cluster.commit(joining(record, "Ada")))
-    loading = asyncio.create_task(on_cluster.load(GAME, "created"))
+    changing = asyncio.create_task(on_cluster.games.commit(joining(record, "Ada")))
+    loading = asyncio.create_task(on_cluster.games.load(GAME, "created"))
     await asyncio.sleep(0.05)
     assert not changing.done()
     for key in others:
         await asyncio.to_thread(cluster.move_key, key, source, target)
-    assert await on_cluster.bounds(GAME) == (1, 1), "ASK is followed"
+    assert await on_cluster.streams.bounds(GAME) == (1, 1), "ASK is followed"
     await asyncio.to_thread(cluster.close_slot, SLOT, target)
     assert await changing == Committed()
     assert (await loading).memo == MEMO
-    assert (await on_cluster.load(GAME)).record == joining(record, "Ada").record
-    assert await on_cluster.bounds(GAME) == (1, 2)
+    assert (await on_cluster.games.load(GAME)).record == joining(record, "Ada").record
+    assert await on_cluster.streams.bounds(GAME) == (1, 2)
     assert await asyncio.wait_for(moved.get(), 10) == ("slots_moved", 1)
 
 
@@ -113,17 +113,17 @@ async def test_a_name_is_read_and_set_where_its_slot_moves_to(
     on_cluster: RedisStore, cluster: RedisCluster, monkeypatch: pytest.MonkeyPatch, *, can_share: bool
 ) -> None:
     monkeypatch.setattr(connection, "CAN_SHARE", can_share)
-    await on_cluster.point("code:A", GAME)
+    await on_cluster.names.point("code:A", GAME)
     slot = slot_of(pointer_key("code:A"))
     source = cluster.owner(slot)
     target = next(node for node in cluster.primaries if node is not source)
     cluster.open_slot(slot, target)
     for key in cluster.keys_in(slot, source):
         cluster.move_key(key, source, target)
-    assert await on_cluster.pointed("code:A") == GAME
-    assert await on_cluster.point("code:A", "f" * 32, GAME) == "f" * 32
+    assert await on_cluster.names.find("code:A") == GAME
+    assert await on_cluster.names.point("code:A", "f" * 32, GAME) == "f" * 32
     cluster.close_slot(slot, target)
-    assert await on_cluster.pointed("code:A") == "f" * 32
+    assert await on_cluster.names.find("code:A") == "f" * 32
     cluster.move_slot(slot, source)
 
 
@@ -139,13 +139,13 @@ async def test_games_are_claimed_where_the_slot_of_their_part_moves_to(
     )
     due = {GAME, beside}
     for game_id in due:
-        await on_cluster.arm(game_id, START_MS - 1)
+        await on_cluster.deadlines.arm(game_id, START_MS - 1)
     target = next(node for node in cluster.primaries if node is not source)
 
     async def claimed() -> set[str]:
-        claims = await on_cluster.claim(10)
+        claims = await on_cluster.deadlines.claim(10)
         for claim in claims:
-            await on_cluster.rearm(claim, claim.at_ms)
+            await on_cluster.deadlines.rearm(claim, claim.at_ms)
         return {claim.game_id for claim in claims}
 
     assert await claimed() == due
@@ -175,7 +175,7 @@ async def test_commits_are_stored_once_while_their_slot_moves_back_and_forth(
         game = replace(records[-1].game, players=())
         records.append(await answered(on_cluster, joining(replace(records[-1], game=game), f"request {len(records)}")))
     await moving
-    entries = await on_cluster.events(GAME, 1, 10_000)
+    entries = await on_cluster.streams.entries(GAME, 1, 10_000)
     assert [entry.etag for entry in entries] == [record.etag for record in records]
 
 
@@ -188,11 +188,11 @@ async def test_a_slot_that_stays_half_moved_makes_calls_fail_in_time(
     cluster.move_key(first, source, target)
     began = time.monotonic()
     with pytest.raises(StoreUnavailable, match="TryAgain"):
-        await on_cluster.commit(joining(record, "Ada"))
+        await on_cluster.games.commit(joining(record, "Ada"))
     assert 0.5 < time.monotonic() - began < 3
     cluster.move_slot(SLOT, target)
-    assert await on_cluster.bounds(GAME) == (1, 1)
-    assert await on_cluster.commit(joining(record, "Ada")) == Committed()
+    assert await on_cluster.streams.bounds(GAME) == (1, 1)
+    assert await on_cluster.games.commit(joining(record, "Ada")) == Committed()
 
 
 async def test_a_game_does_not_change_while_its_slot_is_open_even_if_no_key_has_moved(
@@ -206,10 +206,10 @@ async def test_a_game_does_not_change_while_its_slot_is_open_even_if_no_key_has_
     cluster.open_slot(SLOT, target)
     for change in (joining(record, "Ada"), creation(_other_id_in_slot())):
         with pytest.raises(StoreUnavailable, match=r"TryAgain|AskError"):
-            await on_cluster.commit(change)
-    assert await on_cluster.bounds(GAME) == (1, 1)
+            await on_cluster.games.commit(change)
+    assert await on_cluster.streams.bounds(GAME) == (1, 1)
     cluster.abandon_move(SLOT)
-    assert await on_cluster.commit(joining(record, "Ada")) == Committed()
+    assert await on_cluster.games.commit(joining(record, "Ada")) == Committed()
 
 
 def _other_id_in_slot() -> str:
@@ -222,7 +222,7 @@ async def test_watchers_are_notified_after_their_slot_has_moved(
 ) -> None:
     """The old node ends the subscription; the new one is asked for it. A hint in between is not needed."""
     record = await stored(on_cluster, creation())
-    async with asyncio.timeout(20), on_cluster.changes(GAME) as subscription:
+    async with asyncio.timeout(20), on_cluster.streams.subscribe(GAME) as subscription:
         await subscription.wait()  # subscribed
         await asyncio.to_thread(cluster.move_slot, SLOT, target)
         await subscription.wait()  # subscribed again
@@ -235,8 +235,8 @@ async def test_a_store_learns_of_a_moved_slot_from_the_first_call(
 ) -> None:
     record = await stored(on_cluster, creation())
     await asyncio.to_thread(cluster.move_slot, SLOT, target)
-    assert (await on_cluster.load(GAME)).record == record
-    assert await on_cluster.commit(replace(joining(record, "Ada"), previous_etag="0" * 32)) == Conflict()
+    assert (await on_cluster.games.load(GAME)).record == record
+    assert await on_cluster.games.commit(replace(joining(record, "Ada"), previous_etag="0" * 32)) == Conflict()
 
 
 # Primaries that fail
@@ -262,7 +262,7 @@ async def store_on(cluster: RedisCluster, clock: FakeClock | None = None) -> Asy
 async def test_a_replica_takes_over_the_games_of_a_killed_primary(own_cluster: RedisCluster, clock: FakeClock) -> None:
     reported: list[tuple[str, int]] = []
     async with store_on(own_cluster, clock) as store, asyncio.timeout(60):
-        store.report = lambda name, count: reported.append((name, count))
+        store.reports.event = lambda name, count: reported.append((name, count))
         record = await stored(store, creation())
         primary = own_cluster.owner(SLOT)
         elsewhere = next(
@@ -271,14 +271,16 @@ async def test_a_replica_takes_over_the_games_of_a_killed_primary(own_cluster: R
             if own_cluster.owner(slot_of(game_id)) is not primary
         )
         other = await stored(store, creation(elsewhere))
-        async with store.changes(GAME) as subscription:
+        async with store.streams.subscribe(GAME) as subscription:
             await subscription.wait()
             await asyncio.sleep(0.3)  # the replica has the game: replication sends no notification
             primary.kill()
             with pytest.raises(StoreUnavailable):
-                await store.commit(joining(record, "Ada"))
-            await store.arm(elsewhere, START_MS - 1)
-            assert [due.game_id for due in await store.claim(10)] == [elsewhere], "other parts are swept meanwhile"
+                await store.games.commit(joining(record, "Ada"))
+            await store.deadlines.arm(elsewhere, START_MS - 1)
+            assert [due.game_id for due in await store.deadlines.claim(10)] == [elsewhere], (
+                "other parts are swept meanwhile"
+            )
             await stored(store, joining(other, "Ben"))
             record = await answered(store, joining(record, "Ada"))
             await subscription.wait()
@@ -288,7 +290,7 @@ async def test_a_replica_takes_over_the_games_of_a_killed_primary(own_cluster: R
             await asyncio.to_thread(own_cluster.wait_until_whole)
             await stored(store, joining(record, "Cleo"))
             await subscription.wait()
-        assert await store.bounds(GAME) == (1, 3)
+        assert await store.streams.bounds(GAME) == (1, 3)
 
 
 async def test_a_primary_that_does_not_reply_holds_up_one_claim_of_the_others(
@@ -299,20 +301,20 @@ async def test_a_primary_that_does_not_reply_holds_up_one_claim_of_the_others(
     others = [one for one in ids if own_cluster.owner(slot_of(f"{part_of(CLUSTER_PARTS, one)}deadlines")) is not silent]
     async with store_on(own_cluster, clock) as store:
         for game_id in ids:
-            await store.arm(game_id, START_MS - 1)
-            await store.append_to_outbox(game_id)
+            await store.deadlines.arm(game_id, START_MS - 1)
+            await store.outbox.append(game_id)
         silent.pause()
         for seconds in (30, 0.9 * REPLY_SECONDS):
             async with asyncio.timeout(seconds):
                 due, entries, size = await asyncio.gather(
-                    store.claim(100), store.claim_from_outbox(100, 0), store.outbox_size()
+                    store.deadlines.claim(100), store.outbox.claim(100, 0), store.outbox.size()
                 )
             assert sorted(entry.game_id for entry in entries) == others
             assert size == len(others)
             assert sorted(one.game_id for one in due) == (others if seconds == 30 else [])
         silent.resume()
         async with asyncio.timeout(30):
-            while await store.outbox_size() < len(ids):  # noqa: ASYNC110 - a part has no sign that it replies again
+            while await store.outbox.size() < len(ids):  # noqa: ASYNC110 - a part has no sign that it replies again
                 await asyncio.sleep(0.05)
 
 
@@ -331,7 +333,7 @@ async def test_a_store_without_any_node_is_unavailable_and_recovers(own_cluster:
                     break
                 except StoreUnavailable:
                     await asyncio.sleep(0.1)
-        assert (await store.load(GAME)).record is None
+        assert (await store.games.load(GAME)).record is None
 
 
 # Games
@@ -359,12 +361,12 @@ async def test_the_sweeper_times_out_the_games_of_all_parts(on_cluster: RedisSto
     settings = server_settings(sweep_seconds=3_600)
     async with running_server(on_cluster, settings) as (server, client):
         games = [await client.new_game(ruleset=ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT)) for _ in range(40)]
-        before = [(await on_cluster.load(game.game_id)).record for game in games]
+        before = [(await on_cluster.games.load(game.game_id)).record for game in games]
         clock.advance(LIMIT + 1)
         assert await server.sweeper.sweep() == len(games)
         for game, record in zip(games, before, strict=True):
-            after = (await on_cluster.load(game.game_id)).record
+            after = (await on_cluster.games.load(game.game_id)).record
             assert record
             assert after
             assert after.game.revision > record.game.revision
-        assert (await on_cluster.count())[GameState.PLAYING] == len(games)
+        assert (await on_cluster.lists.count())[GameState.PLAYING] == len(games)

@@ -211,7 +211,7 @@ async def test_rights_are_checked_again_on_a_new_connection_and_after_a_call_tha
                     forbid(one, "-spublish", "-publish")
                 if check == "a call":
                     with pytest.raises(StoreUnavailable, match="NoPermission"):
-                        await store.delete(GAME)
+                        await store.games.delete(GAME)
                 else:
                     for one in servers:
                         one.execute("CLIENT", "KILL", "TYPE", "normal")

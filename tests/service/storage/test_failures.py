@@ -203,7 +203,7 @@ class GivesUp(DelegatingStore):
         super().__init__(memory_store())
 
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
-        await super().load(game_id, request_key)
+        await self._store.games.load(game_id, request_key)
         raise asyncio.CancelledError
 
 

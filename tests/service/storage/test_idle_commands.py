@@ -62,10 +62,10 @@ async def test_an_idle_server_sends_few_commands(servers: Servers) -> None:
     count = len(servers.primaries)
 
     async def sweep() -> None:
-        assert not await store.claim(32)
-        assert await store.page(GameState.LOBBY, "", 20) == ((), "")
+        assert not await store.deadlines.claim(32)
+        assert not (await store.lists.page(GameState.LOBBY, "", 20)).games
 
-    for work in (store.ping, sweep, store.count):  # they open connections, check rights and load scripts
+    for work in (store.ping, sweep, store.lists.count):  # they open connections, check rights and load scripts
         await work()
     before = servers.sent()
     for _ in range(ROUNDS):
@@ -78,6 +78,6 @@ async def test_an_idle_server_sends_few_commands(servers: Servers) -> None:
         await sweep()
     swept = servers.sent()
     assert swept - checked == Counter(evalsha=2 * ROUNDS * count), "a claim and a page for each primary"
-    await store.count()
+    await store.lists.count()
     assert servers.sent() - swept == Counter(evalsha=count)
     await store.close()

@@ -23,12 +23,12 @@ from service.model.change import Committed
 from service.model.change_log import LOG_START, LogEntry
 from service.model.presence import Sighting
 from service.model.record import GameState, Record
-from service.storage.base import GameStore
 from service.storage.redis import migration
 from service.storage.redis.deployment import GUARD, MAX_LAG, REFUSE_ALL
 from service.storage.redis.keys import CLUSTER_PARTS, MARK, ONE_PART, UNFINISHED, keys_of
 from service.storage.redis.log_copy import ChangeLogCopy
 from service.storage.redis.migration import AT_ONCE, BATCH, MigrationError, migrate, undo
+from service.storage.store import Store
 from support.commits import GAME, creation, joining
 from support.grpc_play import Fleet, history, lost_or_doubled, play_game
 from support.harness import (
@@ -153,36 +153,36 @@ async def test_lists_deadlines_outbox_and_lifetimes_move(source: RedisServer, ta
     ids = [f"{number:032x}" for number in range(2 * BATCH)]
     for game_id in ids:
         commit = creation(game_id)
-        await old.commit(commit)
-        await old.index(commit.record)
-        await old.arm(game_id, 1)
-        await old.point(f"code:{game_id}", game_id)
-        await old.append_to_outbox(game_id)
+        await old.games.commit(commit)
+        await old.lists.index(commit.record)
+        await old.deadlines.arm(game_id, 1)
+        await old.names.point(f"code:{game_id}", game_id)
+        await old.outbox.append(game_id)
     secret = await old.secret()
     lifetime = source.execute("PTTL", f"rummikub:{{{ids[0]}}}:game")
     await migrate(source.url, target, silent)
-    assert (await new.count())[GameState.LOBBY] == len(ids)
-    records, _ = await new.page(GameState.LOBBY, "", 500)
+    assert (await new.lists.count())[GameState.LOBBY] == len(ids)
+    records = (await new.lists.page(GameState.LOBBY, "", 500)).games
     assert sorted(record.game_id for record in records) == ids
-    assert sorted([due.game_id for _ in range(4) for due in await new.claim(50)]) == ids
-    assert await new.pointed(f"code:{ids[7]}") == ids[7]
-    assert sorted(entry.game_id for entry in await new.claim_from_outbox(len(ids) + 1, 10_000)) == ids
+    assert sorted([due.game_id for _ in range(4) for due in await new.deadlines.claim(50)]) == ids
+    assert await new.names.find(f"code:{ids[7]}") == ids[7]
+    assert sorted(entry.game_id for entry in await new.outbox.claim(len(ids) + 1, 10_000)) == ids
     assert await new.secret() == secret
     with pytest.raises(StoreUnavailable):
-        await old.commit(joining(creation(ids[0]).record, "Ada"))
+        await old.games.commit(joining(creation(ids[0]).record, "Ada"))
     assert 0 < source.execute("PTTL", f"rummikub:{{{ids[0]}}}:game") <= lifetime
     for store in (old, new):
         await store.close()
 
 
-async def joined(store: GameStore, before: Record, name: str) -> Record:
+async def joined(store: Store, before: Record, name: str) -> Record:
     """Stores that a player joins; returns the game."""
     commit = joining(before, name)
-    assert await store.commit(commit) == Committed()
+    assert await store.games.commit(commit) == Committed()
     return commit.record
 
 
-async def told(store: GameStore, position: Position | None) -> tuple[list[tuple[str, int]], Position]:
+async def told(store: Store, position: Position | None) -> tuple[list[tuple[str, int]], Position]:
     """Returns the changes after a position (None: all) as games and revisions, and where to resume."""
     feed = ChangeFeed(store, None, position, from_oldest=True)
     await feed.start()
@@ -199,7 +199,7 @@ async def test_a_watcher_of_all_changes_resumes_after_its_store_has_moved(
     ids = [f"{number:032x}" for number in range(2 * BATCH)]
     games = []
     for game_id in ids:
-        assert await old.commit(creation(game_id)) == Committed()
+        assert await old.games.commit(creation(game_id)) == Committed()
         clock.advance(0.001)
         games.append(creation(game_id).record)
     seen, position = await told(old, None)
@@ -236,7 +236,7 @@ async def test_a_change_log_is_merged_in_order_and_can_be_continued(
     ):
         copy = ChangeLogCopy(there, CLUSTER_PARTS, here, ONE_PART)
         for game_id in ids:
-            await parted.commit(creation(game_id))  # at one time, so parts have entries of the same place
+            await parted.games.commit(creation(game_id))  # at one time, so parts have entries of the same place
         await copy.append()
         for game_id in reversed(ids):
             clock.advance(0.001)
@@ -244,11 +244,11 @@ async def test_a_change_log_is_merged_in_order_and_can_be_continued(
         await copy.append()
         await copy.append()
     one = redis_store(source.url, clock, log_ms=LOG_MS)
-    entries = (await one.read_log(0, LOG_START, 1_000)).entries
+    entries = (await one.log.read(0, LOG_START, 1_000)).entries
     assert sorted(entry.game_id for entry in entries[: len(ids)]) == ids
     assert [entry.game_id for entry in entries[len(ids) :]] == ids[::-1]
     assert {entry.revision for entry in entries[: len(ids)]} == {1}
-    parts = [await parted.read_log(part, LOG_START, 1_000) for part in range(parted.log_parts)]
+    parts = [await parted.log.read(part, LOG_START, 1_000) for part in range(parted.log.parts)]
     before = {(entry.game_id, entry.revision): entry for page in parts for entry in page.entries}
     assert all(_place(entry) >= _place(before[entry.game_id, entry.revision]) for entry in entries)
     for store in (one, parted):
@@ -263,8 +263,8 @@ async def test_a_game_that_is_deleted_after_it_was_copied_does_not_move(
     source: RedisServer, cluster: RedisCluster, target: str
 ) -> None:
     old = redis_store(source.url)
-    await old.commit(creation())
-    await old.commit(creation("f" * 32))
+    await old.games.commit(creation())
+    await old.games.commit(creation("f" * 32))
 
     def delete(line: str) -> None:
         if "refuses writes" in line:
@@ -282,7 +282,7 @@ async def test_the_number_of_tasks_does_not_grow_with_the_number_of_games(
     old = redis_store(source.url)
     games = 2 * AT_ONCE * BATCH
     for number in range(games):
-        await old.commit(creation(f"{number:032x}"))
+        await old.games.commit(creation(f"{number:032x}"))
     moving = asyncio.create_task(migrate(source.url, other.url, silent))
     most = 0
     while not moving.done():
@@ -295,7 +295,7 @@ async def test_the_number_of_tasks_does_not_grow_with_the_number_of_games(
 
 async def test_a_game_that_only_the_target_has_makes_a_migration_fail(source: RedisServer, other: RedisServer) -> None:
     old = redis_store(source.url)
-    await old.commit(creation())
+    await old.games.commit(creation())
 
     def create(line: str) -> None:
         if "refuses writes" in line:
@@ -341,7 +341,7 @@ class InterruptingWire:
 async def test_a_game_that_changes_between_its_keys_is_moved_whole(source: RedisServer, other: RedisServer) -> None:
     old, new = redis_store(source.url), redis_store(other.url)
     records = [creation().record]
-    await old.commit(creation())
+    await old.games.commit(creation())
 
     async def change() -> None:
         records.append(
@@ -356,8 +356,8 @@ async def test_a_game_that_changes_between_its_keys_is_moved_whole(source: Redis
         await migrate(f"redis://{host}:{port}", other.url, silent)
     assert wire.changes_left == 0
     last = records[-1].game.revision
-    assert ((await new.load(GAME)).record, await new.bounds(GAME)) == (records[-1], (1, last))
-    await new.commit(joining(replace(records[-1], game=replace(records[-1].game, players=())), "Bob"))
+    assert ((await new.games.load(GAME)).record, await new.streams.bounds(GAME)) == (records[-1], (1, last))
+    await new.games.commit(joining(replace(records[-1], game=replace(records[-1].game, players=())), "Bob"))
     for store in (old, new):
         await store.close()
 
@@ -368,8 +368,8 @@ async def test_what_is_copied_after_the_source_refuses_writes_does_not_grow_with
     old = redis_store(source.url)
     for number in range(2 * BATCH):
         commit = creation(f"{number:032x}")
-        await old.commit(commit)
-        await old.report_presence(commit.record.game_id, "server", {1: Sighting.OPEN})
+        await old.games.commit(commit)
+        await old.presence.report(commit.record.game_id, "server", {1: Sighting.OPEN})
     copied: list[int] = []
 
     def count(line: str) -> None:
@@ -393,7 +393,7 @@ async def test_most_changes_are_copied_before_the_source_refuses_writes(
     compare = migration._differing  # noqa: SLF001 - games change before each comparison
     old = redis_store(source.url)
     for number in range(20):
-        await old.commit(creation(f"{number:032x}"))
+        await old.games.commit(creation(f"{number:032x}"))
     left, lines = iter(changes), list[str]()
 
     async def change_and_compare(*arguments: Any) -> set[str]:  # noqa: ANN401 - as above
@@ -419,7 +419,7 @@ async def test_a_draft_moves_that_is_saved_after_its_game_was_copied(source: Red
             source.execute("HINCRBY", keys_of(game.game_id)[3], "number", 1)
 
     await migrate(source.url, other.url, save)
-    draft = await new.draft(game.game_id)
+    draft = await new.drafts.latest(game.game_id)
     assert draft
     assert draft.number == 2
     for store in (old, new):
@@ -433,17 +433,17 @@ def test_a_key_in_its_last_millisecond_does_not_become_permanent(left_ms: int, r
 
 async def test_undo_lets_the_source_accept_writes_unless_games_have_changed(source: RedisServer, target: str) -> None:
     old, new = redis_store(source.url), redis_store(target)
-    await old.commit(creation())
+    await old.games.commit(creation())
     with pytest.raises(MigrationError, match="nothing to undo"):
         await undo(source.url, target, silent)
     await migrate(source.url, target, silent)
-    await new.commit(joining(creation().record, "Ada"))
+    await new.games.commit(joining(creation().record, "Ada"))
     with pytest.raises(MigrationError, match="1 games have changed"):
         await undo(source.url, target, silent)
     source.execute("CONFIG", "SET", "min-replicas-to-write", 0)
-    await old.commit(joining(creation().record, "Ada"))
+    await old.games.commit(joining(creation().record, "Ada"))
     assert await undo(source.url, target, silent) == 1
-    assert (await old.load(GAME)).record == joining(creation().record, "Ada").record
+    assert (await old.games.load(GAME)).record == joining(creation().record, "Ada").record
     for store in (old, new):
         await store.close()
 
@@ -452,7 +452,7 @@ async def test_undo_refuses_writes_at_the_target_before_it_compares(
     source: RedisServer, other: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old, new = redis_store(source.url), redis_store(other.url)
-    await old.commit(creation())
+    await old.games.commit(creation())
     await migrate(source.url, other.url, silent)
     compare, compared = migration._check_unchanged, []  # noqa: SLF001 - to see what holds meanwhile
 
@@ -470,18 +470,18 @@ async def test_undo_refuses_writes_at_the_target_before_it_compares(
     await migrate(other.url, source.url, silent)
     assert await undo(other.url, source.url, silent) == 1
     with pytest.raises(StoreUnavailable):
-        await old.commit(joining(record, "Eve"))
+        await old.games.commit(joining(record, "Eve"))
     record = await joined(new, record, "Eve")
     assert compared == [str(REFUSE_ALL).encode()] * 2
     await migrate(other.url, source.url, silent)
-    assert (await old.load(GAME)).record == record
+    assert (await old.games.load(GAME)).record == record
     for store in (old, new):
         await store.close()
 
 
 async def test_undo_can_be_repeated_after_it_was_killed(source: RedisServer, other: RedisServer) -> None:
     old = redis_store(source.url)
-    await old.commit(creation())
+    await old.games.commit(creation())
     await migrate(source.url, other.url, silent)
     other.execute("SET", MARK, 0)
     other.execute("CONFIG", "SET", GUARD, REFUSE_ALL)
@@ -495,7 +495,7 @@ async def test_undo_of_a_store_that_cannot_refuse_writes_needs_stopped_servers(
     source: RedisServer, other: RedisServer
 ) -> None:
     old = redis_store(source.url)
-    await old.commit(creation())
+    await old.games.commit(creation())
     await migrate(source.url, other.url, silent)
     other.execute("ACL", "SETUSER", "default", "-config")
     with pytest.raises(MigrationError, match="--stopped"):
@@ -507,8 +507,8 @@ async def test_undo_of_a_store_that_cannot_refuse_writes_needs_stopped_servers(
 
 async def test_a_migration_that_failed_can_be_repeated(source: RedisServer, other: RedisServer) -> None:
     old, new = redis_store(source.url), redis_store(other.url)
-    await old.commit(creation())
-    await old.commit(creation("f" * 32))
+    await old.games.commit(creation())
+    await old.games.commit(creation("f" * 32))
 
     def fail(line: str) -> None:
         if line.startswith("copying the last"):
@@ -516,11 +516,11 @@ async def test_a_migration_that_failed_can_be_repeated(source: RedisServer, othe
 
     with pytest.raises(MigrationError, match="the first error"):
         await migrate(source.url, other.url, fail)
-    assert (await new.load(GAME)).record, "it was copied"
+    assert (await new.games.load(GAME)).record, "it was copied"
     source.execute("UNLINK", *keys_of("f" * 32))
     record = await joined(old, creation().record, "Ann")
     assert (await migrate(source.url, other.url, silent)).games == 1
-    assert (await new.load(GAME)).record == record
+    assert (await new.games.load(GAME)).record == record
     assert other.execute("GET", UNFINISHED) is None
     for store in (old, new):
         await store.close()
@@ -540,19 +540,19 @@ async def test_nodes_with_different_settings_are_not_moved(
 
 async def test_a_migration_that_fails_leaves_the_source_as_it_was(source: RedisServer, target: str) -> None:
     old = redis_store(source.url)
-    await old.commit(creation())
+    await old.games.commit(creation())
     source.execute("SET", "rummikub:{of nobody}", "?")
     source.execute("SADD", "rummikub:unknown", "?")
     with pytest.raises(MigrationError, match="unknown key"):
         await migrate(source.url, target, silent)
-    await old.commit(joining(creation().record, "Ada"))
+    await old.games.commit(joining(creation().record, "Ada"))
     assert source.execute("GET", "rummikub:migrated") is None
     await old.close()
 
 
 async def test_a_source_that_could_not_be_restored_is_restored_by_undo(source: RedisServer, other: RedisServer) -> None:
     old = redis_store(source.url)
-    await old.commit(creation())
+    await old.games.commit(creation())
 
     def fail(line: str) -> None:
         if line.endswith("refuses writes from now on"):
@@ -596,7 +596,7 @@ async def test_a_signal_lets_the_source_accept_writes_again(
     source: RedisServer, other: RedisServer, number: signal.Signals
 ) -> None:
     old = redis_store(source.url)
-    await old.commit(creation())
+    await old.games.commit(creation())
     program = (
         "import os, signal; from service.cli.admin import migrate, program\n"
         f"is_ignored = signal.getsignal({number:d}) is signal.SIG_IGN  # as nohup sets it\n"
@@ -625,7 +625,7 @@ def guards(group: WatchedServers) -> set[str]:
 async def test_games_move_to_and_from_a_primary_behind_sentinels(source: RedisServer) -> None:
     with watched_servers("--min-replicas-to-write", "1", replicas=1, sentinels=1) as group:
         one, watched = redis_store(source.url), redis_store(group.url)
-        await one.commit(creation())
+        await one.games.commit(creation())
         await migrate(source.url, group.url, silent)
         record = await joined(watched, creation().record, "Ann")
 
@@ -634,7 +634,7 @@ async def test_games_move_to_and_from_a_primary_behind_sentinels(source: RedisSe
         assert await undo(group.url, source.url, silent) == 1
         assert guards(group) == {"1"}
 
-        assert (await one.load(GAME)).record == record
+        assert (await one.games.load(GAME)).record == record
         for store in (one, watched):
             await store.close()
 
@@ -653,8 +653,8 @@ async def test_games_are_not_moved_onto_others_nor_from_a_redis_that_cannot_stop
     source: RedisServer, target: str
 ) -> None:
     old, new = redis_store(source.url), redis_store(target)
-    await old.commit(creation())
-    await new.commit(creation("f" * 32))
+    await old.games.commit(creation())
+    await new.games.commit(creation("f" * 32))
     with pytest.raises(MigrationError, match="has games already"):
         await migrate(source.url, target, silent)
     for denied in ("-config|set", "-config"):
@@ -686,7 +686,7 @@ async def test_a_store_that_cannot_read_the_data_is_refused_before_anything_chan
     source: RedisServer, other: RedisServer, monkeypatch: pytest.MonkeyPatch, was_moved_away_from: bool
 ) -> None:
     old, new = redis_store(source.url), redis_store(other.url)
-    await old.commit(creation())
+    await old.games.commit(creation())
     if was_moved_away_from:
         await migrate(source.url, other.url, silent)
         await migrate(other.url, source.url, silent)

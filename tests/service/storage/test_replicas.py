@@ -50,7 +50,7 @@ async def acknowledged(store: RedisStore, commit: Commit) -> object:
     async with asyncio.timeout(20):
         while True:
             try:
-                return await store.commit(commit)
+                return await store.games.commit(commit)
             except StoreUnavailable:
                 await asyncio.sleep(0.05)
 
@@ -63,15 +63,15 @@ async def test_a_change_is_acknowledged_when_a_replica_has_it(pair: tuple[RedisS
         replica.pause()
         for _ in range(2):
             with pytest.raises(StoreUnavailable, match="0 of 1 replicas"):
-                await store.commit(joining(record, "Ada"))
+                await store.games.commit(joining(record, "Ada"))
         with pytest.raises(StoreUnavailable, match="0 of 1 replicas"):
-            await store.load(GAME, "Ada")  # its answer could be sent
-        assert (await store.load(GAME)).record == joining(record, "Ada").record, "it is stored"
-        assert await store.commit(replace(creation(), request_key="other")) == Conflict()
-        assert await hasty.commit(joining(record, "Ada")) == MEMO
+            await store.games.load(GAME, "Ada")  # its answer could be sent
+        assert (await store.games.load(GAME)).record == joining(record, "Ada").record, "it is stored"
+        assert await store.games.commit(replace(creation(), request_key="other")) == Conflict()
+        assert await hasty.games.commit(joining(record, "Ada")) == MEMO
         replica.resume()
         assert await acknowledged(store, joining(creation().record, "Ada")) == MEMO
-        assert (await store.load(GAME, "Ada")).memo == MEMO
+        assert (await store.games.load(GAME, "Ada")).memo == MEMO
 
 
 Call = Callable[[RedisStore], Awaitable[object]]
@@ -80,9 +80,9 @@ Call = Callable[[RedisStore], Awaitable[object]]
 @pytest.mark.parametrize(
     "call",
     [
-        lambda store: store.delete(GAME, creation().record),
-        lambda store: store.rewrite(creation().record.etag, joining(creation().record, "Ada").record, []),
-        lambda store: store.append_to_outbox(GAME),
+        lambda store: store.games.delete(GAME, creation().record),
+        lambda store: store.games.rewrite(creation().record.etag, joining(creation().record, "Ada").record, []),
+        lambda store: store.outbox.append(GAME),
     ],
     ids=["delete", "rewrite", "append_to_outbox"],
 )
@@ -115,8 +115,8 @@ async def test_a_log_entry_is_on_a_replica_before_its_change_is_stored(pair: tup
         assert await acknowledged(store, creation()) == Committed()
         replica.pause()
         with pytest.raises(StoreUnavailable, match="0 of 1 replicas"):
-            await store.commit(joining(creation().record, "Ada"))
-        assert (await store.load(GAME)).record == creation().record
+            await store.games.commit(joining(creation().record, "Ada"))
+        assert (await store.games.load(GAME)).record == creation().record
         replica.resume()
 
 
@@ -125,11 +125,11 @@ async def test_other_calls_do_not_wait_for_replicas(pair: tuple[RedisServer, Red
     async with waiting_store(primary.url) as store:
         await acknowledged(store, creation())
         replica.pause()
-        commit = asyncio.create_task(store.commit(joining(creation().record, "Ada")))
-        while (await store.load(GAME)).record == creation().record:
+        commit = asyncio.create_task(store.games.commit(joining(creation().record, "Ada")))
+        while (await store.games.load(GAME)).record == creation().record:
             pass
         for _ in range(20):
-            await store.load(GAME)
+            await store.games.load(GAME)
         assert not commit.done()
         with pytest.raises(StoreUnavailable):
             await commit
@@ -141,7 +141,7 @@ async def test_concurrent_changes_share_a_wait(pair: tuple[RedisServer, RedisSer
     async with waiting_store(primary.url) as store:
         await acknowledged(store, creation("f" * 32))
         before = primary.execute("INFO", "commandstats")["cmdstat_wait"]["calls"]
-        outcomes = await asyncio.gather(*(store.commit(creation(f"{number:032x}")) for number in range(200)))
+        outcomes = await asyncio.gather(*(store.games.commit(creation(f"{number:032x}")) for number in range(200)))
         assert outcomes == [Committed()] * 200
         assert primary.execute("INFO", "commandstats")["cmdstat_wait"]["calls"] - before < 50
 
@@ -201,9 +201,9 @@ async def test_a_shard_without_its_replica_holds_up_no_other(emptied: RedisClust
         ids = (f"{number:032x}" for number in range(1_000))
         elsewhere = [game_id for game_id in ids if emptied.owner(slot_of(game_id)) is not primary][:20]
         replica.pause()
-        lost = asyncio.create_task(store.commit(joining(creation().record, "Ada")))
+        lost = asyncio.create_task(store.games.commit(joining(creation().record, "Ada")))
         began = time.monotonic()
-        outcomes = await asyncio.gather(*(store.commit(creation(game_id)) for game_id in elsewhere))
+        outcomes = await asyncio.gather(*(store.games.commit(creation(game_id)) for game_id in elsewhere))
         assert outcomes == [Committed()] * len(elsewhere)
         assert not lost.done(), f"{time.monotonic() - began} s"
         with pytest.raises(StoreUnavailable, match="0 of 1 replicas"):
@@ -227,9 +227,15 @@ def ids_by_primary(cluster: RedisCluster, key_of: Callable[[str], str]) -> tuple
 @pytest.mark.parametrize(
     ("call", "key_of"),
     [
-        (lambda store, game_id: store.arm(game_id, START_MS), lambda game_id: part_of(CLUSTER_PARTS, game_id)),
-        (lambda store, game_id: store.index(creation(game_id).record), lambda game_id: part_of(CLUSTER_PARTS, game_id)),
-        (lambda store, game_id: store.point(game_id, game_id), pointer_key),
+        (
+            lambda store, game_id: store.deadlines.arm(game_id, START_MS),
+            lambda game_id: part_of(CLUSTER_PARTS, game_id),
+        ),
+        (
+            lambda store, game_id: store.lists.index(creation(game_id).record),
+            lambda game_id: part_of(CLUSTER_PARTS, game_id),
+        ),
+        (lambda store, game_id: store.names.point(game_id, game_id), pointer_key),
     ],
     ids=["arm", "index", "point"],
 )
@@ -324,9 +330,9 @@ async def test_a_change_is_acknowledged_while_the_slot_of_its_primarys_probe_mov
         elsewhere = in_slots_of(source, emptied, slot)
         emptied.open_slot(slot, target)
         emptied.move_key(probe, source, target)
-        assert await store.commit(creation(next(elsewhere))) == Committed()
+        assert await store.games.commit(creation(next(elsewhere))) == Committed()
         emptied.close_slot(slot, target)
-        assert await store.commit(creation(next(elsewhere))) == Committed()
+        assert await store.games.commit(creation(next(elsewhere))) == Committed()
 
 
 async def test_a_write_is_acknowledged_by_a_primary_that_imports_its_first_slot(emptied: RedisCluster) -> None:
@@ -336,7 +342,7 @@ async def test_a_write_is_acknowledged_by_a_primary_that_imports_its_first_slot(
         async with waiting_store(cluster.url) as store:
             await acknowledged(store, creation())
             cluster.open_slot(slot, newcomer)
-            await store.append_to_outbox(GAME)
+            await store.outbox.append(GAME)
             assert set(cluster.keys_in(slot, newcomer)) == {key.encode(), probe_key(slot).encode()}
             cluster.abandon_move(slot)
 

@@ -516,7 +516,7 @@ async def test_a_crash_of_the_primary_loses_no_turn_and_is_counted(group: Watche
     store = redis_store(group.url)
     reports: list[tuple[str, int]] = []
     async with running_server(store) as (_, client):
-        store.report = lambda event, count: reports.append((event, count))
+        store.reports.event = lambda event, count: reports.append((event, count))
         game = await client.new_game()
         await game.draw()
         seen = await game.see()

@@ -90,7 +90,6 @@ from service.errors import StoredFormatUnknown
 from service.model.change import NO_ETAG, Entry, Memo, lineage
 from service.model.record import Record, SeatToken
 from service.storage import snapshot as snapshot_module
-from service.storage.base import GameStore
 from service.storage.snapshot import (
     FINGERPRINT_BYTES,
     decode_draft,
@@ -100,6 +99,7 @@ from service.storage.snapshot import (
     encode_memo,
     encode_record,
 )
+from service.storage.store import Store
 from service.storage.stored_events import CHANGE_BYTES_MAX, compress, decode_entry, decompress, encode_change
 from service.storage.stored_values import FORMAT
 from support.harness import HISTORY, START_MS, Client, SeededChance
@@ -873,12 +873,12 @@ def test_a_damaged_change_is_refused(damage: str) -> None:
 # Etags
 
 
-async def test_the_etags_of_a_played_game_verify_over_its_whole_stream(client: Client, store: GameStore) -> None:
+async def test_the_etags_of_a_played_game_verify_over_its_whole_stream(client: Client, store: Store) -> None:
     game = await client.new_game(players=3)
     for _ in range(20):
         await game.draw()
     seen = await game.see()
-    entries = await store.events(game.game_id, 1, HISTORY)
+    entries = await store.streams.entries(game.game_id, 1, HISTORY)
     assert [entry.revision for entry in entries] == list(range(1, seen.revision + 1))
     etag = NO_ETAG
     for entry in entries:
@@ -903,10 +903,10 @@ def test_a_changed_event_changes_every_later_etag() -> None:
     assert not set(etags[5:]) & {stored.record.etag for stored in game}
 
 
-async def test_two_games_with_equal_events_have_different_etags(client: Client, store: GameStore) -> None:
+async def test_two_games_with_equal_events_have_different_etags(client: Client, store: Store) -> None:
     """Without the nonce, anyone could find a drawn tile by hashing all 53 candidates."""
     games = [await client.new_game(players=2, start=False) for _ in range(2)]
-    one, other = [await store.events(game.game_id, 1, 10) for game in games]
+    one, other = [await store.streams.entries(game.game_id, 1, 10) for game in games]
     assert len(one) == 3
     for entry, twin in zip(one, other, strict=True):
         assert (entry.revision, entry.time_ms, entry.events) == (twin.revision, twin.time_ms, twin.events)

@@ -1,4 +1,4 @@
-"""The contract of every store (service/storage/base.py), tested on each one; and the specifics of the Redis store."""
+"""The contract of every store (service/storage/store.py), tested on each one; and the specifics of the Redis store."""
 
 import asyncio
 import itertools
@@ -31,7 +31,6 @@ from service.model.change import NO_ETAG, Commit, Committed, Conflict, Loaded, M
 from service.model.deadlines import CLAIM_MS, Due
 from service.model.presence import PRESENCE_MS, Sighting
 from service.model.record import EMPTIED_MS, GameState, Listing, Record, SeatToken, Visibility
-from service.storage.base import BRIEF_MS, DRAFT_MS, DRAFTS_AT_ONCE, NAME_MARGIN_MS, GameStore, Subscription
 from service.storage.game_cache import GameCache
 from service.storage.lists import match_key
 from service.storage.redis import connection as redis_connection
@@ -39,6 +38,7 @@ from service.storage.redis.keys import CLUSTER_PARTS, part_of
 from service.storage.redis.nodes import OneRedis
 from service.storage.redis.store import RedisStore, connect
 from service.storage.snapshot import FINGERPRINT_BYTES
+from service.storage.store import BRIEF_MS, DRAFT_MS, DRAFTS_AT_ONCE, NAME_MARGIN_MS, ListPage, Store, Subscription
 from service.storage.stored_events import encode_change
 from support.harness import HISTORY, LIFETIMES, START_MS, FakeClock, SeededChance, due, memory_store, redis_store
 from support.stores import ALL_STORES, running_store
@@ -51,7 +51,7 @@ MEMO = Memo(fingerprint=bytes(range(FINGERPRINT_BYTES)), answer=b"\x00\xff the f
 
 
 @pytest.fixture(params=ALL_STORES)
-async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[GameStore]:
+async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[Store]:
     """Yields each kind of store, empty, on the clock."""
     async with running_store(request, clock) as store:
         yield store
@@ -107,13 +107,13 @@ def drawing(record: Record, now_ms: int = START_MS) -> Commit:
     return commit_of(record.game_id, record, (applied.game, applied.events), now_ms)
 
 
-async def stored(store: GameStore, commit: Commit) -> Record:
+async def stored(store: Store, commit: Commit) -> Record:
     """Stores a change, which must be accepted; returns its record."""
-    assert await store.commit(commit) == Committed()
+    assert await store.games.commit(commit) == Committed()
     return commit.record
 
 
-async def started_game(store: GameStore, game_id: str = GAME) -> list[Record]:
+async def started_game(store: Store, game_id: str = GAME) -> list[Record]:
     """Starts a game of two; returns every record on the way."""
     records = [await stored(store, creation(game_id))]
     for name in ("Ada", "Ben"):
@@ -121,68 +121,68 @@ async def started_game(store: GameStore, game_id: str = GAME) -> list[Record]:
     return [*records, await stored(store, starting(records[-1]))]
 
 
-async def everything(store: GameStore, game_id: str = GAME, request_key: str = "") -> tuple[object, ...]:
+async def everything(store: Store, game_id: str = GAME, request_key: str = "") -> tuple[object, ...]:
     """Returns all data of a game in a store."""
-    loaded = await store.load(game_id, request_key)
-    return loaded, await store.events(game_id, 1, HISTORY), await store.bounds(game_id)
+    loaded = await store.games.load(game_id, request_key)
+    return loaded, await store.streams.entries(game_id, 1, HISTORY), await store.streams.bounds(game_id)
 
 
 # Commits
 
 
-async def test_a_stored_game_loads_equal_with_the_stores_time(store: GameStore, clock: FakeClock) -> None:
+async def test_a_stored_game_loads_equal_with_the_stores_time(store: Store, clock: FakeClock) -> None:
     records = await started_game(store)
     clock.advance(1.5)
-    loaded = await store.load(GAME)
+    loaded = await store.games.load(GAME)
     assert loaded.record == records[-1]
     assert loaded.now_ms == START_MS + 1500
     assert loaded.memo is None
 
 
-async def test_a_game_that_was_never_stored_is_not_found(store: GameStore) -> None:
-    loaded = await store.load(GAME, "some-request")
+async def test_a_game_that_was_never_stored_is_not_found(store: Store) -> None:
+    loaded = await store.games.load(GAME, "some-request")
     assert loaded.record is None
     assert loaded.memo is None
-    assert await store.events(GAME, 1, 10) == ()
-    assert await store.bounds(GAME) == (0, 0)
+    assert await store.streams.entries(GAME, 1, 10) == ()
+    assert await store.streams.bounds(GAME) == (0, 0)
 
 
-async def test_a_commit_on_another_history_conflicts_and_stores_nothing(store: GameStore) -> None:
+async def test_a_commit_on_another_history_conflicts_and_stores_nothing(store: Store) -> None:
     records = await started_game(store)
     before = await everything(store, GAME, "late")
     for stale in records[:-1]:
         late = joining(records[0], "Zoe") if stale is records[0] else drawing(records[-1])
-        outcome = await store.commit(replace(late, previous_etag=stale.etag, request_key="late", memo=MEMO))
+        outcome = await store.games.commit(replace(late, previous_etag=stale.etag, request_key="late", memo=MEMO))
         assert outcome == Conflict()
-    assert await store.commit(replace(drawing(records[-1]), previous_etag=NO_ETAG)) == Conflict()
+    assert await store.games.commit(replace(drawing(records[-1]), previous_etag=NO_ETAG)) == Conflict()
     assert await everything(store, GAME, "late") == before
-    assert await store.commit(drawing(records[-1])) == Committed()
+    assert await store.games.commit(drawing(records[-1])) == Committed()
 
 
-async def test_a_game_is_created_once(store: GameStore) -> None:
+async def test_a_game_is_created_once(store: Store) -> None:
     first = creation(now_ms=START_MS)
-    assert await store.commit(first) == Committed()
-    assert await store.commit(creation(now_ms=START_MS + 1)) == Conflict()
-    assert (await store.load(GAME)).record == first.record
-    assert await store.bounds(GAME) == (1, 1)
+    assert await store.games.commit(first) == Committed()
+    assert await store.games.commit(creation(now_ms=START_MS + 1)) == Conflict()
+    assert (await store.games.load(GAME)).record == first.record
+    assert await store.streams.bounds(GAME) == (1, 1)
 
 
-async def test_a_change_of_a_missing_game_conflicts(store: GameStore) -> None:
+async def test_a_change_of_a_missing_game_conflicts(store: Store) -> None:
     orphan = joining(creation().record, "Ada")
-    assert await store.commit(orphan) == Conflict()
-    assert (await store.load(GAME)).record is None
-    assert await store.bounds(GAME) == (0, 0)
+    assert await store.games.commit(orphan) == Conflict()
+    assert (await store.games.load(GAME)).record is None
+    assert await store.streams.bounds(GAME) == (0, 0)
 
 
-async def test_exactly_one_of_several_concurrent_commits_is_stored(store: GameStore) -> None:
+async def test_exactly_one_of_several_concurrent_commits_is_stored(store: Store) -> None:
     record = await stored(store, creation())
     rivals = [joining(record, f"player {number}", nonce=bytes([number]) * 16) for number in range(8)]
-    outcomes = await asyncio.gather(*(store.commit(rival) for rival in rivals))
+    outcomes = await asyncio.gather(*(store.games.commit(rival) for rival in rivals))
     assert outcomes.count(Committed()) == 1
     assert outcomes.count(Conflict()) == 7
     winner = rivals[outcomes.index(Committed())]
-    assert (await store.load(GAME)).record == winner.record
-    entries = await store.events(GAME, 1, 10)
+    assert (await store.games.load(GAME)).record == winner.record
+    entries = await store.streams.entries(GAME, 1, 10)
     assert [entry.etag for entry in entries] == [record.etag, winner.record.etag]
 
 
@@ -191,30 +191,30 @@ async def test_exactly_one_of_several_concurrent_commits_is_stored(store: GameSt
     [(0, 0, True), (0, 500, True), (500, 500, True), (501, 500, False), (-1, 500, False), (10_000, None, True)],
 )
 async def test_a_change_decided_by_a_servers_clock_is_stored_only_before_its_limit(
-    store: GameStore, clock: FakeClock, later_ms: int, until_ms: int | None, *, is_stored: bool
+    store: Store, clock: FakeClock, later_ms: int, until_ms: int | None, *, is_stored: bool
 ) -> None:
     record = await stored(store, creation())
     clock.advance(60)
     decided = joining(record, "Ada", clock.now_ms)
     late = replace(decided, until_ms=None if until_ms is None else clock.now_ms + until_ms)
     clock.advance(later_ms / 1000)
-    assert await store.commit(late) == (Committed() if is_stored else Conflict())
-    assert (await store.load(GAME)).record == (decided.record if is_stored else record)
-    assert await store.bounds(GAME) == ((1, 2) if is_stored else (1, 1))
+    assert await store.games.commit(late) == (Committed() if is_stored else Conflict())
+    assert (await store.games.load(GAME)).record == (decided.record if is_stored else record)
+    assert await store.streams.bounds(GAME) == ((1, 2) if is_stored else (1, 1))
 
 
 # Caching
 
 
-async def test_a_cached_game_equals_a_load_without_the_memo(store: GameStore, clock: FakeClock) -> None:
-    assert store.cached(GAME) is None
+async def test_a_cached_game_equals_a_load_without_the_memo(store: Store, clock: FakeClock) -> None:
+    assert store.games.cached(GAME) is None
     record = await stored(store, replace(creation(), request_key="request-1", memo=MEMO))
     for name in ("Ada", "Ben"):
         clock.advance(1)
-        recalled = store.cached(GAME)
-        assert recalled in {None, await store.load(GAME)}
+        recalled = store.games.cached(GAME)
+        assert recalled in {None, await store.games.load(GAME)}
         record = await stored(store, joining(record, name))
-    assert store.cached(OTHER_GAME) is None
+    assert store.games.cached(OTHER_GAME) is None
 
 
 async def test_a_conflict_removes_a_game_from_the_cache(
@@ -223,11 +223,11 @@ async def test_a_conflict_removes_a_game_from_the_cache(
     other = redis_store(empty_redis_url, clock)
     record = await stored(redis_backed, creation())
     changed = await stored(other, joining(record, "Ada"))
-    assert redis_backed.cached(GAME) == Loaded(START_MS, record, None)  # the cache is stale
-    assert await redis_backed.commit(joining(record, "Ben")) == Conflict()
-    assert redis_backed.cached(GAME) is None
-    assert (await redis_backed.load(GAME)).record == changed
-    assert redis_backed.cached(GAME) == Loaded(START_MS, changed, None)
+    assert redis_backed.games.cached(GAME) == Loaded(START_MS, record, None)  # the cache is stale
+    assert await redis_backed.games.commit(joining(record, "Ben")) == Conflict()
+    assert redis_backed.games.cached(GAME) is None
+    assert (await redis_backed.games.load(GAME)).record == changed
+    assert redis_backed.games.cached(GAME) == Loaded(START_MS, changed, None)
     await other.close()
 
 
@@ -236,9 +236,9 @@ async def test_an_expired_game_is_removed_from_the_cache_and_not_recreated(
 ) -> None:
     record = await stored(redis_backed, creation())
     await raw.flushdb()
-    assert await redis_backed.commit(joining(record, "Ada")) == Conflict()
-    assert (await redis_backed.load(GAME)).record is None
-    assert redis_backed.cached(GAME) is None
+    assert await redis_backed.games.commit(joining(record, "Ada")) == Conflict()
+    assert (await redis_backed.games.load(GAME)).record is None
+    assert redis_backed.games.cached(GAME) is None
     assert not await raw.keys()
 
 
@@ -246,8 +246,8 @@ async def test_a_retried_request_removes_a_game_from_the_cache(redis_backed: Red
     record = await stored(redis_backed, creation())
     request = replace(joining(record, "Ada"), request_key="request-1", memo=MEMO)
     await stored(redis_backed, request)
-    assert await redis_backed.commit(request) == MEMO
-    assert redis_backed.cached(GAME) is None
+    assert await redis_backed.games.commit(request) == MEMO
+    assert redis_backed.games.cached(GAME) is None
 
 
 async def test_a_full_cache_evicts_the_least_recently_used_games() -> None:
@@ -266,11 +266,11 @@ async def test_the_time_of_a_cached_game_is_the_redis_servers_time(empty_redis_u
     store = redis_store(empty_redis_url)
     record = await stored(store, creation(now_ms=0))
     seconds, micros = await raw.time()
-    recalled = store.cached(GAME)
+    recalled = store.games.cached(GAME)
     assert recalled
     assert -10_000 < recalled.now_ms - (seconds * 1000 + micros // 1000) < 10_000
     change = replace(joining(record, "Ada", recalled.now_ms), until_ms=recalled.now_ms + 60_000)
-    assert await store.commit(change) == Committed()
+    assert await store.games.commit(change) == Committed()
     await store.close()
 
 
@@ -299,95 +299,95 @@ async def test_a_cached_games_time_is_not_before_its_last_change(empty_redis_url
     store = redis_store(empty_redis_url)
     future_ms = 4_000_000_000_000
     record = await stored(store, creation(now_ms=future_ms))
-    recalled = store.cached(GAME)
+    recalled = store.games.cached(GAME)
     assert recalled
     assert recalled.now_ms == future_ms
     change = replace(joining(record, "Ada", recalled.now_ms), until_ms=recalled.now_ms + 1000)
-    assert await store.commit(change) == Conflict()
+    assert await store.games.commit(change) == Conflict()
     await store.close()
 
 
 # Memos
 
 
-async def test_a_retried_request_gets_its_stored_memo_byte_for_byte(store: GameStore) -> None:
+async def test_a_retried_request_gets_its_stored_memo_byte_for_byte(store: Store) -> None:
     record = await stored(store, creation())
     request = replace(joining(record, "Ada"), request_key="request-1", memo=MEMO)
     after = await stored(store, request)
-    assert (await store.load(GAME, "request-1")).memo == MEMO
+    assert (await store.games.load(GAME, "request-1")).memo == MEMO
     after = await stored(store, joining(after, "Ben"))
     before = await everything(store)
     other_memo = Memo(bytes(FINGERPRINT_BYTES), b"another answer")
     again = replace(joining(after, "Cleo"), request_key="request-1", memo=other_memo)
-    assert await store.commit(request) == MEMO  # its etag no longer matches
-    assert await store.commit(again) == MEMO  # its etag would match
+    assert await store.games.commit(request) == MEMO  # its etag no longer matches
+    assert await store.games.commit(again) == MEMO  # its etag would match
     assert await everything(store) == before
-    assert (await store.load(GAME, "request-1")).memo == MEMO
+    assert (await store.games.load(GAME, "request-1")).memo == MEMO
 
 
-async def test_a_conflicting_commit_stores_no_memo(store: GameStore) -> None:
+async def test_a_conflicting_commit_stores_no_memo(store: Store) -> None:
     record = await stored(store, creation())
     await stored(store, joining(record, "Ada"))
-    assert await store.commit(replace(joining(record, "Ben"), request_key="request-1", memo=MEMO)) == Conflict()
-    assert (await store.load(GAME, "request-1")).memo is None
+    assert await store.games.commit(replace(joining(record, "Ben"), request_key="request-1", memo=MEMO)) == Conflict()
+    assert (await store.games.load(GAME, "request-1")).memo is None
 
 
-async def test_a_memo_belongs_to_its_game_and_its_request(store: GameStore) -> None:
+async def test_a_memo_belongs_to_its_game_and_its_request(store: Store) -> None:
     await stored(store, replace(creation(), request_key="request-1", memo=MEMO))
     await stored(store, creation(OTHER_GAME))
-    assert (await store.load(GAME, "request-1")).memo == MEMO
-    assert (await store.load(GAME, "request-2")).memo is None
-    assert (await store.load(GAME)).memo is None
-    assert (await store.load(OTHER_GAME, "request-1")).memo is None
+    assert (await store.games.load(GAME, "request-1")).memo == MEMO
+    assert (await store.games.load(GAME, "request-2")).memo is None
+    assert (await store.games.load(GAME)).memo is None
+    assert (await store.games.load(OTHER_GAME, "request-1")).memo is None
 
 
-async def test_a_memo_may_be_without_salt_and_of_any_bytes(store: GameStore) -> None:
+async def test_a_memo_may_be_without_salt_and_of_any_bytes(store: Store) -> None:
     memo = Memo(bytes(FINGERPRINT_BYTES), bytes(range(256)) * 300)
     await stored(store, replace(creation(), request_key="request-1", memo=memo))
-    assert (await store.load(GAME, "request-1")).memo == memo
+    assert (await store.games.load(GAME, "request-1")).memo == memo
 
 
 # Event streams
 
 
-async def test_the_event_stream_has_every_change_once_in_order(store: GameStore) -> None:
+async def test_the_event_stream_has_every_change_once_in_order(store: Store) -> None:
     records = await started_game(store)
     for _ in range(5):
         records.append(await stored(store, drawing(records[-1])))
-    entries = await store.events(GAME, 1, 100)
+    entries = await store.streams.entries(GAME, 1, 100)
     assert [entry.revision for entry in entries] == list(range(1, len(records) + 1))
     assert [entry.etag for entry in entries] == [record.etag for record in records]
     assert all(entry.events for entry in entries)
-    assert await store.bounds(GAME) == (1, len(records))
-    assert await store.events(GAME, 3, 2) == entries[2:4]
-    assert await store.events(GAME, len(records) + 1, 10) == ()
+    assert await store.streams.bounds(GAME) == (1, len(records))
+    assert await store.streams.entries(GAME, 3, 2) == entries[2:4]
+    assert await store.streams.entries(GAME, len(records) + 1, 10) == ()
 
 
 @pytest.fixture(params=ALL_STORES)
-async def forgetful_store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[GameStore]:
+async def forgetful_store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[Store]:
     """Yields each kind of store; it keeps three changes of a game."""
     async with running_store(request, clock, history=3) as store:
         yield store
 
 
-async def test_a_stream_keeps_its_newest_changes_and_returns_its_bounds(forgetful_store: GameStore) -> None:
+async def test_a_stream_keeps_its_newest_changes_and_returns_its_bounds(forgetful_store: Store) -> None:
     records = await started_game(forgetful_store)
-    assert await forgetful_store.bounds(GAME) == (2, 4)
+    assert await forgetful_store.streams.bounds(GAME) == (2, 4)
     await stored(forgetful_store, drawing(records[-1]))
-    assert await forgetful_store.bounds(GAME) == (3, 5)
-    entries = await forgetful_store.events(GAME, 1, 10)
+    assert await forgetful_store.streams.bounds(GAME) == (3, 5)
+    entries = await forgetful_store.streams.entries(GAME, 1, 10)
     assert [entry.revision for entry in entries] == [3, 4, 5]
 
 
 # The clock and the secret
 
 
-async def test_the_time_is_that_of_the_clock(store: GameStore, clock: FakeClock) -> None:
+async def test_the_time_is_that_of_the_clock(store: Store, clock: FakeClock) -> None:
     clock.advance(1)
-    assert await store.now_ms() == (await store.load(GAME)).now_ms == clock.now_ms
+    assert await store.now_ms() == (await store.games.load(GAME)).now_ms == clock.now_ms
 
 
-async def test_all_servers_on_a_store_share_one_secret(store: GameStore) -> None:
+async def test_all_servers_on_a_store_share_one_secret(store: Store) -> None:
     secrets = await asyncio.gather(*(store.secret() for _ in range(8)))
     assert len(set(secrets)) == 1
     assert len(secrets[0]) == 32
@@ -419,90 +419,91 @@ def test_two_stores_have_two_secrets() -> None:
 # Lists
 
 
-async def listed(store: GameStore, state: GameState, limit: int = 100) -> list[str]:
+async def listed(store: Store, state: GameState, limit: int = 100) -> list[str]:
     """Returns the ids of all games in a list, over all pages."""
     found: list[str] = []
     cursor = ""
     for _ in range(100):
-        records, cursor = await store.page(state, cursor, limit)
-        assert len(records) <= limit
-        found += [record.game_id for record in records]
+        page = await store.lists.page(state, cursor, limit)
+        cursor = page.cursor
+        assert len(page.games) <= limit
+        found += [record.game_id for record in page.games]
         if not cursor:
             return found
     raise AssertionError("the pages do not end")
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 8])
-async def test_games_are_listed_newest_first_each_once(store: GameStore, limit: int) -> None:
+async def test_games_are_listed_newest_first_each_once(store: Store, limit: int) -> None:
     ids = [f"{number:032x}" for number in (5, 3, 9, 1, 7, 8, 2)]
     for age, game_id in enumerate(ids):
         record = await stored(store, creation(game_id, START_MS + age // 2))  # pairs of equal age
-        await store.index(record)
+        await store.lists.index(record)
     by_age = sorted(ids, key=lambda game_id: (ids.index(game_id) // 2, game_id), reverse=True)
     assert await listed(store, GameState.LOBBY, limit) == by_age
     assert await listed(store, GameState.PLAYING, limit) == []
 
 
-async def test_a_game_created_between_pages_shifts_none_of_them(store: GameStore) -> None:
+async def test_a_game_created_between_pages_shifts_none_of_them(store: Store) -> None:
     for number in range(1, 5):
-        await store.index(await stored(store, creation(f"{number:032x}", START_MS + number)))
-    first, cursor = await store.page(GameState.LOBBY, "", 2)
-    await store.index(await stored(store, creation(f"{9:032x}", START_MS + 9)))
-    second, _ = await store.page(GameState.LOBBY, cursor, 2)
-    assert [int(record.game_id, 16) for record in (*first, *second)] == [4, 3, 2, 1]
+        await store.lists.index(await stored(store, creation(f"{number:032x}", START_MS + number)))
+    first = await store.lists.page(GameState.LOBBY, "", 2)
+    await store.lists.index(await stored(store, creation(f"{9:032x}", START_MS + 9)))
+    second = await store.lists.page(GameState.LOBBY, first.cursor, 2)
+    assert [int(record.game_id, 16) for record in (*first.games, *second.games)] == [4, 3, 2, 1]
 
 
-async def test_a_game_is_listed_and_counted_only_under_its_state(store: GameStore) -> None:
+async def test_a_game_is_listed_and_counted_only_under_its_state(store: Store) -> None:
     records = await started_game(store)
     none = dict.fromkeys(GameState, 0)
-    await store.index(records[0])
-    assert await store.count() == {**none, GameState.LOBBY: 1}
-    await store.index(records[-1])
-    await store.index(records[-1])
-    assert await store.count() == {**none, GameState.PLAYING: 1}
+    await store.lists.index(records[0])
+    assert await store.lists.count() == {**none, GameState.LOBBY: 1}
+    await store.lists.index(records[-1])
+    await store.lists.index(records[-1])
+    assert await store.lists.count() == {**none, GameState.PLAYING: 1}
     assert await listed(store, GameState.LOBBY) == []
     assert await listed(store, GameState.PLAYING) == [GAME]
 
 
-async def test_reading_a_list_repairs_a_missed_change_of_state(store: GameStore) -> None:
+async def test_reading_a_list_repairs_a_missed_change_of_state(store: Store) -> None:
     records = await started_game(store)
-    await store.index(records[0])  # only once, as if the server died after the start
+    await store.lists.index(records[0])  # only once, as if the server died after the start
     assert await listed(store, GameState.LOBBY) == []
     assert await listed(store, GameState.PLAYING) == [GAME]
-    assert (await store.count())[GameState.LOBBY] == 0
+    assert (await store.lists.count())[GameState.LOBBY] == 0
 
 
 async def test_a_list_removes_games_that_have_expired(
     redis_backed: RedisStore, raw: "aredis.Redis", clock: FakeClock
 ) -> None:
-    await redis_backed.index(await stored(redis_backed, creation(GAME)))
-    await redis_backed.index(await stored(redis_backed, creation(OTHER_GAME, START_MS + 1)))
+    await redis_backed.lists.index(await stored(redis_backed, creation(GAME)))
+    await redis_backed.lists.index(await stored(redis_backed, creation(OTHER_GAME, START_MS + 1)))
     await raw.delete(f"rummikub:{{{GAME}}}:game")
     clock.advance(7200)
     assert await listed(redis_backed, GameState.LOBBY) == [OTHER_GAME]
-    assert (await redis_backed.count())[GameState.LOBBY] == 1
+    assert (await redis_backed.lists.count())[GameState.LOBBY] == 1
 
 
 async def test_a_list_skips_games_of_a_newer_server_and_keeps_them(
     redis_backed: RedisStore, raw: "aredis.Redis"
 ) -> None:
     for game_id in (GAME, OTHER_GAME):
-        await redis_backed.index(await stored(redis_backed, creation(game_id)))
+        await redis_backed.lists.index(await stored(redis_backed, creation(game_id)))
     await raw.hset(f"rummikub:{{{GAME}}}:game", "snapshot", b'{"format":999}')
     assert await listed(redis_backed, GameState.LOBBY) == [OTHER_GAME]
-    assert (await redis_backed.count())[GameState.LOBBY] == 2
+    assert (await redis_backed.lists.count())[GameState.LOBBY] == 2
 
 
 async def test_a_listed_game_that_is_never_stored_leaves_its_list_after_an_hour(
     redis_backed: RedisStore, clock: FakeClock
 ) -> None:
     """A creation lists its game before it stores it, so that every stored game is listed; failed creations expire."""
-    await redis_backed.index(creation().record)
+    await redis_backed.lists.index(creation().record)
     assert await listed(redis_backed, GameState.LOBBY) == []
-    assert (await redis_backed.count())[GameState.LOBBY] == 1
+    assert (await redis_backed.lists.count())[GameState.LOBBY] == 1
     clock.advance(3601)
     assert await listed(redis_backed, GameState.LOBBY) == []
-    assert (await redis_backed.count())[GameState.LOBBY] == 0
+    assert (await redis_backed.lists.count())[GameState.LOBBY] == 0
 
 
 PUBLIC = Listing(Visibility.PUBLIC, "CDFGHJ", (("league", "1"),))
@@ -514,61 +515,61 @@ def changed(commit: Commit, **changes: object) -> Commit:
     return replace(commit, record=replace(commit.record, **changes))  # type: ignore[arg-type]
 
 
-async def public_game(store: GameStore, game_id: str = GAME, now_ms: int = START_MS) -> Record:
+async def public_game(store: Store, game_id: str = GAME, now_ms: int = START_MS) -> Record:
     """Stores and lists a public game in the lobby."""
     record = await stored(store, changed(creation(game_id, now_ms), listing=PUBLIC))
-    await store.index(record)
+    await store.lists.index(record)
     return record
 
 
-async def ids_in(store: GameStore, state: GameState) -> list[list[str]]:
+async def ids_in(store: Store, state: GameState) -> list[list[str]]:
     """Returns the games in the list of all games, in the list of public ones, and those with a free seat."""
-    pages = [(await store.page(state, "", 100, is_public=is_public))[0] for is_public in (False, True)]
-    return [[record.game_id for record in records] for records in (*pages, await store.oldest_open(MATCH, 100))]
+    pages = [(await store.lists.page(state, "", 100, is_public=is_public)).games for is_public in (False, True)]
+    return [[record.game_id for record in records] for records in (*pages, await store.lists.oldest_open(MATCH, 100))]
 
 
-async def test_a_listing_is_stored_with_its_game(store: GameStore) -> None:
+async def test_a_listing_is_stored_with_its_game(store: Store) -> None:
     record = await public_game(store)
     assert record.listing == PUBLIC
-    assert (await store.load(GAME)).record == record
+    assert (await store.games.load(GAME)).record == record
 
 
-async def test_only_public_games_are_in_public_lists(store: GameStore) -> None:
-    await store.index(await stored(store, creation(OTHER_GAME)))
+async def test_only_public_games_are_in_public_lists(store: Store) -> None:
+    await store.lists.index(await stored(store, creation(OTHER_GAME)))
     await public_game(store)
     assert await ids_in(store, GameState.LOBBY) == [[OTHER_GAME, GAME], [GAME], [GAME]]
-    assert (await store.count())[GameState.LOBBY] == 2
+    assert (await store.lists.count())[GameState.LOBBY] == 2
 
 
-async def test_a_started_game_is_not_open_and_an_emptied_one_is_in_no_list(store: GameStore) -> None:
+async def test_a_started_game_is_not_open_and_an_emptied_one_is_in_no_list(store: Store) -> None:
     record = await public_game(store)
     for name in ("Ada", "Ben"):
         record = await stored(store, changed(joining(record, name), listing=PUBLIC))
-    await store.index(replace(record, is_emptied=True))
+    await store.lists.index(replace(record, is_emptied=True))
     assert await ids_in(store, GameState.LOBBY) == [[], [], []]
-    await store.index(record)
+    await store.lists.index(record)
     assert await ids_in(store, GameState.LOBBY) == [[GAME], [GAME], [GAME]]
     started = await stored(store, changed(starting(record), listing=PUBLIC))
-    await store.index(started)
+    await store.lists.index(started)
     assert await ids_in(store, GameState.LOBBY) == [[], [], []]
     assert await ids_in(store, GameState.PLAYING) == [[GAME], [GAME], []]
 
 
-async def test_reading_open_games_repairs_a_missed_start(store: GameStore) -> None:
+async def test_reading_open_games_repairs_a_missed_start(store: Store) -> None:
     record = await public_game(store)
     for name in ("Ada", "Ben"):
         record = await stored(store, changed(joining(record, name), listing=PUBLIC))
     await stored(store, changed(starting(record), listing=PUBLIC))
-    assert await store.oldest_open(MATCH, 10) == ()
+    assert await store.lists.oldest_open(MATCH, 10) == ()
     assert await ids_in(store, GameState.PLAYING) == [[GAME], [GAME], []]
 
 
-async def test_open_games_come_oldest_first_and_only_those_that_match(store: GameStore) -> None:
+async def test_open_games_come_oldest_first_and_only_those_that_match(store: Store) -> None:
     for number in (2, 1, 3):
         await public_game(store, f"{number:032x}", START_MS + number)
-    assert [int(record.game_id, 16) for record in await store.oldest_open(MATCH, 2)] == [1, 2]
-    assert await store.oldest_open(match_key(Ruleset(), ()), 10) == ()
-    assert await store.oldest_open(match_key(Ruleset(players_max=3), PUBLIC.labels), 10) == ()
+    assert [int(record.game_id, 16) for record in await store.lists.oldest_open(MATCH, 2)] == [1, 2]
+    assert await store.lists.oldest_open(match_key(Ruleset(), ()), 10) == ()
+    assert await store.lists.oldest_open(match_key(Ruleset(players_max=3), PUBLIC.labels), 10) == ()
 
 
 async def test_the_list_of_open_games_expires_with_the_youngest_of_them(
@@ -589,40 +590,42 @@ async def test_an_emptied_lobby_expires_after_a_minute(redis_backed: RedisStore,
 # Names
 
 
-async def test_a_name_points_at_the_first_game_until_it_is_replaced(store: GameStore) -> None:
-    assert await store.pointed("code:X") == ""
-    assert await store.point("code:X", GAME) == GAME
-    assert await store.point("code:X", OTHER_GAME) == GAME
-    assert await store.point("code:X", GAME) == GAME
-    assert await store.pointed("code:X") == GAME
-    assert await store.pointed("code:Y") == ""
-    assert await store.point("code:X", OTHER_GAME, "f" * 32) == GAME
-    assert await store.point("code:X", OTHER_GAME, GAME) == OTHER_GAME
-    assert await store.point("code:X", GAME, GAME) == OTHER_GAME
+async def test_a_name_points_at_the_first_game_until_it_is_replaced(store: Store) -> None:
+    assert await store.names.find("code:X") == ""
+    assert await store.names.point("code:X", GAME) == GAME
+    assert await store.names.point("code:X", OTHER_GAME) == GAME
+    assert await store.names.point("code:X", GAME) == GAME
+    assert await store.names.find("code:X") == GAME
+    assert await store.names.find("code:Y") == ""
+    assert await store.names.point("code:X", OTHER_GAME, "f" * 32) == GAME
+    assert await store.names.point("code:X", OTHER_GAME, GAME) == OTHER_GAME
+    assert await store.names.point("code:X", GAME, GAME) == OTHER_GAME
 
 
-async def test_concurrent_callers_point_a_name_at_one_game(store: GameStore) -> None:
-    games = await asyncio.gather(*(store.point("meeting:X", f"{number:032x}", is_brief=True) for number in range(20)))
+async def test_concurrent_callers_point_a_name_at_one_game(store: Store) -> None:
+    games = await asyncio.gather(
+        *(store.names.point("meeting:X", f"{number:032x}", is_brief=True) for number in range(20))
+    )
     assert len(set(games)) == 1
 
 
 async def test_a_name_is_kept_longer_than_a_lobby_and_a_brief_one_less_than_an_emptied_one(
     redis_backed: RedisStore, raw: "aredis.Redis"
 ) -> None:
-    await redis_backed.point("code:X", GAME)
-    await redis_backed.point("meeting:X", GAME, is_brief=True)
+    await redis_backed.names.point("code:X", GAME)
+    await redis_backed.names.point("meeting:X", GAME, is_brief=True)
     assert LIFETIMES.lobby * 1000 < await raw.pttl("rummikub:name:code:X") <= LIFETIMES.lobby * 1000 + NAME_MARGIN_MS
     assert 0 < await raw.pttl("rummikub:name:meeting:X") <= BRIEF_MS < EMPTIED_MS
     await raw.pexpire("rummikub:name:code:X", 1000)
-    await redis_backed.point("code:X", GAME)
+    await redis_backed.names.point("code:X", GAME)
     assert await raw.pttl("rummikub:name:code:X") > LIFETIMES.lobby * 1000
 
 
 # Deadlines
 
 
-async def test_a_game_is_due_after_its_deadline_and_not_at_it(store: GameStore, clock: FakeClock) -> None:
-    await store.arm(GAME, START_MS + 1000)
+async def test_a_game_is_due_after_its_deadline_and_not_at_it(store: Store, clock: FakeClock) -> None:
+    await store.deadlines.arm(GAME, START_MS + 1000)
     assert await due(store) == []
     clock.advance(1)
     assert await due(store) == []
@@ -640,88 +643,86 @@ def games_of_one_part(count: int) -> list[str]:
 PART = CLUSTER_PARTS[7]
 
 
-async def test_a_claimed_game_cannot_be_claimed_until_the_claim_ends(store: GameStore, clock: FakeClock) -> None:
+async def test_a_claimed_game_cannot_be_claimed_until_the_claim_ends(store: Store, clock: FakeClock) -> None:
     game, other = games_of_one_part(2)
-    await store.arm(game, START_MS)
-    await store.arm(other, START_MS + 1)
+    await store.deadlines.arm(game, START_MS)
+    await store.deadlines.arm(other, START_MS + 1)
     clock.advance(1)
-    [claim] = await store.claim(1)
+    [claim] = await store.deadlines.claim(1)
     assert claim == Due(game, START_MS, clock.now_ms + CLAIM_MS)
     assert await due(store) == [(other, START_MS + 1)]
-    assert await store.claim(10, skip=[other]) in ((), [])
+    assert await store.deadlines.claim(10, skip=[other]) in ((), [])
     clock.advance(CLAIM_MS / 1000)
     assert await due(store) == [(other, START_MS + 1)]
     clock.advance(0.001)
     assert await due(store) == [(other, START_MS + 1), (game, claim.claimed_ms)]
 
 
-async def test_the_most_overdue_games_are_claimed_first(store: GameStore, clock: FakeClock) -> None:
+async def test_the_most_overdue_games_are_claimed_first(store: Store, clock: FakeClock) -> None:
     armed = [(game_id, START_MS + number) for number, game_id in enumerate(games_of_one_part(5))]
     for number in (3, 1, 4, 0, 2):
-        await store.arm(*armed[number])
+        await store.deadlines.arm(*armed[number])
     clock.advance(60)
     assert await due(store, 3) == armed[:3]
     assert await due(store) == armed
 
 
 @pytest.mark.parametrize("limit", [1, 7, 32, 100])
-async def test_a_claim_has_as_many_games_as_are_due_up_to_its_limit(
-    store: GameStore, clock: FakeClock, limit: int
-) -> None:
+async def test_a_claim_has_as_many_games_as_are_due_up_to_its_limit(store: Store, clock: FakeClock, limit: int) -> None:
     ids = games_of_one_part(20) + [f"{number:032x}" for number in range(1_000, 1_020)]
     for number, game_id in enumerate(ids):
-        await store.arm(game_id, START_MS + number)
+        await store.deadlines.arm(game_id, START_MS + number)
     clock.advance(60)
     claimed: list[str] = []
     for start in range(0, len(ids), limit):
-        claims = await store.claim(limit)
+        claims = await store.deadlines.claim(limit)
         assert len(claims) == min(limit, len(ids) - start)
         assert [claim.at_ms for claim in claims] == sorted(claim.at_ms for claim in claims)
         claimed += [claim.game_id for claim in claims]
     assert sorted(claimed) == sorted(ids)
-    assert not await store.claim(limit)
+    assert not await store.deadlines.claim(limit)
 
 
-async def test_no_part_is_served_last_at_each_claim(store: GameStore, clock: FakeClock) -> None:
+async def test_no_part_is_served_last_at_each_claim(store: Store, clock: FakeClock) -> None:
     """If more games are due than a server checks, each part gets its share."""
     ids = [f"{number:032x}" for number in range(400)]
     for game_id in ids:
-        await store.arm(game_id, START_MS)
+        await store.deadlines.arm(game_id, START_MS)
     clock.advance(60)
-    claimed = [claim.game_id for _ in range(10) for claim in await store.claim(16)]
+    claimed = [claim.game_id for _ in range(10) for claim in await store.deadlines.claim(16)]
     parts = Counter(part_of(CLUSTER_PARTS, game_id) for game_id in claimed)
     if isinstance(store, RedisStore) and len(store._nodes.parts) > 1:  # noqa: SLF001 - only a cluster has parts
         assert set(parts.values()) == {10}
 
 
-async def test_arming_replaces_the_deadline(store: GameStore, clock: FakeClock) -> None:
-    await store.arm(GAME, START_MS + 1000)
-    await store.arm(GAME, START_MS + 9000)
+async def test_arming_replaces_the_deadline(store: Store, clock: FakeClock) -> None:
+    await store.deadlines.arm(GAME, START_MS + 1000)
+    await store.deadlines.arm(GAME, START_MS + 9000)
     clock.advance(5)
     assert await due(store) == []
-    await store.arm(GAME, START_MS + 4000)
+    await store.deadlines.arm(GAME, START_MS + 4000)
     assert await due(store) == [(GAME, START_MS + 4000)]
 
 
-async def test_rearming_postpones_or_drops_a_game(store: GameStore, clock: FakeClock) -> None:
-    await store.arm(GAME, START_MS)
-    await store.arm(OTHER_GAME, START_MS)
+async def test_rearming_postpones_or_drops_a_game(store: Store, clock: FakeClock) -> None:
+    await store.deadlines.arm(GAME, START_MS)
+    await store.deadlines.arm(OTHER_GAME, START_MS)
     clock.advance(1)
-    claims = {claim.game_id: claim for claim in await store.claim(10)}
-    await store.rearm(claims[GAME], START_MS + 5000)
-    await store.rearm(claims[OTHER_GAME], None)
+    claims = {claim.game_id: claim for claim in await store.deadlines.claim(10)}
+    await store.deadlines.rearm(claims[GAME], START_MS + 5000)
+    await store.deadlines.rearm(claims[OTHER_GAME], None)
     assert await due(store) == []
     clock.advance(60)
     assert await due(store) == [(GAME, START_MS + 5000)]
 
 
-async def test_rearming_does_not_overwrite_a_newer_deadline(store: GameStore, clock: FakeClock) -> None:
-    await store.arm(GAME, START_MS - 1)
-    [seen] = await store.claim(10)
-    await store.arm(GAME, START_MS + 2)
-    await store.rearm(seen, None)
-    await store.rearm(seen, START_MS + 99_000)
-    await store.rearm(Due(OTHER_GAME, START_MS, START_MS), START_MS)  # has no deadline
+async def test_rearming_does_not_overwrite_a_newer_deadline(store: Store, clock: FakeClock) -> None:
+    await store.deadlines.arm(GAME, START_MS - 1)
+    [seen] = await store.deadlines.claim(10)
+    await store.deadlines.arm(GAME, START_MS + 2)
+    await store.deadlines.rearm(seen, None)
+    await store.deadlines.rearm(seen, START_MS + 99_000)
+    await store.deadlines.rearm(Due(OTHER_GAME, START_MS, START_MS), START_MS)  # has no deadline
     clock.advance(60)
     assert await due(store) == [(GAME, START_MS + 2)]
 
@@ -738,10 +739,10 @@ async def told(subscription: Subscription) -> None:
     await asyncio.wait_for(subscription.wait(), 10)
 
 
-async def caught_up(store: GameStore, *subscriptions: Subscription) -> None:
+async def caught_up(store: Store, *subscriptions: Subscription) -> None:
     """Waits until earlier notifications have arrived, including those of new subscriptions, and clears them."""
-    record = (await store.load(BELL)).record or await stored(store, creation(BELL))
-    async with store.changes(BELL) as bell:
+    record = (await store.games.load(BELL)).record or await stored(store, creation(BELL))
+    async with store.streams.subscribe(BELL) as bell:
         for _ in range(2):  # the first may be due to the subscription, the second is due to a change
             record = await stored(store, commit_of(BELL, record, renamed(record), START_MS))
             await told(bell)
@@ -765,9 +766,13 @@ async def is_told(subscription: Subscription) -> bool:
     return is_done
 
 
-async def test_watchers_are_notified_of_changes_of_their_game_only(store: GameStore) -> None:
+async def test_watchers_are_notified_of_changes_of_their_game_only(store: Store) -> None:
     record = await stored(store, creation())
-    async with store.changes(GAME) as one, store.changes(GAME) as another, store.changes(OTHER_GAME) as elsewhere:
+    async with (
+        store.streams.subscribe(GAME) as one,
+        store.streams.subscribe(GAME) as another,
+        store.streams.subscribe(OTHER_GAME) as elsewhere,
+    ):
         await caught_up(store, one, another, elsewhere)
         assert not await is_told(one)
         await stored(store, joining(record, "Ada"))
@@ -776,39 +781,39 @@ async def test_watchers_are_notified_of_changes_of_their_game_only(store: GameSt
         assert not await is_told(elsewhere)
 
 
-async def test_a_change_is_stored_before_watchers_are_notified(store: GameStore) -> None:
+async def test_a_change_is_stored_before_watchers_are_notified(store: Store) -> None:
     record = await stored(store, creation())
-    async with store.changes(GAME) as subscription:
+    async with store.streams.subscribe(GAME) as subscription:
         await caught_up(store, subscription)
-        storing = asyncio.create_task(store.commit(joining(record, "Ada")))
+        storing = asyncio.create_task(store.games.commit(joining(record, "Ada")))
         await told(subscription)
-        assert (await store.bounds(GAME)) == (1, 2)
+        assert (await store.streams.bounds(GAME)) == (1, 2)
         await storing
 
 
-async def test_watchers_are_not_notified_of_conflicting_commits(store: GameStore) -> None:
+async def test_watchers_are_not_notified_of_conflicting_commits(store: Store) -> None:
     record = await stored(store, creation())
     await stored(store, joining(record, "Ada"))
-    async with store.changes(GAME) as subscription:
+    async with store.streams.subscribe(GAME) as subscription:
         await caught_up(store, subscription)
-        assert await store.commit(joining(record, "Ben")) == Conflict()
+        assert await store.games.commit(joining(record, "Ben")) == Conflict()
         await caught_up(store)
         assert not await is_told(subscription)
 
 
-async def test_a_watcher_who_resubscribes_is_notified_again(store: GameStore) -> None:
+async def test_a_watcher_who_resubscribes_is_notified_again(store: Store) -> None:
     record = await stored(store, creation())
     for name in ("Ada", "Ben", "Cleo"):
-        async with store.changes(GAME) as subscription:
+        async with store.streams.subscribe(GAME) as subscription:
             await caught_up(store, subscription)
             record = await stored(store, joining(record, name))
             await told(subscription)
 
 
-async def test_a_watcher_is_notified_after_others_subscribe_and_unsubscribe(store: GameStore) -> None:
+async def test_a_watcher_is_notified_after_others_subscribe_and_unsubscribe(store: Store) -> None:
     record = await stored(store, creation())
-    async with store.changes(GAME) as staying:
-        async with store.changes(GAME), store.changes(OTHER_GAME):
+    async with store.streams.subscribe(GAME) as staying:
+        async with store.streams.subscribe(GAME), store.streams.subscribe(OTHER_GAME):
             await caught_up(store)
         await caught_up(store, staying)
         await stored(store, joining(record, "Ada"))
@@ -828,76 +833,80 @@ def a_draft(record: Record, *tiles: int, is_legal: bool = False) -> Draft:
     return Draft(turn.seat, turn.revision, (meld, ProposedMeld(())), is_legal)
 
 
-async def test_the_last_draft_is_kept_and_changes_no_game(store: GameStore) -> None:
+async def test_the_last_draft_is_kept_and_changes_no_game(store: Store) -> None:
     *_, record = await started_game(store)
     before = await everything(store)
-    assert await store.draft(GAME) is None
+    assert await store.drafts.latest(GAME) is None
     for number, is_legal in ((1, False), (2, True), (3, False)):
         draft = a_draft(record, number, 53, is_legal=is_legal)
-        assert await store.save_draft(record, draft) == number
-        assert await store.draft(GAME) == replace(draft, number=number)
+        assert await store.drafts.save(record, draft) == number
+        assert await store.drafts.latest(GAME) == replace(draft, number=number)
     assert await everything(store) == before
-    assert await store.draft(OTHER_GAME) is None
-    assert await store.commit(drawing(record)) == Committed()
+    assert await store.drafts.latest(OTHER_GAME) is None
+    assert await store.games.commit(drawing(record)) == Committed()
 
 
-async def test_a_draft_of_another_history_or_of_no_game_is_not_saved(store: GameStore) -> None:
+async def test_a_draft_of_another_history_or_of_no_game_is_not_saved(store: Store) -> None:
     *_, record = await started_game(store)
     draft = a_draft(record, 1)
     after = await stored(store, drawing(record))
-    assert await store.save_draft(record, draft) is None
-    assert await store.save_draft(replace(after, etag="0" * 32), a_draft(after, 1)) is None
-    assert await store.save_draft(replace(after, game_id=OTHER_GAME), a_draft(after, 1)) is None
-    assert await store.draft(GAME) is None
-    assert await store.save_draft(after, a_draft(after, 2)) == 1
+    assert await store.drafts.save(record, draft) is None
+    assert await store.drafts.save(replace(after, etag="0" * 32), a_draft(after, 1)) is None
+    assert await store.drafts.save(replace(after, game_id=OTHER_GAME), a_draft(after, 1)) is None
+    assert await store.drafts.latest(GAME) is None
+    assert await store.drafts.save(after, a_draft(after, 2)) == 1
 
 
-async def test_a_draft_is_saved_until_the_deadline(store: GameStore, clock: FakeClock) -> None:
+async def test_a_draft_is_saved_until_the_deadline(store: Store, clock: FakeClock) -> None:
     *_, record = await started_game(store)
     deadline_ms = round_of(record.game).turn.deadline_ms
     assert deadline_ms
     clock.now_ms = deadline_ms
-    assert await store.save_draft(record, a_draft(record, 1)) == 1
+    assert await store.drafts.save(record, a_draft(record, 1)) == 1
     clock.now_ms = deadline_ms + 1
-    assert await store.save_draft(record, a_draft(record, 2)) is None
-    kept = await store.draft(GAME)
+    assert await store.drafts.save(record, a_draft(record, 2)) is None
+    kept = await store.drafts.latest(GAME)
     assert kept
     assert kept.table[0].tiles == (1,)
 
 
-async def test_a_seat_saves_drafts_at_a_limited_rate(store: GameStore, clock: FakeClock) -> None:
+async def test_a_seat_saves_drafts_at_a_limited_rate(store: Store, clock: FakeClock) -> None:
     *_, record = await started_game(store)
     for number in range(DRAFTS_AT_ONCE):
-        assert await store.save_draft(record, a_draft(record, 1)) == number + 1
+        assert await store.drafts.save(record, a_draft(record, 1)) == number + 1
     for _ in range(3):
         with pytest.raises(TooManyDrafts):
-            await store.save_draft(record, a_draft(record, 2))
-    kept = await store.draft(GAME)
+            await store.drafts.save(record, a_draft(record, 2))
+    kept = await store.drafts.latest(GAME)
     assert kept
     assert (kept.number, kept.table[0].tiles) == (DRAFTS_AT_ONCE, (1,))
     for number in range(3):
         clock.advance(DRAFT_MS / 1000)
-        assert await store.save_draft(record, a_draft(record, 3)) == DRAFTS_AT_ONCE + 1 + number
+        assert await store.drafts.save(record, a_draft(record, 3)) == DRAFTS_AT_ONCE + 1 + number
         with pytest.raises(TooManyDrafts):
-            await store.save_draft(record, a_draft(record, 4))
+            await store.drafts.save(record, a_draft(record, 4))
     after = await stored(store, drawing(record))
-    assert await store.save_draft(after, a_draft(after, 5)) == DRAFTS_AT_ONCE + 4
+    assert await store.drafts.save(after, a_draft(after, 5)) == DRAFTS_AT_ONCE + 4
     clock.advance(DRAFTS_AT_ONCE * DRAFT_MS / 1000)
     for _ in range(DRAFTS_AT_ONCE):
-        assert await store.save_draft(after, a_draft(after, 6))
+        assert await store.drafts.save(after, a_draft(after, 6))
     with pytest.raises(TooManyDrafts):
-        await store.save_draft(after, a_draft(after, 7))
+        await store.drafts.save(after, a_draft(after, 7))
 
 
 @pytest.mark.parametrize("ruleset", [Ruleset(), OPEN_DRAFTS], ids=["owner", "everyone"])
-async def test_watchers_are_notified_of_drafts_that_they_may_see(store: GameStore, ruleset: Ruleset) -> None:
+async def test_watchers_are_notified_of_drafts_that_they_may_see(store: Store, ruleset: Ruleset) -> None:
     record = await stored(store, creation(ruleset=ruleset))
     for name in ("Ada", "Ben"):
         record = await stored(store, joining(record, name))
     record = await stored(store, starting(record))
-    async with store.drafts(GAME) as drafts, store.changes(GAME) as changes, store.drafts(OTHER_GAME) as elsewhere:
+    async with (
+        store.drafts.subscribe(GAME) as drafts,
+        store.streams.subscribe(GAME) as changes,
+        store.drafts.subscribe(OTHER_GAME) as elsewhere,
+    ):
         await caught_up(store, drafts, changes, elsewhere)
-        assert await store.save_draft(record, a_draft(record, 1)) == 1
+        assert await store.drafts.save(record, a_draft(record, 1)) == 1
         await caught_up(store)
         assert await is_told(drafts) == (ruleset is OPEN_DRAFTS)
         assert not await is_told(changes)
@@ -907,7 +916,7 @@ async def test_watchers_are_notified_of_drafts_that_they_may_see(store: GameStor
 async def test_a_draft_expires_with_its_game(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
     *_, record = await started_game(redis_backed)
     await raw.pexpire(f"rummikub:{{{GAME}}}:game", 70_000)
-    await redis_backed.save_draft(record, a_draft(record, 1))
+    await redis_backed.drafts.save(record, a_draft(record, 1))
     assert 60_000 < await raw.pttl(f"rummikub:{{{GAME}}}:draft") <= 70_000
 
 
@@ -918,11 +927,11 @@ async def test_a_draft_that_cannot_be_read_is_none_and_is_replaced(
     redis_backed: RedisStore, raw: "aredis.Redis", field: str, value: str
 ) -> None:
     *_, record = await started_game(redis_backed)
-    await redis_backed.save_draft(record, a_draft(record, 1))
+    await redis_backed.drafts.save(record, a_draft(record, 1))
     await raw.hset(f"rummikub:{{{GAME}}}:draft", field, value)
-    assert (await redis_backed.draft(GAME) is None) == (field != "due:2")
-    assert await redis_backed.save_draft(record, a_draft(record, 2))
-    kept = await redis_backed.draft(GAME)
+    assert (await redis_backed.drafts.latest(GAME) is None) == (field != "due:2")
+    assert await redis_backed.drafts.save(record, a_draft(record, 2))
+    kept = await redis_backed.drafts.latest(GAME)
     assert kept
     assert kept.table[0].tiles == (2,)
 
@@ -973,18 +982,18 @@ async def test_redis_rejects_a_gap_or_a_repeat_of_revisions(
     before = await everything(redis_backed)
     memos = await raw.hgetall(f"rummikub:{{{GAME}}}:requests")
     with pytest.raises(StoreUnavailable):
-        await redis_backed.commit(replace(wrong, request_key="request-1", memo=MEMO))
+        await redis_backed.games.commit(replace(wrong, request_key="request-1", memo=MEMO))
     assert await everything(redis_backed) == before
     assert await raw.hgetall(f"rummikub:{{{GAME}}}:requests") == memos
-    assert await redis_backed.commit(good) == Committed()
+    assert await redis_backed.games.commit(good) == Committed()
 
 
 async def test_a_game_without_its_stream_accepts_no_change(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
     records = await started_game(redis_backed)
     await raw.delete(f"rummikub:{{{GAME}}}:events")
     with pytest.raises(StoreUnavailable):
-        await redis_backed.commit(drawing(records[-1]))
-    assert (await redis_backed.load(GAME)).record == records[-1]
+        await redis_backed.games.commit(drawing(records[-1]))
+    assert (await redis_backed.games.load(GAME)).record == records[-1]
 
 
 async def test_every_change_resets_the_time_to_live_of_all_keys_of_a_game(
@@ -1007,8 +1016,8 @@ async def test_the_time_to_live_of_a_games_keys_depends_on_its_state(
     seconds = [round((await raw.pttl(key)) / 1000) for key in keys if await raw.exists(key)]
     kept = LIFETIMES.started + records[-1].game.ruleset.turn_time_limit_seconds  # from the deadline on
     assert all(kept - 60 < one <= kept for one in seconds)
-    await redis_backed.save_draft(records[-1], a_draft(records[-1], 1))
-    await redis_backed.report_presence(GAME, "server 1", {1: Sighting.OPEN})
+    await redis_backed.drafts.save(records[-1], a_draft(records[-1], 1))
+    await redis_backed.presence.report(GAME, "server 1", {1: Sighting.OPEN})
     keys += [f"rummikub:{{{GAME}}}:{part}" for part in ("draft", "presence")]
     await stored(redis_backed, replace(resigning(records[-1]), request_key="request-9", memo=MEMO))
     seconds = [round((await raw.pttl(key)) / 1000) for key in keys]
@@ -1019,23 +1028,23 @@ async def test_the_time_to_live_of_a_games_keys_depends_on_its_state(
     )
 
 
-async def test_the_latest_memos_of_each_sender_are_kept(store: GameStore) -> None:
+async def test_the_latest_memos_of_each_sender_are_kept(store: Store) -> None:
     *_, record = await started_game(store)
     record = await stored(store, replace(drawing(record), request_key="a" * 32, memo=MEMO))
     key = "{:032x}".format
     for number in range(20):
         sender = ("", "2")[number % 2]
         record = await stored(store, replace(drawing(record), request_key=key(number), memo=MEMO, sender=sender))
-    kept = [number for number in range(20) if (await store.load(GAME, key(number))).memo]
+    kept = [number for number in range(20) if (await store.games.load(GAME, key(number))).memo]
     assert kept == [*range(4, 20)]
-    assert (await store.load(GAME, "a" * 32)).memo is None
+    assert (await store.games.load(GAME, "a" * 32)).memo is None
 
 
 async def test_all_keys_of_a_game_hash_to_one_slot(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
     *_, record = await started_game(redis_backed)
     record = await stored(redis_backed, replace(drawing(record), request_key="request-1", memo=MEMO))
-    await redis_backed.save_draft(record, a_draft(record, 1))
-    await redis_backed.report_presence(GAME, "server 1", {1: Sighting.OPEN})
+    await redis_backed.drafts.save(record, a_draft(record, 1))
+    await redis_backed.presence.report(GAME, "server 1", {1: Sighting.OPEN})
     keys = [key async for key in raw.scan_iter(match=f"*{GAME}*")]
     assert len(keys) == 5
     assert {key_slot(key) for key in keys} == {key_slot(GAME.encode())}
@@ -1051,17 +1060,17 @@ async def test_scripts_access_only_the_keys_that_they_declare(own_redis: RedisSe
     store = redis_store(own_redis.url.replace("unix://", "unix://narrow:secret@"), clock)
     records = await started_game(store)
     drawn = await stored(store, replace(drawing(records[-1]), request_key="request-1", memo=MEMO))
-    assert (await store.load(GAME, "request-1")).memo == MEMO
-    await store.report_presence(GAME, "server 1", {1: Sighting.OPEN})
-    assert list(await store.presence(GAME)) == [1]
-    assert await store.save_draft(drawn, a_draft(drawn, 1)) == 1
-    await store.arm(GAME, START_MS - 1)
+    assert (await store.games.load(GAME, "request-1")).memo == MEMO
+    await store.presence.report(GAME, "server 1", {1: Sighting.OPEN})
+    assert list(await store.presence.read(GAME)) == [1]
+    assert await store.drafts.save(drawn, a_draft(drawn, 1)) == 1
+    await store.deadlines.arm(GAME, START_MS - 1)
     assert await due(store) == [(GAME, START_MS - 1)]
-    [claim] = await store.claim(10)
-    await store.rearm(claim, None)
+    [claim] = await store.deadlines.claim(10)
+    await store.deadlines.rearm(claim, None)
     assert await due(store) == []
     with pytest.raises(StoreUnavailable):  # the user has no rights on other games
-        await store.load(OTHER_GAME)
+        await store.games.load(OTHER_GAME)
     await store.close()
     await admin.aclose()
 
@@ -1069,10 +1078,10 @@ async def test_scripts_access_only_the_keys_that_they_declare(own_redis: RedisSe
 async def test_the_default_clock_is_the_redis_servers(empty_redis_url: str, raw: "aredis.Redis") -> None:
     store = redis_store(empty_redis_url)
     seconds, micros = await raw.time()
-    loaded = await store.load(GAME)
+    loaded = await store.games.load(GAME)
     assert 0 <= loaded.now_ms - (seconds * 1000 + micros // 1000) < 10_000
-    await store.arm(GAME, loaded.now_ms - 1)
-    await store.arm(OTHER_GAME, loaded.now_ms + 60_000)
+    await store.deadlines.arm(GAME, loaded.now_ms - 1)
+    await store.deadlines.arm(OTHER_GAME, loaded.now_ms + 60_000)
     assert [game_id for game_id, _ in await due(store)] == [GAME]
     await store.close()
 
@@ -1089,11 +1098,11 @@ async def test_a_paused_redis_is_unavailable_within_two_seconds_and_recovers(
     own_redis.pause()
     started = time.monotonic()
     answers = await asyncio.gather(
-        store.load(GAME),
-        store.commit(drawing(records[-1])),
-        store.events(GAME, 1, 10),
-        store.page(GameState.LOBBY, "", 10),
-        store.claim(10),
+        store.games.load(GAME),
+        store.games.commit(drawing(records[-1])),
+        store.streams.entries(GAME, 1, 10),
+        store.lists.page(GameState.LOBBY, "", 10),
+        store.deadlines.claim(10),
         store.ping(),
         return_exceptions=True,
     )
@@ -1103,7 +1112,7 @@ async def test_a_paused_redis_is_unavailable_within_two_seconds_and_recovers(
     assert 0.5 < took < 3.5
     for _ in range(10):  # no connection returns the reply to an earlier call
         for game_id in (GAME, OTHER_GAME):
-            record = (await store.load(game_id)).record
+            record = (await store.games.load(game_id)).record
             assert record
             assert record.game_id == game_id
     await store.close()
@@ -1118,11 +1127,11 @@ async def test_a_stopped_redis_is_unavailable_at_once_and_has_all_data_after_a_r
     started = time.monotonic()
     for _ in range(3):
         with pytest.raises(StoreUnavailable):
-            await store.load(GAME)
+            await store.games.load(GAME)
     assert time.monotonic() - started < 2
     own_redis.start()
-    assert (await store.load(GAME)).record == records[-1]
-    assert await store.commit(drawing(records[-1])) == Committed()
+    assert (await store.games.load(GAME)).record == records[-1]
+    assert await store.games.commit(drawing(records[-1])) == Committed()
     await store.close()
 
 
@@ -1158,9 +1167,9 @@ async def test_a_store_reconnects_to_the_new_primary_when_its_redis_has_become_a
     await becomes_a_replica(own_redis)
     primary.socket.replace(own_redis.socket)
     with pytest.raises(StoreUnavailable):
-        await (own_store.ping() if notices == "ping" else own_store.commit(joining(record, "Ada")))
+        await (own_store.ping() if notices == "ping" else own_store.games.commit(joining(record, "Ada")))
     await asyncio.gather(*(own_store.ping() for _ in range(5)))
-    assert (await own_store.load(GAME)).record is None
+    assert (await own_store.games.load(GAME)).record is None
     await stored(own_store, creation())
 
 
@@ -1168,7 +1177,7 @@ async def test_watchers_are_notified_by_the_new_primary_after_a_failover(
     own_redis: RedisServer, own_store: RedisStore, primary: RedisServer
 ) -> None:
     """A replica without its primary publishes nothing and keeps the connection open."""
-    async with own_store.changes(GAME) as subscription:
+    async with own_store.streams.subscribe(GAME) as subscription:
         await asyncio.gather(own_store.ping(), caught_up(own_store, subscription))
         await becomes_a_replica(own_redis)
         primary.socket.replace(own_redis.socket)
@@ -1184,7 +1193,7 @@ async def test_watchers_are_notified_by_the_new_primary_after_a_failover(
 async def test_a_late_reply_of_the_old_redis_does_not_drop_the_connection_to_the_new_one(
     own_redis: RedisServer, own_store: RedisStore, primary: RedisServer
 ) -> None:
-    await asyncio.gather(own_store.ping(), own_store.load(GAME))
+    await asyncio.gather(own_store.ping(), own_store.games.load(GAME))
     await becomes_a_replica(own_redis)
     own_redis.pause()
     late = asyncio.create_task(own_store.ping())
@@ -1196,7 +1205,7 @@ async def test_a_late_reply_of_the_old_redis_does_not_drop_the_connection_to_the
     primary.socket.replace(own_redis.socket)
     await stored(own_store, creation())
     primary.pause()
-    under_way = asyncio.create_task(own_store.load(GAME))
+    under_way = asyncio.create_task(own_store.games.load(GAME))
     own_redis.resume()
     with pytest.raises(StoreUnavailable):
         await late
@@ -1211,17 +1220,17 @@ async def test_a_game_that_cannot_move_to_its_new_list_stays_on_the_old_one(
     """Otherwise no list would have the game, and no repair would find it."""
     store = redis_store(own_redis.url, clock)
     *_, lobby, started = await started_game(store)
-    await store.index(lobby)
+    await store.lists.index(lobby)
     with closing(redis.Redis.from_url(own_redis.url)) as admin:
         if fails == "full":
             admin.config_set("maxmemory", 1)
         else:
             admin.client_kill_filter(_type="normal", skipme=True)
         with suppress(StoreUnavailable):  # the lost connection may be detected before
-            await store.index(started)
+            await store.lists.index(started)
         admin.config_set("maxmemory", 0)
-    found = [record for state in GameState for record in (await store.page(state, "", 10))[0]]
-    found += (await store.page(started.state, "", 10))[0]
+    found = [record for state in GameState for record in (await store.lists.page(state, "", 10)).games]
+    found += (await store.lists.page(started.state, "", 10)).games
     assert started in found
     await store.close()
 
@@ -1267,7 +1276,7 @@ async def test_a_script_without_a_reply_is_not_retried(clock: FakeClock) -> None
     async with fake_redis(greets=True) as (fake, url):
         store = redis_store(url, clock)
         with pytest.raises(StoreUnavailable):
-            await store.commit(creation())
+            await store.games.commit(creation())
         await store.close()
     assert (fake.connections, fake.scripts) == (1, 1)
 
@@ -1281,7 +1290,7 @@ async def test_a_redis_that_is_loading_causes_no_warnings(clock: FakeClock, answ
     async with fake_redis(greets=True, answer=answer) as (_, url):
         store = redis_store(url, clock)
         with capture_logs() as logs, pytest.raises(StoreUnavailable):
-            await store.load(GAME)
+            await store.games.load(GAME)
         await store.close()
     assert len([entry for entry in logs if entry["log_level"] == "warning"]) == lines
 
@@ -1300,16 +1309,16 @@ async def test_the_call_after_a_lost_connection_reconnects(redis_backed: RedisSt
     for name in ("Ada", "Ben", "Cleo"):
         await raw.client_kill_filter(_type="normal", skipme=True)
         with suppress(StoreUnavailable):  # the connection may be found closed only by the next call
-            await redis_backed.load(GAME)
-        assert (await redis_backed.load(GAME)).record == record
+            await redis_backed.games.load(GAME)
+        assert (await redis_backed.games.load(GAME)).record == record
         record = await stored(redis_backed, joining(record, name))
 
 
 async def test_all_calls_share_one_connection(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
     record = await stored(redis_backed, creation())
     before = len(await raw.client_list())
-    loads = (redis_backed.load(GAME) for _ in range(100))
-    *_, outcome = await asyncio.gather(*loads, redis_backed.commit(joining(record, "Ada")))
+    loads = (redis_backed.games.load(GAME) for _ in range(100))
+    *_, outcome = await asyncio.gather(*loads, redis_backed.games.commit(joining(record, "Ada")))
     assert outcome == Committed()
     assert len(await raw.client_list()) == before
 
@@ -1317,7 +1326,7 @@ async def test_all_calls_share_one_connection(redis_backed: RedisStore, raw: "ar
 async def test_concurrent_calls_share_one_connection_attempt(clock: FakeClock) -> None:
     async with fake_redis(greets=False) as (fake, url):
         store = redis_store(url, clock)
-        calls = [asyncio.create_task(store.load(GAME)) for _ in range(10)]
+        calls = [asyncio.create_task(store.games.load(GAME)) for _ in range(10)]
         await asyncio.sleep(0)
         calls[0].cancel()  # the call that began the attempt
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
@@ -1330,7 +1339,7 @@ async def test_closing_a_store_ends_waiting_calls(own_redis: RedisServer, clock:
     store = redis_store(own_redis.url, clock)
     await stored(store, creation())
     own_redis.pause()
-    calls = [asyncio.create_task(store.load(GAME)) for _ in range(3)]
+    calls = [asyncio.create_task(store.games.load(GAME)) for _ in range(3)]
     await asyncio.sleep(0)
     await store.close()
     own_redis.resume()
@@ -1340,7 +1349,7 @@ async def test_closing_a_store_ends_waiting_calls(own_redis: RedisServer, clock:
 async def test_closing_a_store_during_a_connection_attempt_ends_waiting_calls(clock: FakeClock) -> None:
     async with silent_redis() as url:
         store = redis_store(url, clock)
-        calls = [asyncio.create_task(store.load(GAME)) for _ in range(3)]
+        calls = [asyncio.create_task(store.games.load(GAME)) for _ in range(3)]
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         await store.close()
@@ -1379,7 +1388,7 @@ async def test_all_watchers_of_a_process_share_one_connection_and_unsubscribe(
     record = await stored(redis_backed, creation())
     async with AsyncExitStack() as watchers:
         ids = [GAME] * 50 + [f"{number:032x}" for number in range(50)]
-        subscriptions = [await watchers.enter_async_context(redis_backed.changes(game_id)) for game_id in ids]
+        subscriptions = [await watchers.enter_async_context(redis_backed.streams.subscribe(game_id)) for game_id in ids]
         await caught_up(redis_backed, *subscriptions)
         assert len(await subscribed(raw)) == 51
         assert len([client for client in await raw.client_list() if int(client["sub"])]) == 1
@@ -1395,7 +1404,7 @@ async def test_all_watchers_of_a_process_share_one_connection_and_unsubscribe(
 
 async def test_a_lost_subscription_connection_is_reestablished(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
     record = await stored(redis_backed, creation())
-    async with redis_backed.changes(GAME) as subscription:
+    async with redis_backed.streams.subscribe(GAME) as subscription:
         for name in ("Ada", "Ben", "Cleo"):
             await caught_up(redis_backed, subscription)
             assert await raw.client_kill_filter(_type="pubsub") == 1
@@ -1409,10 +1418,10 @@ async def test_watchers_who_subscribe_while_the_connection_is_lost_are_notified(
     redis_backed: RedisStore, raw: "aredis.Redis"
 ) -> None:
     record = await stored(redis_backed, creation())
-    async with redis_backed.changes(OTHER_GAME):
+    async with redis_backed.streams.subscribe(OTHER_GAME):
         await caught_up(redis_backed)
         await raw.client_kill_filter(_type="pubsub")
-        async with redis_backed.changes(GAME) as subscription:
+        async with redis_backed.streams.subscribe(GAME) as subscription:
             await told(subscription)
             await caught_up(redis_backed, subscription)
             await stored(redis_backed, joining(record, "Ada"))
@@ -1424,14 +1433,14 @@ async def test_a_lost_subscription_connection_leaves_no_subscription_behind(
     redis_backed: RedisStore, raw: "aredis.Redis"
 ) -> None:
     """The loss and a new watcher may interleave in any order."""
-    async with redis_backed.changes(OTHER_GAME):
+    async with redis_backed.streams.subscribe(OTHER_GAME):
         for steps in range(12):
             await caught_up(redis_backed)
             before = len(await raw.client_list())
             await raw.client_kill_filter(_type="pubsub")
             for _ in range(steps):
                 await asyncio.sleep(0)
-            async with redis_backed.changes(GAME) as subscription:
+            async with redis_backed.streams.subscribe(GAME) as subscription:
                 await told(subscription)
                 await caught_up(redis_backed, subscription)
                 assert len(await raw.client_list()) == before
@@ -1440,7 +1449,7 @@ async def test_a_lost_subscription_connection_leaves_no_subscription_behind(
 async def test_watchers_survive_a_redis_restart(own_redis: RedisServer, clock: FakeClock) -> None:
     store = redis_store(own_redis.url, clock)
     record = await stored(store, creation())
-    async with store.changes(GAME) as subscription:
+    async with store.streams.subscribe(GAME) as subscription:
         await caught_up(store, subscription)
         own_redis.stop()
         own_redis.start()
@@ -1464,7 +1473,7 @@ async def test_watchers_detect_a_redis_that_stops_responding(own_redis: RedisSer
         return any(entry["event"] == "feed" for entry in logs)
 
     with capture_logs() as logs:
-        async with store.changes(GAME) as subscription:
+        async with store.streams.subscribe(GAME) as subscription:
             await caught_up(store, subscription)
             before = await listener()
             own_redis.pause()
@@ -1480,11 +1489,11 @@ async def test_a_cancelled_subscription_does_not_affect_others(redis_backed: Red
     record = await stored(redis_backed, creation())
 
     async def watch_for_a_moment(game_id: str) -> None:
-        async with redis_backed.changes(game_id) as subscription:
+        async with redis_backed.streams.subscribe(game_id) as subscription:
             await subscription.wait()
             await subscription.wait()
 
-    async with redis_backed.changes(GAME) as staying:
+    async with redis_backed.streams.subscribe(GAME) as staying:
         await caught_up(redis_backed, staying)
         before = [client["id"] for client in await raw.client_list() if int(client["sub"])]
         rng = random.Random(3)
@@ -1508,7 +1517,7 @@ async def test_a_cancelled_call_leaves_no_reply_to_the_next(redis_backed: RedisS
         await stored(redis_backed, creation(game_id))
     rng = random.Random(1)
     for _ in range(30):
-        calls = [asyncio.create_task(redis_backed.load(game_id)) for game_id in ids]
+        calls = [asyncio.create_task(redis_backed.games.load(game_id)) for game_id in ids]
         for _ in range(rng.randrange(12)):
             await asyncio.sleep(0)
         for call in rng.sample(calls, 4):
@@ -1520,7 +1529,7 @@ async def test_a_cancelled_call_leaves_no_reply_to_the_next(redis_backed: RedisS
                 assert record
                 assert record.game_id == game_id
     for game_id in ids:
-        record = (await redis_backed.load(game_id)).record
+        record = (await redis_backed.games.load(game_id)).record
         assert record
         assert record.game_id == game_id
 
@@ -1530,22 +1539,22 @@ async def test_a_cancelled_commit_is_stored_completely_or_not_at_all(redis_backe
     for number in range(40):
         game_id = f"{number:032x}"
         commit = replace(creation(game_id), request_key="request-1", memo=MEMO)
-        call = asyncio.create_task(redis_backed.commit(commit))
+        call = asyncio.create_task(redis_backed.games.commit(commit))
         for _ in range(number):
             await asyncio.sleep(0)
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
-        loaded = await redis_backed.load(game_id, "request-1")
+        loaded = await redis_backed.games.load(game_id, "request-1")
         is_stored = loaded.record is not None
         seen.add(is_stored)
         assert (loaded.memo == MEMO) is is_stored
-        assert await redis_backed.bounds(game_id) == ((1, 1) if is_stored else (0, 0))
+        assert await redis_backed.streams.bounds(game_id) == ((1, 1) if is_stored else (0, 0))
     assert seen == {True, False}
 
 
 async def test_the_pool_never_exceeds_its_connection_limit(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
     await stored(redis_backed, creation())
-    loads = await asyncio.gather(*(redis_backed.load(GAME) for _ in range(500)))
+    loads = await asyncio.gather(*(redis_backed.games.load(GAME) for _ in range(500)))
     assert all(loaded.record for loaded in loads)
     clients = await raw.client_list()
     assert len(clients) <= 64 + 1
@@ -1557,24 +1566,24 @@ async def test_a_store_works_with_and_without_redis_pys_private_attributes(
 ) -> None:
     monkeypatch.setattr(redis_connection, "CAN_SHARE", can_share)
     store = redis_store(own_redis.url, clock)
-    assert (await store.load(GAME)).record is None
+    assert (await store.games.load(GAME)).record is None
     record = await stored(store, creation())
-    lost = asyncio.create_task(store.load(GAME))
+    lost = asyncio.create_task(store.games.load(GAME))
     await asyncio.sleep(0)
     lost.cancel()
-    loads = await asyncio.gather(*(store.load(GAME) for _ in range(100)))
+    loads = await asyncio.gather(*(store.games.load(GAME) for _ in range(100)))
     assert all(loaded.record == record for loaded in loads)
-    await store.index(record)
-    assert await store.page(record.state, "", 10) == ((record,), "")
-    assert [entry.revision for entry in await store.events(GAME, 1, 10)] == [1]
-    assert await store.bounds(GAME) == (1, 1)
+    await store.lists.index(record)
+    assert await store.lists.page(record.state, "", 10) == ListPage((record,), (), "")
+    assert [entry.revision for entry in await store.streams.entries(GAME, 1, 10)] == [1]
+    assert await store.streams.bounds(GAME) == (1, 1)
     assert isinstance(store._nodes, OneRedis)  # noqa: SLF001 - no public attribute shows it
     assert (store._nodes._connection.current is not None) == can_share  # noqa: SLF001 - as above
     own_redis.stop()
     with pytest.raises(StoreUnavailable):
-        await store.load(GAME)
+        await store.games.load(GAME)
     own_redis.start()
-    await store.load(GAME)
+    await store.games.load(GAME)
     await store.close()
 
 
@@ -1602,29 +1611,29 @@ def test_every_kind_of_url_is_supported() -> None:
 # Observed operations
 
 
-async def test_every_operation_is_observed_with_its_name_and_result(store: GameStore) -> None:
+async def test_every_operation_is_observed_with_its_name_and_result(store: Store) -> None:
     observed: list[tuple[str, str]] = []
 
     def observe(operation: str, result: str, seconds: float) -> None:
         assert 0 <= seconds < 60
         observed.append((operation, result))
 
-    store.observe = observe
+    store.reports.operation = observe
     record = await stored(store, creation())
-    await store.load(GAME)
-    await store.events(GAME, 1, 10)
-    await store.bounds(GAME)
+    await store.games.load(GAME)
+    await store.streams.entries(GAME, 1, 10)
+    await store.streams.bounds(GAME)
     await store.secret()
     await store.check_room()
-    await store.index(record)
-    await store.page(GameState.LOBBY, "", 10)
-    await store.oldest_open(MATCH, 10)
-    await store.point("code:X", GAME)
-    await store.pointed("code:X")
-    await store.count()
-    await store.arm(GAME, START_MS)
-    await store.rearm(Due(GAME, START_MS, START_MS), None)
-    await store.claim(10)
+    await store.lists.index(record)
+    await store.lists.page(GameState.LOBBY, "", 10)
+    await store.lists.oldest_open(MATCH, 10)
+    await store.names.point("code:X", GAME)
+    await store.names.find("code:X")
+    await store.lists.count()
+    await store.deadlines.arm(GAME, START_MS)
+    await store.deadlines.rearm(Due(GAME, START_MS, START_MS), None)
+    await store.deadlines.claim(10)
     await store.ping()
     operations = [
         "commit",
@@ -1636,8 +1645,8 @@ async def test_every_operation_is_observed_with_its_name_and_result(store: GameS
         "index",
         "page",
         "oldest_open",
-        "point",
-        "pointed",
+        "point_name",
+        "find_name",
         "count",
         "arm",
         "rearm",
@@ -1652,10 +1661,10 @@ async def test_a_failed_operation_is_observed_with_the_name_of_its_error(
 ) -> None:
     observed: list[tuple[str, str]] = []
     store = redis_store(own_redis.url, clock)
-    store.observe = lambda name, result, _: observed.append((name, result))
+    store.reports.operation = lambda name, result, _: observed.append((name, result))
     own_redis.stop()
     with pytest.raises(StoreUnavailable):
-        await store.load(GAME)
+        await store.games.load(GAME)
     await store.close()
     assert observed == [("load", "StoreUnavailable")]
 
@@ -1663,30 +1672,30 @@ async def test_a_failed_operation_is_observed_with_the_name_of_its_error(
 # Presence
 
 
-async def seen_in(store: GameStore, clock: FakeClock) -> dict[int, tuple[int, bool]]:
+async def seen_in(store: Store, clock: FakeClock) -> dict[int, tuple[int, bool]]:
     """Returns how many seconds ago each owner was seen, and whether a watch of theirs is open."""
-    found = await store.presence(GAME)
+    found = await store.presence.read(GAME)
     now_ms = clock.now_ms
     return {seat: ((now_ms - seen.last_ms) // 1000, seen.open_until_ms > now_ms) for seat, seen in found.items()}
 
 
-async def test_presence_tells_when_owners_were_seen_and_who_watches(store: GameStore, clock: FakeClock) -> None:
+async def test_presence_tells_when_owners_were_seen_and_who_watches(store: Store, clock: FakeClock) -> None:
     await started_game(store)
-    assert await store.presence(GAME) == {}
-    await store.report_presence(GAME, "server 1", {1: Sighting.OPEN, 2: Sighting.CALL})
+    assert await store.presence.read(GAME) == {}
+    await store.presence.report(GAME, "server 1", {1: Sighting.OPEN, 2: Sighting.CALL})
     clock.advance(10)
     assert await seen_in(store, clock) == {1: (10, True), 2: (10, False)}
-    await store.report_presence(GAME, "server 1", {1: Sighting.CALL})
+    await store.presence.report(GAME, "server 1", {1: Sighting.CALL})
     assert await seen_in(store, clock) == {1: (0, True), 2: (10, False)}
-    await store.report_presence(GAME, "server 1", {1: Sighting.CLOSED})
+    await store.presence.report(GAME, "server 1", {1: Sighting.CLOSED})
     assert await seen_in(store, clock) == {1: (0, False), 2: (10, False)}
 
 
-async def test_a_watch_counts_as_open_while_any_server_reports_it(store: GameStore, clock: FakeClock) -> None:
+async def test_a_watch_counts_as_open_while_any_server_reports_it(store: Store, clock: FakeClock) -> None:
     await started_game(store)
     for server in ("server 1", "server 2"):
-        await store.report_presence(GAME, server, {1: Sighting.OPEN})
-    await store.report_presence(GAME, "server 1", {1: Sighting.CLOSED})
+        await store.presence.report(GAME, server, {1: Sighting.OPEN})
+    await store.presence.report(GAME, "server 1", {1: Sighting.CLOSED})
     assert await seen_in(store, clock) == {1: (0, True)}
     clock.advance(PRESENCE_MS / 1000 - 1)
     assert await seen_in(store, clock) == {1: (39, True)}
@@ -1694,18 +1703,18 @@ async def test_a_watch_counts_as_open_while_any_server_reports_it(store: GameSto
     assert await seen_in(store, clock) == {1: (40, False)}
 
 
-async def test_only_watches_that_open_or_close_are_notified(store: GameStore, clock: FakeClock) -> None:
+async def test_only_watches_that_open_or_close_are_notified(store: Store, clock: FakeClock) -> None:
     await started_game(store)
 
     async def is_notified(server: str, sighting: Sighting) -> bool:
-        await store.report_presence(GAME, server, {1: sighting})
+        await store.presence.report(GAME, server, {1: sighting})
         try:
             await asyncio.wait_for(subscription.wait(), 0.3)
         except TimeoutError:
             return False
         return True
 
-    async with store.presence_changes(GAME) as subscription, store.changes(GAME) as changes:
+    async with store.presence.subscribe(GAME) as subscription, store.streams.subscribe(GAME) as changes:
         with suppress(TimeoutError):  # a subscription may begin with a notification
             await asyncio.wait_for(asyncio.gather(subscription.wait(), changes.wait()), 0.5)
         reports = [Sighting.CALL, Sighting.OPEN, Sighting.OPEN, Sighting.CALL, Sighting.CLOSED, Sighting.CLOSED]
@@ -1724,24 +1733,24 @@ async def test_only_watches_that_open_or_close_are_notified(store: GameStore, cl
             await asyncio.wait_for(changes.wait(), 0.1)
 
 
-async def test_a_game_that_is_not_stored_has_no_presence(store: GameStore) -> None:
-    await store.report_presence(GAME, "server 1", {1: Sighting.OPEN})
-    assert await store.presence(GAME) == {}
+async def test_a_game_that_is_not_stored_has_no_presence(store: Store) -> None:
+    await store.presence.report(GAME, "server 1", {1: Sighting.OPEN})
+    assert await store.presence.read(GAME) == {}
 
 
-async def test_the_presence_of_a_seat_is_dropped_when_it_is_vacated(store: GameStore, clock: FakeClock) -> None:
+async def test_the_presence_of_a_seat_is_dropped_when_it_is_vacated(store: Store, clock: FakeClock) -> None:
     *_, record = await started_game(store)
     for server in ("server 1", "server 2"):
-        await store.report_presence(GAME, server, {1: Sighting.OPEN, 2: Sighting.OPEN})
+        await store.presence.report(GAME, server, {1: Sighting.OPEN, 2: Sighting.OPEN})
     await stored(store, replace(drawing(record), vacated=1))
     assert await seen_in(store, clock) == {2: (0, True)}
-    await store.report_presence(GAME, "server 1", {1: Sighting.CLOSED})
+    await store.presence.report(GAME, "server 1", {1: Sighting.CLOSED})
     assert await seen_in(store, clock) == {2: (0, True)}, "the former owner's watch has closed"
 
 
 async def test_presence_expires_with_its_game(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
     await started_game(redis_backed)
-    await redis_backed.report_presence(GAME, "server 1", {1: Sighting.CALL})
+    await redis_backed.presence.report(GAME, "server 1", {1: Sighting.CALL})
     game, presence = [await raw.pttl(f"rummikub:{{{GAME}}}:{part}") for part in ("game", "presence")]
     assert 0 < presence <= game + 50
 
@@ -1751,7 +1760,7 @@ async def test_a_report_drops_the_watches_of_servers_that_died(
 ) -> None:
     await started_game(redis_backed)
     for number in range(5):
-        await redis_backed.report_presence(GAME, f"server {number}", {1: Sighting.OPEN})
+        await redis_backed.presence.report(GAME, f"server {number}", {1: Sighting.OPEN})
     clock.advance(PRESENCE_MS / 1000 + 1)
-    await redis_backed.report_presence(GAME, "server 9", {1: Sighting.OPEN})
+    await redis_backed.presence.report(GAME, "server 9", {1: Sighting.OPEN})
     assert sorted(await raw.hkeys(f"rummikub:{{{GAME}}}:presence")) == [b"1", b"1:server 9"]

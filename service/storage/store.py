@@ -1,4 +1,4 @@
-"""The interface of a store of games (GameStore), and the values that it takes and returns.
+"""What a store of games is: the sum of its parts, each a protocol. Callers take the part that they need.
 
 Every store guarantees this; tests/service/storage/test_stores.py checks it:
 
@@ -29,7 +29,7 @@ from service.model.deadlines import Due
 from service.model.outbox import OutboxEntry
 from service.model.presence import Seen, Sighting
 from service.model.record import GameState, Record
-from service.storage.timing import Observer, Reporter
+from service.storage.timing import Reports
 
 SECRET_BYTES: Final = 32
 NAME_MARGIN_MS: Final = 60_000
@@ -68,7 +68,7 @@ class Subscription:
 
 
 @dataclass(frozen=True, slots=True)
-class WholePage:
+class ListPage:
     """A page of a list.
 
     Attributes:
@@ -96,7 +96,7 @@ async def read_in_pages(
     """Returns a game's changes up to a revision, as far as they are kept, in order.
 
     Args:
-        read: GameStore.events or GameStore.stored_changes.
+        read: Streams.entries or Streams.stored_changes.
         game_id: The game.
         last_revision: The revision after the last change.
     """
@@ -110,23 +110,8 @@ async def read_in_pages(
     return [change for change in found if change.revision <= last_revision]
 
 
-class GameStore(Protocol):
-    """A store of games. Every method may raise StoreUnavailable; reads may raise StoredFormatUnknown.
-
-    Attributes:
-        observe: Receives each operation's name, result and duration (timing.timed).
-        report: Receives failovers and moved slots.
-        log_ms: How long the change log has its entries; 0: there is no log.
-        log_parts: The number of parts of the change log. All entries of a game are in one part.
-    """
-
-    observe: Observer
-    report: Reporter
-    log_ms: int
-    log_parts: int
-
-    async def now_ms(self) -> int:
-        """Returns the time by the store's clock, in milliseconds since 1970."""
+class StoredGames(Protocol):
+    """Games, each with the event stream and the memos that its commits write."""
 
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         """Returns the game, the time, and the memo of a request, in one round trip."""
@@ -160,13 +145,30 @@ class GameStore(Protocol):
             stream: The stored bytes of all changes, each with its etag. The last is the record's revision.
         """
 
-    async def read_log(self, part: int, after: str, limit: int) -> LogPage:
-        """Returns at most `limit` entries of a part of the change log after a place."""
+    async def shorten(self, record: Record, kept_ms: int) -> bool:
+        """Keeps a game no longer than kept_ms from now; returns False, without effect, if it has changed since."""
 
-    async def log_length(self) -> int:
-        """Returns the number of entries of the change log."""
 
-    async def save_draft(self, record: Record, draft: Draft) -> int | None:
+class Streams(Protocol):
+    """The event streams of games."""
+
+    async def entries(self, game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
+        """Returns at most `limit` entries of a game's stream from a revision on, in order."""
+
+    async def stored_changes(self, game_id: str, first_revision: int, limit: int) -> tuple[StoredChange, ...]:
+        """Returns at most `limit` changes of a game from a revision on, in order, as they are stored."""
+
+    async def bounds(self, game_id: str) -> tuple[int, int]:
+        """Returns the revisions of the oldest and the newest entry in a game's stream; (0, 0) if it is empty."""
+
+    def subscribe(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:
+        """Subscribes to a game's changes."""
+
+
+class StoredDrafts(Protocol):
+    """The last draft of each game."""
+
+    async def save(self, record: Record, draft: Draft) -> int | None:
         """Saves a draft of the turn in progress, in place of any other, in one atomic round trip.
 
         A seat that saves drafts all the time may save one in DRAFT_MS. Watchers are notified if they may see drafts.
@@ -182,41 +184,24 @@ class GameStore(Protocol):
             TooManyDrafts: The seat saves too many.
         """
 
-    async def draft(self, game_id: str) -> Draft | None:
+    async def latest(self, game_id: str) -> Draft | None:
         """Returns the draft of a game that was saved last, maybe in an earlier turn; None if it cannot be read."""
 
-    async def events(self, game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
-        """Returns at most `limit` entries of a game's stream from a revision on, in order."""
-
-    async def bounds(self, game_id: str) -> tuple[int, int]:
-        """Returns the revisions of the oldest and the newest entry in a game's stream; (0, 0) if it is empty."""
-
-    def changes(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:
-        """Subscribes to a game's changes."""
-
-    def drafts(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:
+    def subscribe(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:
         """Subscribes to the drafts of a game that everyone may see."""
 
-    async def secret(self) -> bytes:
-        """Returns 32 random bytes that all servers on the store share; creates them on the first call."""
 
-    async def check_room(self, most_age: float = 0.0) -> None:
-        """Raises StoreFull if the store has no room for a new game beside the growth of all unfinished ones.
-
-        Args:
-            most_age: How old the measurement may be, in seconds.
-        """
+class Lists(Protocol):
+    """The lists of games (lists.py)."""
 
     async def index(self, record: Record) -> None:
         """Puts a game into its lists (lists.lists_of), and removes it from all others."""
 
-    async def page(
-        self, state: GameState, cursor: str, limit: int, *, is_public: bool = False
-    ) -> tuple[tuple[Record, ...], str]:
-        """Returns games of a state after a cursor, newest first, and the next cursor. "" is the first and the last one.
+    async def page(self, state: GameState, cursor: str, limit: int, *, is_public: bool = False) -> ListPage:
+        """Returns games of a state after a cursor, newest first. "" is the first cursor.
 
         A page has fewer games than the limit if the list names games that have expired or changed state; the call
-        repairs those entries. It omits games that this server cannot read.
+        repairs those entries.
 
         Args:
             state: The state.
@@ -225,14 +210,15 @@ class GameStore(Protocol):
             is_public: Whether to return public games only.
         """
 
-    async def whole_page(self, state: GameState, cursor: str, limit: int) -> WholePage:
-        """As `page`, with the games that this server cannot read."""
-
     async def oldest_open(self, match: str, limit: int) -> tuple[Record, ...]:
         """Returns public games with a free seat and a match key (lists.match_key), oldest first."""
 
     async def count(self) -> dict[GameState, int]:
         """Returns how many games are listed under each state."""
+
+
+class Names(Protocol):
+    """Names that point at games."""
 
     async def point(self, name: str, game_id: str, instead_of: str = "", *, is_brief: bool = False) -> str:
         """Points a name at a game, and returns the game that the name points at after that.
@@ -241,8 +227,12 @@ class GameStore(Protocol):
         game. A name is kept a little longer than a lobby after the last call that set it; if `is_brief`, BRIEF_MS.
         """
 
-    async def pointed(self, name: str) -> str:
+    async def find(self, name: str) -> str:
         """Returns the id of the game that a name points at; "" if there is none."""
+
+
+class Deadlines(Protocol):
+    """When games are due."""
 
     async def arm(self, game_id: str, at_ms: int) -> None:
         """Makes a game due at a time, in place of any time set before."""
@@ -260,7 +250,11 @@ class GameStore(Protocol):
             skip: Ids of games not to claim.
         """
 
-    async def report_presence(self, game_id: str, server: str, sightings: Mapping[int, Sighting]) -> None:
+
+class StoredPresence(Protocol):
+    """When the owners of seats were seen."""
+
+    async def report(self, game_id: str, server: str, sightings: Mapping[int, Sighting]) -> None:
         """Stores sightings until the game expires, and notifies of watches that opened or closed. No game: no effect.
 
         Args:
@@ -269,17 +263,21 @@ class GameStore(Protocol):
             sightings: By seat.
         """
 
-    async def presence(self, game_id: str) -> Mapping[int, Seen]:
+    async def read(self, game_id: str) -> Mapping[int, Seen]:
         """Returns when the owners of seats were seen, by seat."""
 
-    def presence_changes(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:
+    def subscribe(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:
         """Subscribes to watches of a game that open or close."""
 
-    async def append_to_outbox(self, game_id: str) -> int:
-        """Appends an entry that names a game to the outbox, and returns its time by the store's clock."""
 
-    async def claim_from_outbox(self, limit: int, claim_ms: int) -> Sequence[OutboxEntry]:
-        """Claims entries of the outbox that no server has claimed within the last claim_ms, new entries first.
+class Outbox(Protocol):
+    """Games that may have ended, for the archive."""
+
+    async def append(self, game_id: str) -> int:
+        """Appends an entry that names a game, and returns its time by the store's clock."""
+
+    async def claim(self, limit: int, claim_ms: int) -> Sequence[OutboxEntry]:
+        """Claims entries that no server has claimed within the last claim_ms, new entries first.
 
         Args:
             limit: Most entries.
@@ -287,16 +285,62 @@ class GameStore(Protocol):
         """
 
     async def acknowledge(self, entry: OutboxEntry) -> None:
-        """Removes an entry from the outbox."""
+        """Removes an entry."""
 
-    async def outbox_size(self) -> int:
-        """Returns the number of entries in the outbox."""
+    async def size(self) -> int:
+        """Returns the number of entries."""
 
-    async def stored_changes(self, game_id: str, first_revision: int, limit: int) -> tuple[StoredChange, ...]:
-        """Returns at most `limit` changes of a game from a revision on, in order, as they are stored."""
 
-    async def shorten(self, record: Record, kept_ms: int) -> bool:
-        """Keeps a game no longer than kept_ms from now; returns False, without effect, if it has changed since."""
+class ChangeLog(Protocol):
+    """The change log.
+
+    Attributes:
+        kept_ms: How long it has its entries; 0: there is no log.
+        parts: The number of its parts. All entries of a game are in one part.
+    """
+
+    kept_ms: int
+    parts: int
+
+    async def read(self, part: int, after: str, limit: int) -> LogPage:
+        """Returns at most `limit` entries of a part after a place."""
+
+    async def length(self) -> int:
+        """Returns the number of entries."""
+
+
+class Store(Protocol):
+    """A store of games: its parts, and what concerns all of them.
+
+    Every method of it and its parts may raise StoreUnavailable; reads may raise StoredFormatUnknown.
+
+    Attributes:
+        reports: Who is told of its operations and failovers.
+    """
+
+    reports: Reports
+    games: StoredGames
+    streams: Streams
+    drafts: StoredDrafts
+    lists: Lists
+    names: Names
+    deadlines: Deadlines
+    presence: StoredPresence
+    outbox: Outbox
+    log: ChangeLog
+
+    async def now_ms(self) -> int:
+        """Returns the time by the store's clock, in milliseconds since 1970."""
+
+    async def secret(self) -> bytes:
+        """Returns 32 random bytes that all servers on the store share; creates them on the first call."""
+
+    async def check_room(self, most_age: float = 0.0) -> None:
+        """Raises StoreFull if the store has no room for a new game beside the growth of all unfinished ones.
+
+        Args:
+            most_age: How old the measurement may be, in seconds.
+        """
 
     async def ping(self) -> None:
         """Returns if the store accepts writes."""
