@@ -91,15 +91,25 @@ check: $(STAMP) $(OLDEST) ## Check format, lint, types, imports, generated files
 	$(BIN)/python docs/openapi.py --check
 	$(BIN)/hadolint Dockerfile deploy/Dockerfile
 
+# The packages of the edge, and the tests of it; only the check of the release fails by intent on each new grpcio.
+UPGRADED := grpcio grpcio-health-checking grpcio-reflection hiredis protobuf redis
+CANARY_TESTS := tests/service/grpc_api tests/service/fast_listener tests/service/storage/test_stores.py \
+  tests/service/test_private_attributes.py \
+  --deselect tests/service/grpc_api/test_aio_server.py::test_the_installed_release_is_tested
+
 canary: $(STAMP) ## Test the edge with the newest grpcio, protobuf and redis in an environment of its own
-	@$(BIN)/python tools/canary.py
+	@test -d build/canary || $(BIN)/uv venv --quiet --python $(BIN)/python build/canary
+	@$(BIN)/uv pip sync --quiet --python build/canary/bin/python --require-hashes requirements/uv.txt requirements/dev.txt
+	@$(BIN)/uv pip install --quiet --python build/canary/bin/python --no-deps --no-build-isolation -e . -e engine -e clients/python
+	$(BIN)/uv pip install --python build/canary/bin/python --no-deps --upgrade $(UPGRADED)
+	build/canary/bin/python -m pytest -n 2 --dist worksteal --no-cov -q --tb=short $(CANARY_TESTS)
 
 fmt: $(STAMP) ## Format the code and the contract; fix what the linter can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/buf format -w
 
-bench: $(if $(filter-out deployment,$(PART)),$(STAMP),$(EDGE)) ## Run the benchmarks, or PART=analysis, deployment, engine, hostile, jokers, latency, play, tracing or validation (ARGS="--quick" or "--full")
+bench: $(if $(filter-out deployment,$(PART)),$(STAMP),$(EDGE)) ## Run the benchmarks, or PART=analysis, deployment, hostile, jokers, play, tracing or validation (ARGS="--quick" or "--full")
 	@$(BIN)/python -m load.bench $(PART) $(ARGS)
 
 figures: $(STAMP) ## Write the results of the last benchmarks into the pages of docs/
