@@ -11,10 +11,8 @@ from typing import Final
 
 from load.bench import analysis as bench_analysis
 from load.bench import deployment as bench_deployment
-from load.bench import engine as bench_engine
 from load.bench import hostile as bench_hostile
 from load.bench import jokers as bench_jokers
-from load.bench import latency as bench_latency
 from load.bench import play as bench_play
 from load.bench import tracing as bench_tracing
 from load.bench import validation as bench_validation
@@ -30,10 +28,8 @@ Part = Callable[[Sequence[str], Path], int]
 PARTS: Final[dict[str, Part]] = {
     "analysis": bench_analysis.run,
     "deployment": bench_deployment.run,
-    "engine": bench_engine.run,
     "hostile": bench_hostile.run,
     "jokers": bench_jokers.run,
-    "latency": bench_latency.run,
     "play": bench_play.run,
     "tracing": bench_tracing.run,
     "validation": bench_validation.run,

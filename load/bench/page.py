@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 
 from load.bench import analysis as bench_analysis
 from load.bench import deployment as bench_deployment
-from load.bench import engine as bench_engine
 from load.bench import jokers as bench_jokers
 from load.bench import play as bench_play
 from load.bench import tracing as bench_tracing
@@ -36,7 +35,6 @@ class Part(NamedTuple):
 
 PARTS: Final = {
     "validation": Part(PERFORMANCE, bench_validation_report.told_of, bench_validation_report.tables_of),
-    "engine": Part(PERFORMANCE, bench_engine.told_of, bench_engine.tables_of),
     "play": Part(PERFORMANCE, bench_play.told_of, bench_play.tables_of),
     "tracing": Part(OPERATION, bench_tracing.told_of, bench_tracing.tables_of),
     "deployment": Part(CAPACITY, bench_deployment.told_of, bench_deployment.tables_of),

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 import grpc.aio
+from google.protobuf.duration_pb2 import Duration
 
 from engine.melding.melds import as_proposed
-from load.bench.latency import question
 from load.calls import reason_of
+from load.corpus.hostile import Hostile
 from load.corpus.hostile import read as read_hostile
 from load.corpus.hostile_turns import HostileTurn
 from load.corpus.hostile_turns import read as read_hostile_turns
@@ -23,13 +24,14 @@ from load.floods.attack import Attack, forever, unary
 from load.floods.cheap_attacks import compressed, ready, renewals, revisions, store
 from load.messages import melds_to_send, to_send
 from load.tables import new_table, sends_once
-from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2, tile_pb2
+from rummikub.v1 import analysis_service_pb2, game_pb2, meld_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import validation_service_pb2 as vs
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
 from service.app.identity import CODE_ALPHABET, CODE_LENGTH
 from service.codec.rulesets import encode_ruleset
-from tools.games import Client
+from support.conformance_messages import ruleset_of
+from tools.games import Client, as_tiles
 
 CONNECTIONS: Final = 50
 """The connections of an attacker who holds or repeats calls."""
@@ -40,6 +42,7 @@ RETRY_SECONDS: Final = 1.0
 SLOW: Final = 0.5
 """The least calls a second of floods whose calls take long."""
 BATCH_TURNS: Final = 100
+SEARCH_TIME: Final = Duration(seconds=1)
 LAST_TILE: Final = 53
 VALIDATE: Final = "/rummikub.v1.ValidationService/ValidateTurn"
 BATCH: Final = "/rummikub.v1.ValidationService/BatchValidateTurns"
@@ -234,6 +237,21 @@ async def lists(attack: Attack) -> None:
             await attack.count(stubs[0].CreateGame(gs.CreateGameRequest(visibility=game_pb2.VISIBILITY_PUBLIC)))
         request = gs.ListGamesRequest(page_size=100, state=game_pb2.GAME_STATE_LOBBY)
         await forever(20, lambda number: attack.count(stubs[number % 2].ListGames(request)))
+
+
+def question(hostile: Hostile) -> analysis_service_pb2.SuggestTurnRequest:
+    """Returns the request for the best turn of a hostile position."""
+    situation = hostile.situation
+    return analysis_service_pb2.SuggestTurnRequest(
+        position=analysis_service_pb2.Position(
+            ruleset=ruleset_of(hostile.options),
+            table=melds_to_send(as_proposed(meld, situation.ruleset) for meld in situation.table),
+            rack=as_tiles(situation.rack),
+            has_melded=situation.has_melded,
+            river=as_tiles(situation.river),
+        ),
+        time_limit=SEARCH_TIME,
+    )
 
 
 async def searches(attack: Attack) -> None:

@@ -1,11 +1,9 @@
 """The benchmark of validation: its requests, and its figures."""
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 
-from load.bench import engine as bench_engine
 from load.bench.noop_server import AIO, BARE, BOUNDARY, STOCK
 from load.bench.validation import batch_load, melds_load, stream_load, turn_load
 from load.bench.validation_client import unframed
@@ -132,17 +130,3 @@ def test_every_listener_has_its_figures_in_the_tables() -> None:
     for rows in tables_of(report_of(measured(110, 10), "h2load")).values():
         assert {len(row) for row in rows} == {len(rows[0])}
     assert SERVICE in next(iter(tables_of(report_of(measured(110, 10), "h2load")).values()))[0]
-
-
-# The engine alone
-
-
-def test_everything_is_measured_of_the_rules_alone(turns: Turns) -> None:
-    few = replace(turns, legal=turns.legal[:3], illegal=turns.illegal[:3])
-    assert all(work() and count >= 3 for work, count in bench_engine.works(few).values())
-
-
-@pytest.mark.parametrize(("stock", "is_met"), [(150.0, True), (110.0, False)])
-def test_limits_are_those_of_a_machine_with_a_known_no_op(stock: float, is_met: bool) -> None:
-    report = bench_engine.report_of({bench_engine.LEGAL: [12.0, 8.0], bench_engine.MELD: [0.1]}, [stock, 400.0])
-    assert report["requirements"][0]["met"] is is_met
