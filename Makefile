@@ -136,8 +136,8 @@ soak: $(STAMP) ## Play 10,000 random games and check every invariant after each 
 solver-soak: $(STAMP) ## Compare the solver with an integer program and with brute force on 20,000 positions (POSITIONS=n)
 	@$(BIN)/python tools/solver_soak.py $(or $(POSITIONS),20000)
 
-mutants: $(STAMP) ## Change the rules one place at a time and print the changes that no test notices (ARGS="--quick melding/variants"; slow)
-	@$(BIN)/python tools/mutation.py $(ARGS)
+mutants: $(STAMP) ## Change the rules one place at a time with mutmut, and list the changes that no test notices (ARGS="engine.melding.variants*"; slow)
+	@rm -rf mutants && $(BIN)/python -m mutmut run --max-children 2 $(ARGS) && $(BIN)/python -m mutmut results
 
 goldens: $(STAMP) ## Rewrite the golden games after an intended change of the engine
 	@$(BIN)/python tests/engine/test_playthroughs.py --write
@@ -215,4 +215,4 @@ image: ## Build the container image (needs docker)
 	docker build -t rummikub-service .
 
 clean: ## Remove .venv, build and caches; keep ./data
-	rm -rf build .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage*
+	rm -rf build mutants .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage*
