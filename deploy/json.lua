@@ -78,26 +78,25 @@ end
 
 -- Returns the query of a watch that goes on after an event.
 local function query_after(event_id, query)
-  local revision, etag = event_id:match("^(%d+)%.(%x+)$")
-  if not revision then return query end
-  query = query:gsub("([?&])after_?[rR]evision=[^&]*", "%1"):gsub("([?&])etag=[^&]*", "%1")
-  return (query == "" and "?" or query .. "&") .. "after_revision=" .. revision .. "&etag=" .. etag
+  if not event_id:find("^%d+%-%x+$") then return query end
+  query = query:gsub("([?&])etag=[^&]*", "%1")
+  return (query == "" and "?" or query .. "&") .. "etag=" .. event_id
 end
 
 -- Returns the lines before an event's data: the id from which a watch can resume, and when to do so. With games and
 -- changes, a change has no id: its game is still to come.
 local function lines_before(data, has_both)
   local kind, update = data:match('^{"(%l+)":{(.*)')
-  local revision, etag, seconds
+  local etag, seconds
   if kind == "snapshot" or kind == "game" then
-    revision, etag = update:match('^"gameId":"%x+","revision":(%d+),"etag":"(%x+)"')
+    etag = update:match('^"gameId":"%x+","revision":%d+,"etag":"([%x-]+)"')
   elseif kind == "change" and not has_both then
-    revision, etag = update:match('^"revision":(%d+),"etag":"(%x+)"')
+    etag = update:match('^"revision":%d+,"etag":"([%x-]+)"')
   elseif kind == "closing" then
-    revision, etag, seconds = update:match('^"resumeRevision":(%d+),"etag":"(%x+)","retryDelay":"([%d.]+)s"')
+    etag, seconds = update:match('^"etag":"([%x-]+)","retryDelay":"([%d.]+)s"')
   end
   local retry = seconds and ("retry: %d\n"):format(seconds * 1000) or ""
-  return retry .. (revision and ("id: %s.%s\n"):format(revision, etag) or "")
+  return retry .. (etag and ("id: %s\n"):format(etag) or "")
 end
 
 function envoy_on_request(handle)

@@ -65,7 +65,6 @@ class Table:
         """Returns a request to draw a tile in the state that the players saw last."""
         return ts.PlayTurnRequest(
             game_id=self.game_id,
-            expected_revision=self.game.revision,
             etag=self.game.etag,
             request_id=new_id(),
             draw=ts.DrawTile(),
@@ -85,7 +84,6 @@ class Table:
         """Returns a request to save a draft of the turn: three tiles of a rack on the table."""
         return ts.SaveDraftRequest(
             game_id=self.game_id,
-            expected_revision=self.game.revision,
             etag=self.game.etag,
             draft=game_pb2.Draft(table=[meld_pb2.Meld(tiles=rack[:3])]),
         )

@@ -117,15 +117,7 @@ class TurnTimedOut(Fault):
 
 
 class StaleState(Fault):
-    """The game has changed since the revision that the caller saw."""
-
-    def __init__(self, revision: int) -> None:
-        super().__init__()
-        self.revision = revision
-
-
-class EtagMismatch(Fault):
-    """The caller's etag is not that of its revision: it mixed up games, or saw changes that the store has lost."""
+    """The game is not as the caller saw it: it has changed, or the store has lost changes."""
 
     def __init__(self, revision: int) -> None:
         super().__init__()
@@ -137,9 +129,9 @@ class DuplicateRequest(Fault):
 
 
 class HistoryUnavailable(Fault):
-    """Changes that the call needs are not stored, or the game has not had the revision; the advice says what to do."""
+    """Changes that the call needs are not stored, or of another history; the advice says what to do."""
 
-    def __init__(self, oldest: int, newest: int, advice: str = "send after_revision 0 to start anew") -> None:
+    def __init__(self, oldest: int, newest: int, advice: str = "start anew without a position") -> None:
         super().__init__()
         self.oldest = oldest
         self.newest = newest

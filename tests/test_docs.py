@@ -1,6 +1,5 @@
 """Pages agree with the contract and the engine, options have sources, and everything that a page names exists."""
 
-import ast
 import re
 from collections.abc import Iterator
 from dataclasses import astuple
@@ -150,21 +149,6 @@ def test_settings_and_commands_that_a_page_names_exist(page: Path) -> None:
     assert set(re.findall(rf"\b{PREFIX}[A-Z_]*[A-Z]\b", text)) <= settings | reasons
     commands = re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert set(re.findall(r"(?:`|^)make ([a-z-]+)", text, re.MULTILINE)) <= set(commands)
-
-
-def calls_in(file: Path) -> Iterator[ast.Call]:
-    """Yields the calls in a Python file, or in the Python code of a page."""
-    text = file.read_text()
-    programs = re.findall(r"```python\n(.*?)```", text, re.DOTALL) if file.suffix == ".md" else [text]
-    for program in programs:
-        yield from (node for node in ast.walk(ast.parse(program)) if isinstance(node, ast.Call))
-
-
-@pytest.mark.parametrize("file", [*PAGES, *COPIED], ids=lambda file: str(file.relative_to(ROOT)))
-def test_what_front_ends_copy_sends_the_etag_with_every_revision(file: Path) -> None:
-    for call in calls_in(file):
-        sent = {keyword.arg for keyword in call.keywords}
-        assert not sent & {"expected_revision", "after_revision"} or "etag" in sent, ast.unparse(call)
 
 
 def test_each_point_of_the_list_before_the_internet_names_what_to_look_at() -> None:

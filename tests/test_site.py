@@ -89,7 +89,7 @@ def test_a_reason_has_its_code_meaning_and_metadata() -> None:
 
 def test_a_field_of_a_request_shows_whether_it_is_required() -> None:
     request = section("api/turn-service.md", "PlayTurnRequest")
-    assert "| `expected_revision`<br>uint32 | required | The revision that the caller has seen." in request
+    assert "| `etag`<br>string | required | The etag of the game that the player saw." in request
     assert "| `play`<br>[PlayTiles](#playtiles) | optional, one of `action` | Plays tiles." in request
     assert "unset is not 0" in section("api/turn-service.md", "PlayTiles")
 

@@ -99,6 +99,7 @@ class Client:
         request = gs.CreateGameRequest(ruleset=ruleset, request_id=new_id(), visibility=game_pb2.VISIBILITY_PUBLIC)
         created = await self.games.CreateGame(request)
         game = GameAtHand(self, created.game.game_id, host_token=created.host_token)
+        game.note(created.game)
         for number in range(players):
             await game.join(f"player {number + 1}")
         if start:
@@ -125,6 +126,19 @@ class GameAtHand:
     game_id: str
     tokens: dict[int, str] = field(default_factory=lambda: {0: ""})
     host_token: str = ""
+    etags: dict[int, str] = field(default_factory=dict)
+    """The etags that were seen, by revision; the last one seen is the last."""
+
+    @property
+    def etag(self) -> str:
+        """The etag that was seen last."""
+        return next(reversed(self.etags.values()), "")
+
+    def note(self, game: game_pb2.Game) -> game_pb2.Game:
+        """Notes the etag of a game that was seen; returns the game."""
+        self.etags.pop(game.revision, None)
+        self.etags[game.revision] = game.etag
+        return game
 
     async def join(self, name: str, seat: int = 0) -> int:
         """Takes a seat, the first free one for 0; returns its number."""
@@ -132,12 +146,13 @@ class GameAtHand:
         metadata = self.as_host() if len(self.tokens) == 1 else ()
         answer = await self.client.games.JoinGame(request, metadata=metadata)
         self.tokens[answer.seat] = answer.seat_token
+        self.note(answer.game)
         return answer.seat
 
     async def start(self) -> game_pb2.Game:
         """Starts the game as its first player."""
         request = gs.StartGameRequest(game_id=self.game_id, request_id=new_id())
-        return (await self.client.games.StartGame(request, metadata=self.as_seat(1))).game
+        return self.note((await self.client.games.StartGame(request, metadata=self.as_seat(1))).game)
 
     async def ready(self, seat: int, *, is_ready: bool = True) -> game_pb2.Game:
         """Says whether a seat is ready to start."""
@@ -155,16 +170,21 @@ class GameAtHand:
     async def see(self, seat: int = 0) -> game_pb2.Game:
         """Returns the game as a seat sees it, without presence, which changes by itself."""
         request = gs.GetGameRequest(game_id=self.game_id)
-        return without_presence((await self.client.games.GetGame(request, metadata=self.as_seat(seat))).game)
+        return without_presence(self.note((await self.client.games.GetGame(request, metadata=self.as_seat(seat))).game))
+
+    async def etag_at(self, revision: int) -> str:
+        """Returns the etag of a revision."""
+        request = gs.GetGameRequest(game_id=self.game_id, revision=revision)
+        return (await self.client.games.GetGame(request)).game.etag
 
     async def take(self, turn: ts.PlayTurnRequest, seat: int = 0) -> ts.PlayTurnResponse:
         """Takes a turn at the current revision, for a seat or for the seat to move."""
         game = await self.see()
-        request = ts.PlayTurnRequest(
-            game_id=self.game_id, expected_revision=game.revision, etag=game.etag, request_id=new_id()
-        )
+        request = ts.PlayTurnRequest(game_id=self.game_id, etag=game.etag, request_id=new_id())
         request.MergeFrom(turn)
-        return await self.client.turns.PlayTurn(request, metadata=self.as_seat(seat or game.turn.seat))
+        answer = await self.client.turns.PlayTurn(request, metadata=self.as_seat(seat or game.turn.seat))
+        self.note(answer.game)
+        return answer
 
     async def draw(self, seat: int = 0) -> ts.PlayTurnResponse:
         """Draws a tile for a seat, or for the seat to move."""
@@ -192,9 +212,7 @@ class GameAtHand:
     async def save_draft(self, draft: game_pb2.Draft | None = None, seat: int = 0) -> ts.SaveDraftResponse:
         """Saves a draft at the current revision, for a seat or for the seat to move."""
         game = await self.see()
-        request = ts.SaveDraftRequest(
-            game_id=self.game_id, expected_revision=game.revision, etag=game.etag, draft=draft
-        )
+        request = ts.SaveDraftRequest(game_id=self.game_id, etag=game.etag, draft=draft)
         return await self.client.turns.SaveDraft(request, metadata=self.as_seat(seat or game.turn.seat))
 
     async def claim(self, seat: int, *, agrees: bool = True, play_revision: int = 0) -> game_pb2.Game:

@@ -31,7 +31,9 @@ from load.bench.measured_servers import cpu_seconds_of, ready, serving
 from load.bench.noop_server import AIO
 from load.calls import OWN_CONNECTION
 from load.corpus.recorded_turns import RecordedRound, ReplayTurn, rounds
+from rummikub.v1.turn_service_pb2 import PlayTurnRequest, PlayTurnResponse
 from service.app.identity import digest
+from service.codec.fields import encode_etag
 from service.model.change import NO_ETAG, Commit, Committed, Memo, lineage
 from service.model.record import Lifetimes, Record, SeatToken
 from service.storage.redis.keys import keys_of
@@ -75,8 +77,25 @@ ANSWER: Final = bytes(1_200)
 WHOLE, PLAYS, DRAWS, FIRST = "whole rounds", "playing tiles", "drawing", "first call on a game"
 EARLY, LATE = "first round", f"round {LATE_ROUND}"
 
-Call = tuple[bytes, tuple[tuple[str, str], ...]]
-"""A request's bytes with its metadata."""
+
+@dataclass(slots=True)
+class Seen:
+    """The etag of a game that its players saw last."""
+
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request to send: its bytes, its metadata, and for a PlayTurn the game as its player sees it then."""
+
+    data: bytes
+    metadata: tuple[tuple[str, str], ...] = ()
+    seen: Seen | None = None
+
+    def request(self) -> bytes:
+        """Returns the request's bytes; of a turn with the etag."""
+        return self.data + PlayTurnRequest(etag=self.seen.etag).SerializeToString() if self.seen else self.data
 
 
 def run(arguments: Sequence[str], results: Path) -> int:
@@ -161,13 +180,14 @@ class Shelf:
             pipeline.hset(snapshot, mapping=fields)  # type: ignore[arg-type]  # bytes are values too
             for source, target in zip(keys_of(template.game_id)[1:], others, strict=True):
                 pipeline.copy(source, target)
-            sent.append([self._call(turn, record, place) for place, turn in enumerate(template.turns)])
+            seen = Seen(encode_etag(record.game.revision, record.etag))
+            sent.append([self._call(turn, record, seen) for turn in template.turns])
         await pipeline.execute()
         return sent
 
-    def _call(self, turn: ReplayTurn, record: Record, place: int) -> Call:
-        request = turn.request(record.game_id, record.game.revision + place, next(self._request_ids))
-        return request.SerializeToString(), bearer(_token(turn.seat))
+    def _call(self, turn: ReplayTurn, record: Record, seen: Seen) -> Call:
+        request = turn.request(record.game_id, next(self._request_ids))
+        return Call(request.SerializeToString(), bearer(_token(turn.seat)), seen)
 
     async def fill(self, template: Template, games: int) -> None:
         """Adds games to the store that are not played."""
@@ -212,10 +232,13 @@ class Server:
 
         async def play() -> None:
             for calls in ahead:
-                for data, metadata in calls:
+                for call in calls:
+                    request = call.request()
                     started = time.perf_counter()
-                    await send(data, metadata=metadata)
+                    answer = await send(request, metadata=call.metadata)
                     milliseconds.append((time.perf_counter() - started) * 1e3)
+                    if call.seen:
+                        call.seen.etag = PlayTurnResponse.FromString(answer).game.etag or call.seen.etag
 
         await asyncio.gather(*(play() for _ in range(CLIENTS)))
         return milliseconds

@@ -97,7 +97,7 @@ async def _costs(
 ) -> dict[str, Any]:
     turns = [to_send(turn).turn.SerializeToString() for turn in islice(read_turns(), 200)]
     validations: list[list[Call]] = [
-        [(turns[(start + place) % len(turns)], ()) for place in range(50)] for start in range(0, VALIDATIONS, 50)
+        [Call(turns[(start + place) % len(turns)]) for place in range(50)] for start in range(0, VALIDATIONS, 50)
     ]
     costs: Costs = {name: {kind: [] for kind in senders} for name in CALLS}
     spans = 0

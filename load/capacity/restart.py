@@ -63,7 +63,7 @@ class _Watcher:
         self._game = game
         self._first, self._second = first, second
         self._call: grpc.aio.UnaryStreamCall[gs.WatchGameRequest, gs.WatchGameResponse] | None = None
-        self._revision, self._etag = 0, ""
+        self._etag = ""
         self.told_at = self.called_at = self.back_at = 0.0
         self.delay_seconds = 0.0
         self.answer_ms = 0.0
@@ -75,8 +75,7 @@ class _Watcher:
         request = gs.WatchGameRequest(game_id=self._game.game_id)
         self._call = Client(self._first).games.WatchGame(request, metadata=self._game.as_seat(1))
         self._updates = aiter(self._call)
-        snapshot = (await anext(self._updates)).snapshot
-        self._revision, self._etag = snapshot.revision, snapshot.etag
+        self._etag = (await anext(self._updates)).snapshot.etag
 
     async def come_back(self) -> None:
         """Waits for the end of the watch and its delay, then opens a watch at the other server."""
@@ -85,7 +84,7 @@ class _Watcher:
         self.called_at = time.perf_counter()
         while not self.back_at:
             started = time.perf_counter()
-            request = gs.WatchGameRequest(game_id=self._game.game_id, after_revision=self._revision, etag=self._etag)
+            request = gs.WatchGameRequest(game_id=self._game.game_id, etag=self._etag)
             self._call = Client(self._second).games.WatchGame(request, metadata=self._game.as_seat(1))
             try:
                 await self._call.read()

@@ -12,7 +12,7 @@ import grpc.aio
 from engine.melding.ruleset import Preset
 from load.bench.figures import quantiles
 from load.bench.measured_servers import MeasuredServer, cpu_seconds_of
-from load.bench.play import PLAY_TURN, Server
+from load.bench.play import PLAY_TURN, Call, Server
 from load.calls import opened
 from load.capacity.measuring import (
     Step,
@@ -285,7 +285,7 @@ async def _measure_calls(cold_games: int, validations: int) -> dict[str, float]:
         unknown = [game[:1] for game in await shelf.copies(templates, cold_games)]
         meter.read()
         cold = meter.read(len(await playing.send(PLAY_TURN, unknown)))
-        turns = itertools.cycle([(to_send(turn).turn.SerializeToString(), ()) for turn in read_turns()])
+        turns = itertools.cycle([Call(to_send(turn).turn.SerializeToString()) for turn in read_turns()])
         calls = [[next(turns) for _ in range(10)] for _ in range(validations // 10)]
         await Server(pid, validation).send(VALIDATE_TURN, calls)
         meter.read()

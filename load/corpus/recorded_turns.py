@@ -35,9 +35,9 @@ class ReplayTurn:
         """Returns whether tiles are played."""
         return isinstance(self.action, PlayTiles)
 
-    def request(self, game_id: str, revision: int, request_id: str) -> turn_service_pb2.PlayTurnRequest:
-        """Returns the turn as a client sends it."""
-        request = turn_service_pb2.PlayTurnRequest(game_id=game_id, expected_revision=revision, request_id=request_id)
+    def request(self, game_id: str, request_id: str) -> turn_service_pb2.PlayTurnRequest:
+        """Returns the turn as a client sends it, without the etag."""
+        request = turn_service_pb2.PlayTurnRequest(game_id=game_id, request_id=request_id)
         match self.action:
             case PlayTiles(_, table):
                 request.play.table.extend(melds_to_send(table))

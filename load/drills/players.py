@@ -51,7 +51,7 @@ UNANSWERED: Final = {
 BROKEN: Final = {grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN}
 """The same, unless the server states a reason: a connection broke during the answer."""
 
-TELLING: Final = ("STALE_STATE", "ETAG_MISMATCH", "GAME_NOT_FOUND")
+TELLING: Final = ("STALE_STATE", "GAME_NOT_FOUND")
 """The reasons by which a player learns that turns are lost."""
 
 PLAIN: Final = (
@@ -74,7 +74,7 @@ class Report:
     lost: int = 0
     """Acknowledged turns that the history lacks, or has with another etag."""
     lost_told: dict[str, int] = field(default_factory=dict)
-    """Those of them by how the next call that was based on them was refused: STALE_STATE, ETAG_MISMATCH, or
+    """Those of them by how the next call that was based on them was refused: STALE_STATE, or
     GAME_NOT_FOUND if the whole game is lost."""
     lost_unnoticed: int = 0
     """Those of them after which the next call was accepted."""
@@ -366,8 +366,7 @@ class Players:
     async def _watch(self, record: _Record) -> None:
         """Watches a game; resumes after a failure. If the history is another one, it begins with a snapshot."""
         while True:
-            revision, etag = record.seen
-            request = gs.WatchGameRequest(game_id=record.table.game_id, after_revision=revision, etag=etag)
+            request = gs.WatchGameRequest(game_id=record.table.game_id, etag=record.seen[1])
             try:
                 async for update in self._random.choice(self._clients).games.WatchGame(request):
                     self._see(record, update)

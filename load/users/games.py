@@ -155,7 +155,7 @@ class GameUser(GrpcUser):
         unfinished = [*_current_table(own), Meld(tiles=own.rack[:2])]
         wrong_moves = (
             ("NOT_YOUR_TURN", other, _request(own, draw=DrawTile())),
-            ("STALE_STATE", own.seat, _request(own, behind=1, draw=DrawTile())),
+            ("STALE_STATE", own.seat, _request(own, etag=f"1-{'0' * 32}", draw=DrawTile())),
             ("MELD_TOO_SHORT", own.seat, _request(own, play=PlayTiles(table=unfinished))),
         )
         reason, mover, request = random.choice(wrong_moves)
@@ -199,13 +199,10 @@ def _turn(own: Game) -> PlayTurnRequest:
 
 
 def _request(
-    own: Game, *, behind: int = 0, play: PlayTiles | None = None, draw: DrawTile | None = None
+    own: Game, *, etag: str = "", play: PlayTiles | None = None, draw: DrawTile | None = None
 ) -> PlayTurnRequest:
-    """Returns a turn for the current revision, or for one `behind` revisions earlier."""
-    revision = own.revision - behind
-    return _with_id(
-        PlayTurnRequest(game_id=own.game_id, expected_revision=revision, etag=own.etag, play=play, draw=draw)
-    )
+    """Returns a turn for the current state, or for the state of an etag."""
+    return _with_id(PlayTurnRequest(game_id=own.game_id, etag=etag or own.etag, play=play, draw=draw))
 
 
 def _current_table(game: Game) -> list[Meld]:

@@ -53,7 +53,6 @@ from service.app.views import GameSnapshotView, TurnResult, committed_view, turn
 from service.errors import (
     ActionRefused,
     AlreadySeated,
-    EtagMismatch,
     JoinCodeRequired,
     JoinCodeUnknown,
     PlayerRefTaken,
@@ -119,10 +118,10 @@ class GamePlan:
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
-    """A turn to take: the revision that its player saw, and a function from the caller's seat to the action."""
+    """A turn to take: revision and etag that its player saw, and a function from the caller's seat to the action."""
 
     game_id: str
-    expected_revision: int
+    revision: int
     etag: str
     validate_only: bool
     action: Callable[[int], TurnAction]
@@ -487,7 +486,7 @@ class PlayTurn(GameCommand):
         """See GameCommand."""
         record = basis.record
         seat = player_seat_in(record, self.request.caller)
-        check_revision(self.turn, basis)
+        check_state(self.turn, basis)
         analysis = _RackOnlyAnalysis(see(record.game, seat).rack) if self.turn.validate_only else EXACT
         action = _of_caller(self.turn.action(seat), self.request.caller)
         applied = applied_or_refused(apply(record.game, action, basis.now_ms, analysis))
@@ -545,27 +544,25 @@ def applied_or_refused(outcome: Applied | Refused) -> Applied:
     return outcome
 
 
-class RevisionRequest(Protocol):
-    """A request that is meant for the revision and the history that its player saw."""
+class StateRequest(Protocol):
+    """A request that is meant for the game that its player saw."""
 
     @property
-    def expected_revision(self) -> int:
-        """The revision."""
+    def revision(self) -> int:
+        """The revision of that game."""
 
     @property
     def etag(self) -> str:
-        """The etag of the revision; empty if it was not sent."""
+        """Its etag."""
 
 
-def check_revision(request: RevisionRequest, basis: Basis) -> None:
-    """Raises StaleState, EtagMismatch or TurnTimedOut if a request was meant for another revision or history."""
-    revision = basis.record.game.revision
-    if basis.overdue_revision is not None and request.expected_revision == basis.overdue_revision:
-        raise TurnTimedOut(revision)
-    if request.expected_revision != revision:
-        raise StaleState(revision)
-    if request.etag and request.etag != basis.record.etag:
-        raise EtagMismatch(revision)
+def check_state(request: StateRequest, basis: Basis) -> None:
+    """Raises StaleState or TurnTimedOut if a request was meant for another revision or history."""
+    record = basis.record
+    if basis.overdue_revision is not None and request.revision == basis.overdue_revision:
+        raise TurnTimedOut(record.game.revision)
+    if (request.revision, request.etag) != (record.game.revision, record.etag):
+        raise StaleState(record.game.revision)
 
 
 @dataclass(frozen=True, slots=True)

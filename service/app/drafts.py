@@ -9,7 +9,7 @@ from engine.melding.table import ProposedTable
 from engine.turns import arrange
 from engine.violations import Refused
 from service.app.changes import ATTEMPTS, ChangeLoop
-from service.app.commands import Basis, check_revision
+from service.app.commands import Basis, check_state
 from service.app.history import OffLoopRunner
 from service.app.identity import Caller, player_seat_in
 from service.errors import ActionRefused, Fault, StaleState
@@ -19,10 +19,10 @@ from service.storage.store import Store
 
 @dataclass(frozen=True, slots=True)
 class DraftRequest:
-    """A draft to save: the revision that its player saw, and the table; None for the table at the turn's start."""
+    """A draft to save: revision and etag that its player saw, and the table; None for the table at the turn's start."""
 
     game_id: str
-    expected_revision: int
+    revision: int
     etag: str
     table: ProposedTable | None
 
@@ -81,7 +81,7 @@ async def _checked(request: DraftRequest, caller: Caller, basis: Basis, runner: 
 
     def check() -> Draft:
         seat, game = player_seat_in(basis.record, caller), basis.record.game
-        check_revision(request, basis)
+        check_state(request, basis)
         table = _table_to_send(game) if request.table is None else request.table
         draft = arrange(game, seat, table, basis.now_ms)
         if isinstance(draft, Refused):

@@ -4,8 +4,8 @@ Games of the store come first, then those of the archive, into which games move 
 the store still has is archived again from there, so both have the same history.
 
 A changed history has new etags from the first changed change on, so watches and requests that know the old ones are
-refused with ETAG_MISMATCH, as after any other loss of history, and clients read the game again. The nonces of changed
-changes are new, so a guessed name cannot be checked against an old etag.
+refused (HISTORY_UNAVAILABLE, STALE_STATE), as after any other loss of history, and clients read the game again. The
+nonces of changed changes are new, so a guessed name cannot be checked against an old etag.
 """
 
 import asyncio

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from engine.melding.ruleset import Spectators
 from service.app.identity import Caller, part_in
@@ -18,8 +19,11 @@ from service.app.watch_updates import (
     Snapshot,
     Update,
 )
-from service.errors import EtagMismatch, GameNotFound, HistoryUnavailable, SpectatorsNotAllowed, TokenVoid
+from service.errors import GameNotFound, HistoryUnavailable, SpectatorsNotAllowed, TokenVoid
 from service.model.record import Record
+
+OTHER_HISTORY: Final = "the etag is of another game, or of changes that are lost; watch without one to start anew"
+"""The advice to a caller whose etag is not that of its revision."""
 
 
 @dataclass(slots=True)
@@ -142,7 +146,7 @@ class Position:
         if change.revision < loaded.game.revision:
             return None
         if change.etag != loaded.etag:
-            raise EtagMismatch(loaded.game.revision)
+            raise HistoryUnavailable(0, 0, OTHER_HISTORY)
         return self.loaded
 
 
@@ -209,7 +213,7 @@ class Watcher:
     def _begins_with_snapshot(self, after_revision: int, etag: str) -> bool:
         """Returns whether the stream begins with a snapshot: for a new watcher, or one of games at another revision."""
         position = self._position
-        is_current = after_revision == position.revision and etag in {"", position.etag}
+        is_current = (after_revision, etag) == (position.revision, position.etag)
         return not after_revision or (position.content is Content.GAMES and not is_current)
 
     def _snapshot(self) -> Snapshot:
@@ -223,7 +227,7 @@ class Watcher:
         return is_over and game.revision == self._position.revision
 
     async def _resume(self, revision: int, etag: str) -> None:
-        """Moves to the revision that the caller resumes from. Raises HistoryUnavailable, EtagMismatch."""
+        """Moves to the revision that the caller resumes from. Raises HistoryUnavailable."""
         newest = self._position.revision
         found = self._position.etag if revision == newest else self._feed.etag_at(revision)
         if found is None:
@@ -231,8 +235,8 @@ class Watcher:
             if page.revision != revision:
                 raise HistoryUnavailable(*await self._feed.bounds())
             found = page.etag
-        if etag not in {"", found}:
-            raise EtagMismatch(newest)
+        if etag != found:
+            raise HistoryUnavailable(*await self._feed.bounds(), OTHER_HISTORY)
         self._position.go_back(revision, found)
 
     async def _changes(self) -> list[SharedChange] | None:
@@ -250,7 +254,7 @@ class Watcher:
             await self._check_may_skip()
             return None
         if page.etag != position.etag:
-            raise EtagMismatch(page.end[0])
+            raise HistoryUnavailable(*await self._feed.bounds(), OTHER_HISTORY)
         return None if self._is_live and len(page.changes) > LAG else page.changes
 
     async def _check_may_skip(self) -> None:

@@ -40,7 +40,7 @@ _GAME_ID: Final = re.compile(r"[0-9a-f]{32}")
 _REQUEST_ID: Final = re.compile(rf"[!-~]{{1,{REQUEST_ID_MAX}}}")
 _JOIN_CODE: Final = re.compile(rf"[{CODE_ALPHABET}]{{{CODE_LENGTH}}}")
 _LABEL_KEY: Final = re.compile(r"[a-z0-9_.-]{1,32}")
-_ETAG: Final = re.compile(r"[0-9a-f]{32}")
+_ETAG: Final = re.compile(r"([1-9][0-9]{0,9})-([0-9a-f]{32})")
 COUNTED_BYTES: Final = 4_096
 """Longer requests have their elements counted before they are decoded. Shorter ones take 200 KB at most."""
 _ELEMENTS: Final = dict.fromkeys(("table", "table_before", "table_after"), "melds")
@@ -121,11 +121,22 @@ def request_id(text: str, least: int) -> str:
     return text
 
 
-def etag(text: str) -> str:
-    """Returns a valid etag, or "" for none."""
-    if text and not _ETAG.fullmatch(text):
-        raise invalid("etag", "expected 32 hexadecimal digits, as the service returned them")
-    return text
+def etag(text: str) -> tuple[int, str]:
+    """Returns revision and lineage of an etag that the request must contain."""
+    found = _ETAG.fullmatch(text)
+    if found is None:
+        raise invalid("etag", "expected the etag of the game that the caller saw, as the service returned it")
+    return int(found[1]), found[2]
+
+
+def optional_etag(text: str) -> tuple[int, str]:
+    """Returns revision and lineage of an etag; 0 and "" for none."""
+    return etag(text) if text else (0, "")
+
+
+def encode_etag(revision: int, lineage: str) -> str:
+    """Returns the contract's etag. It has the revision, so that a watch is resumed without a search for the lineage."""
+    return f"{revision}-{lineage}"
 
 
 def join_code(text: str) -> str:

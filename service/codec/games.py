@@ -35,7 +35,7 @@ from service.app.views import ChangeView, GameSnapshotView, SeatPresence
 from service.app.watch_updates import (
     Content,
 )
-from service.codec.fields import invalid
+from service.codec.fields import encode_etag, invalid
 from service.codec.rulesets import encode_difference, encode_ruleset
 from service.codec.tiles import encode_meld, encode_proposed, reason_number, tile_number, tile_numbers
 from service.model.record import GameState, Visibility
@@ -213,7 +213,7 @@ def _uncached_fields(sight: GameSnapshotView) -> game_pb2.Game:
     return game_pb2.Game(
         game_id=sight.game_id,
         revision=view.revision,
-        etag=sight.etag,
+        etag=encode_etag(view.revision, sight.etag),
         state=_STATES[view.phase],
         round=view.round_number,
         pool_count=view.pool_count,
@@ -341,7 +341,10 @@ def _seat_result(result: SeatResult, rack: tuple[Tile, ...]) -> game_pb2.SeatRes
 def encode_change(sight: ChangeView) -> game_pb2.GameChange:
     """Returns a change as a seat or a spectator sees it."""
     return game_pb2.GameChange(
-        revision=sight.revision, etag=sight.etag, time=_time(sight.time_ms), events=map(_event, sight.events)
+        revision=sight.revision,
+        etag=encode_etag(sight.revision, sight.etag),
+        time=_time(sight.time_ms),
+        events=map(_event, sight.events),
     )
 
 

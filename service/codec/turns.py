@@ -10,7 +10,7 @@ from service.app.commands import TurnRequest, Vote
 from service.app.drafts import DraftRequest
 from service.app.views import GameSnapshotView, TurnResult
 from service.codec import raw_messages
-from service.codec.fields import etag, game_id, invalid, revision, river_index
+from service.codec.fields import encode_etag, etag, game_id, invalid, revision, river_index
 from service.codec.games import changed_game_bytes
 from service.codec.tiles import (
     MELD_BYTES_MAX,
@@ -28,10 +28,11 @@ from service.errors import InvalidRequest
 
 def turn_request(message: turn_service_pb2.PlayTurnRequest, data: bytes) -> TurnRequest:
     """Returns a turn to play, from a message and its bytes."""
+    seen_revision, seen_etag = etag(message.etag)
     return TurnRequest(
         game_id=game_id(message.game_id),
-        expected_revision=revision("expected_revision", message.expected_revision),
-        etag=etag(message.etag),
+        revision=seen_revision,
+        etag=seen_etag,
         validate_only=message.validate_only,
         action=_action(message, data),
     )
@@ -39,9 +40,7 @@ def turn_request(message: turn_service_pb2.PlayTurnRequest, data: bytes) -> Turn
 
 def encode_turn_request(seen: GameSnapshotView, action: TurnAction) -> turn_service_pb2.PlayTurnRequest:
     """Returns a turn that takes an action in the game as it was seen."""
-    message = turn_service_pb2.PlayTurnRequest(
-        game_id=seen.game_id, expected_revision=seen.view.revision, etag=seen.etag
-    )
+    message = turn_service_pb2.PlayTurnRequest(game_id=seen.game_id, etag=encode_etag(seen.view.revision, seen.etag))
     match action:
         case PlayTiles(_, table, index, calls_rummikub):
             play = turn_service_pb2.PlayTiles(river_index=index, calls_rummikub=calls_rummikub)
@@ -99,10 +98,11 @@ def encode_turn(sight: TurnResult) -> bytes:
 
 def draft_request(message: turn_service_pb2.SaveDraftRequest) -> DraftRequest:
     """Returns a draft to save."""
+    seen_revision, seen_etag = etag(message.etag)
     return DraftRequest(
         game_id=game_id(message.game_id),
-        expected_revision=revision("expected_revision", message.expected_revision),
-        etag=etag(message.etag),
+        revision=seen_revision,
+        etag=seen_etag,
         table=melds(message.draft.table, "draft.table") if message.HasField("draft") else None,
     )
 

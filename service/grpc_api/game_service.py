@@ -272,10 +272,11 @@ class GameServicer:
 
     async def watch_game(self, request: pb.WatchGameRequest, context: Context) -> None:
         """WatchGame."""
-        game_id, etag = fields.game_id(request.game_id), fields.etag(request.etag)
+        game_id = fields.game_id(request.game_id)
+        revision, etag = fields.optional_etag(request.etag)
         content = game_codec.watch_content(request.content)
         watching = self._watch.watch(
-            game_id, caller(context), request.after_revision, etag, content, until_rematch=request.until_rematch
+            game_id, caller(context), revision, etag, content, until_rematch=request.until_rematch
         )
         with self._watches.holding(current_origin()):
             async with aclosing(watching) as updates:
@@ -365,7 +366,7 @@ def _update(update: Update) -> bytes:
         case Closing(revision, etag, delay_ms):
             delay = Duration()
             delay.FromMilliseconds(delay_ms)
-            closing = pb.Closing(resume_revision=revision, etag=etag, retry_delay=delay)
+            closing = pb.Closing(etag=fields.encode_etag(revision, etag), retry_delay=delay)
             return pb.WatchGameResponse(closing=closing).SerializeToString()
 
 

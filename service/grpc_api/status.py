@@ -33,7 +33,6 @@ from service.errors import (
     ApiKeyNotAllowed,
     AuthorizationMalformed,
     DuplicateRequest,
-    EtagMismatch,
     GameNotFound,
     GameNotOver,
     HintNotAllowed,
@@ -330,14 +329,8 @@ def status_of(error: Exception) -> Status:
             message = "the turn's deadline has passed, and the time-out was applied; read the game again"
             return Status(_FAILED_PRECONDITION, "TURN_TIMED_OUT", message, {"revision": error.revision})
         case StaleState():
-            message = f"the game is at revision {error.revision}; read it again"
+            message = f"the game is at revision {error.revision}, and the etag is of another state; read it again"
             return Status(grpc.StatusCode.ABORTED, "STALE_STATE", message, {"revision": error.revision})
-        case EtagMismatch():
-            message = (
-                "the etag is not the game's etag at this revision: it is of another game or revision, or the store has "
-                "lost changes; read the game again"
-            )
-            return Status(grpc.StatusCode.ABORTED, "ETAG_MISMATCH", message, {"revision": error.revision})
         case HistoryUnavailable():
             kept = f"only the changes {error.oldest} to {error.newest} are stored; " if error.newest else ""
             message = f"{kept}{error.advice}"

@@ -313,7 +313,7 @@ class Table:
         self.seen = await self.game.see(self.viewer)
 
     async def _take_turn(self, act: Act) -> None:
-        request = ts.PlayTurnRequest(game_id=self.game.game_id, expected_revision=self.seen.revision)
+        request = ts.PlayTurnRequest(game_id=self.game.game_id, etag=self.seen.etag)
         match act.do:
             case "play":
                 play = ts.PlayTiles(
@@ -358,7 +358,7 @@ class Table:
                 await games.ResignGame(gs.ResignGameRequest(game_id=game_id), metadata=seat)
             case "save_draft":
                 draft = game_pb2.Draft(table=table_of(act.table))
-                save = ts.SaveDraftRequest(game_id=game_id, expected_revision=self.seen.revision, draft=draft)
+                save = ts.SaveDraftRequest(game_id=game_id, etag=self.seen.etag, draft=draft)
                 await turns.SaveDraft(save, metadata=seat)
             case "claim_error":
                 revision = self.seen.turn.shown_play.revision or self.seen.revision

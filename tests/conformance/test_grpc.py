@@ -194,7 +194,7 @@ def play_tiles(case: TurnCase) -> ts.PlayTiles:
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_legal_turn_in_a_game(case: TurnCase, service: Service) -> None:
     game = await before_turn(service, case)
-    request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=play_tiles(case))
+    request = ts.PlayTurnRequest(game_id=game.game_id, etag=game.etag, play=play_tiles(case))
     answer = await service.client.turns.PlayTurn(request, metadata=game.as_seat(1))
     goes_out = [(end_of(r.round_end), list(r.winner_seats)) for r in answer.game.rounds] == [("WENT_OUT", [1])]
     played, left = faces_of(answer.tiles_played), faces_of(answer.game.rack)
@@ -210,7 +210,7 @@ async def test_an_illegal_turn_in_a_game(case: TurnCase, service: Service) -> No
     game = await before_turn(service, case)
     seen = await game.see(1)
     judged = await service.client.validation.ValidateTurn(turn_request(case, case.ruleset))
-    request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=play_tiles(case))
+    request = ts.PlayTurnRequest(game_id=game.game_id, etag=game.etag, play=play_tiles(case))
     with pytest.raises(grpc.aio.AioRpcError) as refusal:
         await service.client.turns.PlayTurn(request, metadata=game.as_seat(1))
     assert refusal.value.code() is grpc.StatusCode.FAILED_PRECONDITION
@@ -243,10 +243,10 @@ async def test_time_out(case: TimeOutCase, service: Service) -> None:
     game = await put(service, case.ruleset, Round(1, order, table, racks, pool, turn, case.passed_seats))
     if case.draft is not None:
         draft = game_pb2.Draft(table=table_of(case.draft))
-        save = ts.SaveDraftRequest(game_id=game.game_id, expected_revision=1, draft=draft)
+        save = ts.SaveDraftRequest(game_id=game.game_id, etag=game.etag, draft=draft)
         await service.client.turns.SaveDraft(save, metadata=game.as_seat(case.turn_seat))
     service.clock.advance(TURN_MS / 1000 + 0.001)
-    late = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=ts.PlayTiles())
+    late = ts.PlayTurnRequest(game_id=game.game_id, etag=game.etag, play=ts.PlayTiles())
     with pytest.raises(grpc.aio.AioRpcError) as refusal:
         await service.client.turns.PlayTurn(late, metadata=game.as_seat(case.turn_seat))
     assert error_info(refusal.value).reason == "TURN_TIMED_OUT"

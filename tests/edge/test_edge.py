@@ -33,15 +33,15 @@ async def web(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Web]:
         yield web
 
 
-async def started_game(web: Web) -> tuple[str, str, int]:
-    """Returns the id of a game against a bot, Ann's token, and the revision; all by JSON."""
+async def started_game(web: Web) -> tuple[str, str, str]:
+    """Returns the id of a game against a bot, Ann's token, and the etag; all by JSON."""
     created = (await web.edge.call("/v1/games", {})).json
     game_id = created["game"]["gameId"]
     ann = (await web.edge.call(f"/v1/games/{game_id}:join", {"name": "Ann"}, created["hostToken"])).json
     token = ann["seatToken"]
     await web.edge.call(f"/v1/games/{game_id}:addBot", {"level": "BOT_LEVEL_EASY"}, token)
     started = (await web.edge.call(f"/v1/games/{game_id}:start", {}, token)).json
-    return game_id, token, started["game"]["revision"]
+    return game_id, token, started["game"]["etag"]
 
 
 async def test_a_call_by_grpc_web(web: Web) -> None:
@@ -67,8 +67,8 @@ async def test_a_call_by_plain_grpc(web: Web) -> None:
 
 async def test_an_illegal_turn_by_json_is_refused_with_all_violations(web: Web) -> None:
     while True:  # until a deal in which the bot does not start
-        game_id, token, revision = await started_game(web)
-        turn = {"expectedRevision": revision, "play": {"table": [{"tiles": ["TILE_RED_1", "TILE_RED_2"]}]}}
+        game_id, token, etag = await started_game(web)
+        turn = {"etag": etag, "play": {"table": [{"tiles": ["TILE_RED_1", "TILE_RED_2"]}]}}
         answer = await web.edge.call(f"/v1/games/{game_id}:playTurn", turn, token)
         if answer.refusal["reason"] not in {"ERROR_REASON_NOT_YOUR_TURN", "ERROR_REASON_STALE_STATE"}:
             break

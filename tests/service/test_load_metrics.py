@@ -83,7 +83,7 @@ async def test_each_change_that_is_told_to_a_live_watcher_has_a_delay(content: g
 async def test_changes_before_a_watcher_came_have_no_delay() -> None:
     async with running_server(memory_store()) as (server, client):
         game = await client.new_game()
-        resuming = client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id, after_revision=1))
+        resuming = client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id, etag=game.etags[1]))
         assert (await anext(aiter(resuming))).HasField("change")
         assert sample(server, "rummikub_watch_delay_seconds_count") == 0
 
@@ -104,7 +104,7 @@ async def test_turns_are_counted_by_whether_the_server_remembered_the_game(empty
         game = await here.new_game()
         for client in (here, here, there):
             seen = await game.see()
-            turn = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=seen.revision, draw=ts.DrawTile())
+            turn = ts.PlayTurnRequest(game_id=game.game_id, etag=seen.etag, draw=ts.DrawTile())
             await client.turns.PlayTurn(turn, metadata=game.as_seat(seen.turn.seat))
         counts = [
             [sample(server, "rummikub_game_cache_lookups_total", result=result) for result in ("hit", "miss")]

@@ -35,6 +35,7 @@ from rummikub.v1 import turn_service_pb2 as ts
 from service.analysis.pool import COMMAND
 from service.app.identity import digest
 from service.archive.sink import Sink
+from service.codec.fields import encode_etag
 from service.model.change import NO_ETAG, Commit, Committed, lineage
 from service.model.record import Lifetimes, Record, SeatToken
 from service.runtime.keys import HEADER
@@ -200,6 +201,7 @@ async def put_game(client: Client, store: Store, game: Game, now_ms: int = START
     change = encode_change(revision, now_ms, bytes(16), (GameCreated(game.ruleset),))
     record = Record(at_hand.game_id, game, lineage(NO_ETAG, change), tokens, now_ms, now_ms)
     assert await store.games.commit(Commit(NO_ETAG, record, change)) == Committed()
+    at_hand.etags[revision] = encode_etag(revision, record.etag)
     return at_hand
 
 

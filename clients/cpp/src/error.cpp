@@ -14,7 +14,6 @@ struct Error::Details {
 
 namespace {
 
-constexpr const char* read_again = "read the game again with GetGame, and let the player decide again";
 
 // Returns what a developer can do about a refusal; "" if the message says it.
 std::string advice(v1::ErrorReason reason) {
@@ -30,10 +29,9 @@ std::string advice(v1::ErrorReason reason) {
     case v1::ERROR_REASON_NOT_THE_HOST:
       return "call with the host token: client.seated(host_token)";
     case v1::ERROR_REASON_STALE_STATE:
-    case v1::ERROR_REASON_ETAG_MISMATCH:
-      return read_again;
+      return "read the game again with GetGame, and let the player decide again";
     case v1::ERROR_REASON_HISTORY_UNAVAILABLE:
-      return "start again with after_revision 0; Client::watch does so by itself";
+      return "start again without an etag; Client::watch does so by itself";
     case v1::ERROR_REASON_DUPLICATE_REQUEST:
       return "use a new request id for a request with other content";
     case v1::ERROR_REASON_INTERNAL_ERROR:

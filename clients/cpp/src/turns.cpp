@@ -9,7 +9,6 @@ namespace {
 v1::PlayTurnRequest turn(const v1::Game& game) {
   v1::PlayTurnRequest request;
   request.set_game_id(game.game_id());
-  request.set_expected_revision(game.revision());
   request.set_etag(game.etag());
   return request;
 }

@@ -12,11 +12,6 @@ using namespace std::chrono_literals;
 constexpr WatchPosition::Milliseconds shortest_delay = 200ms;
 constexpr WatchPosition::Milliseconds longest_delay = 5s;
 
-// Returns whether the service does not have the position to resume from.
-bool is_forgotten(const Error& error) {
-  return error.reason == v1::ERROR_REASON_HISTORY_UNAVAILABLE || error.reason == v1::ERROR_REASON_ETAG_MISMATCH;
-}
-
 // Returns whether another stream may work after an error.
 bool is_lost(const Error& error) {
   switch (error.code) {
@@ -42,7 +37,7 @@ WatchPosition::Milliseconds jittered(WatchPosition::Milliseconds delay) {
 }  // namespace
 
 WatchPosition::WatchPosition(const v1::WatchGameRequest& request, Milliseconds patience)
-    : request_(request), patience_(patience), changed_to_(request.after_revision()) {}
+    : request_(request), patience_(patience) {}
 
 bool WatchPosition::receive(const v1::WatchGameResponse& response) {
   lost_at_.reset();
@@ -61,7 +56,7 @@ bool WatchPosition::receive(const v1::WatchGameResponse& response) {
       changed_to_ = std::max(revision, changed_to_);
       // With BOTH the game that follows is the position, because the server does not send a game for a change that the
       // caller has seen.
-      if (request_.content() != v1::WATCH_CONTENT_BOTH) move(revision, response.change().etag());
+      if (request_.content() != v1::WATCH_CONTENT_BOTH) request_.set_etag(response.change().etag());
       return is_new;
     }
     case v1::WatchGameResponse::kClosing: {
@@ -85,8 +80,8 @@ std::optional<WatchPosition::Milliseconds> WatchPosition::delay_after_end() {
 
 std::optional<WatchPosition::Milliseconds> WatchPosition::delay_after(const Error& error, Clock::time_point now) {
   closing_delay_.reset();
-  if (is_forgotten(error) && request_.after_revision() != 0) {
-    move(0, "");  // a stream from 0 begins with a snapshot
+  if (error.reason == v1::ERROR_REASON_HISTORY_UNAVAILABLE && !request_.etag().empty()) {
+    request_.clear_etag();  // the stream begins with a snapshot
     return 0ms;
   }
   if (!is_lost(error)) return std::nullopt;
@@ -113,12 +108,7 @@ void WatchPosition::receive_game(const v1::Game& game) {
     lasting_.set_visibility(game.visibility());
     *lasting_.mutable_labels() = game.labels();
   }
-  move(game.revision(), game.etag());
-}
-
-void WatchPosition::move(std::uint32_t revision, const std::string& etag) {
-  request_.set_after_revision(revision);
-  request_.set_etag(etag);
+  request_.set_etag(game.etag());
 }
 
 }  // namespace rummikub

@@ -29,16 +29,14 @@ TEST(melds_have_a_text) {
   for (const auto* wrong : {"R7", "[R7", "[", "[R7] |", "[R7] [R8]"}) thrown<std::invalid_argument>([wrong] { melds(wrong); });
 }
 
-TEST(turns_have_revision_and_etag) {
+TEST(turns_have_the_etag) {
   v1::Game game;
   game.set_game_id("id");
-  game.set_revision(7);
   game.set_etag("etag");
   CHECK(draw(game).has_draw() && pass(game).has_pass_turn());
   const auto turn = play(game, melds("[R7 R8 R9]"));
   CHECK_EQUAL(melds_text(turn.play().table()), "[R7 R8 R9]");
   CHECK_EQUAL(turn.etag(), "etag");
-  CHECK_EQUAL(turn.expected_revision(), 7u);
 }
 
 TEST(melds_declare_the_faces_of_jokers_that_can_stand_for_one_only) {

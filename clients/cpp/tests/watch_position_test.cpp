@@ -8,9 +8,9 @@ using rummikub::WatchPosition;
 
 namespace {
 
-v1::WatchGameRequest request(unsigned after_revision = 0, v1::WatchContent content = v1::WATCH_CONTENT_UNSPECIFIED) {
+v1::WatchGameRequest request(unsigned after = 0, v1::WatchContent content = v1::WATCH_CONTENT_UNSPECIFIED) {
   v1::WatchGameRequest made;
-  made.set_after_revision(after_revision);
+  if (after) made.set_etag(etag(after));
   made.set_content(content);
   return made;
 }
@@ -28,21 +28,21 @@ TEST(position_follows_updates) {
   CHECK(position.receive(snapshot(3)));
   CHECK_EQUAL(position.request().etag(), etag(3));
   CHECK(position.receive(change(4)));
-  CHECK_EQUAL(position.request().after_revision(), 4u);
+  CHECK_EQUAL(position.request().etag(), etag(4));
   CHECK(!position.receive(change(4)));
   CHECK(!position.receive(heartbeat()));
   CHECK(!position.receive(unknown_update()));
-  CHECK_EQUAL(position.request().after_revision(), 4u);
+  CHECK_EQUAL(position.request().etag(), etag(4));
 }
 
 TEST(position_of_changes_and_games_is_the_last_game) {
   WatchPosition position(request(0, v1::WATCH_CONTENT_BOTH), 60s);
   position.receive(snapshot(1));
   CHECK(position.receive(change(2)));
-  CHECK_EQUAL(position.request().after_revision(), 1u);
+  CHECK_EQUAL(position.request().etag(), etag(1));
   CHECK(!position.receive(change(2)));  // repeated after a resumption
   CHECK(position.receive(game(2)));
-  CHECK_EQUAL(position.request().after_revision(), 2u);
+  CHECK_EQUAL(position.request().etag(), etag(2));
 }
 
 TEST(every_game_has_what_only_the_first_one_of_a_stream_has) {
@@ -67,12 +67,11 @@ TEST(every_game_has_what_only_the_first_one_of_a_stream_has) {
 }
 
 TEST(position_starts_over_once) {
-  for (const auto reason : {v1::ERROR_REASON_HISTORY_UNAVAILABLE, v1::ERROR_REASON_ETAG_MISMATCH}) {
-    WatchPosition position(request(7), 60s);
-    CHECK(position.delay_after(error(grpc::StatusCode::ABORTED, reason), now) == 0ms);
-    CHECK_EQUAL(position.request().after_revision(), 0u);
-    CHECK(!position.delay_after(error(grpc::StatusCode::ABORTED, reason), now));
-  }
+  WatchPosition position(request(7), 60s);
+  const auto gone = error(grpc::StatusCode::OUT_OF_RANGE, v1::ERROR_REASON_HISTORY_UNAVAILABLE);
+  CHECK(position.delay_after(gone, now) == 0ms);
+  CHECK_EQUAL(position.request().etag(), "");
+  CHECK(!position.delay_after(gone, now));
 }
 
 TEST(position_is_lost_by_some_errors) {

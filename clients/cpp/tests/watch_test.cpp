@@ -56,7 +56,7 @@ TEST(watch_resumes) {
     std::vector<WatchStep> steps;
     const char* updates;
     std::vector<unsigned> resumed;
-    unsigned after_revision = 0;
+    unsigned after = 0;
     v1::WatchContent content = v1::WATCH_CONTENT_CHANGES;
   } rows[] = {
       {"an end without closing is the end", {sends({snapshot(1), change(2)})}, "snapshot 1, change 2", {0}},
@@ -73,7 +73,8 @@ TEST(watch_resumes) {
        "snapshot 9", {7, 0}, 7},
       {"a lost history starts over with lower revisions",
        {sends({snapshot(7), change(8)}, lost),
-        sends({}, refused(grpc::StatusCode::ABORTED, v1::ERROR_REASON_ETAG_MISMATCH)), sends({snapshot(4), change(5)})},
+        sends({}, refused(grpc::StatusCode::OUT_OF_RANGE, v1::ERROR_REASON_HISTORY_UNAVAILABLE)),
+        sends({snapshot(4), change(5)})},
        "snapshot 7, change 8, snapshot 4, change 5", {0, 8, 0}},
       {"changes and games resume after the last game",
        {sends({snapshot(1), change(2), game(2), change(3)}, lost), sends({change(3), change(4), game(4)})},
@@ -86,20 +87,17 @@ TEST(watch_resumes) {
     ScriptedServer server;
     server.watches = row.steps;
     v1::WatchGameRequest request;
-    request.set_after_revision(row.after_revision);
-    if (row.after_revision) request.set_etag(etag(row.after_revision));
+    if (row.after) request.set_etag(etag(row.after));
     request.set_content(row.content);
     auto options = quick();
     unsigned reconnected = 0;
     options.on_reconnect = [&reconnected](const Error*, std::chrono::milliseconds) { ++reconnected; };
     const auto updates = seen(Client(server.target()).watch(request, options));
     if (updates != row.updates) fail(std::string(row.name) + ": " + updates, __FILE__, __LINE__);
-    std::vector<unsigned> resumed;
-    for (const auto& sent : server.watched()) {
-      resumed.push_back(sent.after_revision());
-      CHECK_EQUAL(sent.etag(), sent.after_revision() ? etag(sent.after_revision()) : "");
-    }
-    if (resumed != row.resumed || reconnected != row.resumed.size() - 1) fail(row.name, __FILE__, __LINE__);
+    std::vector<std::string> resumed, expected;
+    for (const auto& sent : server.watched()) resumed.push_back(sent.etag());
+    for (const auto revision : row.resumed) expected.push_back(revision ? etag(revision) : "");
+    if (resumed != expected || reconnected != row.resumed.size() - 1) fail(row.name, __FILE__, __LINE__);
   }
 }
 
@@ -111,7 +109,7 @@ TEST(watch_throws_a_refusal) {
   const auto error = thrown<Error>([&watch] { watch.next(); });
   CHECK_EQUAL(error.reason, v1::ERROR_REASON_SPECTATORS_NOT_ALLOWED);
   CHECK(!watch.next());
-  CHECK_EQUAL(watch.position().after_revision(), 1u);
+  CHECK_EQUAL(watch.position().etag(), etag(1));
   CHECK_EQUAL(server.watched().size(), 1u);
 }
 

@@ -98,8 +98,7 @@ var hints = map[pb.ErrorReason]string{
 		"which JoinGame returned",
 	pb.ErrorReason_ERROR_REASON_AUTHORIZATION_MALFORMED: "pass Client.Seated the token as JoinGame or CreateGame returned it",
 	pb.ErrorReason_ERROR_REASON_STALE_STATE:             "read the game again and decide again",
-	pb.ErrorReason_ERROR_REASON_ETAG_MISMATCH:           "read the game again and decide again",
-	pb.ErrorReason_ERROR_REASON_HISTORY_UNAVAILABLE:     "start over from revision 0",
+	pb.ErrorReason_ERROR_REASON_HISTORY_UNAVAILABLE:     "start over without an etag",
 	pb.ErrorReason_ERROR_REASON_DUPLICATE_REQUEST:       "use a new request id for a request with other content",
 }
 

@@ -23,10 +23,9 @@ func Pass(game *pb.Game) *pb.PlayTurnRequest {
 	return request
 }
 
-// turn returns a turn with the revision and the etag. Without the etag, a turn may be applied to a history that its
-// player never saw.
+// turn returns a turn in the game as the player has seen it.
 func turn(game *pb.Game) *pb.PlayTurnRequest {
-	return &pb.PlayTurnRequest{GameId: game.GameId, ExpectedRevision: game.Revision, Etag: game.Etag}
+	return &pb.PlayTurnRequest{GameId: game.GameId, Etag: game.Etag}
 }
 
 // Melds returns the melds of a table as a player sends them back. It keeps their kinds, and declares the faces of the

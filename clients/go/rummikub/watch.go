@@ -49,8 +49,8 @@ func OnReconnect(notify func(cause error, delay time.Duration)) WatchOption {
 //
 //	for update, err := range client.Watch(ctx, &rummikubv1.WatchGameRequest{GameId: id}) { ... }
 //
-// A lost connection, a stopping server and a lost history are handled: the watch reconnects and resumes with the revision
-// and etag of the last update, or starts over with a snapshot. Heartbeats, Closing and unknown updates are passed over.
+// A lost connection, a stopping server and a lost history are handled: the watch reconnects and resumes with the
+// etag of the last update, or starts over with a snapshot. Heartbeats, Closing and unknown updates are passed over.
 // Every game has its rules, which the service sends once a stream.
 // The loop ends with the game (until_rematch: with its rematch), or with one error: that of ctx, a refusal, or the last
 // failure when the patience is over. A break in the loop closes the stream. Time spent in the loop's body counts as
@@ -66,7 +66,6 @@ func (c *Client) Watch(
 		for _, opt := range opts {
 			opt(w)
 		}
-		w.changed = request.AfterRevision
 		if err := w.run(ctx); err != nil && err != errStopped {
 			yield(nil, err)
 		}
@@ -75,7 +74,7 @@ func (c *Client) Watch(
 
 type watch struct {
 	games   pb.GameServiceClient
-	request *pb.WatchGameRequest // its revision and etag are the position to resume from
+	request *pb.WatchGameRequest // its etag is the position to resume from
 	changed uint32               // the revision of the last change in the loop
 	lasting *pb.Game             // what never changes, which only the first game of a stream has
 	yield   func(*pb.WatchGameResponse, error) bool
@@ -101,8 +100,8 @@ func (w *watch) run(ctx context.Context) error {
 			return err
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case isForgotten(err) && w.request.AfterRevision != 0:
-			w.request.AfterRevision, w.request.Etag = 0, ""
+		case isForgotten(err) && w.request.Etag != "":
+			w.request.Etag = ""
 		case !isLost(err):
 			return err
 		default:
@@ -191,7 +190,7 @@ func (w *watch) accepts(update *pb.WatchGameResponse) bool {
 		}
 		w.changed = u.Change.Revision
 		if w.request.Content != pb.WatchContent_WATCH_CONTENT_BOTH {
-			w.request.AfterRevision, w.request.Etag = u.Change.Revision, u.Change.Etag
+			w.request.Etag = u.Change.Etag
 		}
 	case *pb.WatchGameResponse_Heartbeat, nil:
 		return false
@@ -201,7 +200,7 @@ func (w *watch) accepts(update *pb.WatchGameResponse) bool {
 
 // acceptGame moves the position to a game, and completes the game.
 func (w *watch) acceptGame(game *pb.Game) {
-	w.request.AfterRevision, w.request.Etag = game.Revision, game.Etag
+	w.request.Etag = game.Etag
 	if game.Ruleset != nil {
 		w.lasting = &pb.Game{Ruleset: game.Ruleset, Visibility: game.Visibility, Labels: game.Labels}
 	} else {
@@ -211,11 +210,7 @@ func (w *watch) acceptGame(game *pb.Game) {
 
 // isForgotten reports whether the server does not have the position to resume from.
 func isForgotten(err error) bool {
-	switch ReasonOf(err) {
-	case pb.ErrorReason_ERROR_REASON_HISTORY_UNAVAILABLE, pb.ErrorReason_ERROR_REASON_ETAG_MISMATCH:
-		return true
-	}
-	return false
+	return ReasonOf(err) == pb.ErrorReason_ERROR_REASON_HISTORY_UNAVAILABLE
 }
 
 // isLost reports whether an error is that of a connection or a server which may be back soon.

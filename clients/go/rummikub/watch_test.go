@@ -43,13 +43,12 @@ func TestWatchResumes(t *testing.T) {
 	lost := status.Error(codes.Unavailable, "connection reset")
 	stop := refused(codes.Unavailable, pb.ErrorReason_ERROR_REASON_SHUTTING_DOWN)
 	unstored := refused(codes.OutOfRange, pb.ErrorReason_ERROR_REASON_HISTORY_UNAVAILABLE)
-	mismatch := refused(codes.Aborted, pb.ErrorReason_ERROR_REASON_ETAG_MISMATCH)
 	for _, test := range []struct {
 		name     string
 		request  *pb.WatchGameRequest
 		steps    []stepOfWatch
 		updates  string
-		resumed  []uint32 // after_revision of each call
+		resumed  []uint32 // the revision of the etag of each call; 0: none
 		notified int
 	}{
 		{
@@ -77,13 +76,13 @@ func TestWatchResumes(t *testing.T) {
 			"snapshot 1, change 2", []uint32{0, 1}, 1,
 		},
 		{
-			"a forgotten history starts over", &pb.WatchGameRequest{AfterRevision: 7, Etag: etag(7)},
+			"a forgotten history starts over", &pb.WatchGameRequest{Etag: etag(7)},
 			[]stepOfWatch{sends(unstored), sends(nil, snapshot(9))},
 			"snapshot 9", []uint32{7, 0}, 1,
 		},
 		{
 			"a lost history starts over with lower revisions", &pb.WatchGameRequest{},
-			[]stepOfWatch{sends(lost, snapshot(7), change(8)), sends(mismatch), sends(nil, snapshot(4), change(5))},
+			[]stepOfWatch{sends(lost, snapshot(7), change(8)), sends(unstored), sends(nil, snapshot(4), change(5))},
 			"snapshot 7, change 8, snapshot 4, change 5", []uint32{0, 8, 0}, 2,
 		},
 		{
@@ -119,15 +118,11 @@ func TestWatchResumes(t *testing.T) {
 			if err != nil || strings.Join(updates, ", ") != test.updates {
 				t.Errorf("updates %q, error %v; want %q", updates, err, test.updates)
 			}
-			var resumed []uint32
-			for _, request := range fake.watched {
-				resumed = append(resumed, request.AfterRevision)
-				if want := map[bool]string{true: etag(request.AfterRevision)}[request.AfterRevision != 0]; request.Etag != want {
-					t.Errorf("revision %d has etag %q, want %q", request.AfterRevision, request.Etag, want)
-				}
+			isResumed := func(request *pb.WatchGameRequest, revision uint32) bool {
+				return request.Etag == map[bool]string{true: etag(revision)}[revision != 0]
 			}
-			if !slices.Equal(resumed, test.resumed) || notified != test.notified {
-				t.Errorf("resumed after %v with %d notices; want %v, %d", resumed, notified, test.resumed, test.notified)
+			if !slices.EqualFunc(fake.watched, test.resumed, isResumed) || notified != test.notified {
+				t.Errorf("resumed by %v with %d notices; want %v, %d", fake.watched, notified, test.resumed, test.notified)
 			}
 		})
 	}
@@ -176,7 +171,7 @@ func TestWatchStartsOverOnce(t *testing.T) {
 	t.Parallel()
 	unstored := pb.ErrorReason_ERROR_REASON_HISTORY_UNAVAILABLE
 	fake := &fakeServer{watches: []stepOfWatch{sends(refused(codes.OutOfRange, unstored))}}
-	_, err := seen(start(t, fake), &pb.WatchGameRequest{AfterRevision: 3})
+	_, err := seen(start(t, fake), &pb.WatchGameRequest{Etag: etag(3)})
 	if ReasonOf(err) != unstored || len(fake.watched) != 2 {
 		t.Errorf("error %v, %d calls", err, len(fake.watched))
 	}
@@ -267,7 +262,7 @@ func TestWatchEndsWithBreak(t *testing.T) {
 	for range start(t, fake).Watch(t.Context(), request) {
 		break
 	}
-	if len(fake.watched) != 1 || request.AfterRevision != 0 {
-		t.Errorf("%d calls; the caller's request is at revision %d", len(fake.watched), request.AfterRevision)
+	if len(fake.watched) != 1 || request.Etag != "" {
+		t.Errorf("%d calls; the caller's request has the etag %q", len(fake.watched), request.Etag)
 	}
 }

@@ -476,8 +476,8 @@ type SuggestTurnResponse struct {
 	Suggestion *Suggestion `protobuf:"bytes,1,opt,name=suggestion,proto3" json:"suggestion,omitempty"`
 	// The revision of the game that the suggestion is for; 0 for a position.
 	Revision uint32 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
-	// The turn to send to PlayTurn as it is; by JSON without game_id, which is in the path. It has the revision and the
-	// etag of the game that was searched, and no request_id. It plays the suggestion. If no turn was found, it draws, or
+	// The turn to send to PlayTurn as it is; by JSON without game_id, which is in the path. It has the etag of
+	// the game that was searched, and no request_id. It plays the suggestion. If no turn was found, it draws, or
 	// passes if the pool is empty or a tile was drawn; after TURN_DRAW_TWO_RIVER it lays the less useful tile on the River.
 	// Set with HINT_TIER_TURN, for a game in which the caller has the turn.
 	//

@@ -105,18 +105,17 @@ const (
 	ErrorReason_ERROR_REASON_GAME_OVER ErrorReason = 211
 	// FAILED_PRECONDITION. The caller has resigned from the game.
 	ErrorReason_ERROR_REASON_PLAYER_RESIGNED ErrorReason = 212
-	// ABORTED. The game has changed since expected_revision; read it again. Any other mutating RPC may also return it, if
-	// other changes preceded each of its sixteen attempts. Metadata: `revision`, the current one.
+	// ABORTED. The etag is not that of the game as it is: the game has changed, or the store has lost changes that the
+	// caller saw, or the etag is of another game. Read the game again. Any other mutating RPC may also return it, if other
+	// changes preceded each of its sixteen attempts. Metadata: `revision`, the current one.
 	ErrorReason_ERROR_REASON_STALE_STATE ErrorReason = 213
-	// ABORTED. The etag is not the game's etag at this revision: the caller sent that of another game or revision, or saw
-	// changes that the store has lost. Read the game again. Metadata: `revision`.
-	ErrorReason_ERROR_REASON_ETAG_MISMATCH ErrorReason = 214
 	// ABORTED. The request id was already used with different content.
 	ErrorReason_ERROR_REASON_DUPLICATE_REQUEST ErrorReason = 215
-	// OUT_OF_RANGE. The changes that the answer needs are no longer stored, or the game has not had the revision. Send
-	// after_revision 0: WatchGame then starts with a snapshot, ListChanges with the oldest stored change. GetGame returns
-	// the current game for revision 0; ExportGame and ReviewGame need the whole history (RUMMIKUB_HISTORY). Metadata:
-	// `oldest`, `newest`, the revisions that are stored.
+	// OUT_OF_RANGE. The changes that the answer needs are no longer stored, or the game has not had the revision, or the
+	// etag is of another history: the store has lost changes that the caller saw. Send WatchGame no etag: it then starts
+	// with a snapshot. ListChanges with after_revision 0 starts with the oldest stored change, GetGame returns the current
+	// game for revision 0; ExportGame and ReviewGame need the whole history (RUMMIKUB_HISTORY). Metadata: `oldest`,
+	// `newest`, the revisions that are stored.
 	ErrorReason_ERROR_REASON_HISTORY_UNAVAILABLE ErrorReason = 216
 	// FAILED_PRECONDITION. The player may not demand a new deal: the option is off, the player has no three pairs of
 	// identical tiles, has drawn, passed or shown an illegal play, or someone has played (option
@@ -380,7 +379,6 @@ var (
 		211:  "ERROR_REASON_GAME_OVER",
 		212:  "ERROR_REASON_PLAYER_RESIGNED",
 		213:  "ERROR_REASON_STALE_STATE",
-		214:  "ERROR_REASON_ETAG_MISMATCH",
 		215:  "ERROR_REASON_DUPLICATE_REQUEST",
 		216:  "ERROR_REASON_HISTORY_UNAVAILABLE",
 		217:  "ERROR_REASON_REDEAL_NOT_ALLOWED",
@@ -505,7 +503,6 @@ var (
 		"ERROR_REASON_GAME_OVER":                              211,
 		"ERROR_REASON_PLAYER_RESIGNED":                        212,
 		"ERROR_REASON_STALE_STATE":                            213,
-		"ERROR_REASON_ETAG_MISMATCH":                          214,
 		"ERROR_REASON_DUPLICATE_REQUEST":                      215,
 		"ERROR_REASON_HISTORY_UNAVAILABLE":                    216,
 		"ERROR_REASON_REDEAL_NOT_ALLOWED":                     217,
@@ -635,7 +632,7 @@ var File_rummikub_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1erummikub/v1/error_reason.proto\x12\vrummikub.v1*\xae$\n" +
+	"\x1erummikub/v1/error_reason.proto\x12\vrummikub.v1*\x8d$\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eERROR_REASON_MALFORMED_REQUEST\x10\x01\x12\x1e\n" +
@@ -663,8 +660,7 @@ const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\x17ERROR_REASON_ROUND_OVER\x10\xd2\x01\x12\x1b\n" +
 	"\x16ERROR_REASON_GAME_OVER\x10\xd3\x01\x12!\n" +
 	"\x1cERROR_REASON_PLAYER_RESIGNED\x10\xd4\x01\x12\x1d\n" +
-	"\x18ERROR_REASON_STALE_STATE\x10\xd5\x01\x12\x1f\n" +
-	"\x1aERROR_REASON_ETAG_MISMATCH\x10\xd6\x01\x12#\n" +
+	"\x18ERROR_REASON_STALE_STATE\x10\xd5\x01\x12#\n" +
 	"\x1eERROR_REASON_DUPLICATE_REQUEST\x10\xd7\x01\x12%\n" +
 	" ERROR_REASON_HISTORY_UNAVAILABLE\x10\xd8\x01\x12$\n" +
 	"\x1fERROR_REASON_REDEAL_NOT_ALLOWED\x10\xd9\x01\x12\x1e\n" +

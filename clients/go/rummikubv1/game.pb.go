@@ -964,11 +964,10 @@ type Game struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The game's id: 32 hexadecimal digits.
 	GameId string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
-	// The count of the game's changes, from 1 for its creation. It serves as lock, as order of events and as watch
-	// cursor.
+	// The count of the game's changes, from 1 for its creation. It orders changes.
 	Revision uint32 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
-	// Identifies the game's history up to this revision. It depends on every earlier event, so equal etags mean equal
-	// histories.
+	// Identifies the game's history up to this revision: equal etags mean equal histories. PlayTurn and SaveDraft send it,
+	// so that a turn is judged only on the game that its player saw, and WatchGame resumes from it. Do not parse it.
 	Etag string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
 	// The state of the game.
 	State GameState `protobuf:"varint,4,opt,name=state,proto3,enum=rummikub.v1.GameState" json:"state,omitempty"`
@@ -3673,7 +3672,7 @@ type GameChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The game's revision after the change.
 	Revision uint32 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
-	// The game's etag after the change.
+	// The game's etag after the change. WatchGame resumes from it.
 	Etag string `protobuf:"bytes,2,opt,name=etag,proto3" json:"etag,omitempty"`
 	// The time when the change was stored, by the store's clock.
 	Time *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`

@@ -85,10 +85,10 @@ const (
 	WatchContent_WATCH_CONTENT_UNSPECIFIED WatchContent = 0
 	// The change, as `change`.
 	WatchContent_WATCH_CONTENT_CHANGES WatchContent = 1
-	// The whole game after the change, as `game`. A caller that resumes gets a snapshot, unless after_revision and etag
-	// are those of the current game, and never HISTORY_UNAVAILABLE or ETAG_MISMATCH at the start of the stream.
+	// The whole game after the change, as `game`. A caller that resumes gets a snapshot, unless the etag is that of the
+	// current game, and never HISTORY_UNAVAILABLE at the start of the stream.
 	WatchContent_WATCH_CONTENT_GAMES WatchContent = 2
-	// The change, then the whole game after it. A caller that resumes sends the revision of its last `game` or snapshot;
+	// The change, then the whole game after it. A caller that resumes sends the etag of its last `game` or snapshot;
 	// changes that are no longer the newest when it resumes come without their game.
 	WatchContent_WATCH_CONTENT_BOTH WatchContent = 3
 )
@@ -1881,16 +1881,13 @@ type WatchGameRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The id of the game.
 	GameId string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
-	// The last revision that the caller has seen; the stream starts with the next one. 0: the stream starts with a
-	// snapshot.
-	AfterRevision uint32 `protobuf:"varint,2,opt,name=after_revision,json=afterRevision,proto3" json:"after_revision,omitempty"`
-	// The etag of after_revision. Optional, but always send it. Without it, a caller whose history the store has lost gets
-	// changes of a different history; with it, the call is refused (ETAG_MISMATCH).
-	Etag string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
+	// The etag of the last update that the caller has seen; the stream starts with the next change. Unset: the stream
+	// starts with a snapshot.
+	Etag string `protobuf:"bytes,2,opt,name=etag,proto3" json:"etag,omitempty"`
 	// The updates for each change. Unset: WATCH_CONTENT_CHANGES.
-	Content WatchContent `protobuf:"varint,4,opt,name=content,proto3,enum=rummikub.v1.WatchContent" json:"content,omitempty"`
+	Content WatchContent `protobuf:"varint,3,opt,name=content,proto3,enum=rummikub.v1.WatchContent" json:"content,omitempty"`
 	// Keeps the stream open when the game is over, until its rematch is announced (CreateRematch).
-	UntilRematch  bool `protobuf:"varint,7,opt,name=until_rematch,json=untilRematch,proto3" json:"until_rematch,omitempty"`
+	UntilRematch  bool `protobuf:"varint,4,opt,name=until_rematch,json=untilRematch,proto3" json:"until_rematch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1930,13 +1927,6 @@ func (x *WatchGameRequest) GetGameId() string {
 		return x.GameId
 	}
 	return ""
-}
-
-func (x *WatchGameRequest) GetAfterRevision() uint32 {
-	if x != nil {
-		return x.AfterRevision
-	}
-	return 0
 }
 
 func (x *WatchGameRequest) GetEtag() string {
@@ -2249,12 +2239,10 @@ func (x *Heartbeat) GetRevision() uint32 {
 // The end of a stream, because the server is stopping.
 type Closing struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The revision to resume from.
-	ResumeRevision uint32 `protobuf:"varint,1,opt,name=resume_revision,json=resumeRevision,proto3" json:"resume_revision,omitempty"`
-	// The etag of resume_revision.
-	Etag string `protobuf:"bytes,2,opt,name=etag,proto3" json:"etag,omitempty"`
+	// The etag to resume from.
+	Etag string `protobuf:"bytes,1,opt,name=etag,proto3" json:"etag,omitempty"`
 	// The time to wait before reconnecting.
-	RetryDelay    *durationpb.Duration `protobuf:"bytes,3,opt,name=retry_delay,json=retryDelay,proto3" json:"retry_delay,omitempty"`
+	RetryDelay    *durationpb.Duration `protobuf:"bytes,2,opt,name=retry_delay,json=retryDelay,proto3" json:"retry_delay,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2287,13 +2275,6 @@ func (x *Closing) ProtoReflect() protoreflect.Message {
 // Deprecated: Use Closing.ProtoReflect.Descriptor instead.
 func (*Closing) Descriptor() ([]byte, []int) {
 	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{32}
-}
-
-func (x *Closing) GetResumeRevision() uint32 {
-	if x != nil {
-		return x.ResumeRevision
-	}
-	return 0
 }
 
 func (x *Closing) GetEtag() string {
@@ -3127,13 +3108,12 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"k\n" +
 	"\x11ListGamesResponse\x12.\n" +
 	"\x05games\x18\x01 \x03(\v2\x18.rummikub.v1.GameSummaryR\x05games\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xde\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb1\x01\n" +
 	"\x10WatchGameRequest\x12\x1d\n" +
-	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12+\n" +
-	"\x0eafter_revision\x18\x02 \x01(\rB\x04\xe2A\x01\x01R\rafterRevision\x12\x18\n" +
-	"\x04etag\x18\x03 \x01(\tB\x04\xe2A\x01\x01R\x04etag\x129\n" +
-	"\acontent\x18\x04 \x01(\x0e2\x19.rummikub.v1.WatchContentB\x04\xe2A\x01\x01R\acontent\x12)\n" +
-	"\runtil_rematch\x18\a \x01(\bB\x04\xe2A\x01\x01R\funtilRematch\"\xfa\x02\n" +
+	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12\x18\n" +
+	"\x04etag\x18\x02 \x01(\tB\x04\xe2A\x01\x01R\x04etag\x129\n" +
+	"\acontent\x18\x03 \x01(\x0e2\x19.rummikub.v1.WatchContentB\x04\xe2A\x01\x01R\acontent\x12)\n" +
+	"\runtil_rematch\x18\x04 \x01(\bB\x04\xe2A\x01\x01R\funtilRematch\"\xfa\x02\n" +
 	"\x11WatchGameResponse\x12/\n" +
 	"\bsnapshot\x18\x01 \x01(\v2\x11.rummikub.v1.GameH\x00R\bsnapshot\x121\n" +
 	"\x06change\x18\x02 \x01(\v2\x17.rummikub.v1.GameChangeH\x00R\x06change\x126\n" +
@@ -3148,11 +3128,10 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\fis_connected\x18\x02 \x01(\bR\visConnected\x12@\n" +
 	"\x0elast_seen_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\flastSeenTime\"'\n" +
 	"\tHeartbeat\x12\x1a\n" +
-	"\brevision\x18\x01 \x01(\rR\brevision\"\x82\x01\n" +
-	"\aClosing\x12'\n" +
-	"\x0fresume_revision\x18\x01 \x01(\rR\x0eresumeRevision\x12\x12\n" +
-	"\x04etag\x18\x02 \x01(\tR\x04etag\x12:\n" +
-	"\vretry_delay\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"\brevision\x18\x01 \x01(\rR\brevision\"Y\n" +
+	"\aClosing\x12\x12\n" +
+	"\x04etag\x18\x01 \x01(\tR\x04etag\x12:\n" +
+	"\vretry_delay\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"retryDelay\"\xa8\x01\n" +
 	"\x12ListChangesRequest\x12\x1d\n" +
 	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12!\n" +

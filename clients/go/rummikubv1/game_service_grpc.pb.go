@@ -185,7 +185,7 @@ type GameServiceClient interface {
 	// its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
 	// equal: a view to which a change is applied is the `game` that the stream sends after the change, which leaves out
 	// what never changes.
-	// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
+	// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
 	WatchGame(ctx context.Context, in *WatchGameRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchGameResponse], error)
 	// Lists a game's changes in order, as the caller may see them. Without a token, the caller is a spectator.
 	// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
@@ -589,7 +589,7 @@ type GameServiceServer interface {
 	// its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
 	// equal: a view to which a change is applied is the `game` that the stream sends after the change, which leaves out
 	// what never changes.
-	// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
+	// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
 	WatchGame(*WatchGameRequest, grpc.ServerStreamingServer[WatchGameResponse]) error
 	// Lists a game's changes in order, as the caller may see them. Without a token, the caller is a spectator.
 	// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).

@@ -212,18 +212,14 @@ type PlayTurnRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The id of the game.
 	GameId string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
-	// The revision that the caller has seen. Required: a turn is judged only on the game that the player saw. It is not
-	// sufficient alone; see etag.
-	ExpectedRevision uint32 `protobuf:"varint,2,opt,name=expected_revision,json=expectedRevision,proto3" json:"expected_revision,omitempty"`
-	// The etag of expected_revision. Optional, but always send it. A failover of the store may lose changes, and other
-	// changes may then bring the game to the same revision. A turn without an etag is applied to that history, which the
-	// player never saw; with the etag it is refused (ETAG_MISMATCH).
-	Etag string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
+	// The etag of the game that the player saw. Required: a turn is judged only on that game. If it has changed, the turn
+	// is refused (STALE_STATE).
+	Etag string `protobuf:"bytes,2,opt,name=etag,proto3" json:"etag,omitempty"`
 	// An idempotency key: a repeated request with it returns the first answer. Optional.
-	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Judges the turn without taking it. Errors are the same; request_id is ignored. An illegal play is refused with its
 	// violations, whatever turn_invalid_submission is, and has no consequences.
-	ValidateOnly bool `protobuf:"varint,5,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
+	ValidateOnly bool `protobuf:"varint,4,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	// The player's action. Required.
 	//
 	// Types that are valid to be assigned to Action:
@@ -272,13 +268,6 @@ func (x *PlayTurnRequest) GetGameId() string {
 		return x.GameId
 	}
 	return ""
-}
-
-func (x *PlayTurnRequest) GetExpectedRevision() uint32 {
-	if x != nil {
-		return x.ExpectedRevision
-	}
-	return 0
 }
 
 func (x *PlayTurnRequest) GetEtag() string {
@@ -351,22 +340,22 @@ type isPlayTurnRequest_Action interface {
 
 type PlayTurnRequest_Play struct {
 	// Plays tiles.
-	Play *PlayTiles `protobuf:"bytes,6,opt,name=play,proto3,oneof"`
+	Play *PlayTiles `protobuf:"bytes,5,opt,name=play,proto3,oneof"`
 }
 
 type PlayTurnRequest_Draw struct {
 	// Draws a tile.
-	Draw *DrawTile `protobuf:"bytes,7,opt,name=draw,proto3,oneof"`
+	Draw *DrawTile `protobuf:"bytes,6,opt,name=draw,proto3,oneof"`
 }
 
 type PlayTurnRequest_PassTurn struct {
 	// Passes.
-	PassTurn *Pass `protobuf:"bytes,8,opt,name=pass_turn,json=passTurn,proto3,oneof"`
+	PassTurn *Pass `protobuf:"bytes,7,opt,name=pass_turn,json=passTurn,proto3,oneof"`
 }
 
 type PlayTurnRequest_LayOnRiver struct {
 	// Lays a drawn tile on the River.
-	LayOnRiver *LayOnRiver `protobuf:"bytes,9,opt,name=lay_on_river,json=layOnRiver,proto3,oneof"`
+	LayOnRiver *LayOnRiver `protobuf:"bytes,8,opt,name=lay_on_river,json=layOnRiver,proto3,oneof"`
 }
 
 func (*PlayTurnRequest_Play) isPlayTurnRequest_Action() {}
@@ -464,13 +453,10 @@ type SaveDraftRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The id of the game.
 	GameId string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
-	// The revision that the caller has seen. Required.
-	ExpectedRevision uint32 `protobuf:"varint,2,opt,name=expected_revision,json=expectedRevision,proto3" json:"expected_revision,omitempty"`
-	// The etag of expected_revision. Optional, but always send it; see PlayTurnRequest.etag. Without it, the draft may be
-	// stored for a turn of a history that the player never saw, and decide what its time-out does.
-	Etag string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
+	// The etag of the game that the player saw, as in PlayTurn.
+	Etag string `protobuf:"bytes,2,opt,name=etag,proto3" json:"etag,omitempty"`
 	// The table as the player has arranged it. Unset: as at the start of the turn.
-	Draft         *Draft `protobuf:"bytes,4,opt,name=draft,proto3" json:"draft,omitempty"`
+	Draft         *Draft `protobuf:"bytes,3,opt,name=draft,proto3" json:"draft,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -510,13 +496,6 @@ func (x *SaveDraftRequest) GetGameId() string {
 		return x.GameId
 	}
 	return ""
-}
-
-func (x *SaveDraftRequest) GetExpectedRevision() uint32 {
-	if x != nil {
-		return x.ExpectedRevision
-	}
-	return 0
 }
 
 func (x *SaveDraftRequest) GetEtag() string {
@@ -723,18 +702,17 @@ const file_rummikub_v1_turn_service_proto_rawDesc = "" +
 	"\x04Pass\"9\n" +
 	"\n" +
 	"LayOnRiver\x12+\n" +
-	"\x04tile\x18\x01 \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x02R\x04tile\"\xb9\x03\n" +
+	"\x04tile\x18\x01 \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x02R\x04tile\"\x86\x03\n" +
 	"\x0fPlayTurnRequest\x12\x1d\n" +
-	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x121\n" +
-	"\x11expected_revision\x18\x02 \x01(\rB\x04\xe2A\x01\x02R\x10expectedRevision\x12\x18\n" +
-	"\x04etag\x18\x03 \x01(\tB\x04\xe2A\x01\x01R\x04etag\x12#\n" +
+	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12\x18\n" +
+	"\x04etag\x18\x02 \x01(\tB\x04\xe2A\x01\x02R\x04etag\x12#\n" +
 	"\n" +
-	"request_id\x18\x04 \x01(\tB\x04\xe2A\x01\x01R\trequestId\x12)\n" +
-	"\rvalidate_only\x18\x05 \x01(\bB\x04\xe2A\x01\x01R\fvalidateOnly\x122\n" +
-	"\x04play\x18\x06 \x01(\v2\x16.rummikub.v1.PlayTilesB\x04\xe2A\x01\x01H\x00R\x04play\x121\n" +
-	"\x04draw\x18\a \x01(\v2\x15.rummikub.v1.DrawTileB\x04\xe2A\x01\x01H\x00R\x04draw\x126\n" +
-	"\tpass_turn\x18\b \x01(\v2\x11.rummikub.v1.PassB\x04\xe2A\x01\x01H\x00R\bpassTurn\x12A\n" +
-	"\flay_on_river\x18\t \x01(\v2\x17.rummikub.v1.LayOnRiverB\x04\xe2A\x01\x01H\x00R\n" +
+	"request_id\x18\x03 \x01(\tB\x04\xe2A\x01\x01R\trequestId\x12)\n" +
+	"\rvalidate_only\x18\x04 \x01(\bB\x04\xe2A\x01\x01R\fvalidateOnly\x122\n" +
+	"\x04play\x18\x05 \x01(\v2\x16.rummikub.v1.PlayTilesB\x04\xe2A\x01\x01H\x00R\x04play\x121\n" +
+	"\x04draw\x18\x06 \x01(\v2\x15.rummikub.v1.DrawTileB\x04\xe2A\x01\x01H\x00R\x04draw\x126\n" +
+	"\tpass_turn\x18\a \x01(\v2\x11.rummikub.v1.PassB\x04\xe2A\x01\x01H\x00R\bpassTurn\x12A\n" +
+	"\flay_on_river\x18\b \x01(\v2\x17.rummikub.v1.LayOnRiverB\x04\xe2A\x01\x01H\x00R\n" +
 	"layOnRiverB\b\n" +
 	"\x06action\"\xf3\x01\n" +
 	"\x10PlayTurnResponse\x12%\n" +
@@ -745,12 +723,11 @@ const file_rummikub_v1_turn_service_proto_rawDesc = "" +
 	"tilesDrawn\x126\n" +
 	"\n" +
 	"violations\x18\x05 \x03(\v2\x16.rummikub.v1.ViolationR\n" +
-	"violations\"\xae\x01\n" +
+	"violations\"{\n" +
 	"\x10SaveDraftRequest\x12\x1d\n" +
-	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x121\n" +
-	"\x11expected_revision\x18\x02 \x01(\rB\x04\xe2A\x01\x02R\x10expectedRevision\x12\x18\n" +
-	"\x04etag\x18\x03 \x01(\tB\x04\xe2A\x01\x01R\x04etag\x12.\n" +
-	"\x05draft\x18\x04 \x01(\v2\x12.rummikub.v1.DraftB\x04\xe2A\x01\x01R\x05draft\"Q\n" +
+	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12\x18\n" +
+	"\x04etag\x18\x02 \x01(\tB\x04\xe2A\x01\x02R\x04etag\x12.\n" +
+	"\x05draft\x18\x03 \x01(\v2\x12.rummikub.v1.DraftB\x04\xe2A\x01\x01R\x05draft\"Q\n" +
 	"\x11SaveDraftResponse\x12!\n" +
 	"\fdraft_number\x18\x01 \x01(\rR\vdraftNumber\x12\x19\n" +
 	"\bis_legal\x18\x02 \x01(\bR\aisLegal\"\xa0\x01\n" +

@@ -32,14 +32,13 @@ const (
 type TurnServiceClient interface {
 	// Takes the caller's turn: plays tiles, draws, or passes.
 	//
-	// The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that
-	// expected_revision refers to; expected_revision and etag; the state of the game; whose turn it is; the rules. If the
-	// turn is past its deadline, the time-out is applied first, and only once. If turn_invalid_submission is not REJECT,
-	// an illegal play is not an error: the response is OK with the violations, and the consequences of that option
-	// follow. A play of tiles that the player does not have is refused nevertheless if other players would see it.
-	// Without an etag, a turn may be judged on a history that its player never saw; see PlayTurnRequest.etag.
+	// The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that the
+	// etag refers to; the etag; the state of the game; whose turn it is; the rules. If the turn is past its deadline, the
+	// time-out is applied first, and only once. If turn_invalid_submission is not REJECT, an illegal play is not an
+	// error: the response is OK with the violations, and the consequences of that option follow. A play of tiles that the
+	// player does not have is refused nevertheless if other players would see it.
 	// Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
-	// (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
+	// (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
 	// PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
 	// RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, and
 	// every violation, with the subject `play.table` or, for a single meld, `play.table[i]`).
@@ -53,7 +52,7 @@ type TurnServiceClient interface {
 	// A seat may save 10 drafts per second, and 20 at once after a pause. More are refused with OVERLOADED; save the
 	// newest draft again after the delay in RetryInfo.
 	// Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
-	// (STALE_STATE, ETAG_MISMATCH), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
+	// (STALE_STATE), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
 	// NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING; and with the subject `draft.table` the violations
 	// TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
 	SaveDraft(ctx context.Context, in *SaveDraftRequest, opts ...grpc.CallOption) (*SaveDraftResponse, error)
@@ -112,14 +111,13 @@ func (c *turnServiceClient) ClaimError(ctx context.Context, in *ClaimErrorReques
 type TurnServiceServer interface {
 	// Takes the caller's turn: plays tiles, draws, or passes.
 	//
-	// The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that
-	// expected_revision refers to; expected_revision and etag; the state of the game; whose turn it is; the rules. If the
-	// turn is past its deadline, the time-out is applied first, and only once. If turn_invalid_submission is not REJECT,
-	// an illegal play is not an error: the response is OK with the violations, and the consequences of that option
-	// follow. A play of tiles that the player does not have is refused nevertheless if other players would see it.
-	// Without an etag, a turn may be judged on a history that its player never saw; see PlayTurnRequest.etag.
+	// The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that the
+	// etag refers to; the etag; the state of the game; whose turn it is; the rules. If the turn is past its deadline, the
+	// time-out is applied first, and only once. If turn_invalid_submission is not REJECT, an illegal play is not an
+	// error: the response is OK with the violations, and the consequences of that option follow. A play of tiles that the
+	// player does not have is refused nevertheless if other players would see it.
 	// Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
-	// (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
+	// (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
 	// PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
 	// RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, and
 	// every violation, with the subject `play.table` or, for a single meld, `play.table[i]`).
@@ -133,7 +131,7 @@ type TurnServiceServer interface {
 	// A seat may save 10 drafts per second, and 20 at once after a pause. More are refused with OVERLOADED; save the
 	// newest draft again after the delay in RetryInfo.
 	// Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
-	// (STALE_STATE, ETAG_MISMATCH), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
+	// (STALE_STATE), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
 	// NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING; and with the subject `draft.table` the violations
 	// TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
 	SaveDraft(context.Context, *SaveDraftRequest) (*SaveDraftResponse, error)

@@ -118,7 +118,7 @@ def read(client: Rummikub, game_id: str) -> Game:
 def show_draft(game_id: str, ann: Rummikub, bob_watches: Watcher) -> None:
     """Ann lays a tile in her turn without playing it; Bob sees it move. Then she draws instead."""
     game = read(ann, game_id)
-    save = SaveDraftRequest(game_id=game_id, expected_revision=game.revision, etag=game.etag)
+    save = SaveDraftRequest(game_id=game_id, etag=game.etag)
     save.draft.table.append(Meld(tiles=game.rack[:1]))
     ann.turns.SaveDraft(save)
     draft = bob_watches.update("draft").draft

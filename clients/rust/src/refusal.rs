@@ -83,8 +83,8 @@ impl Refusal {
     /// Returns what to do about it; "" where that is obvious.
     fn advice(&self) -> String {
         let advice = match self.reason() {
-            ErrorReason::StaleState | ErrorReason::EtagMismatch => "read the game again and decide again",
-            ErrorReason::HistoryUnavailable => "start over with after_revision 0",
+            ErrorReason::StaleState => "read the game again and decide again",
+            ErrorReason::HistoryUnavailable => "start over without an etag",
             ErrorReason::GameNotFound => "check the game's id; games expire",
             ErrorReason::TokenVoid => "use the token that replaced it, or join again",
             ErrorReason::NotAPlayer => "use client.seated(token) with the token of a seat of this game",

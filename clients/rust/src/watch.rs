@@ -27,7 +27,7 @@ const LAST_BACKOFF: Duration = Duration::from_secs(5);
 
 /// A stream of a game's updates: `while let Some(update) = watch.next().await`. Drop it to stop watching.
 ///
-/// It begins with a snapshot, or after `after_revision` and `etag` of the request. If the connection is lost, or the
+/// It begins with a snapshot, or after the `etag` of the request. If the connection is lost, or the
 /// server stops, it reconnects and resumes without a gap. If the server no longer has the changes since then, a new
 /// snapshot replaces everything before. It ends with the game, with a refusal, or with the last error if no server has
 /// answered for 60 s ([`Watch::patience`]).
@@ -42,7 +42,7 @@ impl Watch {
     pub(crate) fn new(client: Rummikub, request: WatchGameRequest) -> Self {
         let reconnects = Arc::new(Notify::new());
         let state = State {
-            seen: request.after_revision,
+            seen: 0,
             lasting: Game::default(),
             client,
             request,
@@ -174,7 +174,7 @@ impl State {
             Update::Snapshot(game) | Update::Game(game) => {
                 self.seen = game.revision;
                 self.complete(game);
-                self.resume_from(game.revision, &game.etag);
+                self.request.etag.clone_from(&game.etag);
             }
             Update::Change(change) if !self.is_next(change) => return None,
             Update::Change(_) | Update::Draft(_) | Update::Presence(_) => {}
@@ -188,7 +188,7 @@ impl State {
         self.seen = self.seen.max(change.revision);
         // With WATCH_CONTENT_BOTH the game follows, and the stream resumes from games only.
         if self.request.content() != WatchContent::Both {
-            self.resume_from(change.revision, &change.etag);
+            self.request.etag.clone_from(&change.etag);
         }
         is_new
     }
@@ -201,20 +201,13 @@ impl State {
         taken.labels.clone_from(&given.labels);
     }
 
-    fn resume_from(&mut self, revision: u32, etag: &str) {
-        self.request.after_revision = revision;
-        etag.clone_into(&mut self.request.etag);
-    }
-
     /// Waits before the next connection; returns the error if there should be none.
     async fn recover(&mut self, status: Status) -> Result<(), Refusal> {
         self.updates = None;
         let refusal = self.client.refusal(status);
         let reason = refusal.reason();
-        if self.request.after_revision > 0
-            && matches!(reason, ErrorReason::HistoryUnavailable | ErrorReason::EtagMismatch)
-        {
-            self.resume_from(0, "");
+        if reason == ErrorReason::HistoryUnavailable && !self.request.etag.is_empty() {
+            self.request.etag.clear();
             return Ok(());
         }
         let is_lost = matches!(refusal.code(), Code::Unavailable | Code::Cancelled)

@@ -4,7 +4,7 @@ export { randomRequestId } from "./connection.js";
 export { explain, refusal, type Refused } from "./refusal.js";
 export { table, tableText, tile, tileName, tiles, tilesText, toMelds } from "./tiles.js";
 export { draw, pass, play } from "./turns.js";
-export { type Position as WatchPosition, type Update, Watch, type WatchOptions } from "./watch.js";
+export { type Update, Watch, type WatchOptions } from "./watch.js";
 export * from "./gen/rummikub/v1/analysis_service_pb.js";
 export * from "./gen/rummikub/v1/error_reason_pb.js";
 export * from "./gen/rummikub/v1/game_pb.js";

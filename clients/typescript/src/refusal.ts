@@ -20,7 +20,6 @@ export interface Refused {
 }
 
 const AGAIN = "send the same request with the same request_id later; it is applied once";
-const REREAD = "the game has changed: read it with getGame, and let the player decide again";
 
 const ADVICE: { [reason in ErrorReason]?: string } = {
   [ErrorReason.AUTHORIZATION_MALFORMED]: "pass the seat token or host token exactly as it was returned to seated()",
@@ -28,9 +27,8 @@ const ADVICE: { [reason in ErrorReason]?: string } = {
   [ErrorReason.NOT_THE_HOST]: "call seated() with the host token that createGame returned",
   [ErrorReason.TOKEN_VOID]: "use the token that replaced it, or join again",
   [ErrorReason.GAME_NOT_FOUND]: "check the game's id; a game that has expired is not found either",
-  [ErrorReason.STALE_STATE]: REREAD,
-  [ErrorReason.ETAG_MISMATCH]: REREAD,
-  [ErrorReason.HISTORY_UNAVAILABLE]: "start over with a snapshot: watch after revision 0",
+  [ErrorReason.STALE_STATE]: "the game has changed: read it with getGame, and let the player decide again",
+  [ErrorReason.HISTORY_UNAVAILABLE]: "start over with a snapshot: watch without an etag",
   [ErrorReason.DUPLICATE_REQUEST]: "use a new request_id for a request with other content",
   [ErrorReason.STORE_UNAVAILABLE]: AGAIN,
   [ErrorReason.SHUTTING_DOWN]: AGAIN,

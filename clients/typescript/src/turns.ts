@@ -20,6 +20,6 @@ export function pass(game: Game): PlayTurnRequest {
 
 /** Returns a turn that is refused if the game has changed since. */
 function turn(game: Game, action: NonNullable<MessageInitShape<typeof PlayTurnRequestSchema>["action"]>): PlayTurnRequest {
-  const { gameId, revision, etag } = game;
-  return create(PlayTurnRequestSchema, { gameId, expectedRevision: revision, etag, action });
+  const { gameId, etag } = game;
+  return create(PlayTurnRequestSchema, { gameId, etag, action });
 }

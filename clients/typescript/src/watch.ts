@@ -8,21 +8,14 @@ import { backoffMs, sleep } from "./timing.js";
 /** An update of a game: all that WatchGame sends, except heartbeats and the notice that the server stops. */
 export type Update = Exclude<WatchGameResponse["update"], { case: "heartbeat" | "closing" | undefined }>;
 
-/** A place in a game's history. */
-export interface Position {
-  /** 0: the beginning; the watch starts with a snapshot. */
-  readonly revision: number;
-  readonly etag: string;
-}
-
 /** Options of a watch. */
 export interface WatchOptions {
   /** What to send for each change. */
   content?: WatchContent;
   /** Whether the watch goes on after the end of the game until its rematch is announced. */
   untilRematch?: boolean;
-  /** Where to resume; unset: with a snapshot. */
-  after?: Position;
+  /** The etag of the last update that the caller has seen; unset: the watch starts with a snapshot. */
+  etag?: string;
   /** Ends the watch, as `stop` does. */
   signal?: AbortSignal;
   /** How long to try to reconnect before the last error is thrown. In milliseconds. */
@@ -37,8 +30,6 @@ export interface WatchOptions {
   onConnection?: (isOpen: boolean) => void;
 }
 
-const START: Position = { revision: 0, etag: "" };
-
 /**
  * An async iterable of a game's updates, which reconnects and resumes by itself. It ends with the game, or when it is
  * stopped; it throws if the service refuses the call, or if no connection succeeds for `patienceMs`. Iterate it once.
@@ -48,8 +39,9 @@ export class Watch implements AsyncIterable<Update> {
   readonly #gameId: string;
   readonly #options: WatchOptions;
   readonly #stopped = new AbortController();
-  #position: Position;
-  #seen: number;
+  #etag: string;
+  /** The revision of the last change that was yielded. */
+  #seen = 0;
   /** What never changes, which only the first game of a stream has. */
   #lasting: Partial<Pick<Game, "ruleset" | "visibility" | "labels">> = {};
   #isPaused = false;
@@ -61,13 +53,12 @@ export class Watch implements AsyncIterable<Update> {
     this.#games = games;
     this.#gameId = gameId;
     this.#options = options;
-    this.#position = options.after ?? START;
-    this.#seen = this.#position.revision;
+    this.#etag = options.etag ?? "";
   }
 
-  /** The position of the last update; pass it as `after` to a later watch. */
-  get position(): Position {
-    return this.#position;
+  /** The etag from which a later watch resumes after the last update. */
+  get etag(): string {
+    return this.#etag;
   }
 
   /** Drops the stream until `resume`, for example while an app is in the background. */
@@ -130,8 +121,8 @@ export class Watch implements AsyncIterable<Update> {
           if (this.#stopped.signal.aborted) return;
           if (wake.aborted) continue;
           const error = ConnectError.from(reason);
-          if (isHistoryLost(error) && this.#position.revision > 0) {
-            this.#move(START, 0);
+          if (isHistoryLost(error) && this.#etag !== "") {
+            this.#etag = "";
             continue;
           }
           downSince ??= Date.now();
@@ -163,8 +154,7 @@ export class Watch implements AsyncIterable<Update> {
     try {
       const request = {
         gameId: this.#gameId,
-        afterRevision: this.#position.revision,
-        etag: this.#position.etag,
+        etag: this.#etag,
         content: this.#options.content ?? WatchContent.UNSPECIFIED,
         untilRematch: this.#options.untilRematch ?? false,
       };
@@ -195,12 +185,13 @@ export class Watch implements AsyncIterable<Update> {
   #isNew(update: Update): boolean {
     if (update.case === "snapshot" || update.case === "game") {
       this.#complete(update.value);
-      this.#move(update.value, update.value.revision);
+      this.#etag = update.value.etag;
+      this.#seen = update.value.revision;
     } else if (update.case === "change") {
       if (update.value.revision <= this.#seen) return false;
       // With BOTH, the game after the change follows: a watch that is cut between them resumes before the change.
-      const isWhole = this.#options.content !== WatchContent.BOTH;
-      this.#move(isWhole ? update.value : this.#position, update.value.revision);
+      if (this.#options.content !== WatchContent.BOTH) this.#etag = update.value.etag;
+      this.#seen = update.value.revision;
     }
     return true;
   }
@@ -209,11 +200,6 @@ export class Watch implements AsyncIterable<Update> {
     const { ruleset, visibility, labels } = game;
     if (ruleset === undefined) Object.assign(game, this.#lasting);
     else this.#lasting = { ruleset, visibility, labels };
-  }
-
-  #move({ revision, etag }: Position, seen: number): void {
-    this.#position = { revision, etag };
-    this.#seen = seen;
   }
 
   async #delay(ms: number): Promise<void> {
@@ -241,8 +227,7 @@ export async function* gamesOf(watch: Watch): AsyncGenerator<Game, void, void> {
 }
 
 function isHistoryLost(error: ConnectError): boolean {
-  const reason = refusal(error)?.reason;
-  return reason === ErrorReason.HISTORY_UNAVAILABLE || reason === ErrorReason.ETAG_MISMATCH;
+  return refusal(error)?.reason === ErrorReason.HISTORY_UNAVAILABLE;
 }
 
 /** Whether a new connection may succeed. A call that this client cancels never gets here. */

@@ -218,9 +218,7 @@ async def starts_the_round(game: GameAtHand) -> None:
 
 async def plays_at_the_old_revision(game: GameAtHand) -> None:
     record = (await game.client.games.ListChanges(gs.ListChangesRequest(game_id=game.game_id, page_size=200))).changes
-    request = ts.PlayTurnRequest(
-        game_id=game.game_id, expected_revision=record[-1].revision - 1, request_id=new_id(), draw=ts.DrawTile()
-    )
+    request = ts.PlayTurnRequest(game_id=game.game_id, etag=record[-2].etag, request_id=new_id(), draw=ts.DrawTile())
     assert await refusal(game.client.turns.PlayTurn(request, metadata=game.as_seat(1))) == "STALE_STATE"
 
 

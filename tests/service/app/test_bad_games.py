@@ -297,9 +297,7 @@ async def test_the_log_names_an_unreadable_game_and_reveals_no_content(
 ) -> None:
     async with running_server(redis_backed, NO_SWEEPS) as (_, client):
         game = await client.new_game()
-        turn = ts.PlayTurnRequest(
-            game_id=game.game_id, expected_revision=STARTED_REVISION, request_id=new_id(), draw=ts.DrawTile()
-        )
+        turn = ts.PlayTurnRequest(game_id=game.game_id, etag=game.etag, request_id=new_id(), draw=ts.DrawTile())
         player = game.as_seat((await game.see()).turn.seat)
         await client.turns.PlayTurn(turn, metadata=player)
         asks: dict[str, Callable[[], Awaitable[object]]] = {

@@ -284,7 +284,7 @@ async def test_a_bots_tiles_are_visible_to_no_other_seat(store: Store) -> None:
         game = await new_game(client, EASY, HARD)
         await play_round(game)
         for viewer in (0, 1):
-            request = gs.WatchGameRequest(game_id=game.game_id, after_revision=1)
+            request = gs.WatchGameRequest(game_id=game.game_id, etag=game.etags[1])
             updates = client.games.WatchGame(request, metadata=game.as_seat(viewer))
             events = [event async for update in updates for event in update.change.events]
             drawn = [event.tiles_drawn for event in events if event.HasField("tiles_drawn")]
@@ -343,7 +343,7 @@ async def test_another_server_continues_when_the_first_is_killed(empty_redis_url
         async with grpc.aio.insecure_channel(second.target) as channel:
             game.client = Client(channel)
             # no call may touch the game: only the second server's sweeper may find it
-            watching = game.client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id, after_revision=1))
+            watching = game.client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id, etag=game.etags[1]))
             async with asyncio.timeout(LONG_SECONDS):
                 changes = [update.change async for update in watching if update.HasField("change")]
     assert changes[-1].events[-1].HasField("game_ended")
@@ -398,7 +398,7 @@ async def test_the_sweeper_wakes_a_bot_before_its_deadline(store: Store, clock: 
     assert [game_id for game_id, _ in await due(store)] == [game.game_id]
     async with running_server(store, server_settings(sweep_seconds=0.05)) as (_, client):
         game.client = client
-        watching = client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id, after_revision=1))
+        watching = client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id, etag=game.etags[1]))
         async with asyncio.timeout(LONG_SECONDS):
             changes = [update.change async for update in watching if update.HasField("change")]
         assert changes[-1].events[-1].HasField("game_ended")
@@ -434,9 +434,7 @@ async def test_a_bot_acts_although_the_commit_of_the_previous_turn_got_no_reply(
         game = await new_game(client, EASY)
         before = await until(game, lambda now: now.turn.seat == 1)
         unheard.how = how
-        draw = ts.PlayTurnRequest(
-            game_id=game.game_id, expected_revision=before.revision, draw=ts.DrawTile(), request_id=new_id()
-        )
+        draw = ts.PlayTurnRequest(game_id=game.game_id, etag=before.etag, draw=ts.DrawTile(), request_id=new_id())
         call = client.turns.PlayTurn(draw, metadata=game.as_seat(1))
         async with asyncio.timeout(LONG_SECONDS):
             await unheard.has_stored.wait()

@@ -108,7 +108,7 @@ def draw_on(game: GameAtHand, seen: game_pb2.Game, seat: int = 0, *, validate_on
     """Draws at the revision of a game seen earlier."""
     request = ts.PlayTurnRequest(
         game_id=game.game_id,
-        expected_revision=seen.revision,
+        etag=seen.etag,
         request_id=new_id(),
         validate_only=validate_only,
         draw=ts.DrawTile(),
@@ -202,7 +202,7 @@ async def watches(game: GameAtHand, _seen: game_pb2.Game) -> None:
 
 
 async def resumes_watching(game: GameAtHand, seen: game_pb2.Game) -> None:
-    request = gs.WatchGameRequest(game_id=game.game_id, after_revision=seen.revision, etag=seen.etag)
+    request = gs.WatchGameRequest(game_id=game.game_id, etag=seen.etag)
     async for update in game.client.games.WatchGame(request):
         assert update.change.revision == seen.revision + 1
         break
@@ -507,8 +507,8 @@ async def act_at_random(client: Client, game: GameAtHand, phase: object, rng: ra
     seats = [seat for seat in game.tokens if seat]
     match phase:
         case Playing(round_) if rng.random() < 0.5:
-            revision = (await game.see()).revision
-            request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=revision, request_id=new_id())
+            etag = (await game.see()).etag
+            request = ts.PlayTurnRequest(game_id=game.game_id, etag=etag, request_id=new_id())
             getattr(request, "draw" if round_.pool else "pass_turn").SetInParent()
             await client.turns.PlayTurn(request, metadata=game.as_seat(round_.turn.seat))
         case RoundOver() if rng.random() < 0.5:

@@ -78,9 +78,9 @@ async def reason_of(call: Awaitable[_T]) -> str:
 
 
 @contextlib.asynccontextmanager
-async def watching(game: GameAtHand, seat: int = 0, after_revision: int = 0) -> AsyncIterator["Watcher"]:
+async def watching(game: GameAtHand, seat: int = 0, etag: str = "") -> AsyncIterator["Watcher"]:
     """Yields a watcher of a game."""
-    request = gs.WatchGameRequest(game_id=game.game_id, after_revision=after_revision)
+    request = gs.WatchGameRequest(game_id=game.game_id, etag=etag)
     call = game.client.games.WatchGame(request, metadata=game.as_seat(seat))
     try:
         yield Watcher(call)
@@ -124,9 +124,7 @@ async def test_a_draft_changes_no_game(client: Client, store: Store) -> None:
     after = await game.see()
     assert (after.revision, after.etag, after.update_time) == (before.revision, before.etag, before.update_time)
     assert await store.streams.bounds(game.game_id) == bounds
-    request = ts.PlayTurnRequest(
-        game_id=game.game_id, expected_revision=before.revision, etag=before.etag, draw=ts.DrawTile()
-    )
+    request = ts.PlayTurnRequest(game_id=game.game_id, etag=before.etag, draw=ts.DrawTile())
     played = await client.turns.PlayTurn(request, metadata=game.as_seat(seat))
     assert played.game.revision == before.revision + 1
     assert not (await game.see(seat)).turn.HasField("draft")
@@ -197,15 +195,14 @@ async def test_a_draft_lasts_for_its_turn_whatever_else_happens_in_it(client: Cl
     assert (await game.save_draft(await own_draft(game, 2))).draft_number == 2
 
 
-async def test_a_draft_for_another_revision_is_refused(client: Client) -> None:
+async def test_a_draft_for_another_state_is_refused(client: Client) -> None:
     game = await client.new_game(2, ruleset=TIMED)
     await game.draw()
     seen = await game.see()
-    request = ts.SaveDraftRequest(game_id=game.game_id, expected_revision=seen.revision - 1)
     metadata = game.as_seat(seen.turn.seat)
-    assert await reason_of(client.turns.SaveDraft(request, metadata=metadata)) == "STALE_STATE"
-    request = ts.SaveDraftRequest(game_id=game.game_id, expected_revision=seen.revision, etag="0" * 32)
-    assert await reason_of(client.turns.SaveDraft(request, metadata=metadata)) == "ETAG_MISMATCH"
+    for etag in (game.etags[seen.revision - 1], f"{seen.revision}-{'0' * 32}"):
+        request = ts.SaveDraftRequest(game_id=game.game_id, etag=etag)
+        assert await reason_of(client.turns.SaveDraft(request, metadata=metadata)) == "STALE_STATE"
     assert await reason_of(game.save_draft(seat=3 - seen.turn.seat)) == "NOT_YOUR_TURN"
 
 
@@ -264,7 +261,7 @@ async def test_a_draft_after_the_deadline_is_refused(client: Client, clock: Fake
     clock.advance(LIMIT)
     await game.save_draft(await own_draft(game))
     clock.advance(0.001)
-    request = ts.SaveDraftRequest(game_id=game.game_id, expected_revision=seen.revision, etag=seen.etag)
+    request = ts.SaveDraftRequest(game_id=game.game_id, etag=seen.etag)
     metadata = game.as_seat(seen.turn.seat)
     assert await reason_of(client.turns.SaveDraft(request, metadata=metadata)) == "TURN_TIMED_OUT"
     assert (await game.see()).players[seen.turn.seat - 1].tile_count == 14 + 3
@@ -331,7 +328,7 @@ async def test_a_resuming_watcher_gets_the_latest_draft_after_the_changes(client
     await game.draw()
     for count in (1, 2, 3):
         await game.save_draft(await own_draft(game, count))
-    async with watching(game, after_revision=first) as watcher:
+    async with watching(game, etag=game.etags[first]) as watcher:
         assert (await watcher.next()).change.revision == first + 1
         assert len((await watcher.next()).draft.table[0].tiles) == 3
         await watcher.assert_quiet()
@@ -350,7 +347,7 @@ async def test_a_snapshot_has_the_draft_and_no_update_repeats_it(client: Client)
 async def test_no_draft_follows_the_end_of_its_turn(client: Client, store: Store) -> None:
     rules = replace(SABRA, draft_visibility=DraftVisibility.EVERYONE)
     game = await put_game(client, store, untimed("[R4 R5 R6] / 1*{R7} 2{K2} / {O9} / 1", rules))
-    async with watching(game, after_revision=1) as watcher:
+    async with watching(game, etag=game.etag) as watcher:
         await game.save_draft(draft_of([4, 5, 6, 7]))
         play = ts.PlayTiles(table=draft_of([4, 5, 6, 7]).table)
         await game.take(ts.PlayTurnRequest(play=play))
@@ -415,7 +412,7 @@ async def test_a_slow_watcher_gets_the_latest_draft_and_none_of_an_earlier_turn(
 async def save_at_the_permitted_rate(game: GameAtHand, clock: FakeClock, draft: game_pb2.Draft, count: int) -> None:
     """Saves a draft several times for the seat to move."""
     seen = await game.see()
-    request = ts.SaveDraftRequest(game_id=game.game_id, expected_revision=seen.revision, draft=draft)
+    request = ts.SaveDraftRequest(game_id=game.game_id, etag=seen.etag, draft=draft)
     for _ in range(count):
         clock.advance(DRAFT_MS / 1000)
         await game.client.turns.SaveDraft(request, metadata=game.as_seat(seen.turn.seat))
@@ -481,9 +478,7 @@ async def test_ten_thousand_drafts_in_a_turn_cost_nobody_else_anything(
         history, keys = await history_of(game), await stored(store, game)
         metadata = game.as_seat(seen.turn.seat)
         draft = await own_draft(game, 3)
-        request = ts.SaveDraftRequest(
-            game_id=game.game_id, expected_revision=seen.revision, etag=seen.etag, draft=draft
-        )
+        request = ts.SaveDraftRequest(game_id=game.game_id, etag=seen.etag, draft=draft)
         ends: Counter[str] = Counter()
         before = received.total()
         for _ in range(DRAFTS // AT_ONCE):
@@ -496,9 +491,7 @@ async def test_ten_thousand_drafts_in_a_turn_cost_nobody_else_anything(
         most = DRAFTS_AT_ONCE * (draft.ByteSize() + 20) if rules is OPEN else 0
         assert received.total() - before <= most
         counting.operations.clear()
-        turn = ts.PlayTurnRequest(
-            game_id=game.game_id, expected_revision=seen.revision, etag=seen.etag, draw=ts.DrawTile()
-        )
+        turn = ts.PlayTurnRequest(game_id=game.game_id, etag=seen.etag, draw=ts.DrawTile())
         answer = await client.turns.PlayTurn(turn, metadata=metadata)
         assert answer.game.revision == seen.revision + 1
         assert [made for made in counting.operations.values() if "commit" in made] == [["commit"]]

@@ -161,13 +161,13 @@ def questions(seen: game_pb2.Game, rng: random.Random) -> Iterator[tuple[str, Me
     yield "GameService/ExportGame", gs.ExportGameRequest(game_id=game_id)
     yield "GameService/GetGame", gs.GetGameRequest(game_id=game_id, revision=rng.randint(1, revision))
     yield "AnalysisService/ReviewGame", an.ReviewGameRequest(game_id=game_id)
-    yield "TurnService/SaveDraft", ts.SaveDraftRequest(game_id=game_id, expected_revision=revision + 1)
+    yield "TurnService/SaveDraft", ts.SaveDraftRequest(game_id=game_id, etag=f"{revision + 1}-{'0' * 32}")
     for tile in rng.sample(range(1, 54), 3):
         draft = game_pb2.Draft(table=[meld_pb2.Meld(tiles=as_tiles([*seen.rack, tile] * 3))])
-        yield "TurnService/SaveDraft", ts.SaveDraftRequest(game_id=game_id, expected_revision=revision, draft=draft)
+        yield "TurnService/SaveDraft", ts.SaveDraftRequest(game_id=game_id, etag=seen.etag, draft=draft)
     yield "TurnService/ClaimError", ts.ClaimErrorRequest(game_id=game_id, play_revision=revision + 1, agrees=True)
     for turn in turns(seen, rng):
-        turn.game_id, turn.expected_revision, turn.validate_only = game_id, revision, True
+        turn.game_id, turn.etag, turn.validate_only = game_id, seen.etag, True
         yield "TurnService/PlayTurn", turn
         if seen.turn.seat != seen.seat:
             real = ts.PlayTurnRequest()
@@ -199,11 +199,11 @@ def turns(seen: game_pb2.Game, rng: random.Random) -> Iterator[ts.PlayTurnReques
 def happenings(seen: game_pb2.Game, viewer: int) -> Iterator[tuple[str, Message]]:
     """Yields the next moves of the seat to play: an illegal play if that seat is the viewer, and a draw."""
     if seen.seat == viewer:
-        illegal = ts.PlayTurnRequest(game_id=GAME, expected_revision=seen.revision)
+        illegal = ts.PlayTurnRequest(game_id=GAME, etag=seen.etag)
         illegal.play.table.add(tiles=seen.rack[:2])
         yield "TurnService/PlayTurn", illegal
     draw = ts.DrawTile()
-    yield "TurnService/PlayTurn", ts.PlayTurnRequest(game_id=GAME, expected_revision=seen.revision, draw=draw)
+    yield "TurnService/PlayTurn", ts.PlayTurnRequest(game_id=GAME, etag=seen.etag, draw=draw)
 
 
 async def answer(scene: Scene, method: str, request: Message, viewer: int) -> bytes:
@@ -223,7 +223,9 @@ async def watched(scene: Scene, after_revision: int, last_revision: int, viewer:
     rpc: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = scene.client.channel.unary_stream(
         "/rummikub.v1.GameService/WatchGame"
     )
-    request = gs.WatchGameRequest(game_id=GAME, after_revision=after_revision, content=gs.WATCH_CONTENT_BOTH)
+    seen = gs.GetGameRequest(game_id=GAME, revision=after_revision)
+    etag = (await scene.client.games.GetGame(seen)).game.etag if after_revision else ""
+    request = gs.WatchGameRequest(game_id=GAME, etag=etag, content=gs.WATCH_CONTENT_BOTH)
     call = rpc(request.SerializeToString(), metadata=bearer(token_of(viewer)))
     updates = aiter(call)
     is_behind = after_revision < last_revision

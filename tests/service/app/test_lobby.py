@@ -276,7 +276,7 @@ async def test_a_renewed_token_replaces_the_old_one_at_once(client: Client, seat
     assert await watcher.end() == "UNAUTHENTICATED"
     new = bearer(renewed.seat_token)
     assert (await client.games.GetGame(seeing, metadata=new)).game.seat == seat
-    renewing = Watcher(game, new, after_revision=renewed.game.revision - 1)
+    renewing = Watcher(game, new, etag=await game.etag_at(renewed.game.revision - 1))
     await renewing.next()
     await game.start() if seat else await client.games.StartGame(
         gs.StartGameRequest(game_id=game.game_id), metadata=new
@@ -301,7 +301,7 @@ async def test_the_old_token_needs_the_request_id_to_get_the_new_one(client: Cli
 async def test_a_game_without_spectators_is_open_in_the_lobby_only(client: Client) -> None:
     game = await client.new_game(players=2, start=False, ruleset=PRIVATE)
     seen = await game.see()
-    resuming = {"after_revision": seen.revision, "etag": seen.etag}
+    resuming = {"etag": seen.etag}
     stranger, host, player = Watcher(game, ()), Watcher(game, game.as_host()), Watcher(game, game.as_seat(2))
     for watcher in (stranger, host, player):
         await watcher.next()
@@ -346,8 +346,8 @@ async def test_a_rematch_is_announced_to_all_but_spectators(client: Client) -> N
     game = await client.new_game(players=2)
     await abort(game, game.as_host())
     before = await game.see()
-    watcher = Watcher(game, game.as_seat(1), after_revision=before.revision, until_rematch=True)
-    stranger = Watcher(game, (), after_revision=before.revision, until_rematch=True)
+    watcher = Watcher(game, game.as_seat(1), etag=before.etag, until_rematch=True)
+    stranger = Watcher(game, (), etag=before.etag, until_rematch=True)
     answer = (await rematch(game, game.as_seat(2))).game
     assert (answer.game_id, answer.seat, answer.revision) == (game.game_id, 2, before.revision + 1)
     announced = (await watcher.next()).change
@@ -473,7 +473,7 @@ async def test_a_host_without_a_seat_is_the_host_of_the_rematch(client: Client) 
 async def test_a_full_lobby_starts_by_itself_at_a_time_that_all_see(client: Client, clock: FakeClock) -> None:
     rules = ruleset_pb2.Ruleset(start_by=ruleset_pb2.START_BY_FULL_OR_READY, players_max=2)
     game = await client.new_game(players=1, start=False, ruleset=rules)
-    watcher = Watcher(game, game.as_seat(1), after_revision=(await game.see()).revision)
+    watcher = Watcher(game, game.as_seat(1), etag=(await game.see()).etag)
     await game.join("player 2")
     joined = (await watcher.next()).change
     [event] = joined.events
@@ -527,7 +527,7 @@ async def test_a_watch_of_a_game_that_is_over_ends_without_waiting_for_the_remat
     await abort(game, game.as_host())
     waiting = Watcher(game, (), until_rematch=True)
     await waiting.next()
-    ending = Watcher(game, (), after_revision=(await game.see()).revision)
+    ending = Watcher(game, (), etag=(await game.see()).etag)
     assert await ending.end() == "OK"
     await rematch(game, game.as_host())
     assert (await waiting.next()).change.events[0].HasField("rematch_created")

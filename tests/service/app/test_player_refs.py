@@ -390,7 +390,7 @@ async def test_a_watch_ends_and_an_old_etag_is_refused(on_redis: OnRedis) -> Non
     await forget(house)
     with pytest.raises(grpc.aio.AioRpcError) as ended:
         await anext(watch)
-    assert error_info(ended.value).reason == "ETAG_MISMATCH"
+    assert error_info(ended.value).reason == "HISTORY_UNAVAILABLE"
     assert etag != (await game.see()).etag
     again = aiter(house.client.games.WatchGame(_watch(game)))
     assert "Player 2" in str(await anext(again))

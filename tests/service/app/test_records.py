@@ -418,7 +418,7 @@ async def test_a_place_on_the_river_beyond_the_limit_is_refused_by_its_field(
     record = await exported(store, client)
     record.moves[3].river_index = far
     turn = ts.PlayTurnRequest(
-        game_id=game.game_id, expected_revision=30, request_id=new_id(), play=ts.PlayTiles(river_index=far)
+        game_id=game.game_id, etag=(await game.see()).etag, request_id=new_id(), play=ts.PlayTiles(river_index=far)
     )
     judged = vs.ValidateTurnRequest(ruleset=river, river=as_tiles([1, 2]), river_index=far, has_melded=True)
     for call, field in (

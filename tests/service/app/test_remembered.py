@@ -56,11 +56,9 @@ async def servers(empty_redis_url: str, clock: FakeClock) -> AsyncIterator[Serve
         yield Servers((clients[0], clients[1]), clock, raw)
 
 
-def draw_on(client: Client, game: GameAtHand, revision: int, seat: int) -> Awaitable[ts.PlayTurnResponse]:
-    """Draws at a given revision."""
-    request = ts.PlayTurnRequest(
-        game_id=game.game_id, expected_revision=revision, request_id=new_id(), draw=ts.DrawTile()
-    )
+def draw_on(client: Client, game: GameAtHand, etag: str, seat: int) -> Awaitable[ts.PlayTurnResponse]:
+    """Draws in the game that has an etag."""
+    request = ts.PlayTurnRequest(game_id=game.game_id, etag=etag, request_id=new_id(), draw=ts.DrawTile())
     return client.turns.PlayTurn(request, metadata=game.as_seat(seat))
 
 
@@ -80,7 +78,7 @@ async def test_a_turn_takes_one_round_trip_for_a_cached_game_and_two_otherwise(
     for client, round_trips in ((here, 1), (here, 1), (there, 2), (there, 1)):
         before = await servers.round_trips()
         servers.clock.advance(1)
-        seen = (await draw_on(client, game, seen.revision, seen.turn.seat)).game
+        seen = (await draw_on(client, game, seen.etag, seen.turn.seat)).game
         assert await servers.round_trips() - before == round_trips
 
 
@@ -104,10 +102,8 @@ async def test_stale_cached_state_refuses_no_turn(servers: Servers) -> None:
     here, there = servers.clients
     game = await here.new_game(players=2)
     first = await game.see()
-    second = (await draw_on(there, game, first.revision, first.turn.seat)).game
-    request = ts.PlayTurnRequest(
-        game_id=game.game_id, expected_revision=second.revision, etag=second.etag, draw=ts.DrawTile()
-    )
+    second = (await draw_on(there, game, first.etag, first.turn.seat)).game
+    request = ts.PlayTurnRequest(game_id=game.game_id, etag=second.etag, draw=ts.DrawTile())
     third = (await here.turns.PlayTurn(request, metadata=game.as_seat(second.turn.seat))).game
     assert third.revision == first.revision + 2
 
@@ -117,8 +113,8 @@ async def test_stale_cached_state_accepts_no_turn(servers: Servers) -> None:
     here, there = servers.clients
     game = await here.new_game(players=2)
     seen = await game.see()
-    taken = (await draw_on(there, game, seen.revision, seen.turn.seat)).game
-    assert await refusal(draw_on(here, game, seen.revision, seen.turn.seat)) == "STALE_STATE"
+    taken = (await draw_on(there, game, seen.etag, seen.turn.seat)).game
+    assert await refusal(draw_on(here, game, seen.etag, seen.turn.seat)) == "STALE_STATE"
     assert (await game.see()).etag == taken.etag
 
 
@@ -128,7 +124,7 @@ async def test_concurrent_turns_on_two_servers_with_a_cached_game_are_stored_onc
     for _ in range(10):
         seen = await game.see()
         assert await there.see() == seen
-        drawing = (draw_on(client, game, seen.revision, seen.turn.seat) for client in servers.clients)
+        drawing = (draw_on(client, game, seen.etag, seen.turn.seat) for client in servers.clients)
         outcomes = await asyncio.gather(*drawing, return_exceptions=True)
         refused = [outcome for outcome in outcomes if isinstance(outcome, grpc.aio.AioRpcError)]
         assert [error_info(error).reason for error in refused] == ["STALE_STATE"]
@@ -140,7 +136,7 @@ async def test_a_cached_game_that_has_expired_is_not_found(servers: Servers) -> 
     game = await here.new_game()
     seen = await game.see()
     await servers.raw.flushdb()
-    assert await refusal(draw_on(here, game, seen.revision, seen.turn.seat)) == "GAME_NOT_FOUND"
+    assert await refusal(draw_on(here, game, seen.etag, seen.turn.seat)) == "GAME_NOT_FOUND"
     assert await refusal(game.see()) == "GAME_NOT_FOUND"
     assert not [key async for key in servers.raw.scan_iter("*:game")]
 
@@ -150,9 +146,9 @@ async def test_an_overdue_turn_of_a_cached_game_is_timed_out_first(servers: Serv
     game = await here.new_game(ruleset=TIMED)
     seen = await game.see()
     servers.clock.advance(LIMIT)
-    seen = (await draw_on(here, game, seen.revision, seen.turn.seat)).game  # at the deadline
+    seen = (await draw_on(here, game, seen.etag, seen.turn.seat)).game  # at the deadline
     servers.clock.advance(LIMIT + 0.001)
-    assert await refusal(draw_on(here, game, seen.revision, seen.turn.seat)) == "TURN_TIMED_OUT"
+    assert await refusal(draw_on(here, game, seen.etag, seen.turn.seat)) == "TURN_TIMED_OUT"
     events = [event.WhichOneof("event") for event in (await history(here, game))[-1].events]
     assert events == ["turn_timed_out", "turn_started"]
 
@@ -162,8 +158,8 @@ async def test_a_wrong_token_is_refused_for_a_cached_game(servers: Servers) -> N
     game, other = await here.new_game(), await here.new_game()
     seen = await game.see()
     game.tokens[9] = other.tokens[1]
-    assert await refusal(draw_on(here, game, seen.revision, 9)) == "TOKEN_VOID"
-    assert await refusal(draw_on(here, game, seen.revision, 0)) == "NOT_A_PLAYER"
+    assert await refusal(draw_on(here, game, seen.etag, 9)) == "TOKEN_VOID"
+    assert await refusal(draw_on(here, game, seen.etag, 0)) == "NOT_A_PLAYER"
     assert (await game.see()) == seen
 
 
@@ -171,9 +167,7 @@ async def test_a_retried_turn_of_a_cached_game_gets_its_first_response(servers: 
     here, there = servers.clients
     game = await here.new_game()
     seen = await game.see()
-    request = ts.PlayTurnRequest(
-        game_id=game.game_id, expected_revision=seen.revision, request_id=new_id(), draw=ts.DrawTile()
-    )
+    request = ts.PlayTurnRequest(game_id=game.game_id, etag=seen.etag, request_id=new_id(), draw=ts.DrawTile())
     metadata = game.as_seat(seen.turn.seat)
     # This call fills the cache of the other server.
     assert (await GameAtHand(there, game.game_id, game.tokens).see()).revision == seen.revision

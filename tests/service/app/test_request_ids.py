@@ -118,7 +118,7 @@ async def ready_for(rpc: str, servers: Servers) -> Sent:
         case "KickPlayer" | "ReissueSeatToken":
             return sent.changed(seat=3)
         case "PlayTurn":
-            return sent.changed(expected_revision=seen.revision, draw=ts.DrawTile())
+            return sent.changed(etag=seen.etag, draw=ts.DrawTile())
         case "ClaimError":
             return sent.changed(play_revision=seen.turn.shown_play.revision)
         case _:
@@ -338,7 +338,7 @@ async def test_a_reused_id_with_another_rpc_is_refused(servers: Servers, rpc: st
     seen = await sent.game.see()
     made = message_factory.GetMessageClass(MUTATING[OTHER_RPCS[rpc]].input_type)
     needed: dict[str, dict[str, object]] = {
-        "PlayTurn": {"expected_revision": seen.revision, "draw": ts.DrawTile()},
+        "PlayTurn": {"etag": seen.etag, "draw": ts.DrawTile()},
     }
     request = made(game_id=sent.game.game_id, request_id=sent.request_id, **needed.get(OTHER_RPCS[rpc], {}))
     other = replace(sent, rpc=OTHER_RPCS[rpc], request=request)
@@ -361,7 +361,7 @@ async def test_two_turns_may_use_the_same_id(servers: Servers) -> None:
     assert sent.game
     first = await answer_to(servers.client, sent)
     seen = await sent.game.see()
-    turn = sent.by(seen.turn.seat).changed(expected_revision=seen.revision)
+    turn = sent.by(seen.turn.seat).changed(etag=seen.etag)
     second = await answer_to(servers.client, turn)
     assert ts.PlayTurnResponse.FromString(first).game.seat != ts.PlayTurnResponse.FromString(second).game.seat
     assert await answer_to(servers.client, sent) == first
@@ -501,9 +501,7 @@ async def test_a_penalized_play_is_stored_like_an_accepted_turn(servers: Servers
     penalised = ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE
     game = await servers.client.new_game(ruleset=ruleset_pb2.Ruleset(turn_invalid_submission=penalised))
     seen = await game.see()
-    turn = ts.PlayTurnRequest(
-        game_id=game.game_id, expected_revision=seen.revision, request_id=new_id(), play=ts.PlayTiles()
-    )
+    turn = ts.PlayTurnRequest(game_id=game.game_id, etag=seen.etag, request_id=new_id(), play=ts.PlayTiles())
     sent = Sent("PlayTurn", turn, game, seen.turn.seat)
     first = await answer_to(servers.client, sent)
     assert await answer_to(servers.second, sent) == first

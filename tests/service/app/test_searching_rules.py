@@ -32,9 +32,7 @@ async def test_searches_do_not_exhaust_the_event_loops_threads(monkeypatch: pyte
     async with running_server(memory_store()) as (_, client):
         game = await client.new_game(ruleset=ASKING)
         seen = await game.see()
-        draw = ts.PlayTurnRequest(
-            game_id=game.game_id, expected_revision=seen.revision, draw=ts.DrawTile(), validate_only=True
-        )
+        draw = ts.PlayTurnRequest(game_id=game.game_id, etag=seen.etag, draw=ts.DrawTile(), validate_only=True)
         monkeypatch.setattr(commands, "apply", search)
         calls = [client.turns.PlayTurn(draw, metadata=game.as_seat(seen.turn.seat)) for _ in range(CALLS)]
         outcomes = asyncio.gather(*calls, return_exceptions=True)

@@ -62,18 +62,30 @@ from support.harness import (
 UNLIMITED = ruleset_pb2.Ruleset(turn_time_limit_seconds=0, start_by=ruleset_pb2.START_BY_ANYONE)
 
 
+def no_etag(revision: int) -> str:
+    """Returns an etag that no game has at a revision."""
+    return f"{revision}-{'0' * 32}"
+
+
 class Watcher:
-    """A WatchGame stream, read update by update."""
+    """A WatchGame stream, read update by update.
+
+    Args:
+        game: The game.
+        seat: Who watches.
+        after: The etag or the revision from which to resume.
+        content: What to send for each change.
+    """
 
     def __init__(
         self,
         game: GameAtHand,
         seat: int = 0,
-        after_revision: int = 0,
-        etag: str = "",
+        after: str | int = "",
         content: gs.WatchContent.ValueType = gs.WATCH_CONTENT_UNSPECIFIED,
     ) -> None:
-        request = gs.WatchGameRequest(game_id=game.game_id, after_revision=after_revision, etag=etag, content=content)
+        etag = after if isinstance(after, str) else game.etags.get(after, no_etag(after))
+        request = gs.WatchGameRequest(game_id=game.game_id, etag=etag, content=content)
         self.call = game.client.games.WatchGame(request, metadata=game.as_seat(seat))
         self._updates = aiter(self.call)
         self._first: game_pb2.Game | None = None
@@ -198,7 +210,7 @@ async def test_a_resume_from_any_revision_sends_each_later_change_once_in_order(
     changes = await history(game, seat)
     assert [change.revision for change in changes] == list(range(1, 17))
     for place, known in enumerate(changes):
-        watcher = Watcher(game, seat, known.revision, known.etag)
+        watcher = Watcher(game, seat, known.etag)
         if place + 1 < len(changes):
             assert await watcher.changes_to(len(changes)) == changes[place + 1 :]
         else:
@@ -271,7 +283,7 @@ async def test_a_stream_ends_after_the_games_last_change(client: Client) -> None
     for late, expected in ((Watcher(game), "snapshot"), (Watcher(game, 0, last.revision - 1), "change")):
         assert [update.WhichOneof("update") for update in await late.rest()] == [expected]
         assert await late.code() is grpc.StatusCode.OK
-    at_the_end = Watcher(game, 0, last.revision, last.etag)
+    at_the_end = Watcher(game, 0, last.etag)
     assert await at_the_end.rest() == []
     assert await at_the_end.code() is grpc.StatusCode.OK
 
@@ -312,18 +324,17 @@ async def test_the_watch_of_games_of_a_seat_that_is_abandoned_ends(client: Clien
 async def test_a_watcher_of_games_who_resumes_gets_the_current_game_if_it_has_another_one(client: Client) -> None:
     game = await client.new_game(ruleset=UNLIMITED)
     seen = await game.see()
-    assert await Watcher(game, 0, seen.revision, seen.etag, GAMES).heartbeat() == seen.revision
+    assert await Watcher(game, 0, seen.etag, GAMES).heartbeat() == seen.revision
     drawn = (await game.draw()).game
-    others = [(seen.revision, seen.etag), (seen.revision, ""), (drawn.revision, "0" * 32), (9, drawn.etag)]
-    for revision, etag in others:
-        assert (await Watcher(game, 0, revision, etag, GAMES).snapshot()).etag == drawn.etag
-    watcher = Watcher(game, 0, 9, "", GAMES)
+    for etag in (seen.etag, no_etag(drawn.revision), drawn.etag.replace("5-", "9-", 1)):
+        assert (await Watcher(game, 0, etag, GAMES).snapshot()).etag == drawn.etag
+    watcher = Watcher(game, 0, 9, GAMES)
     assert (await watcher.snapshot()).etag == drawn.etag
     later = (await game.draw()).game
     assert (await watcher.game()).etag == later.etag
     last = await resign(game, 1)
     assert (await watcher.game()).state == game_pb2.GAME_STATE_FINISHED
-    assert await Watcher(game, 0, last.revision, last.etag, GAMES).rest() == []
+    assert await Watcher(game, 0, last.etag, GAMES).rest() == []
 
 
 async def test_a_watcher_of_both_who_resumes_gets_every_change_and_games_from_the_newest_on(client: Client) -> None:
@@ -331,13 +342,13 @@ async def test_a_watcher_of_both_who_resumes_gets_every_change_and_games_from_th
     seen = await game.see()
     for _ in range(12):
         await game.draw()
-    watcher = Watcher(game, 1, seen.revision, seen.etag, BOTH)
+    watcher = Watcher(game, 1, seen.etag, BOTH)
     assert [(await watcher.change()).revision for _ in range(12)] == list(range(5, 17))
     assert (await watcher.game()) == await game.see(1)
     await game.draw()
     assert (await watcher.change()).revision == 17
     assert (await watcher.game()) == await game.see(1)
-    assert (await refused(Watcher(game, 1, 5, "0" * 32, BOTH)))[1] == "ETAG_MISMATCH"
+    assert (await refused(Watcher(game, 1, no_etag(5), BOTH)))[1] == "HISTORY_UNAVAILABLE"
 
 
 async def test_each_watcher_of_one_game_gets_the_update_that_it_asked_for(store: Store) -> None:
@@ -349,7 +360,7 @@ async def test_each_watcher_of_one_game_gets_the_update_that_it_asked_for(store:
         begun, resumed = list[Watcher](), list[Watcher]()
         for _ in range(20):
             begun.append(Watcher(game, content=BOTH))
-            resumed.append(Watcher(game, 0, seen.revision, seen.etag, BOTH))
+            resumed.append(Watcher(game, 0, seen.etag, BOTH))
         await asyncio.gather(*(watcher.snapshot() for watcher in begun))
         await asyncio.gather(*(watcher.change() for watcher in resumed))
         await asyncio.gather(*(watcher.game() for watcher in resumed))
@@ -386,12 +397,13 @@ async def test_a_resume_with_the_etag_of_another_history_is_refused(client: Clie
     game = await client.new_game(ruleset=UNLIMITED)
     changes = await history(game)
     for change in changes:
-        assert await refused(Watcher(game, 0, change.revision, "0" * 32)) == (
-            grpc.StatusCode.ABORTED,
-            "ETAG_MISMATCH",
-            {"revision": "4"},
+        assert await refused(Watcher(game, 0, no_etag(change.revision))) == (
+            grpc.StatusCode.OUT_OF_RANGE,
+            "HISTORY_UNAVAILABLE",
+            {"oldest": "1", "newest": "4"},
         )
-    assert (await refused(Watcher(game, 0, 2, changes[2].etag)))[1] == "ETAG_MISMATCH"
+    lineage = changes[2].etag.partition("-")[2]
+    assert (await refused(Watcher(game, 0, f"2-{lineage}")))[1] == "HISTORY_UNAVAILABLE"
 
 
 async def test_a_resume_from_a_future_revision_is_refused(client: Client) -> None:
@@ -481,7 +493,7 @@ async def test_a_watcher_of_a_history_that_the_store_lost_gets_an_error(
         )
         assert (await refused(late))[1] == "HISTORY_UNAVAILABLE"
         etag = (await game.draw()).game.etag
-        other = Watcher(game, 0, 5, etag)
+        other = Watcher(game, 0, etag)
         assert await other.heartbeat() == 5
     await store.close()
 
@@ -496,6 +508,7 @@ class Played:
         self.store = store
         self.game_id = "a" * 32
         self.record: Record | None = None
+        self.etags = dict[int, str]()
 
     async def act(self, action: Action | None = None) -> Record:
         """Stores an action, or the next draw without one; the first call creates the game."""
@@ -505,6 +518,7 @@ class Played:
         tokens = tuple(SeatToken(player.seat, digest(f"seat {player.seat}")) for player in applied.game.players)
         self.record = Record(self.game_id, applied.game, lineage(previous, change), tokens, 0, 0)
         assert await self.store.games.commit(Commit(previous, self.record, change)) == Committed()
+        self.etags[applied.game.revision] = self.record.etag
         return self.record
 
     def _applied(self, action: Action | None) -> Applied:
@@ -536,7 +550,7 @@ class Played:
     ) -> AsyncGenerator[Update, None]:
         """Returns a watcher's updates; the caller decides how fast to read them."""
         watch = Watch(Games(self.store, SeededChance(1)), self.store, 60.0, stopping or asyncio.Event())
-        return watch.watch(self.game_id, caller, after_revision, "", content)
+        return watch.watch(self.game_id, caller, after_revision, self.etags.get(after_revision, ""), content)
 
 
 @pytest.fixture
@@ -726,7 +740,7 @@ async def test_watchers_who_resume_together_share_reads(store: Store, behind: in
         for _ in range(behind):
             await game.draw()
         counting.asked.clear()
-        watchers = [Watcher(game, number % 3, seen.revision, seen.etag) for number in range(100)]
+        watchers = [Watcher(game, number % 3, seen.etag) for number in range(100)]
         if behind:
             told = await asyncio.gather(*(watcher.changes_to(seen.revision + behind) for watcher in watchers))
             for number in range(3):
@@ -787,7 +801,7 @@ async def test_a_stopping_server_sends_the_revision_from_which_another_server_re
         stopping = asyncio.create_task(first.stop())
         (last,) = await watcher.rest()
         closing = last.closing
-        assert closing.resume_revision == told[-1]
+        assert closing.etag == game.etags[told[-1]]
         assert closing.retry_delay.ToMilliseconds() > 0
         assert await watcher.code() is grpc.StatusCode.OK
         await asyncio.wait_for(stopping, 10)
@@ -795,7 +809,7 @@ async def test_a_stopping_server_sends_the_revision_from_which_another_server_re
         _, other = await stack.enter_async_context(running_server(store, seed=2))
         game = GameAtHand(other, game.game_id, game.tokens)
         await game.draw()
-        resumed = Watcher(game, 1, closing.resume_revision, closing.etag)
+        resumed = Watcher(game, 1, closing.etag)
         await game.draw()
         told += [change.revision for change in await resumed.changes_to(7)]
         assert told == [4, 5, 6, 7]

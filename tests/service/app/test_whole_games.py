@@ -107,7 +107,7 @@ async def test_games_of_each_variant_end_and_show_players_only_their_own_tiles(r
 
 async def watched(game: GameAtHand, viewer: int) -> AsyncIterator[game_pb2.GameEvent]:
     """Yields every event of a finished game from a watch."""
-    request = gs.WatchGameRequest(game_id=game.game_id, after_revision=1)
+    request = gs.WatchGameRequest(game_id=game.game_id, etag=await game.etag_at(1))
     async for update in game.client.games.WatchGame(request, metadata=game.as_seat(viewer)):
         for event in update.change.events:
             yield event

@@ -535,7 +535,7 @@ async def refused_calls(game: GameAtHand) -> dict[str, str]:
     state = await game.see()
     own = await game.see(state.turn.seat)
     single = meld_pb2.Meld(tiles=[next(tile for tile in own.rack if tile != tile_pb2.TILE_JOKER)])
-    request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=state.revision)
+    request = ts.PlayTurnRequest(game_id=game.game_id, etag=state.etag)
     request.play.table.extend([*(meld_pb2.Meld(tiles=meld.tiles, kind=meld.kind) for meld in state.table), single])
     asked = gs.GetGameRequest(game_id=game.game_id)
     token = game.tokens[state.turn.seat]
@@ -749,7 +749,6 @@ async def test_a_server_that_is_asked_to_stop_ends_all_streams_and_itself_at_onc
         ending = asyncio.create_task(process.terminate())
         last = [update async for update in watch]
         assert [update.WhichOneof("update") for update in last] == ["closing"]
-        assert last[0].closing.resume_revision == first.snapshot.revision
         assert last[0].closing.etag == first.snapshot.etag
         assert await call.code() is grpc.StatusCode.OK
         with pytest.raises(grpc.aio.AioRpcError) as refusal:

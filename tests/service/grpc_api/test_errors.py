@@ -104,7 +104,8 @@ INSIDE = "what nobody outside may read"
 FOREVER_SECONDS = 3600.0
 UNKNOWN_GAME = "0" * 32
 HELD_GAME = "f" * 32
-OTHER_ETAG = "0" * 32
+NO_LINEAGE = "0" * 32
+"""The second half of the etag of a history that no game has."""
 METADATA_LIMIT = 8192
 """The default metadata limit of gRPC clients."""
 STRANGER = "s" * 43
@@ -737,9 +738,9 @@ def usual_request(rpc: str, stage: Stage) -> Message:  # noqa: C901 - one case a
         case "ListGames":
             return message(rpc, state=game_pb2.GAME_STATE_PLAYING)
         case "PlayTurn":
-            return message(rpc, game_id=stage.game.game_id, expected_revision=4, draw=ts.DrawTile())
+            return message(rpc, game_id=stage.game.game_id, etag=stage.game.etag, draw=ts.DrawTile())
         case "SaveDraft":
-            return message(rpc, game_id=stage.game.game_id, expected_revision=4)
+            return message(rpc, game_id=stage.game.game_id, etag=stage.game.etag)
         case "ClaimError":
             return message(rpc, game_id=stage.game.game_id, play_revision=1)
         case _ if rpc in WITH_GAME_ID:
@@ -748,12 +749,12 @@ def usual_request(rpc: str, stage: Stage) -> Message:  # noqa: C901 - one case a
             return message(rpc, **POSITIONS.get(rpc, {}))
 
 
-def on_game(rpc: str, stage: Stage, game: GameAtHand, revision: int = 1) -> Message:
-    """Returns a valid request for another game or another revision."""
+def on_game(rpc: str, stage: Stage, game: GameAtHand, etag: str = "") -> Message:
+    """Returns a valid request for another game, or with another etag."""
     request = usual_request(rpc, stage)
     changes: dict[str, object] = {"game_id": game.game_id}
     if rpc in ON_A_REVISION:
-        changes["expected_revision"] = revision
+        changes["etag"] = etag or game.etag
     request.MergeFrom(message(rpc, **changes))
     return request
 
@@ -1375,8 +1376,8 @@ async def _used_for_another_rpc(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=3)
     used = new_id()
     if rpc == "ResignGame":
-        turn = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=5, request_id=used, draw=ts.DrawTile())
         seat = (await game.see()).turn.seat
+        turn = ts.PlayTurnRequest(game_id=game.game_id, etag=game.etag, request_id=used, draw=ts.DrawTile())
         await stage.client.turns.PlayTurn(turn, metadata=game.as_seat(seat))
     else:
         seat = 1
@@ -1517,7 +1518,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
 @case("GAME_NOT_STARTED", "ResignGame", "StartNextRound", "RequestRedeal", "ReturnToSeat", *IN_A_TURN)
 async def _(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=2, start=False)
-    return Ask(on_game(rpc, stage, game, revision=3), game.as_seat(1))
+    return Ask(on_game(rpc, stage, game), game.as_seat(1))
 
 
 @case("GAME_OVER", "ResignGame", "StartNextRound", "RequestRedeal", "ReturnToSeat", *IN_A_TURN)
@@ -1541,7 +1542,8 @@ async def _(stage: Stage, rpc: str) -> Ask:
 async def _while_others_play(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=3)
     await stage.client.games.ResignGame(gs.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(2))
-    return Ask(on_game(rpc, stage, game, revision=6), game.as_seat(2))
+    await game.see()
+    return Ask(on_game(rpc, stage, game), game.as_seat(2))
 
 
 @case("PLAYER_RESIGNED", "ResignGame", "StartNextRound")
@@ -1557,34 +1559,32 @@ async def _overtaken(stage: Stage, rpc: str) -> Ask:
 
 @case("STALE_STATE", *ON_A_REVISION)
 async def _too_old(stage: Stage, rpc: str) -> Ask:
-    return Ask(on_game(rpc, stage, stage.game, revision=3), stage.game.as_seat(1))
+    return Ask(on_game(rpc, stage, stage.game, f"3-{NO_LINEAGE}"), stage.game.as_seat(1))
 
 
 @case("STALE_STATE", *ON_A_REVISION)
 async def _yet_to_come(stage: Stage, rpc: str) -> Ask:
-    return Ask(on_game(rpc, stage, stage.game, revision=2**32 - 1), stage.game.as_seat(1))
+    return Ask(on_game(rpc, stage, stage.game, f"{2**32 - 1}-{NO_LINEAGE}"), stage.game.as_seat(1))
 
 
-@case("ETAG_MISMATCH", *ON_A_REVISION)
-async def _(stage: Stage, rpc: str) -> Ask:
-    request = usual_request(rpc, stage)
-    request.MergeFrom(message(rpc, etag=OTHER_ETAG))
-    return Ask(request, stage.game.as_seat(1))
+@case("STALE_STATE", *ON_A_REVISION)
+async def _of_another_history(stage: Stage, rpc: str) -> Ask:
+    return Ask(on_game(rpc, stage, stage.game, f"4-{NO_LINEAGE}"), stage.game.as_seat(1))
 
 
-@case("ETAG_MISMATCH", "WatchGame")
-async def _(stage: Stage, rpc: str) -> Ask:
-    return Ask(message(rpc, game_id=stage.game.game_id, after_revision=3, etag=OTHER_ETAG))
+@case("HISTORY_UNAVAILABLE", "WatchGame")
+async def _of_another_history_to_watch(stage: Stage, rpc: str) -> Ask:
+    return Ask(message(rpc, game_id=stage.game.game_id, etag=f"3-{NO_LINEAGE}"))
 
 
 @case("HISTORY_UNAVAILABLE", "WatchGame")
 async def _not_yet(stage: Stage, rpc: str) -> Ask:
-    return Ask(message(rpc, game_id=stage.game.game_id, after_revision=5))
+    return Ask(message(rpc, game_id=stage.game.game_id, etag=f"5-{NO_LINEAGE}"))
 
 
 @case("HISTORY_UNAVAILABLE", "WatchGame", staging=forgetful)
 async def _no_longer(stage: Stage, rpc: str) -> Ask:
-    return Ask(message(rpc, game_id=stage.game.game_id, after_revision=2))
+    return Ask(message(rpc, game_id=stage.game.game_id, etag=f"2-{NO_LINEAGE}"))
 
 
 @case("HISTORY_UNAVAILABLE", "ListChanges", staging=forgetful)
@@ -1608,7 +1608,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game()
     seen = await game.see()
     stage.clock.advance(seen.ruleset.turn_time_limit_seconds + 0.001)
-    return Ask(on_game(rpc, stage, game, seen.revision), game.as_seat(seen.turn.seat))
+    return Ask(on_game(rpc, stage, game), game.as_seat(seen.turn.seat))
 
 
 @case("POOL_EMPTY", "PlayTurn")
@@ -1620,7 +1620,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
 @case("PASS_NOT_ALLOWED_POOL_NOT_EMPTY", "PlayTurn")
 async def _(stage: Stage, _rpc: str) -> Ask:
     game = await put(stage, a_game(Playing(a_round())))
-    turn = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1)
+    turn = ts.PlayTurnRequest(game_id=game.game_id, etag=game.etag)
     turn.pass_turn.SetInParent()
     return Ask(turn, game.as_seat(1))
 
@@ -1640,7 +1640,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
 @case("PASS_NOT_ALLOWED_PLAY_EXISTS", "PlayTurn")
 async def _(stage: Stage, _rpc: str) -> Ask:
     game = await put(stage, a_game(Playing(replace(a_round(rack=A_RUN), pool=())), MUST_PLAY))
-    turn = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1)
+    turn = ts.PlayTurnRequest(game_id=game.game_id, etag=game.etag)
     turn.pass_turn.SetInParent()
     return Ask(turn, game.as_seat(1))
 
@@ -1654,7 +1654,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
 async def laying(stage: Stage, round_: Round, tile: int) -> Ask:
     game = await put(stage, a_game(Playing(round_), RIVER))
     laid = ts.LayOnRiver(tile=as_tiles([tile])[0])
-    return Ask(ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, lay_on_river=laid), game.as_seat(1))
+    return Ask(ts.PlayTurnRequest(game_id=game.game_id, etag=game.etag, lay_on_river=laid), game.as_seat(1))
 
 
 @case("RIVER_DISCARD_NOT_DRAWN", "PlayTurn")
@@ -1707,7 +1707,7 @@ def with_violation(reason: str) -> Preparation:
     async def prepare(stage: Stage, _rpc: str) -> Ask:
         turn = turn_breaking(reason)
         game = await before_turn(stage, turn)
-        request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=played(turn))
+        request = ts.PlayTurnRequest(game_id=game.game_id, etag=game.etag, play=played(turn))
         return Ask(request, game.as_seat(1))
 
     prepare.__name__ = "violation"
@@ -1722,7 +1722,7 @@ CASES.extend(
 async def with_a_foreign_tile(stage: Stage, tiles: Sequence[int], rules: Ruleset = SABRA) -> Ask:
     game = await put(stage, a_game(Playing(a_round(rack=(Tile(1),), rules=rules)), rules))
     draft = game_pb2.Draft(table=[meld_pb2.Meld(tiles=as_tiles(tiles))])
-    return Ask(ts.SaveDraftRequest(game_id=game.game_id, expected_revision=1, draft=draft), game.as_seat(1))
+    return Ask(ts.SaveDraftRequest(game_id=game.game_id, etag=game.etag, draft=draft), game.as_seat(1))
 
 
 async def _unknown_tile(stage: Stage, _rpc: str) -> Ask:
@@ -1869,7 +1869,7 @@ async def test_an_error_lists_the_first_violations_and_counts_all(stages: Stages
     game = await put(stage, a_game(Playing(a_round())))
     unlike = [tile_pb2.TILE_RED_1, tile_pb2.TILE_BLUE_5, tile_pb2.TILE_ORANGE_13, tile_pb2.TILE_JOKER] * 8
     play = ts.PlayTiles(table=[meld_pb2.Meld(tiles=unlike)] * 128)
-    request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=play)
+    request = ts.PlayTurnRequest(game_id=game.game_id, etag=game.etag, play=play)
     refusal = await refusal_of(stage.client, RPCS["PlayTurn"], Ask(request, game.as_seat(1)))
     assert error_info(refusal).reason == "TILE_DUPLICATED"
     [refused] = details(refusal)
@@ -1887,7 +1887,7 @@ async def test_a_truncated_message_does_not_end_with_a_space(stages: Stages) -> 
     game = await put(stage, a_game(Playing(a_round())))
     for tile in (tile_pb2.TILE_RED_1, tile_pb2.TILE_RED_10, tile_pb2.TILE_JOKER):
         play = ts.PlayTiles(table=[meld_pb2.Meld(tiles=[tile] * 32)] * 128)
-        request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=play)
+        request = ts.PlayTurnRequest(game_id=game.game_id, etag=game.etag, play=play)
         refusal = await refusal_of(stage.client, RPCS["PlayTurn"], Ask(request, game.as_seat(1)))
         message = refusal.details() or ""
         assert len(message) > 190

@@ -30,7 +30,7 @@ Path = tuple[FieldDescriptor | OneofDescriptor, ...]
 RPCS: list[MethodDescriptor] = [rpc for service in CONTRACT for rpc in service.methods]
 
 VALUES: dict[str, Callable[[GameAtHand], Any]] = {
-    "expected_revision": lambda _: 4,
+    "etag": lambda game: game.etag,
     "game_id": lambda game: game.game_id,
     "has_melded": lambda _: True,
     "level": lambda _: game_pb2.BOT_LEVEL_EASY,

@@ -173,7 +173,7 @@ async def scene(request: pytest.FixtureRequest) -> AsyncIterator[Scene]:
 def usual_requests(scene: Scene) -> dict[str, Message]:
     """Returns a valid request of each RPC; PlayTurn's is legal for the seat that has the turn."""
     game_id = scene.game.game_id
-    turn = ts.PlayTurnRequest(game_id=game_id, expected_revision=scene.revision, draw=ts.DrawTile())
+    turn = ts.PlayTurnRequest(game_id=game_id, etag=scene.game.etag, draw=ts.DrawTile())
     return {
         "CreateGame": gs.CreateGameRequest(),
         "JoinGame": gs.JoinGameRequest(game_id=game_id, name="Eve"),
@@ -197,7 +197,7 @@ def usual_requests(scene: Scene) -> dict[str, Message]:
         "ExportGame": gs.ExportGameRequest(game_id=game_id),
         "ReturnToSeat": gs.ReturnToSeatRequest(game_id=game_id),
         "PlayTurn": turn,
-        "SaveDraft": ts.SaveDraftRequest(game_id=game_id, expected_revision=scene.revision),
+        "SaveDraft": ts.SaveDraftRequest(game_id=game_id, etag=scene.game.etag),
         "ClaimError": ts.ClaimErrorRequest(game_id=game_id, play_revision=1),
         "ValidateMelds": vs.ValidateMeldsRequest(melds=[meld_pb2.Meld()]),
         "ValidateTurn": vs.ValidateTurnRequest(has_melded=True),
@@ -424,7 +424,8 @@ async def test_the_search_for_secrets_would_find_a_rack(scene: Scene) -> None:
 @pytest.mark.parametrize("viewer", range(PLAYERS + 1))
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_watcher_from_the_beginning_sees_no_rack_but_their_own(scene: Scene, viewer: int) -> None:
-    request = gs.WatchGameRequest(game_id=scene.game.game_id, after_revision=1, content=gs.WATCH_CONTENT_BOTH)
+    etag = await scene.game.etag_at(1)
+    request = gs.WatchGameRequest(game_id=scene.game.game_id, etag=etag, content=gs.WATCH_CONTENT_BOTH)
     secrets = await scene.secrets(viewer)
     watch = scene.client.games.WatchGame(request, metadata=scene.game.as_seat(viewer))
     places = 0
@@ -607,7 +608,7 @@ async def test_an_rpc_that_does_not_exist_is_unimplemented(scene: Scene, path: b
 def with_table(scene: Scene, table: Iterable[Iterable[int]]) -> ts.PlayTurnRequest:
     """Returns a turn that plays a table."""
     play = ts.PlayTiles(table=[meld_pb2.Meld(tiles=as_tiles(tiles)) for tiles in table])
-    return ts.PlayTurnRequest(game_id=scene.game.game_id, expected_revision=scene.revision, play=play)
+    return ts.PlayTurnRequest(game_id=scene.game.game_id, etag=scene.game.etag, play=play)
 
 
 def tile_lists(scene: Scene, numbers: list[int]) -> list[tuple[str, Message, str]]:
@@ -623,9 +624,7 @@ def tile_lists(scene: Scene, numbers: list[int]) -> list[tuple[str, Message, str
         "rack": vs.ValidateTurnRequest(rack=tiles, has_melded=True),
         "river": vs.ValidateTurnRequest(ruleset=river, river=tiles, has_melded=True),
     }
-    draft = ts.SaveDraftRequest(
-        game_id=scene.game.game_id, expected_revision=scene.revision, draft=game_pb2.Draft(table=table)
-    )
+    draft = ts.SaveDraftRequest(game_id=scene.game.game_id, etag=scene.game.etag, draft=game_pb2.Draft(table=table))
     racks = [vs.RackToScore(seat=1), vs.RackToScore(seat=2, rack=tiles)]
     found: list[tuple[str, Message, str]] = [
         ("PlayTurn", with_table(scene, [numbers]), "play.table[0].tiles"),
@@ -678,9 +677,7 @@ async def test_more_melds_than_a_request_may_carry_are_refused(scene: Scene) -> 
         ("PlayTurn", with_table(scene, [[]] * 129), "play.table"),
         (
             "SaveDraft",
-            ts.SaveDraftRequest(
-                game_id=scene.game.game_id, expected_revision=scene.revision, draft=game_pb2.Draft(table=many)
-            ),
+            ts.SaveDraftRequest(game_id=scene.game.game_id, etag=scene.game.etag, draft=game_pb2.Draft(table=many)),
             "draft.table",
         ),
         ("ValidateMelds", vs.ValidateMeldsRequest(melds=many), "melds"),
@@ -753,43 +750,37 @@ async def test_an_option_that_the_contract_does_not_know_is_not_ignored(scene: S
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_turn_on_another_revision_is_refused(scene: Scene) -> None:
-    for revision, reason in (
-        (scene.revision - 1, "STALE_STATE"),
-        (scene.revision + 1, "STALE_STATE"),
-        (UINT32_MAX, "STALE_STATE"),
-        (0, "FIELD_INVALID"),
+async def test_a_turn_with_another_etag_is_refused(scene: Scene) -> None:
+    history = await scene.client.games.ListChanges(gs.ListChangesRequest(game_id=scene.game.game_id))
+    earlier, now = (change.etag for change in history.changes[-2:])
+    lineage = now.partition("-")[2]
+    foreign = (await scene.other.see()).etag
+    for etag, reason in (
+        (earlier, "STALE_STATE"),
+        (foreign, "STALE_STATE"),
+        (f"{scene.revision}-{'0' * 32}", "STALE_STATE"),
+        (f"{scene.revision + 1}-{lineage}", "STALE_STATE"),
+        (f"{UINT32_MAX}-{lineage}", "STALE_STATE"),
+        ("", "FIELD_INVALID"),
+        (f"0-{lineage}", "FIELD_INVALID"),
+        (f"{10**10}-{lineage}", "FIELD_INVALID"),
+        (lineage, "FIELD_INVALID"),
+        (now.upper() + "\n", "FIELD_INVALID"),
+        (now[:-1], "FIELD_INVALID"),
+        ("\0" * 32, "FIELD_INVALID"),
     ):
-        turn = ts.PlayTurnRequest(game_id=scene.game.game_id, expected_revision=revision, draw=ts.DrawTile())
+        turn = with_table(scene, [])
+        turn.etag = etag
         refusal = await refused(scene, "PlayTurn", turn, scene.game.as_seat(scene.seat), scene.seat)
         assert error_info(refusal).reason == reason
         facts = {"revision": str(scene.revision)} if reason == "STALE_STATE" else {}
         assert dict(error_info(refusal).metadata) == facts
 
 
-@pytest.mark.asyncio(loop_scope="module")
-async def test_a_turn_with_another_etag_is_refused(scene: Scene) -> None:
-    history = await scene.client.games.ListChanges(gs.ListChangesRequest(game_id=scene.game.game_id))
-    earlier = history.changes[-2].etag
-    foreign = (await scene.other.see()).etag
-    for etag, reason in (
-        (earlier, "ETAG_MISMATCH"),
-        (foreign, "ETAG_MISMATCH"),
-        ("0" * 32, "ETAG_MISMATCH"),
-        (history.changes[-1].etag.upper() + "\n", "FIELD_INVALID"),
-        (history.changes[-1].etag[1:], "FIELD_INVALID"),
-        ("\0" * 32, "FIELD_INVALID"),
-    ):
-        turn = ts.PlayTurnRequest(etag=etag)
-        turn.MergeFrom(with_table(scene, []))
-        refusal = await refused(scene, "PlayTurn", turn, scene.game.as_seat(scene.seat), scene.seat)
-        assert error_info(refusal).reason == reason
-
-
-@pytest.mark.parametrize("revision", [10**6, UINT32_MAX])
+@pytest.mark.parametrize("revision", [10**6, UINT32_MAX, 10**10 - 1])
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_watch_from_an_unknown_revision_is_rejected(scene: Scene, revision: int) -> None:
-    request = gs.WatchGameRequest(game_id=scene.game.game_id, after_revision=revision)
+    request = gs.WatchGameRequest(game_id=scene.game.game_id, etag=f"{revision}-{'0' * 32}")
     assert (await refused(scene, "WatchGame", request)).code().name == "OUT_OF_RANGE"
 
 
@@ -1029,6 +1020,6 @@ async def test_unusual_values_are_never_an_internal_error(target: Scene, rpc: st
         seen = await game.see()
         request.MergeFrom(type(request)(game_id=game.game_id))
         if rpc in {"PlayTurn", "SaveDraft"} and data.draw(st.integers(0, 9)):
-            request.MergeFrom(type(request)(expected_revision=seen.revision, etag=seen.etag))
+            request.MergeFrom(type(request)(etag=seen.etag))
         metadata = game.as_seat(data.draw(st.sampled_from([seen.turn.seat, 0, 1, 2])))
     assert await code_of(target.client, rpc, request.SerializeToString(), metadata) not in NEVER

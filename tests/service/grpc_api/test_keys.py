@@ -311,7 +311,7 @@ QUESTIONS: dict[str, Ask] = {
     ),
     "WatchGame": lambda game: game.client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id)),
     "WatchGame as a seat": lambda game: game.client.games.WatchGame(
-        gs.WatchGameRequest(game_id=game.game_id, after_revision=1), metadata=game.as_seat(1)
+        gs.WatchGameRequest(game_id=game.game_id, etag=game.etag), metadata=game.as_seat(1)
     ),
     "ListChanges": lambda game: game.client.games.ListChanges(gs.ListChangesRequest(game_id=game.game_id)),
     "JoinGame": lambda game: game.client.games.JoinGame(
@@ -324,14 +324,14 @@ QUESTIONS: dict[str, Ask] = {
         gs.CreateRematchRequest(game_id=game.game_id, request_id=new_id()), metadata=game.as_seat(1)
     ),
     "PlayTurn": lambda game: game.client.turns.PlayTurn(
-        ts.PlayTurnRequest(game_id=game.game_id, expected_revision=4, draw=ts.DrawTile()), metadata=game.as_seat(1)
+        ts.PlayTurnRequest(game_id=game.game_id, etag=game.etag, draw=ts.DrawTile()), metadata=game.as_seat(1)
     ),
     "PlayTurn, validated": lambda game: game.client.turns.PlayTurn(
-        ts.PlayTurnRequest(game_id=game.game_id, expected_revision=4, validate_only=True, draw=ts.DrawTile()),
+        ts.PlayTurnRequest(game_id=game.game_id, etag=game.etag, validate_only=True, draw=ts.DrawTile()),
         metadata=game.as_seat(1),
     ),
     "SaveDraft": lambda game: game.client.turns.SaveDraft(
-        ts.SaveDraftRequest(game_id=game.game_id, expected_revision=4, draft=game_pb2.Draft()), metadata=game.as_seat(1)
+        ts.SaveDraftRequest(game_id=game.game_id, etag=game.etag, draft=game_pb2.Draft()), metadata=game.as_seat(1)
     ),
     "SuggestTurn": lambda game: game.client.analysis.SuggestTurn(
         an.SuggestTurnRequest(game_id=game.game_id), metadata=game.as_seat(1)

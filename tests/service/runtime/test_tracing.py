@@ -138,7 +138,7 @@ async def draw(client: Client, metadata: Metadata = PARENTS) -> str:
     """Draws a tile in a new game; returns the token of the player."""
     game = await client.new_game(ruleset=UNLIMITED)
     seen = await game.see()
-    request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=seen.revision, draw=ts.DrawTile())
+    request = ts.PlayTurnRequest(game_id=game.game_id, etag=seen.etag, draw=ts.DrawTile())
     await client.turns.PlayTurn(request, metadata=(*game.as_seat(seen.turn.seat), *metadata))
     return game.tokens[seen.turn.seat]
 

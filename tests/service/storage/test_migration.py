@@ -82,9 +82,7 @@ def silent(_: str) -> None:
 async def answered_draw(game: GameAtHand) -> tuple[ts.PlayTurnRequest, int, ts.PlayTurnResponse]:
     """Draws; returns the request, its seat and the answer."""
     seen = await game.see()
-    request = ts.PlayTurnRequest(
-        game_id=game.game_id, expected_revision=seen.revision, etag=seen.etag, request_id=new_id(), draw=ts.DrawTile()
-    )
+    request = ts.PlayTurnRequest(game_id=game.game_id, etag=seen.etag, request_id=new_id(), draw=ts.DrawTile())
     answer = await game.client.turns.PlayTurn(request, metadata=game.as_seat(seen.turn.seat))
     return request, seen.turn.seat, answer
 

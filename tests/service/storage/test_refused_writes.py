@@ -119,13 +119,13 @@ async def changes(game: GameAtHand) -> list[int]:
     return [change.revision for change in answer.changes]
 
 
-async def watch(game: GameAtHand, after_revision: int = 0) -> AsyncIterator[gs.WatchGameResponse]:
+async def watch(game: GameAtHand, etag: str = "") -> AsyncIterator[gs.WatchGameResponse]:
     """Yields updates; resumes, as clients do, when the connection to a Redis that is no primary is dropped."""
     while True:
-        request = gs.WatchGameRequest(game_id=game.game_id, after_revision=after_revision)
+        request = gs.WatchGameRequest(game_id=game.game_id, etag=etag)
         try:
             async for update in game.client.games.WatchGame(request):
-                after_revision = update.snapshot.revision or update.change.revision or after_revision
+                etag = update.snapshot.etag or update.change.etag or etag
                 yield update
         except grpc.aio.AioRpcError as error:
             if error_info(error).reason != "STORE_UNAVAILABLE":
@@ -147,7 +147,7 @@ async def test_an_overdue_game_is_returned_as_stored(overdue: Overdue) -> None:
 
 async def test_an_overdue_game_can_be_watched_and_its_time_out_is_sent_once_stored(overdue: Overdue) -> None:
     game, seen = overdue.game, overdue.seen
-    fresh, resumed = watch(game), watch(game, after_revision=1)
+    fresh, resumed = watch(game), watch(game, await game.etag_at(1))
     async with asyncio.timeout(20):
         assert (await anext(fresh)).snapshot.revision == seen.revision
         for revision in range(2, seen.revision + 1):
@@ -163,10 +163,8 @@ async def test_an_overdue_game_can_be_watched_and_its_time_out_is_sent_once_stor
 
 async def test_mutations_of_an_overdue_game_are_refused_until_its_time_out_is_stored(overdue: Overdue) -> None:
     game, seen = overdue.game, overdue.seen
-    turn = ts.PlayTurnRequest(
-        game_id=game.game_id, expected_revision=seen.revision, etag=seen.etag, request_id=new_id(), draw=ts.DrawTile()
-    )
-    draft = ts.SaveDraftRequest(game_id=game.game_id, expected_revision=seen.revision, etag=seen.etag)
+    turn = ts.PlayTurnRequest(game_id=game.game_id, etag=seen.etag, request_id=new_id(), draw=ts.DrawTile())
+    draft = ts.SaveDraftRequest(game_id=game.game_id, etag=seen.etag)
     metadata = game.as_seat(seen.turn.seat)
     for change in (
         game.client.turns.PlayTurn(turn, metadata=metadata),

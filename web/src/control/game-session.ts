@@ -142,7 +142,7 @@ export class GameSession {
       (arrangement, judgment) => this.#judged(arrangement, judgment),
     );
     this.#drafts = new DraftSaver(({ game, table }) =>
-      service.turns.saveDraft({ gameId, expectedRevision: game.revision, etag: game.etag, draft: { table } }),
+      service.turns.saveDraft({ gameId, etag: game.etag, draft: { table } }),
     );
   }
 
@@ -312,9 +312,9 @@ export class GameSession {
 
   async #turn(action: { case: string; value: object }): Promise<void> {
     const { arrangement } = this;
-    const { revision: expectedRevision, etag } = this.#game;
+    const { etag } = this.#game;
     await this.#act(async (gameId) => {
-      const request = { gameId, expectedRevision, etag, action } as Parameters<Rummikub["turns"]["playTurn"]>[0];
+      const request = { gameId, etag, action } as Parameters<Rummikub["turns"]["playTurn"]>[0];
       const response = await this.#service.turns.playTurn(request);
       if (response.violations.length > 0) this.#refuse(arrangement, response.violations);
       return response;

@@ -1,5 +1,4 @@
-// The requests to take a turn in a game as the caller has seen it. They have the game's revision and etag: with the
-// revision alone a turn may be applied to a history that its player never saw.
+// The requests to take a turn in a game as the caller has seen it. They have the game's etag.
 #pragma once
 
 #include <vector>

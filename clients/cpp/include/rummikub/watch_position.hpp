@@ -39,11 +39,10 @@ class WatchPosition {
 
  private:
   void receive_game(const v1::Game& game);
-  void move(std::uint32_t revision, const std::string& etag);
 
   v1::WatchGameRequest request_;
   Milliseconds patience_;
-  std::uint32_t changed_to_;
+  std::uint32_t changed_to_ = 0;
   v1::Game lasting_;  // what never changes, which only the first game of a stream has
   std::optional<Clock::time_point> lost_at_;
   int attempts_ = 0;

@@ -86,13 +86,12 @@ class Rummikub:
         seat._bind(token)  # noqa: SLF001 - of this class
         return seat
 
-    def watch(  # noqa: PLR0913 - the fields of WatchGameRequest
+    def watch(
         self,
         game_id: str,
         *,
         content: WatchContent.ValueType = WATCH_CONTENT_UNSPECIFIED,
         until_rematch: bool = False,
-        after_revision: int = 0,
         etag: str = "",
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> "Watch":
@@ -102,13 +101,10 @@ class Rummikub:
             game_id: The id of the game.
             content: Whether the updates are changes, whole games, or both.
             until_rematch: Whether the watch continues after the game until its rematch is announced.
-            after_revision: The last revision that the caller has seen; 0 begins with a snapshot.
-            etag: The etag of after_revision.
+            etag: The etag of the last update that the caller has seen; without one, the watch begins with a snapshot.
             patience_seconds: How long the watch tries to connect again before it raises the last error.
         """
-        request = WatchGameRequest(
-            game_id=game_id, after_revision=after_revision, etag=etag, content=content, until_rematch=until_rematch
-        )
+        request = WatchGameRequest(game_id=game_id, etag=etag, content=content, until_rematch=until_rematch)
         return Watch(self.games, request, patience_seconds)
 
     def watch_games(

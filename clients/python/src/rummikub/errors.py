@@ -10,16 +10,14 @@ from rummikub.v1 import error_reason_pb2 as reasons
 from rummikub.v1.error_reason_pb2 import ErrorReason
 from rummikub.v1.violation_pb2 import Refusal, Violation
 
-_READ_AGAIN: Final = "read the game again with GetGame, and let the player decide again"
 _ADVICE: Final = {
     reasons.ERROR_REASON_AUTHORIZATION_MALFORMED: "pass a token as JoinGame or CreateGame returned it to seated()",
-    reasons.ERROR_REASON_ETAG_MISMATCH: _READ_AGAIN,
     reasons.ERROR_REASON_GAME_NOT_FOUND: "check the game's id; games expire",
-    reasons.ERROR_REASON_HISTORY_UNAVAILABLE: "start again with after_revision 0; Rummikub.watch() does so by itself",
+    reasons.ERROR_REASON_HISTORY_UNAVAILABLE: "start again without an etag; Rummikub.watch() does so by itself",
     reasons.ERROR_REASON_INTERNAL_ERROR: "report it with the x-request-id of the trailing metadata",
     reasons.ERROR_REASON_NOT_A_PLAYER: "call with a seat's token: client.seated(seat_token)",
     reasons.ERROR_REASON_NOT_THE_HOST: "call with the host token: client.seated(host_token)",
-    reasons.ERROR_REASON_STALE_STATE: _READ_AGAIN,
+    reasons.ERROR_REASON_STALE_STATE: "read the game again with GetGame, and let the player decide again",
     reasons.ERROR_REASON_TOKEN_VOID: "use the token that replaced it, or join again",
 }
 """The advice after a refusal, for reasons whose text from the server has none."""

@@ -23,5 +23,5 @@ def pass_turn(game: Game) -> PlayTurnRequest:
 
 
 def _turn(game: Game, turn: PlayTurnRequest) -> PlayTurnRequest:
-    turn.game_id, turn.expected_revision, turn.etag = game.game_id, game.revision, game.etag
+    turn.game_id, turn.etag = game.game_id, game.etag
     return turn

@@ -9,7 +9,6 @@ import grpc
 
 from rummikub.errors import refusal
 from rummikub.v1.error_reason_pb2 import (
-    ERROR_REASON_ETAG_MISMATCH,
     ERROR_REASON_HISTORY_UNAVAILABLE,
     ERROR_REASON_OVERLOADED,
     ERROR_REASON_REQUEST_TIMED_OUT,
@@ -27,7 +26,6 @@ _SHORTEST_DELAY_SECONDS: Final = 0.2
 _LONGEST_DELAY_SECONDS: Final = 5.0
 _BROKEN: Final = {grpc.StatusCode.CANCELLED, grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN}
 """Codes of a broken transport. A server that ends a stream with one of them states a reason."""
-_OTHER_HISTORY: Final = {ERROR_REASON_HISTORY_UNAVAILABLE, ERROR_REASON_ETAG_MISMATCH}
 _TEMPORARY: Final = {ERROR_REASON_OVERLOADED, ERROR_REASON_REQUEST_TIMED_OUT}
 _PASSED_ON: Final = {"snapshot", "change", "game", "draft", "presence"}
 
@@ -69,7 +67,7 @@ class WatchPosition:
         self._request.CopyFrom(request)
         self._patience_seconds = patience_seconds
         self._now = now
-        self._changed_to = request.after_revision
+        self._changed_to = 0
         self._lost_at: float | None = None
         self._attempts = 0
         self._closing_delay: float | None = None
@@ -112,8 +110,8 @@ class WatchPosition:
         """Returns the seconds to wait before connecting again after an error; None if the watch cannot continue."""
         self._closing_delay = None
         reason = refusal(error).reason
-        if reason in _OTHER_HISTORY and self._request.after_revision:
-            self._move(0, "")  # a stream from 0 begins with a snapshot
+        if reason == ERROR_REASON_HISTORY_UNAVAILABLE and self._request.etag:
+            self._request.etag = ""  # the stream begins with a snapshot
             return 0.0
         now = self._now()
         if self._lost_at is None:
@@ -129,17 +127,14 @@ class WatchPosition:
             self._lasting = Game(ruleset=game.ruleset, visibility=game.visibility, labels=game.labels)
         else:
             game.MergeFrom(self._lasting)
-        self._move(game.revision, game.etag)
+        self._request.etag = game.etag
 
     def _receive_change(self, revision: int, etag: str) -> bool:
         is_new = revision > self._changed_to
         self._changed_to = max(revision, self._changed_to)
         if self._request.content != WATCH_CONTENT_BOTH:  # with BOTH, the game that follows is the position
-            self._move(revision, etag)
+            self._request.etag = etag
         return is_new
-
-    def _move(self, revision: int, etag: str) -> None:
-        self._request.after_revision, self._request.etag = revision, etag
 
 
 def _is_lost(error: grpc.RpcError) -> bool:

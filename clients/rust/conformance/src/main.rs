@@ -186,7 +186,6 @@ impl Service {
         let play = PlayTiles { table: tiles::parse_table("[R1 R2]")?, ..Default::default() };
         let turn = PlayTurnRequest {
             game_id: game_id.clone(),
-            expected_revision: game.revision,
             etag: game.etag,
             validate_only: true,
             action: Some(Action::Play(play)),
@@ -212,7 +211,7 @@ impl Service {
         let numbers = ["total", "threshold"].map(|key| violation.metadata.get(key).copied());
         expect!(numbers, [Some(6), Some(30)], "metadata of a low initial meld");
 
-        let stale = PlayTurnRequest { expected_revision: game.revision - 1, etag: String::new(), ..turn };
+        let stale = PlayTurnRequest { etag: format!("{}-{}", game.revision - 1, "0".repeat(32)), ..turn };
         let refusal = refused(on_turn.play_turn(stale).await)?;
         expect!(refusal.reason(), ErrorReason::StaleState, "reason of a stale turn");
         expect!(refusal.metadata().get("revision"), Some(&game.revision.to_string()), "current revision");

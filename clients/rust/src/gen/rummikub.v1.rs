@@ -83,18 +83,17 @@ pub enum ErrorReason {
     GameOver = 211,
     /// FAILED_PRECONDITION. The caller has resigned from the game.
     PlayerResigned = 212,
-    /// ABORTED. The game has changed since expected_revision; read it again. Any other mutating RPC may also return it, if
-    /// other changes preceded each of its sixteen attempts. Metadata: `revision`, the current one.
+    /// ABORTED. The etag is not that of the game as it is: the game has changed, or the store has lost changes that the
+    /// caller saw, or the etag is of another game. Read the game again. Any other mutating RPC may also return it, if other
+    /// changes preceded each of its sixteen attempts. Metadata: `revision`, the current one.
     StaleState = 213,
-    /// ABORTED. The etag is not the game's etag at this revision: the caller sent that of another game or revision, or saw
-    /// changes that the store has lost. Read the game again. Metadata: `revision`.
-    EtagMismatch = 214,
     /// ABORTED. The request id was already used with different content.
     DuplicateRequest = 215,
-    /// OUT_OF_RANGE. The changes that the answer needs are no longer stored, or the game has not had the revision. Send
-    /// after_revision 0: WatchGame then starts with a snapshot, ListChanges with the oldest stored change. GetGame returns
-    /// the current game for revision 0; ExportGame and ReviewGame need the whole history (RUMMIKUB_HISTORY). Metadata:
-    /// `oldest`, `newest`, the revisions that are stored.
+    /// OUT_OF_RANGE. The changes that the answer needs are no longer stored, or the game has not had the revision, or the
+    /// etag is of another history: the store has lost changes that the caller saw. Send WatchGame no etag: it then starts
+    /// with a snapshot. ListChanges with after_revision 0 starts with the oldest stored change, GetGame returns the current
+    /// game for revision 0; ExportGame and ReviewGame need the whole history (RUMMIKUB_HISTORY). Metadata: `oldest`,
+    /// `newest`, the revisions that are stored.
     HistoryUnavailable = 216,
     /// FAILED_PRECONDITION. The player may not demand a new deal: the option is off, the player has no three pairs of
     /// identical tiles, has drawn, passed or shown an illegal play, or someone has played (option
@@ -361,7 +360,6 @@ impl ErrorReason {
             Self::GameOver => "ERROR_REASON_GAME_OVER",
             Self::PlayerResigned => "ERROR_REASON_PLAYER_RESIGNED",
             Self::StaleState => "ERROR_REASON_STALE_STATE",
-            Self::EtagMismatch => "ERROR_REASON_ETAG_MISMATCH",
             Self::DuplicateRequest => "ERROR_REASON_DUPLICATE_REQUEST",
             Self::HistoryUnavailable => "ERROR_REASON_HISTORY_UNAVAILABLE",
             Self::RedealNotAllowed => "ERROR_REASON_REDEAL_NOT_ALLOWED",
@@ -507,7 +505,6 @@ impl ErrorReason {
             "ERROR_REASON_GAME_OVER" => Some(Self::GameOver),
             "ERROR_REASON_PLAYER_RESIGNED" => Some(Self::PlayerResigned),
             "ERROR_REASON_STALE_STATE" => Some(Self::StaleState),
-            "ERROR_REASON_ETAG_MISMATCH" => Some(Self::EtagMismatch),
             "ERROR_REASON_DUPLICATE_REQUEST" => Some(Self::DuplicateRequest),
             "ERROR_REASON_HISTORY_UNAVAILABLE" => Some(Self::HistoryUnavailable),
             "ERROR_REASON_REDEAL_NOT_ALLOWED" => Some(Self::RedealNotAllowed),
@@ -3729,12 +3726,11 @@ pub struct Game {
     /// The game's id: 32 hexadecimal digits.
     #[prost(string, tag = "1")]
     pub game_id: ::prost::alloc::string::String,
-    /// The count of the game's changes, from 1 for its creation. It serves as lock, as order of events and as watch
-    /// cursor.
+    /// The count of the game's changes, from 1 for its creation. It orders changes.
     #[prost(uint32, tag = "2")]
     pub revision: u32,
-    /// Identifies the game's history up to this revision. It depends on every earlier event, so equal etags mean equal
-    /// histories.
+    /// Identifies the game's history up to this revision: equal etags mean equal histories. PlayTurn and SaveDraft send it,
+    /// so that a turn is judged only on the game that its player saw, and WatchGame resumes from it. Do not parse it.
     #[prost(string, tag = "3")]
     pub etag: ::prost::alloc::string::String,
     /// The state of the game.
@@ -4318,7 +4314,7 @@ pub struct GameChange {
     /// The game's revision after the change.
     #[prost(uint32, tag = "1")]
     pub revision: u32,
-    /// The game's etag after the change.
+    /// The game's etag after the change. WatchGame resumes from it.
     #[prost(string, tag = "2")]
     pub etag: ::prost::alloc::string::String,
     /// The time when the change was stored, by the store's clock.
@@ -4749,24 +4745,19 @@ pub struct PlayTurnRequest {
     /// The id of the game.
     #[prost(string, tag = "1")]
     pub game_id: ::prost::alloc::string::String,
-    /// The revision that the caller has seen. Required: a turn is judged only on the game that the player saw. It is not
-    /// sufficient alone; see etag.
-    #[prost(uint32, tag = "2")]
-    pub expected_revision: u32,
-    /// The etag of expected_revision. Optional, but always send it. A failover of the store may lose changes, and other
-    /// changes may then bring the game to the same revision. A turn without an etag is applied to that history, which the
-    /// player never saw; with the etag it is refused (ETAG_MISMATCH).
-    #[prost(string, tag = "3")]
+    /// The etag of the game that the player saw. Required: a turn is judged only on that game. If it has changed, the turn
+    /// is refused (STALE_STATE).
+    #[prost(string, tag = "2")]
     pub etag: ::prost::alloc::string::String,
     /// An idempotency key: a repeated request with it returns the first answer. Optional.
-    #[prost(string, tag = "4")]
+    #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
     /// Judges the turn without taking it. Errors are the same; request_id is ignored. An illegal play is refused with its
     /// violations, whatever turn_invalid_submission is, and has no consequences.
-    #[prost(bool, tag = "5")]
+    #[prost(bool, tag = "4")]
     pub validate_only: bool,
     /// The player's action. Required.
-    #[prost(oneof = "play_turn_request::Action", tags = "6, 7, 8, 9")]
+    #[prost(oneof = "play_turn_request::Action", tags = "5, 6, 7, 8")]
     pub action: ::core::option::Option<play_turn_request::Action>,
 }
 /// Nested message and enum types in `PlayTurnRequest`.
@@ -4775,16 +4766,16 @@ pub mod play_turn_request {
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Action {
         /// Plays tiles.
-        #[prost(message, tag = "6")]
+        #[prost(message, tag = "5")]
         Play(super::PlayTiles),
         /// Draws a tile.
-        #[prost(message, tag = "7")]
+        #[prost(message, tag = "6")]
         Draw(super::DrawTile),
         /// Passes.
-        #[prost(message, tag = "8")]
+        #[prost(message, tag = "7")]
         PassTurn(super::Pass),
         /// Lays a drawn tile on the River.
-        #[prost(message, tag = "9")]
+        #[prost(message, tag = "8")]
         LayOnRiver(super::LayOnRiver),
     }
 }
@@ -4813,15 +4804,11 @@ pub struct SaveDraftRequest {
     /// The id of the game.
     #[prost(string, tag = "1")]
     pub game_id: ::prost::alloc::string::String,
-    /// The revision that the caller has seen. Required.
-    #[prost(uint32, tag = "2")]
-    pub expected_revision: u32,
-    /// The etag of expected_revision. Optional, but always send it; see PlayTurnRequest.etag. Without it, the draft may be
-    /// stored for a turn of a history that the player never saw, and decide what its time-out does.
-    #[prost(string, tag = "3")]
+    /// The etag of the game that the player saw, as in PlayTurn.
+    #[prost(string, tag = "2")]
     pub etag: ::prost::alloc::string::String,
     /// The table as the player has arranged it. Unset: as at the start of the turn.
-    #[prost(message, optional, tag = "4")]
+    #[prost(message, optional, tag = "3")]
     pub draft: ::core::option::Option<Draft>,
 }
 /// The response to SaveDraft.
@@ -4940,14 +4927,13 @@ pub mod turn_service_client {
         }
         /// Takes the caller's turn: plays tiles, draws, or passes.
         ///
-        /// The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that
-        /// expected_revision refers to; expected_revision and etag; the state of the game; whose turn it is; the rules. If the
-        /// turn is past its deadline, the time-out is applied first, and only once. If turn_invalid_submission is not REJECT,
-        /// an illegal play is not an error: the response is OK with the violations, and the consequences of that option
-        /// follow. A play of tiles that the player does not have is refused nevertheless if other players would see it.
-        /// Without an etag, a turn may be judged on a history that its player never saw; see PlayTurnRequest.etag.
+        /// The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that the
+        /// etag refers to; the etag; the state of the game; whose turn it is; the rules. If the turn is past its deadline, the
+        /// time-out is applied first, and only once. If turn_invalid_submission is not REJECT, an illegal play is not an
+        /// error: the response is OK with the violations, and the consequences of that option follow. A play of tiles that the
+        /// player does not have is refused nevertheless if other players would see it.
         /// Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
-        /// (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
+        /// (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
         /// PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
         /// RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, and
         /// every violation, with the subject `play.table` or, for a single meld, `play.table[i]`).
@@ -4984,7 +4970,7 @@ pub mod turn_service_client {
         /// A seat may save 10 drafts per second, and 20 at once after a pause. More are refused with OVERLOADED; save the
         /// newest draft again after the delay in RetryInfo.
         /// Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
-        /// (STALE_STATE, ETAG_MISMATCH), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
+        /// (STALE_STATE), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
         /// NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING; and with the subject `draft.table` the violations
         /// TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
         pub async fn save_draft(
@@ -5101,8 +5087,8 @@ pub struct SuggestTurnResponse {
     /// The revision of the game that the suggestion is for; 0 for a position.
     #[prost(uint32, tag = "2")]
     pub revision: u32,
-    /// The turn to send to PlayTurn as it is; by JSON without game_id, which is in the path. It has the revision and the
-    /// etag of the game that was searched, and no request_id. It plays the suggestion. If no turn was found, it draws, or
+    /// The turn to send to PlayTurn as it is; by JSON without game_id, which is in the path. It has the etag of
+    /// the game that was searched, and no request_id. It plays the suggestion. If no turn was found, it draws, or
     /// passes if the pool is empty or a tile was drawn; after TURN_DRAW_TWO_RIVER it lays the less useful tile on the River.
     /// Set with HINT_TIER_TURN, for a game in which the caller has the turn.
     ///
@@ -6440,19 +6426,15 @@ pub struct WatchGameRequest {
     /// The id of the game.
     #[prost(string, tag = "1")]
     pub game_id: ::prost::alloc::string::String,
-    /// The last revision that the caller has seen; the stream starts with the next one. 0: the stream starts with a
-    /// snapshot.
-    #[prost(uint32, tag = "2")]
-    pub after_revision: u32,
-    /// The etag of after_revision. Optional, but always send it. Without it, a caller whose history the store has lost gets
-    /// changes of a different history; with it, the call is refused (ETAG_MISMATCH).
-    #[prost(string, tag = "3")]
+    /// The etag of the last update that the caller has seen; the stream starts with the next change. Unset: the stream
+    /// starts with a snapshot.
+    #[prost(string, tag = "2")]
     pub etag: ::prost::alloc::string::String,
     /// The updates for each change. Unset: WATCH_CONTENT_CHANGES.
-    #[prost(enumeration = "WatchContent", tag = "4")]
+    #[prost(enumeration = "WatchContent", tag = "3")]
     pub content: i32,
     /// Keeps the stream open when the game is over, until its rematch is announced (CreateRematch).
-    #[prost(bool, tag = "7")]
+    #[prost(bool, tag = "4")]
     pub until_rematch: bool,
 }
 /// An update of a watched game.
@@ -6517,14 +6499,11 @@ pub struct Heartbeat {
 /// The end of a stream, because the server is stopping.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Closing {
-    /// The revision to resume from.
-    #[prost(uint32, tag = "1")]
-    pub resume_revision: u32,
-    /// The etag of resume_revision.
-    #[prost(string, tag = "2")]
+    /// The etag to resume from.
+    #[prost(string, tag = "1")]
     pub etag: ::prost::alloc::string::String,
     /// The time to wait before reconnecting.
-    #[prost(message, optional, tag = "3")]
+    #[prost(message, optional, tag = "2")]
     pub retry_delay: ::core::option::Option<::prost_types::Duration>,
 }
 /// A request for a game's history.
@@ -6692,10 +6671,10 @@ pub enum WatchContent {
     Unspecified = 0,
     /// The change, as `change`.
     Changes = 1,
-    /// The whole game after the change, as `game`. A caller that resumes gets a snapshot, unless after_revision and etag
-    /// are those of the current game, and never HISTORY_UNAVAILABLE or ETAG_MISMATCH at the start of the stream.
+    /// The whole game after the change, as `game`. A caller that resumes gets a snapshot, unless the etag is that of the
+    /// current game, and never HISTORY_UNAVAILABLE at the start of the stream.
     Games = 2,
-    /// The change, then the whole game after it. A caller that resumes sends the revision of its last `game` or snapshot;
+    /// The change, then the whole game after it. A caller that resumes sends the etag of its last `game` or snapshot;
     /// changes that are no longer the newest when it resumes come without their game.
     Both = 3,
 }
@@ -7260,7 +7239,7 @@ pub mod game_service_client {
         /// its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
         /// equal: a view to which a change is applied is the `game` that the stream sends after the change, which leaves out
         /// what never changes.
-        /// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
+        /// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
         pub async fn watch_game(
             &mut self,
             request: impl tonic::IntoRequest<super::WatchGameRequest>,

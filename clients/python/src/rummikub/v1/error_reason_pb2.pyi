@@ -98,20 +98,18 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_PLAYER_RESIGNED: _ErrorReason.ValueType  # 212
     """FAILED_PRECONDITION. The caller has resigned from the game."""
     ERROR_REASON_STALE_STATE: _ErrorReason.ValueType  # 213
-    """ABORTED. The game has changed since expected_revision; read it again. Any other mutating RPC may also return it, if
-    other changes preceded each of its sixteen attempts. Metadata: `revision`, the current one.
-    """
-    ERROR_REASON_ETAG_MISMATCH: _ErrorReason.ValueType  # 214
-    """ABORTED. The etag is not the game's etag at this revision: the caller sent that of another game or revision, or saw
-    changes that the store has lost. Read the game again. Metadata: `revision`.
+    """ABORTED. The etag is not that of the game as it is: the game has changed, or the store has lost changes that the
+    caller saw, or the etag is of another game. Read the game again. Any other mutating RPC may also return it, if other
+    changes preceded each of its sixteen attempts. Metadata: `revision`, the current one.
     """
     ERROR_REASON_DUPLICATE_REQUEST: _ErrorReason.ValueType  # 215
     """ABORTED. The request id was already used with different content."""
     ERROR_REASON_HISTORY_UNAVAILABLE: _ErrorReason.ValueType  # 216
-    """OUT_OF_RANGE. The changes that the answer needs are no longer stored, or the game has not had the revision. Send
-    after_revision 0: WatchGame then starts with a snapshot, ListChanges with the oldest stored change. GetGame returns
-    the current game for revision 0; ExportGame and ReviewGame need the whole history (RUMMIKUB_HISTORY). Metadata:
-    `oldest`, `newest`, the revisions that are stored.
+    """OUT_OF_RANGE. The changes that the answer needs are no longer stored, or the game has not had the revision, or the
+    etag is of another history: the store has lost changes that the caller saw. Send WatchGame no etag: it then starts
+    with a snapshot. ListChanges with after_revision 0 starts with the oldest stored change, GetGame returns the current
+    game for revision 0; ExportGame and ReviewGame need the whole history (RUMMIKUB_HISTORY). Metadata: `oldest`,
+    `newest`, the revisions that are stored.
     """
     ERROR_REASON_REDEAL_NOT_ALLOWED: _ErrorReason.ValueType  # 217
     """FAILED_PRECONDITION. The player may not demand a new deal: the option is off, the player has no three pairs of
@@ -474,20 +472,18 @@ ERROR_REASON_GAME_OVER: ErrorReason.ValueType  # 211
 ERROR_REASON_PLAYER_RESIGNED: ErrorReason.ValueType  # 212
 """FAILED_PRECONDITION. The caller has resigned from the game."""
 ERROR_REASON_STALE_STATE: ErrorReason.ValueType  # 213
-"""ABORTED. The game has changed since expected_revision; read it again. Any other mutating RPC may also return it, if
-other changes preceded each of its sixteen attempts. Metadata: `revision`, the current one.
-"""
-ERROR_REASON_ETAG_MISMATCH: ErrorReason.ValueType  # 214
-"""ABORTED. The etag is not the game's etag at this revision: the caller sent that of another game or revision, or saw
-changes that the store has lost. Read the game again. Metadata: `revision`.
+"""ABORTED. The etag is not that of the game as it is: the game has changed, or the store has lost changes that the
+caller saw, or the etag is of another game. Read the game again. Any other mutating RPC may also return it, if other
+changes preceded each of its sixteen attempts. Metadata: `revision`, the current one.
 """
 ERROR_REASON_DUPLICATE_REQUEST: ErrorReason.ValueType  # 215
 """ABORTED. The request id was already used with different content."""
 ERROR_REASON_HISTORY_UNAVAILABLE: ErrorReason.ValueType  # 216
-"""OUT_OF_RANGE. The changes that the answer needs are no longer stored, or the game has not had the revision. Send
-after_revision 0: WatchGame then starts with a snapshot, ListChanges with the oldest stored change. GetGame returns
-the current game for revision 0; ExportGame and ReviewGame need the whole history (RUMMIKUB_HISTORY). Metadata:
-`oldest`, `newest`, the revisions that are stored.
+"""OUT_OF_RANGE. The changes that the answer needs are no longer stored, or the game has not had the revision, or the
+etag is of another history: the store has lost changes that the caller saw. Send WatchGame no etag: it then starts
+with a snapshot. ListChanges with after_revision 0 starts with the oldest stored change, GetGame returns the current
+game for revision 0; ExportGame and ReviewGame need the whole history (RUMMIKUB_HISTORY). Metadata: `oldest`,
+`newest`, the revisions that are stored.
 """
 ERROR_REASON_REDEAL_NOT_ALLOWED: ErrorReason.ValueType  # 217
 """FAILED_PRECONDITION. The player may not demand a new deal: the option is off, the player has no three pairs of

@@ -584,12 +584,10 @@ class Game(_message.Message):
     game_id: _builtins.str
     """The game's id: 32 hexadecimal digits."""
     revision: _builtins.int
-    """The count of the game's changes, from 1 for its creation. It serves as lock, as order of events and as watch
-    cursor.
-    """
+    """The count of the game's changes, from 1 for its creation. It orders changes."""
     etag: _builtins.str
-    """Identifies the game's history up to this revision. It depends on every earlier event, so equal etags mean equal
-    histories.
+    """Identifies the game's history up to this revision: equal etags mean equal histories. PlayTurn and SaveDraft send it,
+    so that a turn is judged only on the game that its player saw, and WatchGame resumes from it. Do not parse it.
     """
     state: Global___GameState.ValueType
     """The state of the game."""
@@ -1916,7 +1914,7 @@ class GameChange(_message.Message):
     revision: _builtins.int
     """The game's revision after the change."""
     etag: _builtins.str
-    """The game's etag after the change."""
+    """The game's etag after the change. WatchGame resumes from it."""
     @_builtins.property
     def time(self) -> _timestamp_pb2.Timestamp:
         """The time when the change was stored, by the store's clock."""

@@ -59,11 +59,11 @@ class _WatchContentEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WatchCon
     WATCH_CONTENT_CHANGES: _WatchContent.ValueType  # 1
     """The change, as `change`."""
     WATCH_CONTENT_GAMES: _WatchContent.ValueType  # 2
-    """The whole game after the change, as `game`. A caller that resumes gets a snapshot, unless after_revision and etag
-    are those of the current game, and never HISTORY_UNAVAILABLE or ETAG_MISMATCH at the start of the stream.
+    """The whole game after the change, as `game`. A caller that resumes gets a snapshot, unless the etag is that of the
+    current game, and never HISTORY_UNAVAILABLE at the start of the stream.
     """
     WATCH_CONTENT_BOTH: _WatchContent.ValueType  # 3
-    """The change, then the whole game after it. A caller that resumes sends the revision of its last `game` or snapshot;
+    """The change, then the whole game after it. A caller that resumes sends the etag of its last `game` or snapshot;
     changes that are no longer the newest when it resumes come without their game.
     """
 
@@ -75,11 +75,11 @@ WATCH_CONTENT_UNSPECIFIED: WatchContent.ValueType  # 0
 WATCH_CONTENT_CHANGES: WatchContent.ValueType  # 1
 """The change, as `change`."""
 WATCH_CONTENT_GAMES: WatchContent.ValueType  # 2
-"""The whole game after the change, as `game`. A caller that resumes gets a snapshot, unless after_revision and etag
-are those of the current game, and never HISTORY_UNAVAILABLE or ETAG_MISMATCH at the start of the stream.
+"""The whole game after the change, as `game`. A caller that resumes gets a snapshot, unless the etag is that of the
+current game, and never HISTORY_UNAVAILABLE at the start of the stream.
 """
 WATCH_CONTENT_BOTH: WatchContent.ValueType  # 3
-"""The change, then the whole game after it. A caller that resumes sends the revision of its last `game` or snapshot;
+"""The change, then the whole game after it. A caller that resumes sends the etag of its last `game` or snapshot;
 changes that are no longer the newest when it resumes come without their game.
 """
 Global___WatchContent: _TypeAlias = WatchContent  # noqa: Y015
@@ -1058,19 +1058,14 @@ class WatchGameRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     GAME_ID_FIELD_NUMBER: _builtins.int
-    AFTER_REVISION_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     CONTENT_FIELD_NUMBER: _builtins.int
     UNTIL_REMATCH_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
-    after_revision: _builtins.int
-    """The last revision that the caller has seen; the stream starts with the next one. 0: the stream starts with a
-    snapshot.
-    """
     etag: _builtins.str
-    """The etag of after_revision. Optional, but always send it. Without it, a caller whose history the store has lost gets
-    changes of a different history; with it, the call is refused (ETAG_MISMATCH).
+    """The etag of the last update that the caller has seen; the stream starts with the next change. Unset: the stream
+    starts with a snapshot.
     """
     content: Global___WatchContent.ValueType
     """The updates for each change. Unset: WATCH_CONTENT_CHANGES."""
@@ -1080,14 +1075,13 @@ class WatchGameRequest(_message.Message):
         self,
         *,
         game_id: _builtins.str = ...,
-        after_revision: _builtins.int = ...,
         etag: _builtins.str = ...,
         content: Global___WatchContent.ValueType = ...,
         until_rematch: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_revision", b"after_revision", "content", b"content", "etag", b"etag", "game_id", b"game_id", "until_rematch", b"until_rematch"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "etag", b"etag", "game_id", b"game_id", "until_rematch", b"until_rematch"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1221,13 +1215,10 @@ class Closing(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    RESUME_REVISION_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     RETRY_DELAY_FIELD_NUMBER: _builtins.int
-    resume_revision: _builtins.int
-    """The revision to resume from."""
     etag: _builtins.str
-    """The etag of resume_revision."""
+    """The etag to resume from."""
     @_builtins.property
     def retry_delay(self) -> _duration_pb2.Duration:
         """The time to wait before reconnecting."""
@@ -1235,13 +1226,12 @@ class Closing(_message.Message):
     def __init__(
         self,
         *,
-        resume_revision: _builtins.int = ...,
         etag: _builtins.str = ...,
         retry_delay: _duration_pb2.Duration | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["retry_delay", b"retry_delay"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["etag", b"etag", "resume_revision", b"resume_revision", "retry_delay", b"retry_delay"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["etag", b"etag", "retry_delay", b"retry_delay"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

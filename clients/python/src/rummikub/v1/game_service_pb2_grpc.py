@@ -386,7 +386,7 @@ class GameServiceServicer(object):
         its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
         equal: a view to which a change is applied is the `game` that the stream sends after the change, which leaves out
         what never changes.
-        Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
+        Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

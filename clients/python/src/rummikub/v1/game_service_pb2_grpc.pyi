@@ -186,7 +186,7 @@ class GameServiceStub:
     its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
     equal: a view to which a change is applied is the `game` that the stream sends after the change, which leaves out
     what never changes.
-    Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
+    Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
     """
     ListChanges: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ListChangesRequest, _game_service_pb2.ListChangesResponse]
     """Lists a game's changes in order, as the caller may see them. Without a token, the caller is a spectator.
@@ -383,7 +383,7 @@ class GameServiceAsyncStub(GameServiceStub):
     its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
     equal: a view to which a change is applied is the `game` that the stream sends after the change, which leaves out
     what never changes.
-    Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
+    Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
     """
     ListChanges: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ListChangesRequest, _game_service_pb2.ListChangesResponse]  # type: ignore[assignment]
     """Lists a game's changes in order, as the caller may see them. Without a token, the caller is a spectator.
@@ -667,7 +667,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         its view of a game up to date itself: each event says in its comment what it changes. The view and the changes are
         equal: a view to which a change is applied is the `game` that the stream sends after the change, which leaves out
         what never changes.
-        Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
+        Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
         """
 
     @_abc_1.abstractmethod

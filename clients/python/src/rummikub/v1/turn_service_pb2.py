@@ -30,7 +30,7 @@ from rummikub.v1 import tile_pb2 as rummikub_dot_v1_dot_tile__pb2
 from rummikub.v1 import violation_pb2 as rummikub_dot_v1_dot_violation__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1erummikub/v1/turn_service.proto\x12\x0brummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"\x81\x01\n\tPlayTiles\x12&\n\x05table\x18\x01 \x03(\x0b\x32\x11.rummikub.v1.MeldB\x04\xe2\x41\x01\x01\x12\x1e\n\x0briver_index\x18\x02 \x01(\rB\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12\x1c\n\x0e\x63\x61lls_rummikub\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\x42\x0e\n\x0c_river_index\"\n\n\x08\x44rawTile\"\x06\n\x04Pass\"3\n\nLayOnRiver\x12%\n\x04tile\x18\x01 \x01(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x02\"\xde\x02\n\x0fPlayTurnRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x1f\n\x11\x65xpected_revision\x18\x02 \x01(\rB\x04\xe2\x41\x01\x02\x12\x12\n\x04\x65tag\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\x12\x1b\n\rvalidate_only\x18\x05 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12,\n\x04play\x18\x06 \x01(\x0b\x32\x16.rummikub.v1.PlayTilesB\x04\xe2\x41\x01\x01H\x00\x12+\n\x04\x64raw\x18\x07 \x01(\x0b\x32\x15.rummikub.v1.DrawTileB\x04\xe2\x41\x01\x01H\x00\x12,\n\tpass_turn\x18\x08 \x01(\x0b\x32\x11.rummikub.v1.PassB\x04\xe2\x41\x01\x01H\x00\x12\x35\n\x0clay_on_river\x18\t \x01(\x0b\x32\x17.rummikub.v1.LayOnRiverB\x04\xe2\x41\x01\x01H\x00\x42\x08\n\x06\x61\x63tion\"\xc0\x01\n\x10PlayTurnResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\x12\'\n\x0ctiles_played\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x0e\n\x06points\x18\x03 \x01(\r\x12&\n\x0btiles_drawn\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12*\n\nviolations\x18\x05 \x03(\x0b\x32\x16.rummikub.v1.Violation\"\x87\x01\n\x10SaveDraftRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x1f\n\x11\x65xpected_revision\x18\x02 \x01(\rB\x04\xe2\x41\x01\x02\x12\x12\n\x04\x65tag\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12\'\n\x05\x64raft\x18\x04 \x01(\x0b\x32\x12.rummikub.v1.DraftB\x04\xe2\x41\x01\x01\";\n\x11SaveDraftResponse\x12\x14\n\x0c\x64raft_number\x18\x01 \x01(\r\x12\x10\n\x08is_legal\x18\x02 \x01(\x08\"w\n\x11\x43laimErrorRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x1b\n\rplay_revision\x18\x02 \x01(\rB\x04\xe2\x41\x01\x02\x12\x14\n\x06\x61grees\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\"5\n\x12\x43laimErrorResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game2\xef\x02\n\x0bTurnService\x12p\n\x08PlayTurn\x12\x1c.rummikub.v1.PlayTurnRequest\x1a\x1d.rummikub.v1.PlayTurnResponse\"\'\x82\xd3\xe4\x93\x02!\"\x1c/v1/games/{game_id}:playTurn:\x01*\x12t\n\tSaveDraft\x12\x1d.rummikub.v1.SaveDraftRequest\x1a\x1e.rummikub.v1.SaveDraftResponse\"(\x82\xd3\xe4\x93\x02\"\"\x1d/v1/games/{game_id}:saveDraft:\x01*\x12x\n\nClaimError\x12\x1e.rummikub.v1.ClaimErrorRequest\x1a\x1f.rummikub.v1.ClaimErrorResponse\")\x82\xd3\xe4\x93\x02#\"\x1e/v1/games/{game_id}:claimError:\x01*B\x88\x01\n\x0brummikub.v1B\x10TurnServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1erummikub/v1/turn_service.proto\x12\x0brummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"\x81\x01\n\tPlayTiles\x12&\n\x05table\x18\x01 \x03(\x0b\x32\x11.rummikub.v1.MeldB\x04\xe2\x41\x01\x01\x12\x1e\n\x0briver_index\x18\x02 \x01(\rB\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12\x1c\n\x0e\x63\x61lls_rummikub\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\x42\x0e\n\x0c_river_index\"\n\n\x08\x44rawTile\"\x06\n\x04Pass\"3\n\nLayOnRiver\x12%\n\x04tile\x18\x01 \x01(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x02\"\xbd\x02\n\x0fPlayTurnRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x12\n\x04\x65tag\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12\x1b\n\rvalidate_only\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12,\n\x04play\x18\x05 \x01(\x0b\x32\x16.rummikub.v1.PlayTilesB\x04\xe2\x41\x01\x01H\x00\x12+\n\x04\x64raw\x18\x06 \x01(\x0b\x32\x15.rummikub.v1.DrawTileB\x04\xe2\x41\x01\x01H\x00\x12,\n\tpass_turn\x18\x07 \x01(\x0b\x32\x11.rummikub.v1.PassB\x04\xe2\x41\x01\x01H\x00\x12\x35\n\x0clay_on_river\x18\x08 \x01(\x0b\x32\x17.rummikub.v1.LayOnRiverB\x04\xe2\x41\x01\x01H\x00\x42\x08\n\x06\x61\x63tion\"\xc0\x01\n\x10PlayTurnResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\x12\'\n\x0ctiles_played\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x0e\n\x06points\x18\x03 \x01(\r\x12&\n\x0btiles_drawn\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12*\n\nviolations\x18\x05 \x03(\x0b\x32\x16.rummikub.v1.Violation\"f\n\x10SaveDraftRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x12\n\x04\x65tag\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\'\n\x05\x64raft\x18\x03 \x01(\x0b\x32\x12.rummikub.v1.DraftB\x04\xe2\x41\x01\x01\";\n\x11SaveDraftResponse\x12\x14\n\x0c\x64raft_number\x18\x01 \x01(\r\x12\x10\n\x08is_legal\x18\x02 \x01(\x08\"w\n\x11\x43laimErrorRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x1b\n\rplay_revision\x18\x02 \x01(\rB\x04\xe2\x41\x01\x02\x12\x14\n\x06\x61grees\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\"5\n\x12\x43laimErrorResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game2\xef\x02\n\x0bTurnService\x12p\n\x08PlayTurn\x12\x1c.rummikub.v1.PlayTurnRequest\x1a\x1d.rummikub.v1.PlayTurnResponse\"\'\x82\xd3\xe4\x93\x02!\"\x1c/v1/games/{game_id}:playTurn:\x01*\x12t\n\tSaveDraft\x12\x1d.rummikub.v1.SaveDraftRequest\x1a\x1e.rummikub.v1.SaveDraftResponse\"(\x82\xd3\xe4\x93\x02\"\"\x1d/v1/games/{game_id}:saveDraft:\x01*\x12x\n\nClaimError\x12\x1e.rummikub.v1.ClaimErrorRequest\x1a\x1f.rummikub.v1.ClaimErrorResponse\")\x82\xd3\xe4\x93\x02#\"\x1e/v1/games/{game_id}:claimError:\x01*B\x88\x01\n\x0brummikub.v1B\x10TurnServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -48,10 +48,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LAYONRIVER'].fields_by_name['tile']._serialized_options = b'\342A\001\002'
   _globals['_PLAYTURNREQUEST'].fields_by_name['game_id']._loaded_options = None
   _globals['_PLAYTURNREQUEST'].fields_by_name['game_id']._serialized_options = b'\342A\001\002'
-  _globals['_PLAYTURNREQUEST'].fields_by_name['expected_revision']._loaded_options = None
-  _globals['_PLAYTURNREQUEST'].fields_by_name['expected_revision']._serialized_options = b'\342A\001\002'
   _globals['_PLAYTURNREQUEST'].fields_by_name['etag']._loaded_options = None
-  _globals['_PLAYTURNREQUEST'].fields_by_name['etag']._serialized_options = b'\342A\001\001'
+  _globals['_PLAYTURNREQUEST'].fields_by_name['etag']._serialized_options = b'\342A\001\002'
   _globals['_PLAYTURNREQUEST'].fields_by_name['request_id']._loaded_options = None
   _globals['_PLAYTURNREQUEST'].fields_by_name['request_id']._serialized_options = b'\342A\001\001'
   _globals['_PLAYTURNREQUEST'].fields_by_name['validate_only']._loaded_options = None
@@ -66,10 +64,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PLAYTURNREQUEST'].fields_by_name['lay_on_river']._serialized_options = b'\342A\001\001'
   _globals['_SAVEDRAFTREQUEST'].fields_by_name['game_id']._loaded_options = None
   _globals['_SAVEDRAFTREQUEST'].fields_by_name['game_id']._serialized_options = b'\342A\001\002'
-  _globals['_SAVEDRAFTREQUEST'].fields_by_name['expected_revision']._loaded_options = None
-  _globals['_SAVEDRAFTREQUEST'].fields_by_name['expected_revision']._serialized_options = b'\342A\001\002'
   _globals['_SAVEDRAFTREQUEST'].fields_by_name['etag']._loaded_options = None
-  _globals['_SAVEDRAFTREQUEST'].fields_by_name['etag']._serialized_options = b'\342A\001\001'
+  _globals['_SAVEDRAFTREQUEST'].fields_by_name['etag']._serialized_options = b'\342A\001\002'
   _globals['_SAVEDRAFTREQUEST'].fields_by_name['draft']._loaded_options = None
   _globals['_SAVEDRAFTREQUEST'].fields_by_name['draft']._serialized_options = b'\342A\001\001'
   _globals['_CLAIMERRORREQUEST'].fields_by_name['game_id']._loaded_options = None
@@ -95,17 +91,17 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LAYONRIVER']._serialized_start=363
   _globals['_LAYONRIVER']._serialized_end=414
   _globals['_PLAYTURNREQUEST']._serialized_start=417
-  _globals['_PLAYTURNREQUEST']._serialized_end=767
-  _globals['_PLAYTURNRESPONSE']._serialized_start=770
-  _globals['_PLAYTURNRESPONSE']._serialized_end=962
-  _globals['_SAVEDRAFTREQUEST']._serialized_start=965
-  _globals['_SAVEDRAFTREQUEST']._serialized_end=1100
-  _globals['_SAVEDRAFTRESPONSE']._serialized_start=1102
-  _globals['_SAVEDRAFTRESPONSE']._serialized_end=1161
-  _globals['_CLAIMERRORREQUEST']._serialized_start=1163
-  _globals['_CLAIMERRORREQUEST']._serialized_end=1282
-  _globals['_CLAIMERRORRESPONSE']._serialized_start=1284
-  _globals['_CLAIMERRORRESPONSE']._serialized_end=1337
-  _globals['_TURNSERVICE']._serialized_start=1340
-  _globals['_TURNSERVICE']._serialized_end=1707
+  _globals['_PLAYTURNREQUEST']._serialized_end=734
+  _globals['_PLAYTURNRESPONSE']._serialized_start=737
+  _globals['_PLAYTURNRESPONSE']._serialized_end=929
+  _globals['_SAVEDRAFTREQUEST']._serialized_start=931
+  _globals['_SAVEDRAFTREQUEST']._serialized_end=1033
+  _globals['_SAVEDRAFTRESPONSE']._serialized_start=1035
+  _globals['_SAVEDRAFTRESPONSE']._serialized_end=1094
+  _globals['_CLAIMERRORREQUEST']._serialized_start=1096
+  _globals['_CLAIMERRORREQUEST']._serialized_end=1215
+  _globals['_CLAIMERRORRESPONSE']._serialized_start=1217
+  _globals['_CLAIMERRORRESPONSE']._serialized_end=1270
+  _globals['_TURNSERVICE']._serialized_start=1273
+  _globals['_TURNSERVICE']._serialized_end=1640
 # @@protoc_insertion_point(module_scope)

@@ -121,7 +121,6 @@ class PlayTurnRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     GAME_ID_FIELD_NUMBER: _builtins.int
-    EXPECTED_REVISION_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
@@ -131,14 +130,9 @@ class PlayTurnRequest(_message.Message):
     LAY_ON_RIVER_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
-    expected_revision: _builtins.int
-    """The revision that the caller has seen. Required: a turn is judged only on the game that the player saw. It is not
-    sufficient alone; see etag.
-    """
     etag: _builtins.str
-    """The etag of expected_revision. Optional, but always send it. A failover of the store may lose changes, and other
-    changes may then bring the game to the same revision. A turn without an etag is applied to that history, which the
-    player never saw; with the etag it is refused (ETAG_MISMATCH).
+    """The etag of the game that the player saw. Required: a turn is judged only on that game. If it has changed, the turn
+    is refused (STALE_STATE).
     """
     request_id: _builtins.str
     """An idempotency key: a repeated request with it returns the first answer. Optional."""
@@ -166,7 +160,6 @@ class PlayTurnRequest(_message.Message):
         self,
         *,
         game_id: _builtins.str = ...,
-        expected_revision: _builtins.int = ...,
         etag: _builtins.str = ...,
         request_id: _builtins.str = ...,
         validate_only: _builtins.bool = ...,
@@ -177,7 +170,7 @@ class PlayTurnRequest(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "draw", b"draw", "lay_on_river", b"lay_on_river", "pass_turn", b"pass_turn", "play", b"play"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "draw", b"draw", "etag", b"etag", "expected_revision", b"expected_revision", "game_id", b"game_id", "lay_on_river", b"lay_on_river", "pass_turn", b"pass_turn", "play", b"play", "request_id", b"request_id", "validate_only", b"validate_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "draw", b"draw", "etag", b"etag", "game_id", b"game_id", "lay_on_river", b"lay_on_river", "pass_turn", b"pass_turn", "play", b"play", "request_id", b"request_id", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_action: _TypeAlias = _typing.Literal["play", "draw", "pass_turn", "lay_on_river"]  # noqa: Y015
     _WhichOneofArgType_action: _TypeAlias = _typing.Literal["action", b"action"]  # noqa: Y015
@@ -238,17 +231,12 @@ class SaveDraftRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     GAME_ID_FIELD_NUMBER: _builtins.int
-    EXPECTED_REVISION_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     DRAFT_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
-    expected_revision: _builtins.int
-    """The revision that the caller has seen. Required."""
     etag: _builtins.str
-    """The etag of expected_revision. Optional, but always send it; see PlayTurnRequest.etag. Without it, the draft may be
-    stored for a turn of a history that the player never saw, and decide what its time-out does.
-    """
+    """The etag of the game that the player saw, as in PlayTurn."""
     @_builtins.property
     def draft(self) -> _game_pb2.Draft:
         """The table as the player has arranged it. Unset: as at the start of the turn."""
@@ -257,13 +245,12 @@ class SaveDraftRequest(_message.Message):
         self,
         *,
         game_id: _builtins.str = ...,
-        expected_revision: _builtins.int = ...,
         etag: _builtins.str = ...,
         draft: _game_pb2.Draft | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["draft", b"draft"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["draft", b"draft", "etag", b"etag", "expected_revision", b"expected_revision", "game_id", b"game_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["draft", b"draft", "etag", b"etag", "game_id", b"game_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

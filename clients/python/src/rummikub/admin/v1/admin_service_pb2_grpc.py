@@ -172,7 +172,7 @@ class AdminServiceServicer(object):
     def ForgetPlayer(self, request, context):
         """Removes a player's name and player_ref from all stored and archived games. The name becomes another one
         (`Player 2`, for example), in the game and in its history. The game's etags change from the player's arrival on:
-        open watches of the game end with ETAG_MISMATCH, and clients read it again. The answers to repeated requests of the
+        open watches of the game end with HISTORY_UNAVAILABLE, and clients read it again. The answers to repeated requests of the
         game are forgotten. All stored games are read, so it may take minutes; the stream reports progress, and the last
         response is_done. If it fails, call it again. It does not reach games that were exported before, nor messages and
         logs of other programs. A game created while it runs may be missed: stop sending the player_ref first.

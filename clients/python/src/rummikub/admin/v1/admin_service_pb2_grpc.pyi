@@ -80,7 +80,7 @@ class AdminServiceStub:
     ForgetPlayer: _grpc.UnaryStreamMultiCallable[_admin_service_pb2.ForgetPlayerRequest, _admin_service_pb2.ForgetPlayerResponse]
     """Removes a player's name and player_ref from all stored and archived games. The name becomes another one
     (`Player 2`, for example), in the game and in its history. The game's etags change from the player's arrival on:
-    open watches of the game end with ETAG_MISMATCH, and clients read it again. The answers to repeated requests of the
+    open watches of the game end with HISTORY_UNAVAILABLE, and clients read it again. The answers to repeated requests of the
     game are forgotten. All stored games are read, so it may take minutes; the stream reports progress, and the last
     response is_done. If it fails, call it again. It does not reach games that were exported before, nor messages and
     logs of other programs. A game created while it runs may be missed: stop sending the player_ref first.
@@ -144,7 +144,7 @@ class AdminServiceAsyncStub(AdminServiceStub):
     ForgetPlayer: _aio.UnaryStreamMultiCallable[_admin_service_pb2.ForgetPlayerRequest, _admin_service_pb2.ForgetPlayerResponse]  # type: ignore[assignment]
     """Removes a player's name and player_ref from all stored and archived games. The name becomes another one
     (`Player 2`, for example), in the game and in its history. The game's etags change from the player's arrival on:
-    open watches of the game end with ETAG_MISMATCH, and clients read it again. The answers to repeated requests of the
+    open watches of the game end with HISTORY_UNAVAILABLE, and clients read it again. The answers to repeated requests of the
     game are forgotten. All stored games are read, so it may take minutes; the stream reports progress, and the last
     response is_done. If it fails, call it again. It does not reach games that were exported before, nor messages and
     logs of other programs. A game created while it runs may be missed: stop sending the player_ref first.
@@ -253,7 +253,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_admin_service_pb2.ForgetPlayerResponse], _abc.AsyncIterator[_admin_service_pb2.ForgetPlayerResponse]]:
         """Removes a player's name and player_ref from all stored and archived games. The name becomes another one
         (`Player 2`, for example), in the game and in its history. The game's etags change from the player's arrival on:
-        open watches of the game end with ETAG_MISMATCH, and clients read it again. The answers to repeated requests of the
+        open watches of the game end with HISTORY_UNAVAILABLE, and clients read it again. The answers to repeated requests of the
         game are forgotten. All stored games are read, so it may take minutes; the stream reports progress, and the last
         response is_done. If it fails, call it again. It does not reach games that were exported before, nor messages and
         logs of other programs. A game created while it runs may be missed: stop sending the player_ref first.

@@ -159,8 +159,8 @@ export type SuggestTurnResponse = Message<"rummikub.v1.SuggestTurnResponse"> & {
   revision: number;
 
   /**
-   * The turn to send to PlayTurn as it is; by JSON without game_id, which is in the path. It has the revision and the
-   * etag of the game that was searched, and no request_id. It plays the suggestion. If no turn was found, it draws, or
+   * The turn to send to PlayTurn as it is; by JSON without game_id, which is in the path. It has the etag of
+   * the game that was searched, and no request_id. It plays the suggestion. If no turn was found, it draws, or
    * passes if the pool is empty or a tile was drawn; after TURN_DRAW_TWO_RIVER it lays the less useful tile on the River.
    * Set with HINT_TIER_TURN, for a game in which the caller has the turn.
    *

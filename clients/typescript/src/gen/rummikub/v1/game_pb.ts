@@ -438,16 +438,15 @@ export type Game = Message<"rummikub.v1.Game"> & {
   gameId: string;
 
   /**
-   * The count of the game's changes, from 1 for its creation. It serves as lock, as order of events and as watch
-   * cursor.
+   * The count of the game's changes, from 1 for its creation. It orders changes.
    *
    * @generated from field: uint32 revision = 2;
    */
   revision: number;
 
   /**
-   * Identifies the game's history up to this revision. It depends on every earlier event, so equal etags mean equal
-   * histories.
+   * Identifies the game's history up to this revision: equal etags mean equal histories. PlayTurn and SaveDraft send it,
+   * so that a turn is judged only on the game that its player saw, and WatchGame resumes from it. Do not parse it.
    *
    * @generated from field: string etag = 3;
    */
@@ -1913,7 +1912,7 @@ export type GameChange = Message<"rummikub.v1.GameChange"> & {
   revision: number;
 
   /**
-   * The game's etag after the change.
+   * The game's etag after the change. WatchGame resumes from it.
    *
    * @generated from field: string etag = 2;
    */

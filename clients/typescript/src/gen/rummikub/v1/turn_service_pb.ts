@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/turn_service.proto.
  */
 export const file_rummikub_v1_turn_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch5ydW1taWt1Yi92MS90dXJuX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxIoEBCglQbGF5VGlsZXMSJgoFdGFibGUYASADKAsyES5ydW1taWt1Yi52MS5NZWxkQgTiQQEBEh4KC3JpdmVyX2luZGV4GAIgASgNQgTiQQEBSACIAQESHAoOY2FsbHNfcnVtbWlrdWIYAyABKAhCBOJBAQFCDgoMX3JpdmVyX2luZGV4IgoKCERyYXdUaWxlIgYKBFBhc3MiMwoKTGF5T25SaXZlchIlCgR0aWxlGAEgASgOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBAiLeAgoPUGxheVR1cm5SZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISHwoRZXhwZWN0ZWRfcmV2aXNpb24YAiABKA1CBOJBAQISEgoEZXRhZxgDIAEoCUIE4kEBARIYCgpyZXF1ZXN0X2lkGAQgASgJQgTiQQEBEhsKDXZhbGlkYXRlX29ubHkYBSABKAhCBOJBAQESLAoEcGxheRgGIAEoCzIWLnJ1bW1pa3ViLnYxLlBsYXlUaWxlc0IE4kEBAUgAEisKBGRyYXcYByABKAsyFS5ydW1taWt1Yi52MS5EcmF3VGlsZUIE4kEBAUgAEiwKCXBhc3NfdHVybhgIIAEoCzIRLnJ1bW1pa3ViLnYxLlBhc3NCBOJBAQFIABI1CgxsYXlfb25fcml2ZXIYCSABKAsyFy5ydW1taWt1Yi52MS5MYXlPblJpdmVyQgTiQQEBSABCCAoGYWN0aW9uIsABChBQbGF5VHVyblJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEicKDHRpbGVzX3BsYXllZBgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSDgoGcG9pbnRzGAMgASgNEiYKC3RpbGVzX2RyYXduGAQgAygOMhEucnVtbWlrdWIudjEuVGlsZRIqCgp2aW9sYXRpb25zGAUgAygLMhYucnVtbWlrdWIudjEuVmlvbGF0aW9uIocBChBTYXZlRHJhZnRSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISHwoRZXhwZWN0ZWRfcmV2aXNpb24YAiABKA1CBOJBAQISEgoEZXRhZxgDIAEoCUIE4kEBARInCgVkcmFmdBgEIAEoCzISLnJ1bW1pa3ViLnYxLkRyYWZ0QgTiQQEBIjsKEVNhdmVEcmFmdFJlc3BvbnNlEhQKDGRyYWZ0X251bWJlchgBIAEoDRIQCghpc19sZWdhbBgCIAEoCCJ3ChFDbGFpbUVycm9yUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhsKDXBsYXlfcmV2aXNpb24YAiABKA1CBOJBAQISFAoGYWdyZWVzGAMgASgIQgTiQQEBEhgKCnJlcXVlc3RfaWQYBCABKAlCBOJBAQEiNQoSQ2xhaW1FcnJvclJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lMu8CCgtUdXJuU2VydmljZRJwCghQbGF5VHVybhIcLnJ1bW1pa3ViLnYxLlBsYXlUdXJuUmVxdWVzdBodLnJ1bW1pa3ViLnYxLlBsYXlUdXJuUmVzcG9uc2UiJ4LT5JMCIToBKiIcL3YxL2dhbWVzL3tnYW1lX2lkfTpwbGF5VHVybhJ0CglTYXZlRHJhZnQSHS5ydW1taWt1Yi52MS5TYXZlRHJhZnRSZXF1ZXN0Gh4ucnVtbWlrdWIudjEuU2F2ZURyYWZ0UmVzcG9uc2UiKILT5JMCIjoBKiIdL3YxL2dhbWVzL3tnYW1lX2lkfTpzYXZlRHJhZnQSeAoKQ2xhaW1FcnJvchIeLnJ1bW1pa3ViLnYxLkNsYWltRXJyb3JSZXF1ZXN0Gh8ucnVtbWlrdWIudjEuQ2xhaW1FcnJvclJlc3BvbnNlIimC0+STAiM6ASoiHi92MS9nYW1lcy97Z2FtZV9pZH06Y2xhaW1FcnJvckKIAQoLcnVtbWlrdWIudjFCEFR1cm5TZXJ2aWNlUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_google_api_annotations, file_google_api_field_behavior, file_rummikub_v1_game, file_rummikub_v1_meld, file_rummikub_v1_tile, file_rummikub_v1_violation]);
+  fileDesc("Ch5ydW1taWt1Yi92MS90dXJuX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxIoEBCglQbGF5VGlsZXMSJgoFdGFibGUYASADKAsyES5ydW1taWt1Yi52MS5NZWxkQgTiQQEBEh4KC3JpdmVyX2luZGV4GAIgASgNQgTiQQEBSACIAQESHAoOY2FsbHNfcnVtbWlrdWIYAyABKAhCBOJBAQFCDgoMX3JpdmVyX2luZGV4IgoKCERyYXdUaWxlIgYKBFBhc3MiMwoKTGF5T25SaXZlchIlCgR0aWxlGAEgASgOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBAiK9AgoPUGxheVR1cm5SZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISEgoEZXRhZxgCIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAMgASgJQgTiQQEBEhsKDXZhbGlkYXRlX29ubHkYBCABKAhCBOJBAQESLAoEcGxheRgFIAEoCzIWLnJ1bW1pa3ViLnYxLlBsYXlUaWxlc0IE4kEBAUgAEisKBGRyYXcYBiABKAsyFS5ydW1taWt1Yi52MS5EcmF3VGlsZUIE4kEBAUgAEiwKCXBhc3NfdHVybhgHIAEoCzIRLnJ1bW1pa3ViLnYxLlBhc3NCBOJBAQFIABI1CgxsYXlfb25fcml2ZXIYCCABKAsyFy5ydW1taWt1Yi52MS5MYXlPblJpdmVyQgTiQQEBSABCCAoGYWN0aW9uIsABChBQbGF5VHVyblJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEicKDHRpbGVzX3BsYXllZBgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSDgoGcG9pbnRzGAMgASgNEiYKC3RpbGVzX2RyYXduGAQgAygOMhEucnVtbWlrdWIudjEuVGlsZRIqCgp2aW9sYXRpb25zGAUgAygLMhYucnVtbWlrdWIudjEuVmlvbGF0aW9uImYKEFNhdmVEcmFmdFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhISCgRldGFnGAIgASgJQgTiQQECEicKBWRyYWZ0GAMgASgLMhIucnVtbWlrdWIudjEuRHJhZnRCBOJBAQEiOwoRU2F2ZURyYWZ0UmVzcG9uc2USFAoMZHJhZnRfbnVtYmVyGAEgASgNEhAKCGlzX2xlZ2FsGAIgASgIIncKEUNsYWltRXJyb3JSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGwoNcGxheV9yZXZpc2lvbhgCIAEoDUIE4kEBAhIUCgZhZ3JlZXMYAyABKAhCBOJBAQESGAoKcmVxdWVzdF9pZBgEIAEoCUIE4kEBASI1ChJDbGFpbUVycm9yUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUy7wIKC1R1cm5TZXJ2aWNlEnAKCFBsYXlUdXJuEhwucnVtbWlrdWIudjEuUGxheVR1cm5SZXF1ZXN0Gh0ucnVtbWlrdWIudjEuUGxheVR1cm5SZXNwb25zZSIngtPkkwIhOgEqIhwvdjEvZ2FtZXMve2dhbWVfaWR9OnBsYXlUdXJuEnQKCVNhdmVEcmFmdBIdLnJ1bW1pa3ViLnYxLlNhdmVEcmFmdFJlcXVlc3QaHi5ydW1taWt1Yi52MS5TYXZlRHJhZnRSZXNwb25zZSIogtPkkwIiOgEqIh0vdjEvZ2FtZXMve2dhbWVfaWR9OnNhdmVEcmFmdBJ4CgpDbGFpbUVycm9yEh4ucnVtbWlrdWIudjEuQ2xhaW1FcnJvclJlcXVlc3QaHy5ydW1taWt1Yi52MS5DbGFpbUVycm9yUmVzcG9uc2UiKYLT5JMCIzoBKiIeL3YxL2dhbWVzL3tnYW1lX2lkfTpjbGFpbUVycm9yQogBCgtydW1taWt1Yi52MUIQVHVyblNlcnZpY2VQcm90b1ABWilydW1taWt1Yi5leGFtcGxlL2dvL3J1bW1pa3VidjE7cnVtbWlrdWJ2MaICA1JNS6oCC1J1bW1pa3ViLlYxugIIUnVtbWlrdWLKAgtSdW1taWt1YlxWMeoCDFJ1bW1pa3ViOjpWMWIGcHJvdG8z", [file_google_api_annotations, file_google_api_field_behavior, file_rummikub_v1_game, file_rummikub_v1_meld, file_rummikub_v1_tile, file_rummikub_v1_violation]);
 
 /**
  * The table after the turn. The intermediate moves do not matter (R44).
@@ -123,26 +123,17 @@ export type PlayTurnRequest = Message<"rummikub.v1.PlayTurnRequest"> & {
   gameId: string;
 
   /**
-   * The revision that the caller has seen. Required: a turn is judged only on the game that the player saw. It is not
-   * sufficient alone; see etag.
+   * The etag of the game that the player saw. Required: a turn is judged only on that game. If it has changed, the turn
+   * is refused (STALE_STATE).
    *
-   * @generated from field: uint32 expected_revision = 2;
-   */
-  expectedRevision: number;
-
-  /**
-   * The etag of expected_revision. Optional, but always send it. A failover of the store may lose changes, and other
-   * changes may then bring the game to the same revision. A turn without an etag is applied to that history, which the
-   * player never saw; with the etag it is refused (ETAG_MISMATCH).
-   *
-   * @generated from field: string etag = 3;
+   * @generated from field: string etag = 2;
    */
   etag: string;
 
   /**
    * An idempotency key: a repeated request with it returns the first answer. Optional.
    *
-   * @generated from field: string request_id = 4;
+   * @generated from field: string request_id = 3;
    */
   requestId: string;
 
@@ -150,7 +141,7 @@ export type PlayTurnRequest = Message<"rummikub.v1.PlayTurnRequest"> & {
    * Judges the turn without taking it. Errors are the same; request_id is ignored. An illegal play is refused with its
    * violations, whatever turn_invalid_submission is, and has no consequences.
    *
-   * @generated from field: bool validate_only = 5;
+   * @generated from field: bool validate_only = 4;
    */
   validateOnly: boolean;
 
@@ -163,7 +154,7 @@ export type PlayTurnRequest = Message<"rummikub.v1.PlayTurnRequest"> & {
     /**
      * Plays tiles.
      *
-     * @generated from field: rummikub.v1.PlayTiles play = 6;
+     * @generated from field: rummikub.v1.PlayTiles play = 5;
      */
     value: PlayTiles;
     case: "play";
@@ -171,7 +162,7 @@ export type PlayTurnRequest = Message<"rummikub.v1.PlayTurnRequest"> & {
     /**
      * Draws a tile.
      *
-     * @generated from field: rummikub.v1.DrawTile draw = 7;
+     * @generated from field: rummikub.v1.DrawTile draw = 6;
      */
     value: DrawTile;
     case: "draw";
@@ -179,7 +170,7 @@ export type PlayTurnRequest = Message<"rummikub.v1.PlayTurnRequest"> & {
     /**
      * Passes.
      *
-     * @generated from field: rummikub.v1.Pass pass_turn = 8;
+     * @generated from field: rummikub.v1.Pass pass_turn = 7;
      */
     value: Pass;
     case: "passTurn";
@@ -187,7 +178,7 @@ export type PlayTurnRequest = Message<"rummikub.v1.PlayTurnRequest"> & {
     /**
      * Lays a drawn tile on the River.
      *
-     * @generated from field: rummikub.v1.LayOnRiver lay_on_river = 9;
+     * @generated from field: rummikub.v1.LayOnRiver lay_on_river = 8;
      */
     value: LayOnRiver;
     case: "layOnRiver";
@@ -264,24 +255,16 @@ export type SaveDraftRequest = Message<"rummikub.v1.SaveDraftRequest"> & {
   gameId: string;
 
   /**
-   * The revision that the caller has seen. Required.
+   * The etag of the game that the player saw, as in PlayTurn.
    *
-   * @generated from field: uint32 expected_revision = 2;
-   */
-  expectedRevision: number;
-
-  /**
-   * The etag of expected_revision. Optional, but always send it; see PlayTurnRequest.etag. Without it, the draft may be
-   * stored for a turn of a history that the player never saw, and decide what its time-out does.
-   *
-   * @generated from field: string etag = 3;
+   * @generated from field: string etag = 2;
    */
   etag: string;
 
   /**
    * The table as the player has arranged it. Unset: as at the start of the turn.
    *
-   * @generated from field: rummikub.v1.Draft draft = 4;
+   * @generated from field: rummikub.v1.Draft draft = 3;
    */
   draft?: Draft | undefined;
 };
@@ -393,14 +376,13 @@ export const TurnService: GenService<{
   /**
    * Takes the caller's turn: plays tiles, draws, or passes.
    *
-   * The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that
-   * expected_revision refers to; expected_revision and etag; the state of the game; whose turn it is; the rules. If the
-   * turn is past its deadline, the time-out is applied first, and only once. If turn_invalid_submission is not REJECT,
-   * an illegal play is not an error: the response is OK with the violations, and the consequences of that option
-   * follow. A play of tiles that the player does not have is refused nevertheless if other players would see it.
-   * Without an etag, a turn may be judged on a history that its player never saw; see PlayTurnRequest.etag.
+   * The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that the
+   * etag refers to; the etag; the state of the game; whose turn it is; the rules. If the turn is past its deadline, the
+   * time-out is applied first, and only once. If turn_invalid_submission is not REJECT, an illegal play is not an
+   * error: the response is OK with the violations, and the consequences of that option follow. A play of tiles that the
+   * player does not have is refused nevertheless if other players would see it.
    * Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
-   * (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
+   * (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
    * PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
    * RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, and
    * every violation, with the subject `play.table` or, for a single meld, `play.table[i]`).
@@ -422,7 +404,7 @@ export const TurnService: GenService<{
    * A seat may save 10 drafts per second, and 20 at once after a pause. More are refused with OVERLOADED; save the
    * newest draft again after the delay in RetryInfo.
    * Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
-   * (STALE_STATE, ETAG_MISMATCH), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
+   * (STALE_STATE), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
    * NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING; and with the subject `draft.table` the violations
    * TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
    *

@@ -19,7 +19,6 @@ public final class Refusals {
   private static final Metadata.Key<com.google.rpc.Status> DETAILS =
       Metadata.Key.of(
           "grpc-status-details-bin", ProtoUtils.metadataMarshaller(com.google.rpc.Status.getDefaultInstance()));
-  private static final String READ_AGAIN = "read the game again and decide again";
   private static final Map<ErrorReason, String> HINTS =
       Map.of(
           ErrorReason.ERROR_REASON_GAME_NOT_FOUND,
@@ -33,11 +32,9 @@ public final class Refusals {
           ErrorReason.ERROR_REASON_AUTHORIZATION_MALFORMED,
           "pass seated() the token as joinGame or createGame returned it",
           ErrorReason.ERROR_REASON_STALE_STATE,
-          READ_AGAIN,
-          ErrorReason.ERROR_REASON_ETAG_MISMATCH,
-          READ_AGAIN,
+          "read the game again and decide again",
           ErrorReason.ERROR_REASON_HISTORY_UNAVAILABLE,
-          "start over from revision 0",
+          "start over without an etag",
           ErrorReason.ERROR_REASON_DUPLICATE_REQUEST,
           "use a new request id for a request with other content");
 

@@ -10,10 +10,7 @@ import rummikub.v1.PlayTiles;
 import rummikub.v1.PlayTurnRequest;
 import rummikub.v1.TableMeld;
 
-/**
- * Makes requests for turns in a game as the caller has seen it, with its revision and its etag. Without the etag, a turn
- * may be applied to a history that its player never saw.
- */
+/** Makes requests for turns in a game as the caller has seen it. */
 public final class Turns {
   private Turns() {}
 
@@ -50,9 +47,6 @@ public final class Turns {
   }
 
   private static PlayTurnRequest.Builder turn(Game game) {
-    return PlayTurnRequest.newBuilder()
-        .setGameId(game.getGameId())
-        .setExpectedRevision(game.getRevision())
-        .setEtag(game.getEtag());
+    return PlayTurnRequest.newBuilder().setGameId(game.getGameId()).setEtag(game.getEtag());
   }
 }

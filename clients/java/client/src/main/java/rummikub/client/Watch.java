@@ -30,8 +30,8 @@ import rummikub.v1.WatchGameResponse;
  * }
  * }</pre>
  *
- * <p>A lost connection, a stopping server and a lost history are handled: the watch reconnects and resumes with the revision
- * and etag of the last update, or starts over with a snapshot. Heartbeats, {@code Closing} and unknown updates are passed
+ * <p>A lost connection, a stopping server and a lost history are handled: the watch reconnects and resumes with the etag
+ * of the last update, or starts over with a snapshot. Heartbeats, {@code Closing} and unknown updates are passed
  * over. The watch ends with the game (until_rematch: with its rematch), or with an error: a refusal, or the last failure when
  * the patience is over. Time that the caller spends on an update counts as neither silence nor patience.
  *

@@ -18,7 +18,7 @@ import rummikub.v1.WatchGameResponse;
 final class WatchPosition {
   private final Duration patience;
   private final LongSupplier nanoTime;
-  private volatile WatchGameRequest request; // its revision and etag are the position to resume from
+  private volatile WatchGameRequest request; // its etag is the position to resume from
   private Game lasting = Game.getDefaultInstance(); // what never changes, which only the first game of a stream has
   private int changed; // the revision of the last change for the caller
   private long alive; // when the server sent something last
@@ -29,7 +29,6 @@ final class WatchPosition {
     this.request = request;
     this.patience = patience;
     this.nanoTime = nanoTime;
-    changed = request.getAfterRevision();
     alive = nanoTime.getAsLong();
   }
 
@@ -70,7 +69,7 @@ final class WatchPosition {
         }
         changed = change.getRevision();
         if (request.getContent() != WatchContent.WATCH_CONTENT_BOTH) {
-          move(change.getRevision(), change.getEtag());
+          resumeAfter(change.getEtag());
         }
       }
       case CLOSING -> {
@@ -94,7 +93,7 @@ final class WatchPosition {
               .putAllLabels(game.getLabelsMap())
               .build();
     }
-    move(game.getRevision(), game.getEtag());
+    resumeAfter(game.getEtag());
   }
 
   /** Returns an update that was received, with what only the first game of a stream has. */
@@ -113,8 +112,8 @@ final class WatchPosition {
       return Optional.of(delay);
     }
     ErrorReason reason = Refusals.detail(trailers, Refusal.class).map(Refusal::getReason).orElse(null);
-    if (isForgotten(reason) && request.getAfterRevision() != 0) {
-      move(0, ""); // a stream from 0 begins with a snapshot
+    if (reason == ErrorReason.ERROR_REASON_HISTORY_UNAVAILABLE && !request.getEtag().isEmpty()) {
+      resumeAfter(""); // the stream begins with a snapshot
       return Optional.of(Duration.ZERO);
     }
     if (!isLost(status.getCode(), reason)) {
@@ -124,11 +123,6 @@ final class WatchPosition {
         Refusals.detail(trailers, RetryInfo.class).map(info -> duration(info.getRetryDelay())).orElse(Duration.ZERO);
     Duration delay = longer(Connection.backoff(failures++), asked);
     return Optional.of(delay).filter(found -> found.compareTo(patienceLeft()) <= 0);
-  }
-
-  /** Returns whether the server does not have the position to resume from. */
-  private static boolean isForgotten(ErrorReason reason) {
-    return reason == ErrorReason.ERROR_REASON_HISTORY_UNAVAILABLE || reason == ErrorReason.ERROR_REASON_ETAG_MISMATCH;
   }
 
   /** Returns whether an error is that of a connection or a server which may be back soon. */
@@ -143,8 +137,8 @@ final class WatchPosition {
     };
   }
 
-  private void move(int revision, String etag) {
-    request = request.toBuilder().setAfterRevision(revision).setEtag(etag).build();
+  private void resumeAfter(String etag) {
+    request = request.toBuilder().setEtag(etag).build();
   }
 
   private static Duration duration(com.google.protobuf.Duration value) {

@@ -55,11 +55,10 @@ class WatchTest {
   }
 
   static Stream<Case> cases() {
-    WatchGameRequest later = FIRST.toBuilder().setAfterRevision(7).setEtag("etag 7").build();
+    WatchGameRequest later = FIRST.toBuilder().setEtag("etag 7").build();
     WatchGameRequest both = FIRST.toBuilder().setContent(WatchContent.WATCH_CONTENT_BOTH).build();
     WatchGameRequest games = FIRST.toBuilder().setContent(WatchContent.WATCH_CONTENT_GAMES).build();
     StatusRuntimeException stopping = refused(Code.UNAVAILABLE, ErrorReason.ERROR_REASON_SHUTTING_DOWN);
-    StatusRuntimeException mismatch = refused(Code.ABORTED, ErrorReason.ERROR_REASON_ETAG_MISMATCH);
     return Stream.of(
         new Case("an end without closing is the end", FIRST, "SNAPSHOT 1, CHANGE 2", List.of(0),
             sends(null, snapshot(1), change(2))),
@@ -77,7 +76,7 @@ class WatchTest {
             sends(FORGOTTEN), sends(null, snapshot(9))),
         new Case("a lost history starts over with lower revisions", FIRST,
             "SNAPSHOT 7, CHANGE 8, SNAPSHOT 4, CHANGE 5", List.of(0, 8, 0),
-            sends(LOST, snapshot(7), change(8)), sends(mismatch), sends(null, snapshot(4), change(5))),
+            sends(LOST, snapshot(7), change(8)), sends(FORGOTTEN), sends(null, snapshot(4), change(5))),
         new Case("changes and games resume after the last game", both,
             "SNAPSHOT 1, CHANGE 2, GAME 2, CHANGE 3, CHANGE 4, GAME 4", List.of(0, 2),
             sends(LOST, snapshot(1), change(2), game(2), change(3)), sends(null, change(3), change(4), game(4))),
@@ -106,11 +105,8 @@ class WatchTest {
       var updates = new ArrayList<String>();
       watch.forEach(update -> updates.add(text(update)));
       assertEquals(row.updates, String.join(", ", updates));
-      assertEquals(row.resumed, server.watched.stream().map(WatchGameRequest::getAfterRevision).toList());
-      for (WatchGameRequest request : server.watched) {
-        int revision = request.getAfterRevision();
-        assertEquals(revision == 0 ? "" : "etag " + revision, request.getEtag());
-      }
+      var resumed = row.resumed.stream().map(revision -> revision == 0 ? "" : "etag " + revision).toList();
+      assertEquals(resumed, server.watched.stream().map(WatchGameRequest::getEtag).toList());
       assertEquals(row.resumed.size() - 1, notices.size());
     }
   }
@@ -131,7 +127,7 @@ class WatchTest {
 
   @Test
   void startsOverOnce() throws IOException {
-    WatchGameRequest request = FIRST.toBuilder().setAfterRevision(3).build();
+    WatchGameRequest request = FIRST.toBuilder().setEtag("etag 3").build();
     try (var server = new FakeServer(sends(FORGOTTEN));
         Watch watch = server.client.watch(request)) {
       var error = assertThrows(StatusRuntimeException.class, () -> watch.iterator().hasNext());
@@ -194,7 +190,6 @@ class WatchTest {
       updates.next();
       position = watch.position();
     }
-    assertEquals(2, position.getAfterRevision());
     assertEquals("etag 2", position.getEtag());
   }
 
