@@ -9,8 +9,8 @@ those of the engine. --check writes nothing and fails if the committed page is n
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Final
@@ -18,33 +18,22 @@ from typing import Final
 import contract
 from engine.melding.analysis import NEEDS_ANALYSIS, options_needing_analysis
 from engine.melding.presets import PRESET_TEXTS, PRESETS
-from engine.melding.ruleset import SABRA, Preset, Ruleset, with_options
-from engine.melding.ruleset_checks import CONFLICTS, RANGES
+from engine.melding.ruleset import (
+    OPTIONS,
+    SABRA,
+    Preset,
+    with_options,
+)
+from engine.options import Needs, Option, text_of
 
 PAGE: Final = Path(__file__).parent / "options.md"
 
-GROUPS: Final = (
-    ("Geometry", ("geometry_",)),
-    ("Players", ("players_",)),
-    ("Lobby", ("start_by", "abort_by", "spectators")),
-    ("Deal", ("deal_",)),
-    ("Start draw", ("start_draw_", "start_player")),
-    ("Melds", ("run_", "meld_", "jokers_")),
-    ("Initial meld", ("initial_meld_",)),
-    ("Turn", ("turn_", "penalty_", "manipulation")),
-    ("Clocks and absence", ("clock_", "absent_")),
-    ("Jokers of the table", ("joker_",)),
-    ("Empty pool", ("pool_",)),
-    ("Score", ("score_", "win_")),
-    ("Match", ("match_", "round_")),
-    ("Variants", ("teams", "contract")),
-    ("Hints", ("hints",)),
-    ("Record", ("racks_shown",)),
-    ("Drafts", ("draft_",)),
-)
-"""The headings of the page, and how the options under each begin."""
+TITLES: Final = {
+    row.stage.name.replace("_", " ").capitalize() if row.stage else "Settings of a room": row.stage
+    for row in OPTIONS.values()
+}
+"""The headings of the page, and the stage of the options under each."""
 
-TITLES: Final = tuple(title for title, _ in GROUPS)
 MORE: Final = (
     "Conflicts",
     "Values that ask the exact solver",
@@ -157,20 +146,13 @@ def options() -> tuple[str, ...]:
 
 
 def options_of(title: str) -> tuple[str, ...]:
-    """The options under a heading, in the order in which the contract got them."""
-    beginnings = dict(GROUPS)[title]
-    return tuple(field.name for field in fields(Ruleset) if field.name.startswith(beginnings))
+    """The options under a heading, in the order of the contract."""
+    return tuple(option for option, row in OPTIONS.items() if row.stage == TITLES[title])
 
 
 def values(option: str) -> Sequence[object]:
     """Returns the values of an option: the members of its enum, or the numbers of its range."""
-    default = getattr(SABRA, option)
-    return tuple(type(default)) if isinstance(default, Enum) else RANGES[option]
-
-
-def text(value: object) -> str:
-    """A value as the page shows it: `REDRAW`, `30`, `true`."""
-    return value.name if isinstance(value, Enum) else str(value).lower()
+    return OPTIONS[option].values
 
 
 def span(chosen: Sequence[object]) -> str:
@@ -188,7 +170,7 @@ def span(chosen: Sequence[object]) -> str:
 
 def _stretch(following: Sequence[object]) -> str:
     joined = " to " if len(following) > 2 else ", "
-    return joined.join(map(text, following if len(following) < 3 else (following[0], following[-1])))
+    return joined.join(map(text_of, following if len(following) < 3 else (following[0], following[-1])))
 
 
 def contract_name(value: Enum) -> str:
@@ -213,7 +195,7 @@ def _table(head: Sequence[str], rows: Iterator[Sequence[str]]) -> Iterator[str]:
 
 
 def _code(value: object) -> str:
-    return f"`{text(value)}`"
+    return f"`{text_of(value)}`"
 
 
 def _asks(option: str, value: object) -> bool:
@@ -223,7 +205,7 @@ def _asks(option: str, value: object) -> bool:
 def _introduction(option: str, said: dict[str, Comment]) -> str:
     """Returns the description of an option: of an enum the comments of type and field, of a number the field's."""
     default = getattr(SABRA, option)
-    meaning = re.sub(rf" Default {text(default)}\.", "", said[option].meaning)
+    meaning = re.sub(rf" Default {text_of(default)}\.", "", said[option].meaning)
     if isinstance(default, Enum):
         own = said[type(default).__name__].meaning
         rest = meaning.partition(". ")[2]
@@ -241,7 +223,7 @@ def _option(option: str, said: dict[str, Comment]) -> Iterator[str]:
         yield from _table(("value", "meaning", "evidence"), (_value_row(option, v, said) for v in type(default)))
         return
     analysis = [value for value in values(option) if _asks(option, value)]
-    yield f"* Values: {span(values(option))}. Default: **{text(default)}**."
+    yield f"* Values: {span(values(option))}. Default: **{text_of(default)}**."
     if analysis:
         yield f"* {span(analysis)} asks the [exact solver](#values-that-ask-the-exact-solver)."
     yield f"* Evidence: {evidence(option, None, said)}"
@@ -253,37 +235,29 @@ def _value_row(option: str, value: Enum, said: dict[str, Comment]) -> tuple[str,
     return name, said[contract_name(value)].meaning, evidence(option, value, said)
 
 
-MANY: Final = 20_000
-"""In a range of more numbers, only the first two are tried: all above the first are assumed to conflict alike."""
-
-
-def _samples(option: str) -> dict[object, Sequence[object]]:
-    """Returns the values of an option to try, each with the values that it stands for."""
-    numbers = values(option)
-    if isinstance(numbers, range) and len(numbers) > MANY:
-        return {numbers[0]: numbers[:1], numbers[1]: numbers[1:]}
-    return {value: (value,) for value in numbers}
-
-
-def _all_of(samples: dict[object, Sequence[object]], tried: Iterable[object]) -> Sequence[object]:
-    """Returns the values that the tried ones stand for."""
-    found = [samples[value] for value in tried]
-    return found[0] if len(found) == 1 else [value for several in found for value in several]
-
-
 def _conflict_rows() -> Iterator[tuple[str, str, str]]:
     """Returns the conflicts: values of the first option, the allowed values of the second, the second option."""
-    for first, second, contradict in CONFLICTS:
-        beside: dict[tuple[object, ...], list[object]] = {}
-        firsts, seconds = _samples(first), _samples(second)
-        for value in firsts:
-            chosen = [with_options(SABRA, {first: value, second: other}) for other in seconds]
-            allowed = tuple(getattr(ruleset, second) for ruleset in chosen if not contradict(ruleset))
-            if len(allowed) < len(chosen):
-                beside.setdefault(allowed, []).append(value)
-        for allowed, contradicted in beside.items():
-            against = span(_all_of(firsts, contradicted))
-            yield f"{_code(first)} {against}", span(_all_of(seconds, allowed)) if allowed else "none", _code(second)
+    for row in OPTIONS.values():
+        for need in row.needs:
+            for values_, allowed in _allowed(row, need):
+                yield f"{_code(row.name)} {span(values_)}", span(allowed) or "none", _code(need.option)
+
+
+def _allowed(row: Option, need: Needs) -> Iterator[tuple[Sequence[object], Sequence[object]]]:
+    """Yields values of an option, with those of the other one that are allowed beside them."""
+    if not callable(need.allowed):
+        yield need.of or _others(row), need.allowed
+        return
+    for value in _others(row):
+        allowed = need.allowed(with_options(SABRA, {row.name: value}))
+        yield (value,), allowed
+
+
+def _others(row: Option) -> Sequence[object]:
+    """Returns the values of an option beside its default."""
+    if isinstance(row.values, range) and row.default == row.values[0]:
+        return row.values[1:]
+    return [value for value in row.values if value != row.default]
 
 
 def _preset(preset: Preset, said: dict[str, Comment]) -> Iterator[str]:
@@ -307,7 +281,7 @@ def _preset(preset: Preset, said: dict[str, Comment]) -> Iterator[str]:
     yield ""
     yield from _table(
         ("option", preset.name, "SABRA"),
-        ((_code(name), text(getattr(ruleset, name)), text(getattr(SABRA, name))) for name in different),
+        ((_code(name), text_of(getattr(ruleset, name)), text_of(getattr(SABRA, name))) for name in different),
     )
 
 
@@ -315,14 +289,14 @@ def _matrix() -> Iterator[str]:
     others = [preset for preset in PRESETS if preset is not Preset.SABRA]
     yield from _table(
         ("option", "SABRA", *(preset.name for preset in others)),
-        ((_code(option), text(getattr(SABRA, option)), *_differing(option, others)) for option in options()),
+        ((_code(option), text_of(getattr(SABRA, option)), *_differing(option, others)) for option in options()),
     )
 
 
 def _differing(option: str, presets: Sequence[Preset]) -> Iterator[str]:
     for preset in presets:
         value = getattr(PRESETS[preset], option)
-        yield "=" if value == getattr(SABRA, option) else f"**{text(value)}**"
+        yield "=" if value == getattr(SABRA, option) else f"**{text_of(value)}**"
 
 
 def page() -> str:

@@ -17,8 +17,7 @@ winners 2
 
 import re
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import fields, replace
-from enum import Enum
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from engine.game import RoundEnd
@@ -42,8 +41,8 @@ from engine.melding.notation import (
     parse_tiles,
 )
 from engine.melding.presets import PRESETS, chosen_options
-from engine.melding.ruleset import SABRA, Preset, Ruleset, with_options
-from engine.melding.ruleset_checks import problems
+from engine.melding.ruleset import OPTIONS, SABRA, Preset, Ruleset, problems, with_options
+from engine.options import text_of
 from engine.record import GameRecord, Move, MoveKind, RecordedPlayer, RoundScore
 from engine.seats import BotLevel
 
@@ -132,8 +131,7 @@ def _lines(record: GameRecord) -> Iterator[str]:
 def _ruleset_lines(ruleset: Ruleset) -> Iterator[str]:
     yield f"preset {ruleset.preset.name}"
     for option in chosen_options(ruleset):
-        value = getattr(ruleset, option)
-        yield f"option {option} {value.name if isinstance(value, Enum) else str(value).lower()}"
+        yield f"option {option} {text_of(getattr(ruleset, option))}"
 
 
 def _format_time(time_ms: int) -> str:
@@ -204,7 +202,6 @@ def parse_in_steps(text: str) -> Generator[None, None, GameRecord]:
 _ORDER: Final = ("", "rummikub-record", "preset", "option", "created", "player", "move", "end", "winners")
 """The first words of lines in the order of a record; moves and ends alternate."""
 _ONCE: Final = {"rummikub-record", "preset", "created", "winners"}
-_DEFAULTS: Final = {option.name: option.default for option in fields(Ruleset) if option.name != "preset"}
 
 
 class _Reader:
@@ -284,11 +281,14 @@ class _Reader:
     def _read_option(self, line: Piece, words: tuple[Piece, ...]) -> None:
         _check_count(line, words, 3, "option NAME VALUE")
         name, value = words[1:]
-        if name.text not in _DEFAULTS:
+        if name.text not in OPTIONS:
             raise name.error("is not an option")
         if name.text in self._options:
             raise name.error("is given twice")
-        self._options[name.text] = _option_value(_DEFAULTS[name.text], value)
+        try:
+            self._options[name.text] = OPTIONS[name.text].parsed(value.text)
+        except ValueError:
+            raise value.error("is not a value of this option") from None
 
     def _stated_ruleset(self) -> Ruleset:
         """Returns the ruleset of the lines before `created`."""
@@ -324,19 +324,6 @@ def _preset(line: Piece, words: tuple[Piece, ...]) -> Preset:
     if words[1].text not in Preset.__members__:
         raise words[1].error("is not a preset")
     return Preset[words[1].text]
-
-
-def _option_value(default: object, value: Piece) -> object:
-    """Returns an option's value, of the type of its default. Raises NotationError."""
-    match default:
-        case Enum() if value.text in type(default).__members__:
-            return type(default)[value.text]
-        case bool() if value.text in {"true", "false"}:
-            return value.text == "true"
-        case int() if not isinstance(default, bool) and re.fullmatch("[0-9]{1,9}", value.text):
-            return int(value.text)
-        case _:
-            raise value.error("is not a value of this option")
 
 
 def _time(word: Piece, form: re.Pattern[str]) -> int:

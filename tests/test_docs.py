@@ -11,8 +11,8 @@ import pytest
 import generate as generator
 from conftest import SLOW
 from engine.melding.presets import PRESET_TEXTS, PRESETS
-from engine.melding.ruleset import SABRA, Preset, Ruleset
-from engine.melding.ruleset_checks import CONFLICTS
+from engine.melding.ruleset import OPTIONS, SABRA, Preset
+from engine.options import text_of
 from load.bench.__main__ import PARTS
 from rummikub.v1.error_reason_pb2 import ErrorReason
 from service.metrics.metrics import Metrics
@@ -51,7 +51,6 @@ COPIED = [
 
 said = generator.comments()
 page_of_options = generator.page()
-OPTIONS = [name for name in Ruleset.__dataclass_fields__ if name != "preset"]
 ENUMS = [option for option in OPTIONS if isinstance(getattr(SABRA, option), Enum)]
 NUMBERS = [option for option in OPTIONS if option not in ENUMS]
 
@@ -76,7 +75,7 @@ def test_every_option_has_one_place_on_the_page() -> None:
 
 @pytest.mark.parametrize("option", OPTIONS)
 def test_an_option_has_a_comment_with_its_default(option: str) -> None:
-    assert f"Default {generator.text(getattr(SABRA, option))}" in said[option].meaning
+    assert f"Default {text_of(getattr(SABRA, option))}" in said[option].meaning
 
 
 @pytest.mark.parametrize("option", ENUMS)
@@ -115,14 +114,14 @@ def test_a_preset_has_a_comment_a_source_and_its_differences(preset: Preset) -> 
     for text in astuple(PRESET_TEXTS[preset]):
         assert text in section
     for option in OPTIONS:
-        value, default = (generator.text(getattr(ruleset, option)) for ruleset in (PRESETS[preset], SABRA))
+        value, default = (text_of(getattr(ruleset, option)) for ruleset in (PRESETS[preset], SABRA))
         assert (f"| `{option}` | {value} | {default} |" in section) == (value != default)
 
 
 def test_every_conflict_is_shown() -> None:
     section = page_of_options.split("\n## Conflicts\n")[1].split("\n## ", maxsplit=1)[0]
     shown = set(re.findall(r"^\| `(\w+)` .* \| `(\w+)` \|$", section, re.MULTILINE))
-    assert shown == {(first, second) for first, second, _ in CONFLICTS}
+    assert shown == {(row.name, need.option) for row in OPTIONS.values() for need in row.needs}
 
 
 def test_values_are_told_in_few_words() -> None:
@@ -283,7 +282,7 @@ def test_the_rules_are_numbered_without_gaps() -> None:
 
 
 def test_the_page_of_rules_names_options_that_exist() -> None:
-    prefixes = "|".join(beginning.rstrip("_") for _, beginnings in generator.GROUPS for beginning in beginnings)
+    prefixes = "|".join(sorted({option.split("_")[0] for option in OPTIONS}))
     assert set(re.findall(rf"`((?:{prefixes})_\w+)`", RULES.read_text())) <= set(OPTIONS)
 
 

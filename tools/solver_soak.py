@@ -24,8 +24,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from engine.melding.analysis import Situation  # noqa: E402 - as above
-from engine.melding.ruleset import SABRA, Ruleset, with_options  # noqa: E402 - as above
-from engine.melding.ruleset_checks import RANGES, problems  # noqa: E402 - as above
+from engine.melding.ruleset import (  # noqa: E402 - as above
+    OPTIONS,
+    SABRA,
+    Ruleset,
+    problems,
+    with_options,
+)
 from engine.melding.solver import Budget, Existence, Objective, few_tiles  # noqa: E402 - as above
 from engine.melding.solver.restricted_search import is_restricted  # noqa: E402 - as above
 from load.corpus.joker_positions import RESTRICTED, joker_positions  # noqa: E402 - as above
@@ -33,7 +38,7 @@ from load.corpus.positions import positions  # noqa: E402 - as above
 from oracles import brute_force, integer_program  # noqa: E402 - as above
 from oracles.brute_force import Comparison, TooManyPlaysError, small_situation  # noqa: E402 - as above
 from oracles.integer_program import IntegerProgram, random_rules, random_situation  # noqa: E402 - as above
-from support.random_play import CHOICES, random_ruleset  # noqa: E402 - as above
+from support.random_play import random_ruleset  # noqa: E402 - as above
 
 PROCESSES = 2
 MOST_FAULTS = 10
@@ -128,7 +133,7 @@ def situations(sort: str, seed: int) -> Iterator[tuple[Situation, Objective]]:
     """Yields the situations of a seed: all turns of a game, or one."""
     rng = random.Random(seed)
     if sort == GAMES:
-        for recorded in positions([seed], RANGES["geometry_jokers"]):
+        for recorded in positions([seed], OPTIONS["geometry_jokers"].values):
             yield recorded.situation, rng.choice(tuple(Objective))
     elif sort == CHANCE:
         yield random_situation(rng, random_rules(rng)), rng.choice(tuple(Objective))
@@ -153,7 +158,7 @@ def restricted_situation(rng: random.Random) -> Situation:
 def restricting_ruleset(rng: random.Random) -> Ruleset:
     """Returns random, perhaps invalid options that make the origin of tiles matter; half of them with extra jokers."""
     ruleset = random_ruleset(rng, with_analysis=True) if rng.random() < 0.3 else SABRA
-    options = {option: rng.choice(CHOICES[option]) for option in rng.sample(RESTRICTIONS, rng.randint(1, 4))}
+    options = {option: rng.choice(OPTIONS[option].usual) for option in rng.sample(RESTRICTIONS, rng.randint(1, 4))}
     return with_options(ruleset, options | {"geometry_jokers": rng.choice((2, 4, 8))})
 
 

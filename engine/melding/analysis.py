@@ -9,14 +9,7 @@ from enum import Enum, auto
 from typing import Final, Protocol
 
 from engine.melding.fast.identity_cache import identity_cache
-from engine.melding.ruleset import (
-    PoolEmptyPass,
-    PoolEmptyStuckTest,
-    Ruleset,
-    ScoreNeverMelded,
-    TurnDraw,
-    TurnVoluntaryDraw,
-)
+from engine.melding.ruleset import OPTIONS, Ruleset
 from engine.melding.table import Table
 from engine.tiles import Tile
 
@@ -48,14 +41,7 @@ class Analysis(Protocol):
         """Returns whether any legal play exists."""
 
 
-NEEDS_ANALYSIS: Final[dict[str, tuple[object, ...]]] = {
-    "initial_meld_voluntary_delay": (False,),
-    "turn_voluntary_draw": (TurnVoluntaryDraw.ONLY_IF_NO_PLAY,),
-    "turn_draw": (TurnDraw.UNTIL_PLAYABLE,),
-    "pool_empty_pass": (PoolEmptyPass.ONLY_IF_NO_PLAY,),
-    "pool_empty_stuck_test": (PoolEmptyStuckTest.EXACT, PoolEmptyStuckTest.BOTH),
-    "score_never_melded": (ScoreNeverMelded.FLAT_100_OR_200,),
-}
+NEEDS_ANALYSIS: Final = {row.name: row.asks for row in OPTIONS.values() if row.asks}
 """The option values under which games need an analysis. Judging a play never does."""
 
 

@@ -1,9 +1,10 @@
 """The named rulesets and their texts (listed in docs/options.md)."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Final
 
 from engine.melding.ruleset import (
+    OPTIONS,
     SABRA,
     DealOrder,
     DealThreePairsReshuffle,
@@ -247,7 +248,7 @@ PRESET_TEXTS: Final = {
 def chosen_options(ruleset: Ruleset) -> tuple[str, ...]:
     """Returns the options that must be stated beside the preset to get the ruleset (with_options)."""
     preset = PRESETS[ruleset.preset]
-    values = {option.name: getattr(ruleset, option.name) for option in fields(Ruleset)}
+    values = {option: getattr(ruleset, option) for option in OPTIONS}
     differing = {option: value for option, value in values.items() if value != getattr(preset, option)}
     followed = with_options(preset, differing)
     return tuple(option for option in values if option in differing or values[option] != getattr(followed, option))

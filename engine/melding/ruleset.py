@@ -1,15 +1,17 @@
 """The options of a ruleset: an enum for each choice, and the frozen `Ruleset`. One subject, hence one long module.
 
-An option is a field of `Ruleset`, named as in docs/options.md and in the contract. Ranges and conflicts of options are
-in ruleset_checks.py, named rulesets in presets.py.
+An option is a field of `Ruleset`, named as in docs/options.md, with its row (options.py): values, stage, conflicts.
+Named rulesets are in presets.py.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final
 
+from engine.options import Needs, OptionProblem, Stage, option, option_problems, options_of
 from engine.tiles import JOKER, MAX_VALUE, Tile, is_natural
+from engine.violations import Reason
 
 PAIRS_PLAYERS: Final = 4
 """The number of players of a game in pairs."""
@@ -451,87 +453,195 @@ class DraftVisibility(Enum):
     EVERYONE = auto()
 
 
+TILES: Final = Stage("tiles", "geometry_")
+DEAL: Final = Stage("deal", "deal_")
+MELDS: Final = Stage("melds")
+INITIAL_MELD: Final = Stage("initial_meld", "initial_meld_")
+TURN: Final = Stage("turn", "turn_")
+JOKER_RETRIEVAL: Final = Stage("joker_retrieval", "joker_retrieval_")
+POOL_END: Final = Stage("pool_end", "pool_")
+SCORING: Final = Stage("scoring", "score_")
+GAME_END: Final = Stage("game_end")
+
+DAY: Final = 86_400
+TWO_WEEKS: Final = 14 * DAY
+
+
+def _players_with_jokers(rules: "Ruleset") -> Sequence[int]:
+    """Returns the numbers of players for whom the tile set has the jokers that each of them gets first."""
+    return [players for players in range(2, 7) if rules.deal_fixed_jokers * players <= rules.jokers(players)]
+
+
+_REPLACES_JOKERS: Final = Needs("joker_retrieval_mode", (JokerRetrievalMode.REPLACE, JokerRetrievalMode.LOCKED))
+
+
 @dataclass(frozen=True, slots=True)
 class Ruleset:
     """The rules of a game. The defaults are the preset SABRA. The contract's Ruleset documents each option."""
 
     preset: Preset = Preset.SABRA
-    geometry_jokers: int = 2
-    players_min: int = 2
-    players_max: int = 4
-    start_draw_joker: StartDrawJoker = StartDrawJoker.REDRAW
-    turn_direction: TurnDirection = TurnDirection.CLOCKWISE
-    run_wrap: RunWrap = RunWrap.OFF
-    jokers_max_per_meld: JokersMaxPerMeld = JokersMaxPerMeld.UNLIMITED_WITH_ONE_NATURAL
-    jokers_adjacent: JokersAdjacent = JokersAdjacent.ALLOWED
-    jokers_declaration: JokersDeclaration = JokersDeclaration.POSITIONAL
-    initial_meld_threshold: int = 30
-    initial_meld_comparison: InitialMeldComparison = InitialMeldComparison.AT_LEAST
-    initial_meld_count: InitialMeldCount = InitialMeldCount.ONE_OR_MORE
-    initial_meld_joker: InitialMeldJoker = InitialMeldJoker.REPRESENTED_VALUE
-    initial_meld_same_turn_table_play: InitialMeldSameTurnTablePlay = InitialMeldSameTurnTablePlay.FORBIDDEN
-    turn_voluntary_draw: TurnVoluntaryDraw = TurnVoluntaryDraw.ALLOWED
-    turn_draw: TurnDraw = TurnDraw.ONE
-    turn_time_limit_seconds: int = 120
-    turn_timeout_dirty: TurnTimeoutDirty = TurnTimeoutDirty.COMMIT_IF_VALID_ELSE_REVERT
-    turn_invalid_submission: TurnInvalidSubmission = TurnInvalidSubmission.REJECT
-    joker_retrieval_mode: JokerRetrievalMode = JokerRetrievalMode.FREE
-    joker_retrieval_source: JokerRetrievalSource = JokerRetrievalSource.RACK_OR_TABLE
-    joker_retrieval_reuse: JokerRetrievalReuse = JokerRetrievalReuse.ANY_MELD
-    joker_retrieval_same_meld: JokerRetrievalSameMeld = JokerRetrievalSameMeld.ALLOWED
-    joker_retrieval_group_of_three: JokerRetrievalGroupOfThree = JokerRetrievalGroupOfThree.EITHER_COLOR
-    pool_empty_mode: PoolEmptyMode = PoolEmptyMode.CONTINUE_UNTIL_STUCK
-    pool_empty_pass: PoolEmptyPass = PoolEmptyPass.ALLOWED
-    pool_empty_stuck_test: PoolEmptyStuckTest = PoolEmptyStuckTest.CONSECUTIVE_PASSES
-    score_blocked_winner: ScoreBlockedWinner = ScoreBlockedWinner.LOWEST_VALUE
-    score_blocked_points: ScoreBlockedPoints = ScoreBlockedPoints.DIFFERENCE
-    score_joker_penalty: int = 30
-    score_never_melded: ScoreNeverMelded = ScoreNeverMelded.OFF
-    match_end: MatchEnd = MatchEnd.SINGLE_ROUND
-    match_rounds: int = 1
-    match_target_score: int = 200
-    geometry_colors: int = 4
-    geometry_copies: int = 2
-    geometry_jokers_per_player: int = 0
-    deal_hand_size: int = 14
-    deal_order: DealOrder = DealOrder.START_DRAW_FIRST
-    deal_three_pairs_reshuffle: DealThreePairsReshuffle = DealThreePairsReshuffle.OFF
-    deal_fixed_jokers: int = 0
-    start_draw_tile: StartDrawTile = StartDrawTile.PUT_BACK
-    start_draw_tie: StartDrawTie = StartDrawTie.REDRAW_TIED
-    start_draw_determines: StartDrawDetermines = StartDrawDetermines.STARTER_ONLY
-    start_player: StartPlayer = StartPlayer.HIGHEST_DRAW
-    start_player_next_rounds: StartPlayerNextRounds = StartPlayerNextRounds.HIGHEST_DRAW
-    teams: Teams = Teams.OFF
-    meld_order: MeldOrder = MeldOrder.STRICT
-    jokers_may_lead: bool = True
-    jokers_beyond_physical: bool = True
-    initial_meld_required_kind: InitialMeldRequiredKind = InitialMeldRequiredKind.ANY
-    initial_meld_voluntary_delay: bool = True
-    turn_play_after_draw: TurnPlayAfterDraw = TurnPlayAfterDraw.FORBIDDEN
-    turn_timeout_clean: TurnTimeoutClean = TurnTimeoutClean.DRAW_ONE
-    penalty_tiles: int = 3
-    manipulation: Manipulation = Manipulation.FREE
-    joker_retrieval_end_of_run_free: bool = False
-    pool_empty_last_chance_start: PoolEmptyLastChanceStart = PoolEmptyLastChanceStart.DRAWER_FIRST
-    score_blocked_tie: ScoreBlockedTie = ScoreBlockedTie.OTHER_METRIC_THEN_SHARE
-    win_call: WinCall = WinCall.AUTOMATIC
-    score_winner: ScoreWinner = ScoreWinner.SUM_OF_LOSERS
-    match_winner: MatchWinner = MatchWinner.HIGHEST_TOTAL
-    contract: Contract = Contract.OFF
-    contract_points: int = 0
-    hints: Hints = Hints.AGAINST_BOTS
-    start_by: StartBy = StartBy.HOST
-    abort_by: AbortBy = AbortBy.HOST
-    spectators: Spectators = Spectators.ALLOWED
-    racks_shown: RacksShown = RacksShown.AFTER_ROUND
-    draft_visibility: DraftVisibility = DraftVisibility.OWNER
-    absent_after_timeouts: int = 3
-    absent_action: AbsentAction = AbsentAction.BOT_EASY
-    round_pause_seconds: int = 30
-    clock_total_seconds: int = 0
-    clock_increment_seconds: int = 0
-    clock_flag: ClockFlag = ClockFlag.RESIGN
+    geometry_colors: int = option(4, (4, 6), stage=TILES)
+    geometry_copies: int = option(2, (2, 3), stage=TILES)
+    geometry_jokers: int = option(2, range(9), stage=TILES)
+    geometry_jokers_per_player: int = option(0, range(2), stage=TILES, needs=(Needs("geometry_jokers", (0,)),))
+    players_min: int = option(
+        2, range(2, 7), stage=DEAL, needs=(Needs("players_max", lambda rules: range(rules.players_min, 7)),)
+    )
+    players_max: int = option(4, range(2, 7), stage=DEAL)
+    teams: Teams = option(
+        Teams.OFF,
+        stage=DEAL,
+        needs=(
+            Needs("players_min", (PAIRS_PLAYERS,)),
+            Needs("players_max", (PAIRS_PLAYERS,)),
+            Needs("score_blocked_points", (ScoreBlockedPoints.DIFFERENCE, ScoreBlockedPoints.NORMAL)),
+            Needs("score_never_melded", (ScoreNeverMelded.OFF,)),
+            Needs("score_winner", (ScoreWinner.SUM_OF_LOSERS,)),
+        ),
+    )
+    deal_hand_size: int = option(14, range(5, 22), stage=DEAL, usual=(5, 9, 13, 14, 15, 21))
+    deal_order: DealOrder = option(DealOrder.START_DRAW_FIRST, stage=DEAL)
+    deal_fixed_jokers: int = option(0, range(2), stage=DEAL, needs=(Needs("players_max", _players_with_jokers),))
+    deal_three_pairs_reshuffle: DealThreePairsReshuffle = option(DealThreePairsReshuffle.OFF, stage=DEAL)
+    start_draw_joker: StartDrawJoker = option(StartDrawJoker.REDRAW, stage=DEAL)
+    start_draw_tile: StartDrawTile = option(
+        StartDrawTile.PUT_BACK,
+        stage=DEAL,
+        needs=(
+            Needs("deal_order", (DealOrder.START_DRAW_FIRST,)),
+            Needs("start_player", (StartPlayer.HIGHEST_DRAW,)),
+            Needs("deal_fixed_jokers", (0,)),
+        ),
+    )
+    start_draw_tie: StartDrawTie = option(StartDrawTie.REDRAW_TIED, stage=DEAL)
+    start_draw_determines: StartDrawDetermines = option(
+        StartDrawDetermines.STARTER_ONLY,
+        stage=DEAL,
+        needs=(
+            Needs("start_player", (StartPlayer.HIGHEST_DRAW,)),
+            Needs("start_player_next_rounds", (StartPlayerNextRounds.HIGHEST_DRAW,)),
+            Needs("turn_direction", (TurnDirection.CLOCKWISE,)),
+        ),
+    )
+    start_player: StartPlayer = option(StartPlayer.HIGHEST_DRAW, stage=DEAL)
+    start_player_next_rounds: StartPlayerNextRounds = option(StartPlayerNextRounds.HIGHEST_DRAW, stage=DEAL)
+    run_wrap: RunWrap = option(RunWrap.OFF, stage=MELDS)
+    meld_order: MeldOrder = option(MeldOrder.STRICT, stage=MELDS)
+    jokers_max_per_meld: JokersMaxPerMeld = option(JokersMaxPerMeld.UNLIMITED_WITH_ONE_NATURAL, stage=MELDS)
+    jokers_adjacent: JokersAdjacent = option(JokersAdjacent.ALLOWED, stage=MELDS)
+    jokers_declaration: JokersDeclaration = option(JokersDeclaration.POSITIONAL, stage=MELDS)
+    jokers_may_lead: bool = option(default=True, stage=MELDS)
+    jokers_beyond_physical: bool = option(default=True, stage=MELDS)
+    contract: Contract = option(Contract.OFF, stage=MELDS)
+    initial_meld_threshold: int = option(30, range(201), stage=INITIAL_MELD, usual=(0, 0, 20, 30, 40, 50))
+    initial_meld_comparison: InitialMeldComparison = option(InitialMeldComparison.AT_LEAST, stage=INITIAL_MELD)
+    initial_meld_count: InitialMeldCount = option(InitialMeldCount.ONE_OR_MORE, stage=INITIAL_MELD)
+    initial_meld_joker: InitialMeldJoker = option(InitialMeldJoker.REPRESENTED_VALUE, stage=INITIAL_MELD)
+    initial_meld_required_kind: InitialMeldRequiredKind = option(InitialMeldRequiredKind.ANY, stage=INITIAL_MELD)
+    initial_meld_same_turn_table_play: InitialMeldSameTurnTablePlay = option(
+        InitialMeldSameTurnTablePlay.FORBIDDEN, stage=INITIAL_MELD
+    )
+    initial_meld_voluntary_delay: bool = option(default=True, stage=INITIAL_MELD, asks=(False,))
+    turn_direction: TurnDirection = option(TurnDirection.CLOCKWISE, stage=TURN)
+    turn_draw: TurnDraw = option(TurnDraw.ONE, stage=TURN, asks=(TurnDraw.UNTIL_PLAYABLE,))
+    turn_voluntary_draw: TurnVoluntaryDraw = option(
+        TurnVoluntaryDraw.ALLOWED, stage=TURN, asks=(TurnVoluntaryDraw.ONLY_IF_NO_PLAY,)
+    )
+    turn_play_after_draw: TurnPlayAfterDraw = option(
+        TurnPlayAfterDraw.FORBIDDEN, stage=TURN, needs=(Needs("turn_draw", (TurnDraw.ONE, TurnDraw.UNTIL_PLAYABLE)),)
+    )
+    manipulation: Manipulation = option(Manipulation.FREE, stage=TURN)
+    turn_invalid_submission: TurnInvalidSubmission = option(TurnInvalidSubmission.REJECT, stage=TURN)
+    penalty_tiles: int = option(3, range(1, 15), stage=TURN, usual=(1, 2, 7, 14))
+    turn_timeout_clean: TurnTimeoutClean = option(TurnTimeoutClean.DRAW_ONE, stage=TURN)
+    turn_timeout_dirty: TurnTimeoutDirty = option(TurnTimeoutDirty.COMMIT_IF_VALID_ELSE_REVERT, stage=TURN)
+    win_call: WinCall = option(WinCall.AUTOMATIC, stage=TURN)
+    joker_retrieval_mode: JokerRetrievalMode = option(JokerRetrievalMode.FREE, stage=JOKER_RETRIEVAL)
+    joker_retrieval_source: JokerRetrievalSource = option(
+        JokerRetrievalSource.RACK_OR_TABLE, stage=JOKER_RETRIEVAL, needs=(_REPLACES_JOKERS,)
+    )
+    joker_retrieval_reuse: JokerRetrievalReuse = option(
+        JokerRetrievalReuse.ANY_MELD,
+        stage=JOKER_RETRIEVAL,
+        needs=(
+            Needs(
+                "joker_retrieval_mode",
+                (JokerRetrievalMode.FREE,),
+                of=(JokerRetrievalReuse.NEW_MELD_IF_REPLACED,),
+            ),
+            Needs(
+                "joker_retrieval_mode",
+                (JokerRetrievalMode.FREE, JokerRetrievalMode.REPLACE, JokerRetrievalMode.LOCKED),
+                of=(
+                    JokerRetrievalReuse.NEW_MELD,
+                    JokerRetrievalReuse.NEW_MELD_TWO_RACK_TILES,
+                    JokerRetrievalReuse.NEW_MELD_ALL_RACK,
+                ),
+            ),
+        ),
+    )
+    joker_retrieval_same_meld: JokerRetrievalSameMeld = option(JokerRetrievalSameMeld.ALLOWED, stage=JOKER_RETRIEVAL)
+    joker_retrieval_group_of_three: JokerRetrievalGroupOfThree = option(
+        JokerRetrievalGroupOfThree.EITHER_COLOR, stage=JOKER_RETRIEVAL, needs=(_REPLACES_JOKERS,)
+    )
+    joker_retrieval_end_of_run_free: bool = option(default=False, stage=JOKER_RETRIEVAL, needs=(_REPLACES_JOKERS,))
+    pool_empty_mode: PoolEmptyMode = option(PoolEmptyMode.CONTINUE_UNTIL_STUCK, stage=POOL_END)
+    pool_empty_pass: PoolEmptyPass = option(
+        PoolEmptyPass.ALLOWED, stage=POOL_END, asks=(PoolEmptyPass.ONLY_IF_NO_PLAY,)
+    )
+    pool_empty_stuck_test: PoolEmptyStuckTest = option(
+        PoolEmptyStuckTest.CONSECUTIVE_PASSES, stage=POOL_END, asks=(PoolEmptyStuckTest.EXACT, PoolEmptyStuckTest.BOTH)
+    )
+    pool_empty_last_chance_start: PoolEmptyLastChanceStart = option(
+        PoolEmptyLastChanceStart.DRAWER_FIRST,
+        stage=POOL_END,
+        needs=(Needs("pool_empty_mode", (PoolEmptyMode.ONE_LAST_CHANCE,)),),
+    )
+    score_joker_penalty: int = option(30, range(101), stage=SCORING, usual=(0, 25, 50, 100))
+    score_never_melded: ScoreNeverMelded = option(
+        ScoreNeverMelded.OFF, stage=SCORING, asks=(ScoreNeverMelded.FLAT_100_OR_200,)
+    )
+    score_winner: ScoreWinner = option(ScoreWinner.SUM_OF_LOSERS, stage=SCORING)
+    score_blocked_winner: ScoreBlockedWinner = option(ScoreBlockedWinner.LOWEST_VALUE, stage=SCORING)
+    score_blocked_points: ScoreBlockedPoints = option(ScoreBlockedPoints.DIFFERENCE, stage=SCORING)
+    score_blocked_tie: ScoreBlockedTie = option(ScoreBlockedTie.OTHER_METRIC_THEN_SHARE, stage=SCORING)
+    contract_points: int = option(
+        0,
+        range(1_001),
+        stage=SCORING,
+        usual=(0, 10, 1000),
+        needs=(Needs("contract", (Contract.VALUES_BELOW_10, Contract.SINGLE_COLOR, Contract.SUM_AT_MOST_41)),),
+    )
+    match_end: MatchEnd = option(MatchEnd.SINGLE_ROUND, stage=GAME_END)
+    match_rounds: int = option(
+        1, range(1, 101), stage=GAME_END, usual=(2, 3), needs=(Needs("match_end", (MatchEnd.FIXED_ROUNDS,)),)
+    )
+    match_target_score: int = option(
+        200, range(1, 10_001), stage=GAME_END, usual=(1, 5, 60), needs=(Needs("match_end", (MatchEnd.TARGET_SCORE,)),)
+    )
+    match_winner: MatchWinner = option(
+        MatchWinner.HIGHEST_TOTAL,
+        stage=GAME_END,
+        needs=(
+            Needs("score_winner", (ScoreWinner.SUM_OF_LOSERS,), of=(MatchWinner.LOWEST_TOTAL,)),
+            Needs("teams", (Teams.OFF,), of=(MatchWinner.LOWEST_TOTAL,)),
+        ),
+    )
+    turn_time_limit_seconds: int = option(120, range(TWO_WEEKS + 1), usual=(0, 1, 30, 60))
+    clock_total_seconds: int = option(0, range(TWO_WEEKS + 1), usual=(0, 5, 60, TWO_WEEKS))
+    clock_increment_seconds: int = option(
+        0, range(DAY + 1), usual=(0, 2, 10), needs=(Needs("clock_total_seconds", range(1, TWO_WEEKS + 1)),)
+    )
+    clock_flag: ClockFlag = option(ClockFlag.RESIGN, needs=(Needs("clock_total_seconds", range(1, TWO_WEEKS + 1)),))
+    absent_after_timeouts: int = option(3, range(101), usual=(0, 1, 2, 3))
+    absent_action: AbsentAction = option(AbsentAction.BOT_EASY)
+    round_pause_seconds: int = option(30, range(DAY + 1), usual=(0, 1, 30))
+    start_by: StartBy = option(StartBy.HOST)
+    abort_by: AbortBy = option(AbortBy.HOST)
+    hints: Hints = option(Hints.AGAINST_BOTS)
+    spectators: Spectators = option(Spectators.ALLOWED)
+    racks_shown: RacksShown = option(RacksShown.AFTER_ROUND)
+    draft_visibility: DraftVisibility = option(DraftVisibility.OWNER)
 
     def __hash__(self) -> int:
         """Hashes four fields only; hashing all 60 costs more than the lookups it saves."""
@@ -549,6 +659,8 @@ class Ruleset:
 
 
 SABRA: Final = Ruleset()
+OPTIONS: Final = options_of(Ruleset)
+"""The options of a ruleset, by name; the preset is none."""
 
 
 def with_options(preset: Ruleset, options: Mapping[str, object]) -> Ruleset:
@@ -569,3 +681,12 @@ def with_options(preset: Ruleset, options: Mapping[str, object]) -> Ruleset:
 def tile_count(ruleset: Ruleset, players: int) -> int:
     """Returns the size of the tile set for a number of players (R1)."""
     return ruleset.geometry_colors * MAX_VALUE * ruleset.geometry_copies + ruleset.jokers(players)
+
+
+def problems(ruleset: Ruleset) -> tuple[OptionProblem, ...]:
+    """Returns all problems of a ruleset: those of its options, then the size of the tile set."""
+    found = [*option_problems(ruleset)]
+    if ruleset.deal_hand_size * ruleset.players_max >= tile_count(ruleset, ruleset.players_max):
+        options = ("deal_hand_size", "players_max")
+        found.append(OptionProblem(Reason.INSUFFICIENT_TILES, options, str(ruleset.deal_hand_size)))
+    return tuple(found)

@@ -98,7 +98,7 @@ EXACT: Final = Exact()
 
 
 def create(ruleset: Ruleset) -> Applied:
-    """Returns a new game in the lobby. The ruleset must have no problems (ruleset_checks.problems)."""
+    """Returns a new game in the lobby. The ruleset must have no problems (ruleset.problems)."""
     return _created(GameCreated(ruleset))
 
 

@@ -30,6 +30,7 @@ from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, as_proposed, read_meld
 from engine.melding.notation import Position, format_position, format_tiles, parse_position, parse_tiles
 from engine.melding.ruleset import (
+    OPTIONS,
     SABRA,
     Contract,
     InitialMeldCount,
@@ -45,10 +46,11 @@ from engine.melding.ruleset import (
     Ruleset,
     RunWrap,
     TurnDraw,
+    problems,
     with_options,
 )
-from engine.melding.ruleset_checks import problems
 from engine.melding.solver import Budget, Objective, arrange, best_turn, has_turn
+from engine.options import text_of
 from engine.seats import Rack
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, in_order, tile, tile_set
 
@@ -105,8 +107,7 @@ class Hostile:
 
 def option_value(option: str, text: str | int) -> object:
     """Returns the value of an option from its form in a file."""
-    default = getattr(SABRA, option)
-    return type(default)[str(text)] if isinstance(default, Enum) else type(default)(text)
+    return OPTIONS[option].parsed(text_of(text))
 
 
 def read(path: Path = HOSTILE) -> tuple[Hostile, ...]:
@@ -119,9 +120,9 @@ def recorded(situation: Situation, sort: str, question: str) -> Hostile:
     table = tuple(as_proposed(meld, situation.ruleset) for meld in situation.table)
     position = Position(table, (Rack(1, situation.rack, situation.has_melded),), (), 1)
     options = {
-        option.name: value.name if isinstance(value, Enum) else value
-        for option in fields(Ruleset)
-        if (value := getattr(situation.ruleset, option.name)) != option.default
+        option: value.name if isinstance(value, Enum) else value
+        for option, row in OPTIONS.items()
+        if (value := getattr(situation.ruleset, option)) != row.default
     }
     return Hostile(sort, question, format_position(position), format_tiles(situation.river), options)
 

@@ -26,6 +26,7 @@ from engine.melding.notation import PlayText, format_play, parse_play
 from engine.melding.play import Play
 from engine.melding.rules import Judgement, judge
 from engine.melding.ruleset import (
+    OPTIONS,
     SABRA,
     Contract,
     InitialMeldCount,
@@ -43,9 +44,9 @@ from engine.melding.ruleset import (
     MeldOrder,
     Ruleset,
     RunWrap,
+    problems,
     with_options,
 )
-from engine.melding.ruleset_checks import problems
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, in_order, naturals, tile, tile_set, value_of
 from load.corpus.hostile import TooLongError, give_up_after, option_value
 
@@ -106,7 +107,7 @@ def recorded(sort: str, play: Play) -> HostileTurn:
 
 def _beyond(ruleset: Ruleset, other: Ruleset) -> dict[str, Any]:
     """Returns the options in which a ruleset differs from another one."""
-    both = ((option.name, getattr(ruleset, option.name), getattr(other, option.name)) for option in fields(Ruleset))
+    both = ((option, getattr(ruleset, option), getattr(other, option)) for option in OPTIONS)
     return {name: theirs for name, ours, theirs in both if ours != theirs}
 
 

@@ -8,7 +8,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
 from datetime import date
 from difflib import get_close_matches
 from enum import Enum
@@ -29,11 +28,11 @@ from engine.melding.notation import (
     parse_turn,
 )
 from engine.melding.presets import PRESETS
-from engine.melding.ruleset import Preset, Ruleset, TurnDraw, with_options
-from engine.melding.ruleset_checks import RANGES, problems
+from engine.melding.ruleset import OPTIONS, Preset, Ruleset, TurnDraw, problems, with_options
 from engine.melding.solver import BestTurn, Budget, LegalTurn, Objective, best_turn
 from engine.melding.solver.explanation import explain
 from engine.melding.solver.steps import describe_step
+from engine.options import text_of
 from engine.seats import Rack
 from engine.tiles import JOKER, Color, Tile, color_of, in_order, without
 from engine.violation_texts import DESCRIPTIONS
@@ -195,7 +194,7 @@ def read_ruleset(preset: str, options: Sequence[str]) -> Ruleset:
         names = " and ".join(problem.options)
         expected = "; docs/options.md lists the conflicts"
         if problem.reason is Reason.OPTION_VALUE_INVALID:
-            expected = f": expected {_span(RANGES[problem.options[0]])}"
+            expected = f": expected {_span(OPTIONS[problem.options[0]].values)}"
         raise PositionError(f"--option {names}: {DESCRIPTIONS[problem.reason]} ({problem.value}){expected}")
     return ruleset
 
@@ -208,23 +207,15 @@ def _span(numbers: Sequence[int]) -> str:
 
 def _option(text: str) -> tuple[str, object]:
     name, _, value = text.partition("=")
-    known = {field.name: field.default for field in fields(Ruleset) if field.name != "preset"}
-    if name not in known:
-        raise PositionError(f"--option {text}: unknown option {name!r}{_suggestion(name, list(known))}")
-    values = _values(known[name])
-    if value.upper() in values:
-        return name, values[value.upper()]
-    if values or not re.fullmatch("[0-9]{1,6}", value):
-        expected = " or ".join(values) or "a number"
-        raise PositionError(f"--option {text}: invalid value {value!r} for {name}: expected {expected}")
-    return name, int(value)
-
-
-def _values(default: object) -> dict[str, object]:
-    """Returns the values of an option by name; empty for a number."""
-    if isinstance(default, bool):
-        return {"FALSE": False, "TRUE": True}
-    return {value.name: value for value in type(default)} if isinstance(default, Enum) else {}
+    if name not in OPTIONS:
+        raise PositionError(f"--option {text}: unknown option {name!r}{_suggestion(name, list(OPTIONS))}")
+    row = OPTIONS[name]
+    try:
+        return name, row.parsed(value.lower() if isinstance(row.default, bool) else value.upper())
+    except ValueError:
+        is_named = isinstance(row.default, Enum | bool)
+        expected = " or ".join(text_of(one).upper() for one in row.values) if is_named else "a number"
+        raise PositionError(f"--option {text}: invalid value {value!r} for {name}: expected {expected}") from None
 
 
 def _suggestion(name: str, known: Sequence[str]) -> str:

@@ -10,8 +10,8 @@ from typing import Final, TypeVar
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from engine.melding.presets import PRESETS, chosen_options
-from engine.melding.ruleset import Preset, Ruleset, with_options
-from engine.melding.ruleset_checks import RANGES, OptionProblem, problems
+from engine.melding.ruleset import OPTIONS, Preset, Ruleset, problems, with_options
+from engine.options import OptionProblem
 from engine.violations import Reason
 from rummikub.v1 import ruleset_pb2
 from service.codec.fields import invalid
@@ -111,7 +111,7 @@ def _problem_text(problem: OptionProblem) -> str:
 
 
 def _range_text(problem: OptionProblem) -> str:
-    numbers = RANGES[problem.options[0]]
+    numbers = OPTIONS[problem.options[0]].values
     expected = f"{numbers[0]} to {numbers[-1]}" if isinstance(numbers, range) else " or ".join(map(str, numbers))
     return f"{problem.value} is out of range: expected {expected}"
 

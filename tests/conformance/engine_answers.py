@@ -31,8 +31,7 @@ from engine.melding.notation import format_tile, parse_tile
 from engine.melding.play import Play
 from engine.melding.presets import PRESETS
 from engine.melding.round import Choosing, Drawn, Open
-from engine.melding.ruleset import Preset, Ruleset, with_options
-from engine.melding.ruleset_checks import problems
+from engine.melding.ruleset import Preset, Ruleset, problems, with_options
 from engine.melding.scoring import Standing, score_round
 from engine.seats import Player, Rack, Turn, turn_order
 from engine.tiles import COLORS, JOKER, Tile, in_order, naturals, tile_set, without

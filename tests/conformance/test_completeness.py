@@ -1,16 +1,14 @@
 """Every option's value, every conflict and every reason has a row that shows it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
-from enum import Enum
 from pathlib import Path
 
 import pytest
 
 from conformance.engine_answers import answer, ruleset_of
 from engine.melding.analysis import NEEDS_ANALYSIS
-from engine.melding.ruleset import Ruleset
-from engine.melding.ruleset_checks import CONFLICTS, RANGES, problems
+from engine.melding.ruleset import OPTIONS, Preset, Ruleset, problems
+from engine.options import text_of
 from engine.violations import Reason
 from support.conformance_cases import (
     Contrast,
@@ -25,22 +23,16 @@ from support.conformance_cases import (
 
 ROOT = Path(__file__).parents[2]
 SUITE = load()
-DEFAULTS = {field.name: getattr(Ruleset(), field.name) for field in fields(Ruleset)}
 PRESET = "preset"
 
 
-def text_of(value: object) -> str:
-    return value.name if isinstance(value, Enum) else str(value).lower()
-
-
 VALUES = {
-    option: tuple(map(text_of, type(value) if isinstance(value, Enum) else RANGES[option]))
-    for option, value in DEFAULTS.items()
-    if isinstance(value, Enum | bool)
+    PRESET: tuple(preset.name for preset in Preset),
+    **{option: tuple(map(text_of, row.values)) for option, row in OPTIONS.items() if type(row.default) is not int},
 }
 """The options that are enums or booleans, by name; the others are numbers."""
 
-NUMBERS = tuple(option for option in DEFAULTS if option not in VALUES)
+NUMBERS = tuple(option for option in OPTIONS if option not in VALUES)
 
 OUTCOMES = {
     "start_by": "decides who starts the game",
@@ -242,7 +234,7 @@ def test_two_numbers_lead_to_different_answers(option: str) -> None:
     different = [one for one in contrasts(option) if any(comes_out_differently(one, value) for value in one.answers)]
     numbers = {int(value) for contrast in different for value in contrast.answers}
     assert len(numbers) >= 2
-    assert numbers <= set(RANGES[option])
+    assert numbers <= set(OPTIONS[option].values)
 
 
 @pytest.mark.parametrize("option", NUMBERS)
@@ -250,7 +242,7 @@ def test_numbers_next_to_the_range_are_refused(option: str) -> None:
     answers = [(int(value), one.answers[value]) for one in contrasts(option, creations=True) for value in one.answers]
     refused = {number for number, answer in answers if f"OPTION_VALUE_INVALID {option}" in answer}
     allowed = {number for number, answer in answers if not answer}
-    numbers = set(RANGES[option])
+    numbers = set(OPTIONS[option].values)
     neighbors = {other for number in numbers for other in (number - 1, number + 1) if other >= 0} - numbers
     assert {min(numbers), max(numbers)} <= allowed <= numbers
     assert neighbors <= refused
@@ -270,11 +262,13 @@ def test_contrasts_are_of_options_and_values_that_exist() -> None:
         known = VALUES.get(contrast.option)
         assert known is None or set(contrast.answers) <= set(known), contrast.id
         assert contrast.id.split("/")[0] == contrast.option
-        assert contrast.option in DEFAULTS
+        assert contrast.option in {PRESET, *OPTIONS}
         assert len(contrast.answers) >= 2, contrast.id
 
 
-@pytest.mark.parametrize(("first", "second"), [(first, second) for first, second, _ in CONFLICTS])
+@pytest.mark.parametrize(
+    ("first", "second"), sorted({(row.name, need.option) for row in OPTIONS.values() for need in row.needs})
+)
 def test_every_conflict_occurs_alone(first: str, second: str) -> None:
     assert (f"OPTIONS_CONFLICT {first} {second}",) in [case.expect for case in SUITE.creations]
 

@@ -23,7 +23,7 @@ from engine.melding.deal import draw_for_start
 from engine.melding.melds import Meld, read_meld
 from engine.melding.notation import format_tile
 from engine.melding.rules import meld_violations
-from engine.melding.ruleset_checks import problems
+from engine.melding.ruleset import problems
 from engine.melding.scoring import Standing, score_round
 from engine.seats import Player, Rack, Turn, turn_order
 from engine.tiles import in_order, tile_set

@@ -28,8 +28,8 @@ from engine.melding.ruleset import (
     StartPlayer,
     StartPlayerNextRounds,
     TurnDirection,
+    problems,
 )
-from engine.melding.ruleset_checks import problems
 from engine.seats import Player, Rack, Turn
 from engine.tiles import JOKER, Tile, naturals, tile_set, without
 

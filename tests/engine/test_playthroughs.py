@@ -9,12 +9,14 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, replace
-from enum import Enum
+from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
 
 import pytest
+
+from engine.melding.ruleset import OPTIONS
+from engine.options import text_of
 
 if __name__ == "__main__":
     ROOT = Path(__file__).resolve().parents[2]
@@ -217,9 +219,9 @@ def playthrough(name: str, ruleset: Ruleset, actions: Iterator[tuple[int, Action
 
 
 def format_options(ruleset: Ruleset) -> str:
-    values = {field.name: getattr(ruleset, field.name) for field in fields(Ruleset) if field.name != "preset"}
-    other = {name: value for name, value in values.items() if value != getattr(SABRA, name)}
-    return ", ".join(f"{k}={v.name if isinstance(v, Enum) else v}" for k, v in other.items()) or "none"
+    values = {option: getattr(ruleset, option) for option in OPTIONS}
+    other = {option: value for option, value in values.items() if value != getattr(SABRA, option)}
+    return ", ".join(f"{option}={text_of(value)}" for option, value in other.items()) or "none"
 
 
 def format_change(applied: Applied) -> Iterator[str]:

@@ -38,9 +38,9 @@ from engine.melding.ruleset import (  # noqa: E402 - as above
     JokerRetrievalSameMeld,
     JokerRetrievalSource,
     Ruleset,
+    problems,
     with_options,
 )
-from engine.melding.ruleset_checks import problems  # noqa: E402 - as above
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Color, Tile, color_of, in_order, tile, value_of  # noqa: E402 - as above
 from engine.violations import Reason  # noqa: E402 - as above
 from oracles.retrieval_by_force import legal_under_some_assignment  # noqa: E402 - as above

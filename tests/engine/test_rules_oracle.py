@@ -19,9 +19,9 @@ from engine.melding.ruleset import (
     ScoreWinner,
     Teams,
     TurnVoluntaryDraw,
+    problems,
     with_options,
 )
-from engine.melding.ruleset_checks import problems
 from engine.turns import EXACT
 from oracles.integer_program import IntegerProgram, random_rules
 from support import random_play

@@ -7,10 +7,10 @@ import pytest
 from engine.melding.analysis import NEEDS_ANALYSIS, options_needing_analysis
 from engine.melding.presets import PRESET_TEXTS, PRESETS, chosen_options
 from engine.melding.ruleset import (
+    OPTIONS,
     SABRA,
     ClockFlag,
     Contract,
-    DealOrder,
     JokerRetrievalGroupOfThree,
     JokerRetrievalMode,
     JokerRetrievalReuse,
@@ -24,32 +24,22 @@ from engine.melding.ruleset import (
     Preset,
     Ruleset,
     ScoreBlockedPoints,
-    ScoreNeverMelded,
-    ScoreWinner,
     StartDrawDetermines,
     StartDrawTile,
-    StartPlayer,
-    StartPlayerNextRounds,
     Teams,
-    TurnDirection,
     TurnDraw,
     TurnPlayAfterDraw,
+    problems,
     tile_count,
     with_options,
 )
-from engine.melding.ruleset_checks import CONFLICTS, RANGES, OptionProblem, problems
+from engine.options import OptionProblem
 from engine.tiles import JOKER, NATURALS, Color, tile
 from engine.violations import Reason
 
-OPTIONS = {field.name: getattr(SABRA, field.name) for field in fields(Ruleset)}
-NUMBERS = {name for name, value in OPTIONS.items() if not isinstance(value, Enum)}
-BOOLS = {name for name, value in OPTIONS.items() if isinstance(value, bool)}
-CHOICES = [
-    (option, value)
-    for option, default in OPTIONS.items()
-    if option != "preset" and isinstance(default, Enum)
-    for value in type(default)
-]
+NUMBERS = sorted(name for name, row in OPTIONS.items() if not isinstance(row.default, Enum))
+BOOLS = {name for name in NUMBERS if isinstance(OPTIONS[name].default, bool)}
+CHOICES = [(option, value) for option, row in OPTIONS.items() if isinstance(row.default, Enum) for value in row.values]
 BY_RETRIEVAL: dict[str, object] = {"joker_retrieval_mode": JokerRetrievalMode.REPLACE}
 COMPANIONS: dict[object, dict[str, object]] = {
     Teams.PAIRS: {"players_min": 4},
@@ -91,10 +81,10 @@ def number_companions(option: str, value: int) -> dict[str, object]:
 # Options and their values
 
 
-def test_every_option_is_a_choice_or_has_its_numbers_listed() -> None:
-    assert set(RANGES) == NUMBERS
-    assert all(RANGES[option] == (False, True) for option in BOOLS)
-    assert all(OPTIONS[option] in values for option, values in RANGES.items())
+def test_every_option_has_its_default_among_its_values() -> None:
+    assert {field.name for field in fields(Ruleset)} - {"preset"} == set(OPTIONS)
+    assert all(OPTIONS[option].values == (False, True) for option in BOOLS)
+    assert all(row.default in row.values and set(row.usual) <= set(row.values) for row in OPTIONS.values())
 
 
 @pytest.mark.parametrize(("option", "value"), CHOICES, ids=[f"{option}-{value.name}" for option, value in CHOICES])
@@ -102,18 +92,19 @@ def test_every_value_can_be_played(option: str, value: Enum) -> None:
     assert problems(chosen(**{option: value, **COMPANIONS.get(value, {})})) == ()
 
 
-@pytest.mark.parametrize("option", sorted(NUMBERS))
+@pytest.mark.parametrize("option", NUMBERS)
 def test_the_ends_of_every_range_can_be_played(option: str) -> None:
-    for value in (min(RANGES[option]), max(RANGES[option])):
+    for value in (min(OPTIONS[option].values), max(OPTIONS[option].values)):
         assert problems(chosen(**{**number_companions(option, value), option: value})) == ()
 
 
 OUT_OF_RANGE = [
     (option, value)
-    for option in sorted(NUMBERS - BOOLS)
-    for number in {min(RANGES[option]), max(RANGES[option])}
+    for option in NUMBERS
+    if option not in BOOLS
+    for number in {min(OPTIONS[option].values), max(OPTIONS[option].values)}
     for value in (number - 1, number + 1)
-    if value not in RANGES[option]
+    if value not in OPTIONS[option].values
 ]
 
 
@@ -142,102 +133,20 @@ KEEP: dict[str, object] = {"start_draw_tile": StartDrawTile.KEEP}
 FULL_ORDER: dict[str, object] = {"start_draw_determines": StartDrawDetermines.FULL_ORDER}
 PENALTIES: dict[str, object] = {"match_winner": MatchWinner.LOWEST_TOTAL, "match_end": MatchEnd.TARGET_SCORE}
 IF_REPLACED: dict[str, object] = {"joker_retrieval_reuse": JokerRetrievalReuse.NEW_MELD_IF_REPLACED}
-REUSE_AND_MODE = ("joker_retrieval_reuse", "joker_retrieval_mode")
-
-CONTRADICTIONS: list[tuple[dict[str, object], tuple[str, str], str]] = [
-    ({"players_min": 4, "players_max": 3}, ("players_min", "players_max"), "4"),
-    ({"clock_increment_seconds": 10}, ("clock_increment_seconds", "clock_total_seconds"), "10"),
-    ({"clock_flag": ClockFlag.TIME_OUT_EACH_TURN}, ("clock_flag", "clock_total_seconds"), "TIME_OUT_EACH_TURN"),
-    ({"match_rounds": 2}, ("match_rounds", "match_end"), "2"),
-    ({"match_rounds": 2, "match_end": MatchEnd.ROUNDS_PER_PLAYER}, ("match_rounds", "match_end"), "2"),
-    ({"match_target_score": 100}, ("match_target_score", "match_end"), "100"),
-    ({"match_target_score": 9, "match_end": MatchEnd.FIXED_ROUNDS}, ("match_target_score", "match_end"), "9"),
-    ({"geometry_jokers_per_player": 1}, ("geometry_jokers_per_player", "geometry_jokers"), "1"),
-    ({"deal_fixed_jokers": 1}, ("deal_fixed_jokers", "players_max"), "1"),
-    ({"deal_fixed_jokers": 1, "geometry_jokers": 4, "players_max": 5}, ("deal_fixed_jokers", "players_max"), "1"),
-    ({**KEEP, "deal_order": DealOrder.DEAL_FIRST}, ("start_draw_tile", "deal_order"), "KEEP"),
-    ({**KEEP, "start_player": StartPlayer.RANDOM}, ("start_draw_tile", "start_player"), "KEEP"),
-    ({**KEEP, "start_player": StartPlayer.FIXED_SEAT}, ("start_draw_tile", "start_player"), "KEEP"),
-    ({**KEEP, "deal_fixed_jokers": 1, "geometry_jokers": 4}, ("start_draw_tile", "deal_fixed_jokers"), "KEEP"),
-    ({**FULL_ORDER, "start_player": StartPlayer.RANDOM}, ("start_draw_determines", "start_player"), "FULL_ORDER"),
-    (
-        {**FULL_ORDER, "start_player_next_rounds": StartPlayerNextRounds.ROTATE},
-        ("start_draw_determines", "start_player_next_rounds"),
-        "FULL_ORDER",
-    ),
-    (
-        {**FULL_ORDER, "turn_direction": TurnDirection.COUNTERCLOCKWISE},
-        ("start_draw_determines", "turn_direction"),
-        "FULL_ORDER",
-    ),
-    ({"teams": Teams.PAIRS}, ("teams", "players_min"), "PAIRS"),
-    ({**PAIRS, "players_max": 5}, ("teams", "players_max"), "PAIRS"),
-    (
-        {**PAIRS, "score_blocked_points": ScoreBlockedPoints.OWN_PLUS_DIFFERENCE},
-        ("teams", "score_blocked_points"),
-        "PAIRS",
-    ),
-    ({**PAIRS, "score_never_melded": ScoreNeverMelded.FLAT_100}, ("teams", "score_never_melded"), "PAIRS"),
-    ({**PAIRS, "score_winner": ScoreWinner.SUM_OF_LOSERS_LOSERS_ZERO}, ("teams", "score_winner"), "PAIRS"),
-    (
-        {"joker_retrieval_source": JokerRetrievalSource.RACK_ONLY},
-        ("joker_retrieval_source", "joker_retrieval_mode"),
-        "RACK_ONLY",
-    ),
-    (
-        {
-            "joker_retrieval_source": JokerRetrievalSource.RACK_ONLY,
-            "joker_retrieval_mode": JokerRetrievalMode.OFF,
-        },
-        ("joker_retrieval_source", "joker_retrieval_mode"),
-        "RACK_ONLY",
-    ),
-    (
-        {"joker_retrieval_group_of_three": JokerRetrievalGroupOfThree.BOTH_COLORS},
-        ("joker_retrieval_group_of_three", "joker_retrieval_mode"),
-        "BOTH_COLORS",
-    ),
-    (
-        {"joker_retrieval_end_of_run_free": True},
-        ("joker_retrieval_end_of_run_free", "joker_retrieval_mode"),
-        "true",
-    ),
-    (
-        {
-            "joker_retrieval_reuse": JokerRetrievalReuse.NEW_MELD,
-            "joker_retrieval_mode": JokerRetrievalMode.OFF,
-        },
-        REUSE_AND_MODE,
-        "NEW_MELD",
-    ),
-    ({**IF_REPLACED, "joker_retrieval_mode": JokerRetrievalMode.OFF}, REUSE_AND_MODE, "NEW_MELD_IF_REPLACED"),
-    ({**IF_REPLACED, "joker_retrieval_mode": JokerRetrievalMode.REPLACE}, REUSE_AND_MODE, "NEW_MELD_IF_REPLACED"),
-    ({**IF_REPLACED, "joker_retrieval_mode": JokerRetrievalMode.LOCKED}, REUSE_AND_MODE, "NEW_MELD_IF_REPLACED"),
-    (
-        {"turn_play_after_draw": TurnPlayAfterDraw.OTHER_TILES, "turn_draw": TurnDraw.TWO_RIVER},
-        ("turn_play_after_draw", "turn_draw"),
-        "OTHER_TILES",
-    ),
-    (
-        {"pool_empty_last_chance_start": PoolEmptyLastChanceStart.NEXT_PLAYER_FIRST},
-        ("pool_empty_last_chance_start", "pool_empty_mode"),
-        "NEXT_PLAYER_FIRST",
-    ),
-    ({**PENALTIES, "score_winner": ScoreWinner.ONE_WIN}, ("match_winner", "score_winner"), "LOWEST_TOTAL"),
-    ({**PENALTIES, **PAIRS}, ("match_winner", "teams"), "LOWEST_TOTAL"),
-    ({"contract_points": 1}, ("contract_points", "contract"), "1"),
-]
 
 
-@pytest.mark.parametrize(("options", "named", "value"), CONTRADICTIONS)
-def test_options_that_contradict_each_other_are_both_named(
-    options: dict[str, object], named: tuple[str, str], value: str
-) -> None:
-    assert problems(chosen(**options)) == (OptionProblem(Reason.OPTIONS_CONFLICT, named, value),)
+def test_options_that_contradict_each_other_are_both_named() -> None:
+    expected = OptionProblem(
+        Reason.OPTIONS_CONFLICT, ("joker_retrieval_end_of_run_free", "joker_retrieval_mode"), "true"
+    )
+    assert problems(chosen(joker_retrieval_end_of_run_free=True)) == (expected,)
 
 
-def test_every_conflict_is_tested() -> None:
-    assert {options for _, options, _ in CONTRADICTIONS} == {(first, second) for first, second, _ in CONFLICTS}
+@pytest.mark.parametrize(("jokers", "players", "enough"), [(2, 2, True), (2, 3, False), (4, 4, True), (4, 5, False)])
+def test_each_player_can_get_a_fixed_joker_only_if_there_are_enough(jokers: int, players: int, enough: bool) -> None:
+    found = problems(chosen(deal_fixed_jokers=1, geometry_jokers=jokers, players_max=players))
+    expected = OptionProblem(Reason.OPTIONS_CONFLICT, ("deal_fixed_jokers", "players_max"), "1")
+    assert found == (() if enough else (expected,))
 
 
 HARMLESS: list[dict[str, object]] = [

@@ -19,8 +19,8 @@ from engine.melding.ruleset import (
     ScoreNeverMelded,
     ScoreWinner,
     Teams,
+    problems,
 )
-from engine.melding.ruleset_checks import problems
 from engine.melding.scoring import Standing, game_winners, is_last_round, rack_value, score_round
 from engine.seats import Player
 from engine.tiles import JOKER, NATURALS, Tile

@@ -36,9 +36,9 @@ from engine.melding.ruleset import (
     Ruleset,
     RunWrap,
     TurnDraw,
+    problems,
     with_options,
 )
-from engine.melding.ruleset_checks import problems
 from engine.melding.solver import (
     Arrangement,
     BestTurn,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, groupby, product
 from typing import TypeAlias
@@ -19,7 +19,7 @@ from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.melding.notation import format_rack, format_table
 from engine.melding.play import Play
 from engine.melding.rules import judge
-from engine.melding.ruleset import Ruleset, RunWrap, TurnDraw
+from engine.melding.ruleset import OPTIONS, Ruleset, RunWrap, TurnDraw
 from engine.melding.solver import (
     BestTurn,
     Budget,
@@ -344,9 +344,9 @@ def text_of(situation: Situation, objective: Objective) -> str:
 def _options(ruleset: Ruleset) -> str:
     """Returns the options that differ from the default."""
     return " ".join(
-        f"{option.name}={getattr(value, 'name', value)}"
-        for option in fields(ruleset)
-        if (value := getattr(ruleset, option.name)) != option.default
+        f"{option}={getattr(value, 'name', value)}"
+        for option, row in OPTIONS.items()
+        if (value := getattr(ruleset, option)) != row.default
     )
 
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from enum import Enum
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from engine.actions import (
@@ -39,6 +38,7 @@ from engine.melding.analysis import Existence, Situation, options_needing_analys
 from engine.melding.melds import Meld, ProposedMeld
 from engine.melding.round import Choosing, Drawn
 from engine.melding.ruleset import (
+    OPTIONS,
     SABRA,
     ClockFlag,
     DealThreePairsReshuffle,
@@ -53,9 +53,9 @@ from engine.melding.ruleset import (
     TurnPlayAfterDraw,
     TurnVoluntaryDraw,
     WinCall,
+    problems,
     with_options,
 )
-from engine.melding.ruleset_checks import RANGES, problems
 from engine.melding.solver import Budget, best_turn
 from engine.seats import HOST, BotLevel
 from engine.tiles import JOKER, in_order, without
@@ -272,30 +272,6 @@ def time_of(game: Game, action: Action, now_ms: int, thought_ms: int = 1000) -> 
 
 # Rulesets
 
-NUMBERS: Mapping[str, Sequence[int]] = {
-    "deal_hand_size": (5, 9, 13, 14, 15, 21),
-    "initial_meld_threshold": (0, 0, 20, 30, 40, 50),
-    "turn_time_limit_seconds": (0, 1, 30, 60),
-    "penalty_tiles": (1, 2, 7, 14),
-    "score_joker_penalty": (0, 25, 50, 100),
-    "match_rounds": (2, 3),
-    "match_target_score": (1, 5, 60),
-    "contract_points": (0, 10, 1000),
-    "absent_after_timeouts": (0, 1, 2, 3),
-    "round_pause_seconds": (0, 1, 30),
-    "clock_total_seconds": (0, 5, 60, 1_209_600),
-    "clock_increment_seconds": (0, 2, 10),
-}
-"""The values of options in random rulesets."""
-
-CHOICES: Mapping[str, Sequence[object]] = {
-    **{field.name: tuple(type(field.default)) for field in fields(Ruleset) if isinstance(field.default, Enum)},
-    **RANGES,
-    **NUMBERS,
-}
-
-OPTIONS = tuple(field.name for field in fields(Ruleset) if field.name != "preset")
-
 
 def random_ruleset(rng: random.Random, *, with_analysis: bool = False) -> Ruleset:
     """Returns a ruleset without problems, mostly with few options changed from the default, sometimes with many.
@@ -304,7 +280,7 @@ def random_ruleset(rng: random.Random, *, with_analysis: bool = False) -> Rulese
     """
     while True:
         count = rng.choice((0, 1, 2, 3, 4, 6, 10, 25))
-        chosen = {option: rng.choice(CHOICES[option]) for option in rng.sample(OPTIONS, count)}
+        chosen = {option: rng.choice(OPTIONS[option].usual) for option in rng.sample(tuple(OPTIONS), count)}
         ruleset = _repaired(with_options(SABRA, _completed(chosen, rng)), rng)
         if not with_analysis:
             ruleset = with_options(
@@ -326,10 +302,10 @@ def _completed(chosen: Mapping[str, Any], rng: random.Random) -> Mapping[str, An
     if completed.get("teams") is Teams.PAIRS:
         completed |= {"players_min": 4, "players_max": 4}
     if completed.get("match_end") is MatchEnd.FIXED_ROUNDS:
-        completed["match_rounds"] = rng.choice(NUMBERS["match_rounds"])
+        completed["match_rounds"] = rng.choice(OPTIONS["match_rounds"].usual)
     if completed.get("match_end") is MatchEnd.TARGET_SCORE:
         one_win = completed.get("score_winner") is ScoreWinner.ONE_WIN
-        completed["match_target_score"] = 2 if one_win else rng.choice(NUMBERS["match_target_score"])
+        completed["match_target_score"] = 2 if one_win else rng.choice(OPTIONS["match_target_score"].usual)
     return completed
 
 
@@ -340,7 +316,7 @@ def _repaired(ruleset: Ruleset, rng: random.Random) -> Ruleset:
         if not found:
             break
         option = rng.choice(found[0].options)
-        value = rng.choice((getattr(SABRA, option), rng.choice(CHOICES[option])))
+        value = rng.choice((getattr(SABRA, option), rng.choice(OPTIONS[option].usual)))
         ruleset = with_options(ruleset, {option: value})
     return ruleset
 

@@ -6,13 +6,13 @@ import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import grpc.aio
 import pytest
 
-from engine.melding.ruleset import AbsentAction, ClockFlag, Ruleset
+from engine.melding.ruleset import OPTIONS, AbsentAction, ClockFlag
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.app.games import Games
@@ -136,7 +136,7 @@ EVERY_TIMER = pytest.mark.parametrize("timer", TIMERS, ids=lambda timer: timer.n
 
 
 def test_every_option_of_time_is_in_the_table() -> None:
-    timed = {one.name for one in fields(Ruleset) if one.name.endswith(("_seconds", "_timeouts"))}
+    timed = {option for option in OPTIONS if option.endswith(("_seconds", "_timeouts"))}
     assert timed <= {option for timer in TIMERS for option in timer.options}
     for option, values in (("absent_action", AbsentAction), ("clock_flag", ClockFlag)):
         assert len({timer.options[option] for timer in TIMERS if option in timer.options}) == len(values)

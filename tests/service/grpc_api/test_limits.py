@@ -17,8 +17,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 
-from engine.melding.ruleset import Ruleset
-from engine.melding.ruleset_checks import RANGES, problems
+from engine.melding.ruleset import OPTIONS, Ruleset, problems
 from engine.tiles import COLORS, tile, tile_set
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_service_pb2 as gs
@@ -495,7 +494,7 @@ def test_the_largest_game_is_the_largest() -> None:
     tiles = [one for meld in table for one in meld.tiles]
     assert Counter(tiles) == Counter(as_tiles(tile_set(6, 3, 8)))
     for option in ("geometry_colors", "geometry_copies", "geometry_jokers"):
-        assert getattr(LARGEST_GAME, option) == max(RANGES[option])
+        assert getattr(LARGEST_GAME, option) == max(OPTIONS[option].values)
 
 
 def largest_batch(turns: int) -> vs.BatchValidateTurnsRequest:
