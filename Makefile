@@ -116,7 +116,7 @@ figures: $(STAMP) ## Write the results of the last benchmarks into the pages of 
 	@$(BIN)/python -m load.bench.page
 
 speed: $(STAMP) ## Compare the engine's speed with BASE=revision, side by side
-	@$(BIN)/python tools/compare_speed.py $(or $(BASE),main)
+	@$(BIN)/python -m load.compare_speed $(or $(BASE),main)
 
 load: $(STAMP) ## Load-test a temporary server from a browser, or ARGS="--host host:port"
 	@$(BIN)/python -m load.run $(ARGS)
@@ -131,10 +131,10 @@ capacity: $(STAMP) ## Measure what games, turns, watchers and lists cost and wri
 	@$(BIN)/python -m load.capacity $(ARGS)
 
 soak: $(STAMP) ## Play 10,000 random games and check every invariant after each change (GAMES=n PRESET=name or all)
-	@$(BIN)/python tools/soak.py $(or $(GAMES),10000) $(if $(PRESET),$(if $(filter all,$(PRESET)),--every-preset,--preset $(PRESET)))
+	@$(BIN)/python -m load.soak $(or $(GAMES),10000) $(if $(PRESET),$(if $(filter all,$(PRESET)),--every-preset,--preset $(PRESET)))
 
 solver-soak: $(STAMP) ## Compare the solver with an integer program and with brute force on 20,000 positions (POSITIONS=n)
-	@$(BIN)/python tools/solver_soak.py $(or $(POSITIONS),20000)
+	@$(BIN)/python -m load.solver_soak $(or $(POSITIONS),20000)
 
 mutants: $(STAMP) ## Change the rules one place at a time with mutmut, and list the changes that no test notices (ARGS="engine.melding.variants*"; slow)
 	@rm -rf mutants && $(BIN)/python -m mutmut run --max-children 2 $(ARGS) && $(BIN)/python -m mutmut results

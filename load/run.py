@@ -13,14 +13,14 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import grpc
 
 from load.thresholds import OPTIONS
-from tools.servers import ROOT, ServerError, baseline, end_in_order, free_port, service, start_process
+from tools.servers import ROOT, ServerError, end_in_order, free_port, service, serving, start_process
 
 LOCUSTFILE: Final = Path("load") / "locustfile.py"
 RESULTS: Final = Path("build") / "load"
@@ -28,6 +28,8 @@ REPORT: Final = RESULTS / "report"
 WEB_PORT: Final = 8089
 MOST_PROCESSES: Final = 4
 """Upper limit of the default number of processes."""
+BASELINE_THREADS: Final = 64
+"""More than the number of users, because each open stream occupies a thread."""
 
 REACH_SECONDS: Final = 5.0
 STOP_SECONDS: Final = 15.0
@@ -39,6 +41,13 @@ CI: Final = (
 """Locust's arguments for --ci; arguments after --ci override them."""
 
 REPORTS: Final = ("--csv", str(REPORT), "--html", f"{REPORT}.html")
+
+
+@contextlib.contextmanager
+def baseline() -> Iterator[str]:
+    """Runs the no-op server; yields its address."""
+    with serving("load.bench.noop_server", "stock", "--threads", str(BASELINE_THREADS)) as addresses:
+        yield addresses[0]
 
 
 def main() -> int:

@@ -22,8 +22,6 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 START_SECONDS: Final = 180.0
 """How long a server may take to start. Only a very busy machine needs more than a few seconds of it."""
 STOP_SECONDS: Final = 20.0
-BASELINE_THREADS: Final = 64
-"""More than the number of users, because each open stream occupies a thread."""
 SERVER_PORTS: Final = range(10_000, 32_768)
 """Ports that Linux gives to nobody by itself."""
 
@@ -47,15 +45,8 @@ def service() -> Iterator[tuple[str, str]]:
             "RUMMIKUB_LOG_LEVEL": "warning",
             "TMPDIR": data,  # deleted with the folder if the server is killed
         }
-        with _serving("service", settings=settings) as addresses:
+        with serving("service", settings=settings) as addresses:
             yield addresses[0], addresses[-1]
-
-
-@contextlib.contextmanager
-def baseline() -> Iterator[str]:
-    """Runs the no-op server; yields its address."""
-    with _serving("load.bench.noop_server", "stock", "--threads", str(BASELINE_THREADS)) as addresses:
-        yield addresses[0]
 
 
 def end_in_order() -> None:
@@ -88,8 +79,8 @@ def _ports() -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def _serving(module: str, *arguments: str, settings: Mapping[str, str] | None = None) -> Iterator[list[str]]:
-    # Ctrl-C is meant for Locust; the servers must outlive it
+def serving(module: str, *arguments: str, settings: Mapping[str, str] | None = None) -> Iterator[list[str]]:
+    """Runs a server in a session of its own, so that Ctrl-C does not end it; yields its addresses."""
     with started(module, *arguments, environment={**os.environ, **(settings or {})}, own_session=True) as process:
         yield addresses_of(process)
 

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.servers import ROOT, baseline, service
+from load.run import baseline
+from tools.servers import ROOT, service
 
 QUICK = ("--headless", "--only-summary", "--users", "10", "--spawn-rate", "10", "--run-time", "4s", "--processes", "1")
 PATIENT = ("--p95-slack-ms", "60000", "--run-time", "10s")

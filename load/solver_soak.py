@@ -1,7 +1,7 @@
 """Compares the solver with its oracles on many positions: with the integer program, and small ones with brute force.
 
-`solver_soak.py 20000` takes half of these positions from games and half at random, and a quarter as many small ones. As
-many small ones again have rules that depend on the origin of tiles (engine/melding/solver/restricted_search.py): random
+`python -m load.solver_soak 20000` takes half of these positions from games and half at random, and a quarter as many
+small ones. As many small ones again have rules that depend on the origin of tiles (solver/restricted_search.py): random
 options, or a preset that restricts jokers. They are searched twice, the second time by branching alone.
 """
 
@@ -15,30 +15,26 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 
 from rich.console import Console
 from rich.progress import Progress
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
-
-from engine.melding.analysis import Situation  # noqa: E402 - as above
-from engine.melding.ruleset import (  # noqa: E402 - as above
+from engine.melding.analysis import Situation
+from engine.melding.ruleset import (
     OPTIONS,
     SABRA,
     Ruleset,
     problems,
     with_options,
 )
-from engine.melding.solver import Budget, Existence, Objective, few_tiles  # noqa: E402 - as above
-from engine.melding.solver.restricted_search import is_restricted  # noqa: E402 - as above
-from load.corpus.joker_positions import RESTRICTED, joker_positions  # noqa: E402 - as above
-from load.corpus.positions import positions  # noqa: E402 - as above
-from oracles import brute_force, integer_program  # noqa: E402 - as above
-from oracles.brute_force import Comparison, TooManyPlaysError, small_situation  # noqa: E402 - as above
-from oracles.integer_program import IntegerProgram, random_rules, random_situation  # noqa: E402 - as above
-from support.random_play import random_ruleset  # noqa: E402 - as above
+from engine.melding.solver import Budget, Existence, Objective, few_tiles
+from engine.melding.solver.restricted_search import is_restricted
+from load.corpus.joker_positions import RESTRICTED, joker_positions
+from load.corpus.positions import positions
+from oracles import brute_force, integer_program
+from oracles.brute_force import Comparison, TooManyPlaysError, small_situation
+from oracles.integer_program import IntegerProgram, random_rules, random_situation
+from support.random_play import random_ruleset
 
 PROCESSES = 2
 MOST_FAULTS = 10

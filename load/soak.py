@@ -1,7 +1,7 @@
 """Plays random games in the engine and checks every invariant at every state.
 
-`soak.py 10000` plays with random rulesets, `soak.py 1000 --preset VATIKAN` with one preset, and `soak.py 1000
---every-preset` a thousand games with each preset.
+`python -m load.soak 10000` plays with random rulesets; `--preset VATIKAN` plays with one preset, and `--every-preset`
+as many games with each preset.
 """
 
 import argparse
@@ -12,15 +12,11 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich.console import Console
 from rich.progress import track
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
-
-from engine.events import (  # noqa: E402 - as above
+from engine.events import (
     AbortRequested,
     ClockStopped,
     Event,
@@ -35,12 +31,12 @@ from engine.events import (  # noqa: E402 - as above
     TurnStarted,
     TurnTimedOut,
 )
-from engine.game import RoundEnd  # noqa: E402 - as above
-from engine.melding.events import TilesPlayed  # noqa: E402 - as above
-from engine.melding.melds import Meld  # noqa: E402 - as above
-from engine.melding.presets import PRESETS  # noqa: E402 - as above
-from engine.melding.ruleset import Preset  # noqa: E402 - as above
-from support.invariants import play_checked_game  # noqa: E402 - a script sets its path first
+from engine.game import RoundEnd
+from engine.melding.events import TilesPlayed
+from engine.melding.melds import Meld
+from engine.melding.presets import PRESETS
+from engine.melding.ruleset import Preset
+from support.invariants import play_checked_game
 
 PROCESSES = 2
 RANDOM = "random rulesets"

@@ -16,7 +16,18 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from engine.actions import Join, StartGame
+from engine.game import Playing
+from engine.melding.actions import DrawTile, Pass, PlayTiles
+from engine.melding.melds import ProposedMeld
+from engine.melding.notation import format_rack, format_table
+from engine.melding.ruleset import SABRA
+from engine.seats import HOST
+from engine.turns import apply, create
+from engine.violations import Refused
+from support.random_play import random_shuffle, random_table
+from tools.servers import ROOT
+
 GIT = shutil.which("git") or "git"
 
 JUDGE = """
@@ -56,17 +67,6 @@ WHAT = ("a legal turn", "an illegal turn", "a meld")
 
 def positions(count: int) -> Iterator[dict[str, object]]:
     """Yields turns of random games: legal ones, and the same with one tile of the table left out."""
-    from engine.actions import Join, StartGame  # noqa: PLC0415 - as above
-    from engine.game import Playing  # noqa: PLC0415 - importable only after main() sets the path
-    from engine.melding.actions import DrawTile, Pass, PlayTiles  # noqa: PLC0415 - as above
-    from engine.melding.melds import ProposedMeld  # noqa: PLC0415 - as above
-    from engine.melding.notation import format_rack, format_table  # noqa: PLC0415 - as above
-    from engine.melding.ruleset import SABRA  # noqa: PLC0415 - as above
-    from engine.seats import HOST  # noqa: PLC0415 - importable only after main() sets the path
-    from engine.turns import apply, create  # noqa: PLC0415 - as above
-    from engine.violations import Refused  # noqa: PLC0415 - as above
-    from support.random_play import random_shuffle, random_table  # noqa: PLC0415 - as above
-
     rng = random.Random(1)
     found = 0
     while found < count:
@@ -114,7 +114,6 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=150, help="positions (150)")
     parser.add_argument("--repeats", type=int, default=10, help="validations of each position in a measurement (10)")
     chosen = parser.parse_args()
-    sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
     with tempfile.TemporaryDirectory() as folder:
         other, corpus = Path(folder, "other"), Path(folder, "positions.json")
         add = [GIT, "-C", str(ROOT), "worktree", "add", "--detach", str(other), chosen.revision]
