@@ -12,7 +12,6 @@ are two, with the same optimum:
 A second pass also minimizes the changed melds, with the solver and the reduced program.
 """
 
-import argparse
 import importlib.metadata
 import json
 import platform
@@ -23,7 +22,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
@@ -34,15 +32,12 @@ from engine.melding.analysis import Situation
 from engine.melding.solver import Budget, best_turn
 from load.bench.figures import (
     QUANTILES,
+    Size,
     Tables,
-    are_met,
     cpu_model,
-    print_requirements,
-    print_tables,
-    printer,
     quantiles,
 )
-from load.corpus.positions import MIDGAME, Phase, Recorded, read
+from load.corpus.positions import Phase, Recorded, read
 from oracles.integer_program import IntegerProgram, Optimum, PublishedProgram
 from service.runtime.gc_tuning import tune_gc
 from tools.servers import ROOT
@@ -123,34 +118,14 @@ class Asked:
     numbers: Set[int]
 
 
-def run(arguments: Sequence[str], results: Path) -> int:
-    """Measures, prints and writes; returns 1 if a requirement is missed."""
-    chosen = _parsed(arguments)
-    console = printer()
-    corpus = list(read(chosen.corpus))
+def measure(size: Size, console: Console) -> dict[str, Any]:
+    """Returns the report: of 300 positions if quick, with the reduced program on all positions if full."""
+    corpus = list(read())
     random.Random(1).shuffle(corpus)
-    if chosen.quick:
-        corpus = corpus[:300]
-    compared = len(corpus) if chosen.full else min(len(corpus), 60 if chosen.quick else 600)
-    sample = min(chosen.published, 30) if chosen.quick else chosen.published
-    measured = _measured(corpus, compared, sample, console)
-    start = _start(len(corpus))
-    report = _report(measured, compared, start)
-    _print(report, console)
-    print_requirements(report, console)
-    results.write_text(json.dumps(report, indent=2) + "\n")
-    console.print(f"All figures: {results}", highlight=False)
-    return 0 if are_met(report) else 1
-
-
-def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="load.bench analysis", description="Measure the solver beside HiGHS.")
-    parser.add_argument("--corpus", type=Path, default=MIDGAME, help=f"the positions ({MIDGAME.name})")
-    size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="the solver on 300 positions, programs on 60 and 30")
-    size.add_argument("--full", action="store_true", help="the reduced program on all positions too, not only on 600")
-    parser.add_argument("--published", type=int, default=300, help="positions for the published program (300)")
-    return parser.parse_args(arguments)
+    corpus = corpus[: size.choose(300, len(corpus), len(corpus))]
+    compared = min(len(corpus), size.choose(60, 600, len(corpus)))
+    measured = _measured(corpus, compared, size.choose(30, 300, 300), console)
+    return _report(measured, compared, _start(len(corpus)))
 
 
 # Measurement
@@ -336,8 +311,3 @@ def _row(
 ) -> list[str]:
     told = [f"{value:.2f} ({times[key]:.1f})" if times else f"{value:.2f}" for key, value in milliseconds.items()]
     return [positions, name, *told]
-
-
-def _print(report: Mapping[str, Any], console: Console) -> None:
-    print_tables(tables_of(report), console)
-    console.print(*told_of(report), sep="\n", highlight=False)

@@ -5,9 +5,7 @@ of the same games and the same turns in alternating slices, so that other load o
 edge is an Envoy before the server without anything else.
 """
 
-import argparse
 import asyncio
-import json
 import statistics
 import tempfile
 import time
@@ -19,8 +17,9 @@ from typing import Any, Final
 
 import grpc
 import grpc.aio
+from rich.console import Console
 
-from load.bench.figures import are_met, print_report, printer, requirement, run_facts, told_of_run
+from load.bench.figures import Size, requirement, run_facts, told_of_run
 from load.bench.measured_servers import SERVICE_SETTINGS, MeasuredServer, cpu_seconds_of, ready, serving
 from load.bench.play import CLIENTS, PLAY_TURN, RULESET, Server, Shelf, Template
 from load.calls import OWN_CONNECTION
@@ -48,19 +47,12 @@ Costs = dict[str, dict[str, list[float]]]
 """A value for each round, by variant and by column."""
 
 
-def run(arguments: Sequence[str], results: Path) -> int:
-    """Measures, prints and writes the report; returns 1 if a requirement is missed."""
-    parser = argparse.ArgumentParser(prog="load.bench deployment", description="Measure what a deployment adds.")
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} round, not {ROUNDS}")
-    parser.add_argument("--full", action="store_true", help="all of them, as without it")
-    chosen = parser.parse_args(arguments)
+def measure(size: Size, _console: Console) -> dict[str, Any]:
+    """Returns the report."""
     check_envoy()
     began = time.monotonic()
-    costs = asyncio.run(_measured(QUICK_ROUNDS if chosen.quick else ROUNDS))
-    report = report_of(costs, time.monotonic() - began)
-    results.write_text(json.dumps(report, indent=2) + "\n")
-    print_report(report, tables_of(report), told_of(report), printer())
-    return 0 if are_met(report) else 1
+    costs = asyncio.run(_measured(size.choose(QUICK_ROUNDS, ROUNDS, ROUNDS)))
+    return report_of(costs, time.monotonic() - began)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,28 @@ import platform
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from enum import Enum
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from rich.console import Console
 from rich.table import Table
+
+T = TypeVar("T")
+
+
+class Size(Enum):
+    """How much a benchmark measures."""
+
+    QUICK = "quick"
+    USUAL = "usual"
+    FULL = "full"
+
+    def choose(self, quick: T, usual: T, full: T) -> T:
+        """Returns the value for this size."""
+        return {Size.QUICK: quick, Size.USUAL: usual, Size.FULL: full}[self]
+
 
 Tables = Mapping[str, Sequence[Sequence[str]]]
 """Tables by title: a list of rows, of which the first is the header."""

@@ -4,20 +4,16 @@ Searches for slow positions and turns found them (hostile.py, hostile_turns.py).
 processes do not count. The solver's caches are empty before each position, as in a new process.
 """
 
-import argparse
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
-from rich.table import Table
 
 from engine.violations import Reason
-from load.bench.figures import are_met, print_requirements, quantiles, requirement
-from load.corpus.hostile import HOSTILE, Hostile, Watch, read, watched
-from load.corpus.hostile_turns import HOSTILE_TURNS, HostileTurn, judged
+from load.bench.figures import Size, Tables, quantiles, requirement
+from load.corpus.hostile import Hostile, Watch, read, watched
+from load.corpus.hostile_turns import HostileTurn, judged
 from load.corpus.hostile_turns import read as read_turns
 
 BUDGET_MS: Final = 100.0
@@ -48,24 +44,13 @@ class Judged:
     is_too_complex: bool
 
 
-def run(arguments: Sequence[str], results: Path) -> int:
-    """Measures, prints and writes; returns 1 if a requirement is missed."""
-    parser = argparse.ArgumentParser(prog="load.bench hostile", description="Measure how soon the solver stops.")
-    parser.add_argument("--corpus", type=Path, default=HOSTILE, help=f"the positions ({HOSTILE.name})")
-    parser.add_argument("--turns", type=Path, default=HOSTILE_TURNS, help=f"the turns ({HOSTILE_TURNS.name})")
-    parser.add_argument("--quick", action="store_true", help="every third position and turn")
-    parser.add_argument("--full", action="store_true", help="all of them, as without it")
-    chosen = parser.parse_args(arguments)
-    console = Console()
-    step = 3 if chosen.quick else 1
-    corpus, turns = read(chosen.corpus)[::step], read_turns(chosen.turns)[::step]
+def measure(size: Size, console: Console) -> dict[str, Any]:
+    """Returns the report: of every third position and turn if quick."""
+    step = size.choose(3, 1, 1)
+    corpus, turns = read()[::step], read_turns()[::step]
     # a progress bar would take time
     console.print(f"Measuring {len(corpus)} positions and {len(turns)} turns", highlight=False)
-    report = _report([_measured(hostile) for hostile in corpus], [_judged(turn) for turn in turns])
-    results.write_text(json.dumps(report, indent=2) + "\n")
-    _print(report, console)
-    console.print(f"All figures: {results}", highlight=False)
-    return 0 if are_met(report) else 1
+    return _report([_measured(hostile) for hostile in corpus], [_judged(turn) for turn in turns])
 
 
 def _measured(hostile: Hostile) -> Measured:
@@ -143,21 +128,21 @@ def _figures(measured: Sequence[Measured]) -> dict[str, Any]:
     }
 
 
-def _print(report: Mapping[str, Any], console: Console) -> None:
-    table = Table(title=f"Milliseconds for an answer that has {report['budget_ms']:.0f}")
-    for name in ("rules", "positions", "finished", "median", "max", "longest silence"):
-        table.add_column(name, justify="left" if name == "rules" else "right")
+def tables_of(report: Mapping[str, Any]) -> Tables:
+    """Returns the tables of a report."""
+    answers = [["rules", "positions", "finished", "median", "max", "longest silence"]]
     for sort, figures in report["sorts"].items():
-        counts = (str(figures["positions"]), str(figures["finished"]))
         times = (figures["milliseconds"]["median"], figures["milliseconds"]["max"], figures["silence_ms"])
-        table.add_row(sort, *counts, *(f"{value:.0f}" for value in times))
-    console.print(table)
-    turns = Table(title="Milliseconds to judge a turn")
-    for name in ("what is much", "turns", "too complex", "median", "max"):
-        turns.add_column(name, justify="left" if name == "what is much" else "right")
+        counts = (str(figures["positions"]), str(figures["finished"]))
+        answers.append([sort, *counts, *(f"{value:.0f}" for value in times)])
+    turns = [["what is much", "turns", "too complex", "median", "max"]]
     for sort, figures in report["sorts_of_turns"].items():
-        times = figures["milliseconds"]
         counts = (str(figures["turns"]), str(figures["too_complex"]))
-        turns.add_row(sort, *counts, f"{times['median']:.1f}", f"{times['max']:.1f}")
-    console.print(turns)
-    print_requirements(report, console)
+        turns.append([sort, *counts, *(f"{figures['milliseconds'][name]:.1f}" for name in ("median", "max"))])
+    title = f"Milliseconds for an answer that has {report['budget_ms']:.0f}"
+    return {title: answers, "Milliseconds to judge a turn": turns}
+
+
+def told_of(_report: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns the conditions of the measurement."""
+    return (f"each of {TIMES} times, the fastest counts",)

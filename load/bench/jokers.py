@@ -5,12 +5,9 @@ that is not proven in time is searched again with much more time: if that finds 
 best.
 """
 
-import argparse
-import json
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
@@ -20,11 +17,9 @@ from engine.melding.solver import BestTurn, Budget, Existence, Objective, best_t
 from engine.melding.solver.problem import problem_from
 from load.bench.figures import (
     QUANTILES,
+    Size,
     Tables,
-    are_met,
     cpu_model,
-    print_report,
-    printer,
     quantiles,
     requirement,
 )
@@ -72,28 +67,15 @@ class Measured:
     exists_ms: float
 
 
-def run(arguments: Sequence[str], results: Path) -> int:
-    """Measures, prints and writes; returns 1 if a requirement is missed."""
-    parser = argparse.ArgumentParser(prog="load.bench jokers", description="Measure small positions with jokers.")
-    parser.add_argument("--positions", type=int, default=POSITIONS, help=f"positions of each preset ({POSITIONS})")
-    parser.add_argument("--preset", choices=RESTRICTED, help="one preset (all that restrict jokers)")
-    parser.add_argument("--quick", action="store_true", help="a tenth of them")
-    parser.add_argument("--full", action="store_true", help="all of them, as without it")
-    chosen = parser.parse_args(arguments)
-    parts = QUICK if chosen.quick else 1
-    number, of_games = chosen.positions // parts, OF_GAMES // parts
-    console = printer()
+def measure(size: Size, console: Console) -> dict[str, Any]:
+    """Returns the report: of a tenth of the positions if quick."""
+    parts = size.choose(QUICK, 1, 1)
     small, games = {}, {}
     for preset, ruleset in RESTRICTED.items():
-        if chosen.preset in {None, preset}:
-            console.print(f"Measuring positions under {preset}", highlight=False)
-            small[preset] = _measured(joker_positions(ruleset, SEED, number))
-            games[preset] = _measured(positions_of_games(ruleset, of_games))
-    report = _report(small, games)
-    results.write_text(json.dumps(report, indent=2) + "\n")
-    _print(report, console)
-    console.print(f"All figures: {results}", highlight=False)
-    return 0 if are_met(report) else 1
+        console.print(f"Measuring positions under {preset}", highlight=False)
+        small[preset] = _measured(joker_positions(ruleset, SEED, POSITIONS // parts))
+        games[preset] = _measured(positions_of_games(ruleset, OF_GAMES // parts))
+    return _report(small, games)
 
 
 def _measured(situations: Iterable[Situation]) -> list[Measured]:
@@ -178,7 +160,3 @@ def tables_of(report: Mapping[str, Any]) -> Tables:
         times = [[name, *(f"{value:.1f}" for value in figures[key].values())] for name, figures in rows]
         tables[f"Milliseconds for {question}"] = [["positions", *QUANTILES], *times]
     return tables
-
-
-def _print(report: Mapping[str, Any], console: Console) -> None:
-    print_report(report, tables_of(report), told_of(report), console)

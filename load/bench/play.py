@@ -5,10 +5,8 @@ A server in another process, on a Redis behind a unix socket, gets turns of roun
 affects both alike. CPU is the user and system time of the server's process; Redis counts the round trips.
 """
 
-import argparse
 import asyncio
 import contextlib
-import json
 import statistics
 import sys
 import time
@@ -17,7 +15,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import count, islice
-from pathlib import Path
 from typing import Any, Final
 
 import grpc.aio
@@ -26,7 +23,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from engine.melding.ruleset import SABRA, MatchEnd, with_options
-from load.bench.figures import are_met, goal, print_report, printer, quantiles, requirement
+from load.bench.figures import Size, goal, quantiles, requirement
 from load.bench.measured_servers import cpu_seconds_of, ready, serving
 from load.bench.noop_server import AIO
 from load.calls import OWN_CONNECTION
@@ -98,21 +95,9 @@ class Call:
         return self.data + PlayTurnRequest(etag=self.seen.etag).SerializeToString() if self.seen else self.data
 
 
-def run(arguments: Sequence[str], results: Path) -> int:
-    """Measures, prints and writes the report; returns 1 if a requirement is missed."""
-    parser = argparse.ArgumentParser(
-        prog="load.bench play", description="Measure the CPU time and the store's round trips of a PlayTurn."
-    )
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds of phases, not {ROUNDS}")
-    parser.add_argument("--full", action="store_true", help=f"{2 * ROUNDS} rounds")
-    chosen = parser.parse_args(arguments)
-    times = QUICK_ROUNDS if chosen.quick else 2 * ROUNDS if chosen.full else ROUNDS
-    console = printer()
-    report = asyncio.run(_measured(times, console))
-    results.write_text(json.dumps(report, indent=2) + "\n")
-    print_report(report, tables_of(report), told_of(report), console)
-    console.print(f"All figures: {results}", highlight=False)
-    return 0 if are_met(report) else 1
+def measure(size: Size, console: Console) -> dict[str, Any]:
+    """Returns the report."""
+    return asyncio.run(_measured(size.choose(QUICK_ROUNDS, ROUNDS, 2 * ROUNDS), console))
 
 
 # Calls

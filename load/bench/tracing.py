@@ -5,21 +5,19 @@ alternating slices, so that other load on the machine affects all alike. A colle
 the spans.
 """
 
-import argparse
 import asyncio
-import json
 import statistics
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 
 import grpc.aio
+from rich.console import Console
 
-from load.bench.figures import are_met, print_report, printer, requirement
+from load.bench.figures import Size, requirement
 from load.bench.measured_servers import SERVICE_SETTINGS, MeasuredServer, ready, serving
 from load.bench.play import PLAY_TURN, RULESET, Call, Server, Shelf, Template
 from load.calls import OWN_CONNECTION
@@ -43,16 +41,9 @@ Costs = dict[str, dict[str, list[float]]]
 """Microseconds of CPU a call, by call and by kind of tracing, one for each round."""
 
 
-def run(arguments: Sequence[str], results: Path) -> int:
-    """Measures, prints and writes the report; returns 1 if a requirement is missed."""
-    parser = argparse.ArgumentParser(prog="load.bench tracing", description="Measure the CPU time that traces cost.")
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds, not {ROUNDS}")
-    parser.add_argument("--full", action="store_true", help="all of them, as without it")
-    chosen = parser.parse_args(arguments)
-    report = asyncio.run(_measured(QUICK_ROUNDS if chosen.quick else ROUNDS))
-    results.write_text(json.dumps(report, indent=2) + "\n")
-    print_report(report, tables_of(report), told_of(report), printer())
-    return 0 if are_met(report) else 1
+def measure(size: Size, _console: Console) -> dict[str, Any]:
+    """Returns the report."""
+    return asyncio.run(_measured(size.choose(QUICK_ROUNDS, ROUNDS, ROUNDS)))
 
 
 @asynccontextmanager

@@ -5,21 +5,20 @@ alike: four that do nothing (noop_server.py), and the service's two. All values 
 round, a moment apart. Two more servers, with one worker and with two, are measured alternately as well.
 """
 
-import argparse
 import contextlib
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import grpc
 from google.protobuf.message import Message
+from rich.console import Console
 from rich.progress import Progress
 
-from load.bench.figures import are_met, print_report, printer
+from load.bench.figures import Size
 from load.bench.measured_servers import (
     SERVICE_SETTINGS,
     MeasuredServer,
@@ -49,8 +48,6 @@ from load.bench.validation_report import (
     Slice,
     WorkersSlice,
     report_of,
-    tables_of,
-    told_of,
 )
 from load.bench.validation_turns import MeasuredTurn, Turns, batch_request, read, stream_requests
 from rummikub.v1 import validation_service_pb2 as pb
@@ -82,31 +79,17 @@ ANSWERS: Final[dict[str, Callable[[bytes], Message]]] = {
 }
 
 
-def run(arguments: Sequence[str], results: Path) -> int:
-    """Measures, prints and writes the report; returns 1 if a requirement is missed."""
-    parser = argparse.ArgumentParser(
-        prog="load.bench validation", description="Measure the CPU time, throughput and latency of validation."
-    )
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds of fewer calls, not {ROUNDS}")
-    parser.add_argument("--full", action="store_true", help=f"{FULL_ROUNDS} rounds")
-    parser.add_argument(
-        "--python", action="store_true", help="use the Python load generator even if h2load is installed"
-    )
-    chosen = parser.parse_args(arguments)
-    rounds = QUICK_ROUNDS if chosen.quick else FULL_ROUNDS if chosen.full else ROUNDS
-    console = printer(WIDTH)
-    with generator(python=chosen.python) as making_calls, _servers() as servers:
-        if not isinstance(making_calls, H2Load) and not chosen.python:
+def measure(size: Size, console: Console) -> dict[str, Any]:
+    """Returns the report."""
+    with generator() as making_calls, _servers() as servers:
+        if not isinstance(making_calls, H2Load):
             console.print(f"{HOW_TO_INSTALL}: {making_calls.name} make the calls.", highlight=False)
-        bench = Bench(making_calls, servers, _cases(read(), QUICK_DIVISOR if chosen.quick else 1))
+        rounds = size.choose(QUICK_ROUNDS, ROUNDS, FULL_ROUNDS)
+        bench = Bench(making_calls, servers, _cases(read(), size.choose(QUICK_DIVISOR, 1, 1)))
         with Progress(console=console) as progress:
             step = progress.add_task("Measuring", total=rounds)
             bench.measure(rounds, lambda: progress.advance(step))
-    report = report_of(bench.measured, making_calls.name)
-    results.write_text(json.dumps(report, indent=2) + "\n")
-    print_report(report, tables_of(report), told_of(report), console)
-    console.print(f"All figures: {results}", highlight=False)
-    return 0 if are_met(report) else 1
+    return report_of(bench.measured, making_calls.name)
 
 
 # Servers

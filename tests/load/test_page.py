@@ -8,6 +8,7 @@ import pytest
 from load import pages
 from load.bench import analysis as bench_analysis
 from load.bench import page
+from load.bench.__main__ import PARTS
 from load.bench.figures import goal
 from load.pages import page_with, text_of
 
@@ -51,23 +52,20 @@ Costs.
 
 
 def test_the_pages_have_a_place_for_each_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in {part.page for part in page.PARTS.values()}:
-        (tmp_path / name).write_text((pages.DOCS / name).read_text())
-    figures = {"median": 1.0, "low": 1.0, "high": 1.0, "least": 1.0, "most": 1.0}
-    engine = {
-        **REPORT,
-        "versions": {"python": "3"},
-        "machine": "a machine",
-        "microseconds": {"a turn": figures},
-        "stock_noop_us": figures,
-    }
-    (tmp_path / "engine.json").write_text(json.dumps(engine))
+    with_page = {name: part for name, part in PARTS.items() if part.page}
+    told = with_page["jokers"]._replace(
+        told=lambda _: ("python 3",), tables=lambda _: {"Costs": [["", "us"], ["a", "7"]]}
+    )
+    for part in with_page.values():
+        (tmp_path / part.page).write_text((pages.DOCS / part.page).read_text())
+    (tmp_path / "jokers.json").write_text(json.dumps(REPORT))
     monkeypatch.setattr(pages, "DOCS", tmp_path)
     monkeypatch.setattr(page, "RESULTS", tmp_path)
+    monkeypatch.setattr(page, "PARTS", {**with_page, "jokers": told})
     monkeypatch.setattr("sys.argv", ["load.bench.page"])
     assert page.main() == 0
-    assert "| a turn | 1.00 | 1.00-1.00 | 1.00 |" in (tmp_path / page.PERFORMANCE).read_text()
-    for name, part in page.PARTS.items():
+    assert "| a | 7 |" in (tmp_path / told.page).read_text()
+    for name, part in with_page.items():
         page_with((tmp_path / part.page).read_text(), f"make bench PART={name}", "")
 
 
