@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import Coroutine, Sequence
-from functools import partial
 from typing import Any, ClassVar, Final
 
 import grpc.aio
@@ -15,51 +14,42 @@ from service.analysis.pool import COMMAND, AnalysisPool, PriorityAnalysis
 from service.app.admin import Admin
 from service.app.bots import Bots
 from service.app.changes import BOT_WAIT_MS
-from service.app.games import Games
 from service.app.identity import Chance, SystemChance
 from service.app.presence import FLUSH_SECONDS
 from service.app.sweeper import Sweeper
+from service.app.use_cases import UseCases, use_cases
 from service.app.watch import Watch
 from service.archive.eraser import ArchiveEraser
 from service.archive.reader import ArchiveReader
 from service.archive.sink import Sink
 from service.archive.worker import ArchiveWorker
-from service.errors import Overloaded, StoreUnavailable, TooManyDrafts, TooManyGames, TooManyGuesses
+from service.errors import StoreUnavailable
 from service.grpc_api import health
 from service.grpc_api.admin_listener import admin_listener
 from service.grpc_api.admin_service import AdminServicer
 from service.grpc_api.aio_listener import AioListener
 from service.grpc_api.aio_server import aio_server
-from service.grpc_api.analysis_service import AnalysisServicer
 from service.grpc_api.call_origin import Origins
 from service.grpc_api.certificates import server_credentials
-from service.grpc_api.game_service import GameServicer
 from service.grpc_api.grpcio_version import INSTALLED, TESTED, is_tested
 from service.grpc_api.handlers import RequestReader
 from service.grpc_api.health import HealthServicer
 from service.grpc_api.interceptor import CallInterceptor
+from service.grpc_api.limits import limits_of, stream_limit
 from service.grpc_api.reflection import add_reflection
+from service.grpc_api.rpc import Backend, served
 from service.grpc_api.server_options import CLOSING_SECONDS, server_options
-from service.grpc_api.turn_service import TurnServicer
+from service.grpc_api.services import SERVICES
 from service.grpc_api.turn_validator import Validator
 from service.grpc_api.validation_listener import AioValidationListener, ValidationListener
 from service.grpc_api.validation_service import ValidationServicer
 from service.metrics.exporter import serve_metrics
 from service.metrics.metrics import Metrics
 from service.runtime.addresses import address_error
-from service.runtime.admission import Admission, CallAdmission
+from service.runtime.admission import CallAdmission
 from service.runtime.connections import shut_down_connections
 from service.runtime.keys import RELOAD_SECONDS, Keys
-from service.runtime.origins import (
-    CHANGES_PER_SECOND,
-    DRAFTS_PER_SECOND,
-    GAMES_PER_MINUTE,
-    JOIN_GUESSES_PER_MINUTE,
-    STREAMS,
-    WATCHES,
-)
 from service.runtime.proxies import TrustedProxies
-from service.runtime.rate_limit import SECOND, RateLimit
 from service.runtime.slow_calls import SlowCalls
 from service.runtime.tracing import Tracing
 from service.settings import Settings
@@ -123,24 +113,24 @@ class Server:
         self._tracing = tracing
         self._store.reports.operation = tracing.store_observer(self.metrics.store) if tracing else self.metrics.store
         self._store.reports.event = self.metrics.store_event
-        games = Games(
+        app = use_cases(
             self._store,
             chance or SystemChance(),
             BOT_WAIT_MS + settings.bot_delay_ms,
             ArchiveReader(sink) if sink else None,
         )
-        self._presence = games.presence
-        self._watch = Watch(games, self._store, settings.heartbeat_seconds, self._stopping)
-        self.sweeper = Sweeper(games, self._store, settings.sweep_seconds, self._stopping)
+        self._presence = app.presence
+        self._watch = Watch(app.games, self._store, settings.heartbeat_seconds, self._stopping)
+        self.sweeper = Sweeper(app.changes, self._store, settings.sweep_seconds, self._stopping)
         self.archive = self._build_archive(sink)
         self.complex_turns = ComplexTurns(self.metrics, analysis_command)
         validation = Validator(self.complex_turns.judge)
         self.slow_calls = SlowCalls(settings.peer_share)
         self._keys = Keys(settings.keys_file) if settings.keys_file else None
         self._origins = Origins(self._keys, TrustedProxies(settings.trusted_proxies, settings.proxy_hops))
-        self._validation = ValidationServicer(validation, self.slow_calls, self._stopping, self._bound_streams())
+        self._validation = ValidationServicer(validation, self.slow_calls, self._stopping, stream_limit(settings))
         self._validation_listener = self._build_validation_listener(validation)
-        self._admin_listener = self._build_admin_listener(games, ArchiveEraser(sink) if sink else None)
+        self._admin_listener = self._build_admin_listener(app, ArchiveEraser(sink) if sink else None)
         self.analysis = AnalysisPool(
             settings.analysis_workers, settings.analysis_queue, self.metrics, settings.peer_share, analysis_command
         )
@@ -148,34 +138,15 @@ class Server:
             self.analysis.observe = tracing.search
         bot_searches = max(1, settings.analysis_workers - 1)  # leaves one for callers
         self._bots = Bots(
-            games, PriorityAnalysis(self.analysis), bot_searches, settings.bot_delay_ms / 1000, self._stopping
+            app.changes, PriorityAnalysis(self.analysis), bot_searches, settings.bot_delay_ms / 1000, self._stopping
         )
-        reader = RequestReader(self.slow_calls)
-        watches = Admission(settings.max_watches, settings.peer_share, "watches", WATCHES)
-        new_games = RateLimit(settings.games_per_minute, TooManyGames, GAMES_PER_MINUTE)
-        guesses = RateLimit(settings.join_guesses_per_minute, TooManyGuesses, JOIN_GUESSES_PER_MINUTE)
-        drafts = RateLimit(
-            settings.drafts_per_second,
-            partial(TooManyDrafts, "drafts"),
-            DRAFTS_PER_SECOND,
-            SECOND,
-            partial(TooManyDrafts, "drafts", is_of_key=True),
+        app.changes.on_cached(lambda is_hit: self.metrics.game_cache_lookup(is_hit=is_hit))
+        backend = Backend(
+            app, self._watch, self.analysis, limits_of(settings), RequestReader(self.slow_calls), self.metrics
         )
-        changes = RateLimit(
-            settings.changes_per_second,
-            partial(Overloaded, "changes"),
-            CHANGES_PER_SECOND,
-            SECOND,
-            partial(Overloaded, "changes", is_of_key=True),
-        )
-        games.on_cached(lambda is_hit: self.metrics.game_cache_lookup(is_hit=is_hit))
         self._services = (
-            GameServicer(
-                games, reader, self._watch, watches, new_games, guesses, changes, self.metrics.watch_delay
-            ).service(),
-            TurnServicer(games, reader, drafts, changes).service(),
+            *(served(name, rpcs, backend) for name, rpcs in SERVICES.items()),
             self._validation.service(),
-            AnalysisServicer(games, self.analysis, reader).service(),
         )
         admission = CallAdmission(settings.max_calls, settings.peer_share)
         self._interceptor = CallInterceptor(self.metrics, self._stopping, self._origins, admission, settings, tracing)
@@ -221,21 +192,17 @@ class Server:
             grpcio=self.grpcio,
             tested=TESTED,
         )
-        servicer = ValidationServicer(validation, self.slow_calls, self._stopping, self._bound_streams())
+        servicer = ValidationServicer(validation, self.slow_calls, self._stopping, stream_limit(self._settings))
         return AioValidationListener(
             self._settings, servicer, self.metrics, self._origins, self._stopping, self.grpcio, self._tracing
         )
 
-    def _bound_streams(self) -> Admission:
-        """Returns the bound on the StreamValidateTurns of a listener."""
-        return Admission(self._settings.validation_streams, self._settings.peer_share, "streams", STREAMS)
-
-    def _build_admin_listener(self, games: Games, archive: ArchiveEraser | None) -> AioListener | None:
+    def _build_admin_listener(self, app: UseCases, archive: ArchiveEraser | None) -> AioListener | None:
         """Returns the listener for RUMMIKUB_ADMIN_LISTEN; None if that is unset."""
         settings = self._settings
         if not settings.admin_listen:
             return None
-        admin = Admin(games, self._store, archive)
+        admin = Admin(app.changes, app.games, self._store, archive)
         servicer = AdminServicer(admin, settings.admin_token, settings.heartbeat_seconds, self._stopping)
         return admin_listener(settings, servicer, self.metrics, self._stopping, self.grpcio, self._tracing)
 

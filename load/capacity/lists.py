@@ -25,7 +25,7 @@ from load.capacity.measuring import (
 from load.corpus.recorded_turns import rounds
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
-from service.app.games import Games
+from service.app.changes import ChangeLoop
 from service.app.identity import SystemChance
 from service.app.sweeper import Sweeper
 from service.errors import StoreUnavailable
@@ -170,7 +170,7 @@ async def _sweep_cost(shelf: _Games, redis: RedisServer, due: int) -> dict[str, 
     try:
         for start in range(0, len(games), AT_ONCE):
             await asyncio.gather(*(store.deadlines.arm(game_id, 1) for game_id in games[start : start + AT_ONCE]))
-        sweeper = Sweeper(Games(store, SystemChance()), store, 3600, asyncio.Event())
+        sweeper = Sweeper(ChangeLoop(store, SystemChance()), store, 3600, asyncio.Event())
         cpu, started, own = redis_cpu_seconds(redis), time.perf_counter(), time.process_time()
         checked = await sweeper.sweep()
         return {

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from engine.actions import AbortGame, Action, KickPlayer, RenewSeatToken, Resign
@@ -12,20 +12,20 @@ from engine.seats import HOST
 from engine.turns import apply
 from engine.violations import Reason, refused
 from service.app.change_feed import ChangeFeed
-from service.app.commands import (
+from service.app.changes import ChangeLoop
+from service.app.commands.command import (
+    Answer,
     Basis,
     Decision,
     GameCommand,
     RequestIdentity,
-    TokenAdder,
     applied_or_refused,
     valid_tokens,
 )
 from service.app.forgetting import Forgotten, forget_player
 from service.app.game_lists import READ_AT_ONCE, READS_MAX
 from service.app.games import Games
-from service.app.identity import SPECTATOR, Chance, seat_token
-from service.app.lobby_commands import with_token
+from service.app.identity import SPECTATOR
 from service.app.views import SeatPresence
 from service.archive.eraser import ArchiveEraser
 from service.errors import ActionRefused, GameNotFound, StoredFormatUnknown
@@ -93,6 +93,8 @@ class Statistics:
 
 FullEncoder = Callable[[FullView], bytes]
 """Encodes an answer that holds a game with everything visible."""
+TokenAdder = Callable[[bytes, str], bytes]
+"""Adds a token to an encoded answer, which is stored without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +102,6 @@ class OperatorCommand(GameCommand):
     """A change of a game by the operator."""
 
     is_limited = False
-
-    encode_full: FullEncoder
 
     @property
     def key_holder(self) -> None:
@@ -117,10 +117,6 @@ class OperatorCommand(GameCommand):
         game = basis.record.game
         applied = applied_or_refused(apply(game, self.action(game), basis.now_ms))
         return Decision(applied, valid_tokens(basis.record, applied))
-
-    def encode(self, _decision: Decision, after: Record) -> bytes:
-        """See Command."""
-        return self.encode_full(FullView(after, after.updated_ms))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +143,9 @@ class KickByOperator(OperatorCommand):
 
 @dataclass(frozen=True, slots=True)
 class ReissueByOperator(OperatorCommand):
-    """Replaces the token of a player who has lost it. `complete` adds the new one."""
+    """Replaces the token of a player who has lost it."""
 
     seat: int
-    chance: Chance
-    add_token: TokenAdder
 
     def action(self, _game: Game) -> Action:
         """See OperatorCommand."""
@@ -159,23 +153,21 @@ class ReissueByOperator(OperatorCommand):
 
     def decide(self, basis: Basis) -> Decision:
         """See GameCommand."""
-        return with_token(OperatorCommand.decide(self, basis), self.chance, self.request, self.seat)
-
-    def complete(self, answer: bytes, salt: bytes) -> bytes:
-        """See Command."""
-        return self.add_token(answer, seat_token(salt, self.request.request_id))
+        return self.with_new_token(OperatorCommand.decide(self, basis), self.seat, basis.chance)
 
 
 class Admin:
     """The operator's use cases.
 
     Args:
-        games: Changes and reads games.
+        changes: Changes games.
+        games: Reads games.
         store: The store.
         archive: The archive; None: finished games are not archived.
     """
 
-    def __init__(self, games: Games, store: Store, archive: ArchiveEraser | None = None) -> None:
+    def __init__(self, changes: ChangeLoop, games: Games, store: Store, archive: ArchiveEraser | None = None) -> None:
+        self._changes = changes
         self._games = games
         self._store = store
         self._archive = archive
@@ -221,16 +213,16 @@ class Admin:
 
     async def abort_game(self, game_id: str, encode: FullEncoder) -> bytes:
         """Aborts a game in any state but the last ones. Raises ActionRefused."""
-        return await self._games.changes.run(AbortByOperator(_NO_REQUEST, game_id, encode))
+        return await self._changes.run(AbortByOperator(_NO_REQUEST, game_id), _answer(encode))
 
     async def kick_player(self, game_id: str, seat: int, encode: FullEncoder) -> bytes:
         """Removes a player from the lobby, or resigns for a player of a started game. Raises ActionRefused."""
-        return await self._games.changes.run(KickByOperator(_NO_REQUEST, game_id, encode, seat))
+        return await self._changes.run(KickByOperator(_NO_REQUEST, game_id, seat), _answer(encode))
 
     async def reissue_seat_token(self, game_id: str, seat: int, encode: FullEncoder, add_token: TokenAdder) -> bytes:
         """Replaces the token of a player by a new one. Raises ActionRefused."""
-        chance = self._games.chance
-        return await self._games.changes.run(ReissueByOperator(_NO_REQUEST, game_id, encode, seat, chance, add_token))
+        answer = replace(_answer(encode), add_token=add_token)
+        return await self._changes.run(ReissueByOperator(_NO_REQUEST, game_id, seat), answer)
 
     async def delete_game(self, game_id: str) -> None:
         """Deletes a game, from the store and the archive. Raises GameNotFound.
@@ -258,6 +250,10 @@ class Admin:
         """Returns numbers of games and of kept changes."""
         counts, length = await self._store.lists.count(), await self._store.log.length()
         return Statistics(counts, length, self._store.log.kept_ms // 1000, await self._store.now_ms())
+
+
+def _answer(encode: FullEncoder) -> Answer:
+    return Answer(lambda _, after: encode(FullView(after, after.updated_ms)))
 
 
 def _parsed(cursor: str, states: list[GameState]) -> tuple[GameState, str]:

@@ -18,12 +18,13 @@ import structlog
 from engine.game import bots_to_act
 from engine.melding.actions import BotAction, ClaimError
 from engine.melding.bots import action_without_play, action_without_search, choose_action
-from engine.melding.solver import Budget
+from engine.melding.solver.answers import Budget
 from engine.seats import BotLevel
 from engine.views import GameView, see
 from service.analysis.queries import Query
-from service.app.commands import RequestIdentity, TurnRequest, Vote
-from service.app.games import Games
+from service.app.changes import ChangeLoop
+from service.app.commands.command import RequestIdentity
+from service.app.commands.turns import PlayTurn, TurnRequest, claim_error
 from service.app.identity import Caller
 from service.errors import ActionRefused, Fault, StaleState, TurnTimedOut
 from service.model.change import Loaded
@@ -67,7 +68,7 @@ class Bots:
     """Plays bots.
 
     Args:
-        games: The use cases; they report when a bot is to act.
+        changes: Changes games; it reports when a bot is to act.
         thinker: Searches for turns.
         thoughts: Most searches at once, which leaves workers to other callers.
         delay_seconds: How long a bot waits before each action, if its time allows.
@@ -75,16 +76,16 @@ class Bots:
     """
 
     def __init__(
-        self, games: Games, thinker: Thinker, thoughts: int, delay_seconds: float, stopping: asyncio.Event
+        self, changes: ChangeLoop, thinker: Thinker, thoughts: int, delay_seconds: float, stopping: asyncio.Event
     ) -> None:
-        self._games = games
+        self._changes = changes
         self._thinker = thinker
         self._room = asyncio.Semaphore(thoughts)
         self._delay_seconds = delay_seconds
         self._stopping = stopping
         self._playing: dict[str, asyncio.Task[None]] = {}
         self._pending: set[str] = set()
-        games.on_bot_turn(self.on_bot_turn)
+        changes.on_bot_turn(self.on_bot_turn)
 
     def on_bot_turn(self, record: Record) -> None:
         """Starts a task for a game's bots. If one is running, it checks the game once more."""
@@ -120,8 +121,8 @@ class Bots:
             del self._playing[game_id]
 
     async def _act_once(self, game_id: str) -> None:
-        """Acts for the first bot that is to act. `games` reports any bot turn that follows."""
-        loaded = await self._games.settle(game_id)
+        """Acts for the first bot that is to act. The change loop reports any bot turn that follows."""
+        loaded = await self._changes.settle(game_id)
         record = loaded.record
         if record is None or not bots_to_act(record.game):
             return
@@ -185,8 +186,8 @@ class Bots:
         match action:
             case ClaimError(_, play_revision, agrees):
                 request = RequestIdentity(caller, f"bot {game_id} vote {play_revision}", FINGERPRINT)
-                await self._games.claim_error(Vote(game_id, play_revision, agrees), request, lambda _: b"")
+                await self._changes.run(claim_error(request, game_id, play_revision, agrees=agrees))
             case _:
                 request = RequestIdentity(caller, f"bot {game_id} {revision}", FINGERPRINT)
                 turn = TurnRequest(game_id, revision, record.etag, validate_only=False, action=lambda _: action)
-                await self._games.play_turn(turn, request, lambda _: b"")
+                await self._changes.run_cached(PlayTurn(request, game_id, turn))

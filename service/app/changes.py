@@ -19,26 +19,17 @@ from typing import Final
 from engine.events import PlayerKicked, PlayerLeft, SeatTokenRenewed
 from engine.game import Game, Lobby, Playing, bots_to_act
 from engine.melding.analysis import options_needing_analysis
-from engine.seats import HOST
 from engine.timers import due_ms, earliest_due_ms, is_due
-from engine.turns import Applied, create_rematch, may_have_searched_all_racks
+from engine.turns import Applied, may_have_searched_all_racks
 from service.app.change_pace import REISSUES, ChangePace, costs_nothing
-from service.app.commands import (
-    Basis,
-    Command,
-    CreateGame,
-    Decision,
-    GameCommand,
-    GamePlan,
-    JoinOrCreateGame,
-    decide_due,
-)
+from service.app.commands.command import NO_ANSWER, Answer, Basis, Command, Decision, GameCommand
+from service.app.commands.turns import decide_due
 from service.app.history import OffLoopRunner
-from service.app.identity import Caller, Chance, check_key, join_codes, new_game_id, rematch_game_id, requested_game_id
+from service.app.identity import Caller, Chance, check_key, join_codes, seat_token
 from service.errors import DuplicateRequest, Fault, GameNotFound, StaleState, StoredFormatUnknown, StoreUnavailable
 from service.model.change import NO_ETAG, Commit, Committed, Conflict, Loaded, Memo, Outcome, lineage
 from service.model.outbox import OUTBOX_VALID_MS
-from service.model.record import KICKED_MAX, GameState, Kicked, Listing, OperatorData, PlayerRef, Record, code_name
+from service.model.record import KICKED_MAX, GameState, Kicked, OperatorData, PlayerRef, Record, code_name
 from service.runtime.slow_calls import in_one_step
 from service.storage.lists import listing_after
 from service.storage.store import Store
@@ -63,7 +54,7 @@ SEARCH_THREADS: Final = 2
 """Most decisions with a search at once. More threads would only compete with other calls for the interpreter."""
 
 
-class _Overtaken(Exception):  # noqa: N818 - a signal between two methods
+class Overtaken(Exception):  # noqa: N818 - a signal between two methods
     """The game changed between load and commit."""
 
 
@@ -82,8 +73,8 @@ class ChangeLoop:
         self,
         store: Store,
         chance: Chance,
-        bot_wait_ms: int,
-        on_change: Callable[[str, int], None],
+        bot_wait_ms: int = BOT_WAIT_MS,
+        on_change: Callable[[str, int], None] = lambda _game_id, _seat: None,
         *,
         is_archived: bool = False,
     ) -> None:
@@ -106,29 +97,34 @@ class ChangeLoop:
         """Sets a callback for changes by `run_cached`: whether the decision on the cached game was stored."""
         self._on_cached = callback
 
-    async def create(self, command: CreateGame) -> bytes:
-        """Creates a game and returns the answer."""
-        return await self.retrying(command, lambda: self._try_create(command))
-
-    async def run(self, command: GameCommand, runner: OffLoopRunner | None = None) -> bytes:
+    async def run(self, command: GameCommand, answer: Answer = NO_ANSWER, runner: OffLoopRunner | None = None) -> bytes:
         """Changes a game and returns the answer.
 
         Args:
             command: The change.
+            answer: Encodes the answer.
             runner: Makes the decision off the event loop; for one that may take long.
         """
-        return await self.retrying(command, lambda: self._try_change(command, runner))
+        return await self.retrying(command, lambda: self._try_change(command, answer, runner))
 
-    async def run_cached(self, command: GameCommand) -> bytes:
+    async def run_cached(self, command: GameCommand, answer: Answer = NO_ANSWER) -> bytes:
         """Changes a game with one commit if it is cached, otherwise as `run` does."""
-        return await self.retrying(command, lambda: self._try_cached(command))
+        return await self.retrying(command, lambda: self._try_cached(command, answer))
 
     async def basis(self, game_id: str, caller: Caller) -> Basis:
         """Returns a game to decide on, after what was due in it. Raises GameNotFound, for another key too."""
         loaded, overdue_revision = await self._settle(game_id, "", caller)
         if loaded.record is None:
             raise GameNotFound
-        return Basis(loaded.record, loaded.now_ms, overdue_revision)
+        return Basis(loaded.record, loaded.now_ms, self._chance, overdue_revision)
+
+    async def validate(self, command: GameCommand, runner: OffLoopRunner | None = None) -> tuple[Basis, Decision]:
+        """Returns what a command is decided on, and its decision, without storing it. Raises a Fault if refused."""
+        basis = await self.basis(command.game_id, command.request.caller)
+        decision = await self.decide(command.decide, basis, runner)
+        if decision.actor:
+            self._on_change(command.game_id, decision.actor)
+        return basis, decision
 
     async def load(self, game_id: str, caller: Caller | None = None) -> Loaded:
         """Returns a game for readers: settled, or still overdue if the store refuses that change.
@@ -183,112 +179,32 @@ class ChangeLoop:
         await asyncio.sleep(RETRY_SECONDS)
         return await attempt()
 
-    async def _try_create(self, command: CreateGame) -> bytes:
-        key = command.request.key
-        game_id = requested_game_id(await self._store.secret(), key) if key else new_game_id(self._chance)
-        loaded = await self._store.games.load(game_id, key)
-        if loaded.memo:
-            return _replay(loaded.memo, command)
-        if loaded.record:  # the store has dropped the memo; the game and its place in the lists must not change
-            raise StaleState(loaded.record.game.revision)
-        decision = command.decide()
-        new = await self._prepare(game_id, decision.applied.game, command.plan, loaded.now_ms)
-        try:
-            return await self._commit(command, Basis(new, loaded.now_ms), decision)
-        except _Overtaken:
-            raise StaleState(new.game.revision) from None
-
-    async def rematch_game_id(self, game_id: str) -> str:
-        """Returns the id that the rematch of a game has, now or later."""
-        return rematch_game_id(await self._store.secret(), game_id)
-
-    async def create_rematch(self, game_id: str, record: Record) -> None:
-        """Creates the rematch of a game that is over under an id, unless a game has it.
-
-        Its seats are reserved for the players of the old game: the tokens of the old game take them, for new tokens. A
-        host without a seat keeps the host token, otherwise the first to come is the host. Bots have their seats.
-        """
-        loaded = await self._store.games.load(game_id)
-        if loaded.record:
-            return
-        applied = create_rematch(record.game)
-        listing, operator = record.listing, record.operator_data
-        plan = GamePlan(record.game.ruleset, listing.visibility, listing.labels, listing.key, operator.labels)
-        new = await self._prepare(game_id, applied.game, plan, loaded.now_ms)
-        new = replace(new, operator_data=replace(new.operator_data, player_refs=_refs_at_creation(operator)))
-        is_host_seated = record.game.host_seat is not None
-        tokens = tuple(token for token in record.tokens if token.seat != HOST or not is_host_seated)
-        after, change = self._after(Basis(new, loaded.now_ms), Decision(applied, tokens))
-        await self._store.games.commit(Commit(NO_ETAG, after, change))  # a conflict: another call has created it
-
-    async def _prepare(self, game_id: str, game: Game, plan: GamePlan, now_ms: int) -> Record:
-        """Returns the record of a game to create, after reserving its join code and listing it.
-
-        This precedes the commit: a list or a code may name a missing game, but no game lacks one.
-        """
-        await self._store.check_room()
-        listing = Listing(plan.visibility, await self._reserve_code(game_id), plan.labels, plan.key)
-        operator = OperatorData(plan.operator_labels)
-        new = Record(game_id, game, NO_ETAG, (), now_ms, now_ms, listing, operator_data=operator)
-        await self._store.lists.index(new)
-        return new
-
-    async def _reserve_code(self, game_id: str, revision: int = 0) -> str:
-        """Returns a join code for a game, which no other game in the lobby has (join_codes)."""
-        for code in join_codes(await self._store.secret(), game_id, revision):
-            if await self._store.names.point(code_name(code), game_id) == game_id:
-                break
-        return code
-
-    async def join_or_create(self, command: JoinOrCreateGame, game_id: str) -> bytes:
-        """Seats a player in a game, or creates the game with the player in it, and returns the answer.
-
-        Raises ActionRefused if the game does not accept the player.
-        """
-        revision = 0
-        for _ in range(ATTEMPTS):
-            loaded = await self._store.games.load(game_id, command.request.key)
-            if loaded.memo:
-                return _replay(loaded.memo, command)
-            with contextlib.suppress(_Overtaken):
-                if loaded.record:
-                    revision = loaded.record.game.revision
-                    basis = Basis(loaded.record, loaded.now_ms)
-                    decision = command.join(basis, self._chance)
-                    await self._check_cost(command, basis, decision)
-                    return await self._commit(command, basis, decision)
-                with command.creating(game_id):
-                    new = await self._prepare(game_id, Game(command.plan.ruleset), command.plan, loaded.now_ms)
-                    basis = Basis(new, loaded.now_ms)
-                    return await self._commit(command, basis, command.create(basis, self._chance))
-        raise StaleState(revision)
-
-    async def _try_change(self, command: GameCommand, runner: OffLoopRunner | None = None) -> bytes:
+    async def _try_change(self, command: GameCommand, answer: Answer, runner: OffLoopRunner | None = None) -> bytes:
         revision = 0
         for _ in range(ATTEMPTS):
             loaded, overdue_revision = await self._settle(command.game_id, command.request.key, command.key_holder)
             if loaded.memo:
-                return _replay(loaded.memo, command)
+                return replay(loaded.memo, command, answer)
             if loaded.record is None:
                 raise GameNotFound
             revision = loaded.record.game.revision
-            basis = Basis(loaded.record, loaded.now_ms, overdue_revision)
+            basis = Basis(loaded.record, loaded.now_ms, self._chance, overdue_revision)
             await self._check_room(command, loaded.record)
             decision = await self._decide_in_steps(command.decide, basis, runner)
-            await self._check_cost(command, basis, decision)
-            with contextlib.suppress(_Overtaken):
-                return await self._commit(command, basis, decision)
+            await self.check_cost(command, basis, decision)
+            with contextlib.suppress(Overtaken):
+                return await self.commit(command, answer, basis, decision)
         raise StaleState(revision)
 
-    async def _try_cached(self, command: GameCommand) -> bytes:
+    async def _try_cached(self, command: GameCommand, answer: Answer) -> bytes:
         basis = self.cached_basis(command.game_id)
         if basis is not None:
-            with contextlib.suppress(_Overtaken):
-                answer = await self._commit_cached(command, basis)
+            with contextlib.suppress(Overtaken):
+                encoded = await self._commit_cached(command, answer, basis)
                 self._on_cached(True)  # noqa: FBT003 - a callback has no names
-                return answer
+                return encoded
         self._on_cached(False)  # noqa: FBT003 - as above
-        return await self._try_change(command)
+        return await self._try_change(command, answer)
 
     def cached_basis(self, game_id: str) -> Basis | None:
         """Returns a cached game to decide on.
@@ -302,20 +218,20 @@ class ChangeLoop:
         record, now_ms = cached.record, cached.now_ms
         if options_needing_analysis(record.game.ruleset) or is_due(record.game, now_ms):
             return None
-        return Basis(record, now_ms, until_ms=_valid_until_ms(record, now_ms))
+        return Basis(record, now_ms, self._chance, until_ms=_valid_until_ms(record, now_ms))
 
-    async def _commit_cached(self, command: GameCommand, basis: Basis) -> bytes:
+    async def _commit_cached(self, command: GameCommand, answer: Answer, basis: Basis) -> bytes:
         """Decides on a cached game and commits; the commit checks that the game is unchanged.
 
-        Raises _Overtaken for every refusal too, because no answer may be based on possibly stale cached state.
+        Raises Overtaken for every refusal too, because no answer may be based on possibly stale cached state.
         """
         try:
             await self._check_room(command, basis.record)
             decision = command.decide(basis)
-            await self._check_cost(command, basis, decision)
+            await self.check_cost(command, basis, decision)
         except Fault:
-            raise _Overtaken from None
-        return await self._commit(command, basis, decision)
+            raise Overtaken from None
+        return await self.commit(command, answer, basis, decision)
 
     async def _decide_in_steps(
         self, decide: Callable[[Basis], Decision], basis: Basis, runner: OffLoopRunner | None = None
@@ -343,9 +259,9 @@ class ChangeLoop:
         if loaded.memo or record is None or not is_due(record.game, loaded.now_ms):
             self._notify_of_forgotten_bots(loaded)
             return loaded, None
-        basis, draft = Basis(record, loaded.now_ms), await self._store.drafts.latest(game_id)
-        decision = await self._decide_in_steps(lambda due: decide_due(due, draft, self._chance), basis)
-        after, change = self._after(basis, decision)
+        basis, draft = Basis(record, loaded.now_ms, self._chance), await self._store.drafts.latest(game_id)
+        decision = await self._decide_in_steps(lambda due: decide_due(due, draft), basis)
+        after, change = self.after(basis, decision)
         await self._store_change(record, Commit(record.etag, after, change))
         overdue_revision = record.game.revision if isinstance(record.game.phase, Playing) else None
         return await self._store.games.load(game_id, request_key), overdue_revision
@@ -354,14 +270,14 @@ class ChangeLoop:
         """Returns a decision, with a new join code for the lobby if it removes a person."""
         if not (_kicked_person(record, decision) and record.listing.join_code):
             return decision
-        code = await self._reserve_code(record.game_id, decision.applied.game.revision)
+        code = await reserve_code(self._store, record.game_id, decision.applied.game.revision)
         events = tuple(
             replace(event, join_code=code) if isinstance(event, PlayerKicked) else event
             for event in decision.applied.events
         )
         return replace(decision, applied=replace(decision.applied, events=events))
 
-    def _after(self, basis: Basis, decision: Decision) -> tuple[Record, bytes]:
+    def after(self, basis: Basis, decision: Decision) -> tuple[Record, bytes]:
         """Returns the record after a change, and the change's stored bytes, which its etag hashes."""
         before, game = basis.record, decision.applied.game
         reserved = {one.seat for one in game.reserved}
@@ -388,7 +304,7 @@ class ChangeLoop:
         if command.is_limited and record.game.revision > SMALL_REVISIONS:
             await self._store.check_room(ROOM_SECONDS)
 
-    async def _check_cost(self, command: Command, basis: Basis, decision: Decision) -> None:
+    async def check_cost(self, command: Command, basis: Basis, decision: Decision) -> None:
         """Raises Overloaded if a person's seat makes too many changes that cost nothing, StoreFull as `_check_room`."""
         if not command.is_limited or not costs_nothing(decision.applied):
             return
@@ -397,22 +313,22 @@ class ChangeLoop:
         if paced is not None:
             self._pace.check(basis.record.game_id, paced, basis.now_ms)
 
-    async def _commit(self, command: Command, basis: Basis, decision: Decision) -> bytes:
-        """Stores a decision and the answer to its request, and returns the answer. Raises _Overtaken on a conflict.
+    async def commit(self, command: Command, answer: Answer, basis: Basis, decision: Decision) -> bytes:
+        """Stores a decision and the answer to its request, and returns the answer. Raises Overtaken on a conflict.
 
         Of a decision that changes nothing, only the answer is stored.
         """
         is_change = bool(decision.applied.events)
         decision = await self._with_new_code(basis.record, decision)
-        after, change = self._after(basis, decision) if is_change else (basis.record, b"")
-        answer, request = command.encode(decision, after), command.request
-        memo = Memo(request.fingerprint, answer, decision.salt) if request.key else None
+        after, change = self.after(basis, decision) if is_change else (basis.record, b"")
+        encoded, request_key = answer.encode(decision, after), command.request.key
+        memo = Memo(command.request.fingerprint, encoded, decision.salt)
         commit = Commit(
             basis.record.etag,
             after,
             change,
-            request.key,
-            memo,
+            request_key,
+            memo if request_key else None,
             sender="" if decision.actor is None else str(decision.actor),
             vacated=_vacated(decision.applied),
             until_ms=basis.until_ms,
@@ -423,13 +339,13 @@ class ChangeLoop:
             self._pace.give_back(basis.record.game_id, paced)
         match outcome:
             case Memo():
-                return _replay(outcome, command)
+                return replay(outcome, command, answer)
             case Conflict():
-                raise _Overtaken
+                raise Overtaken
             case Committed():
                 if decision.actor and _is_of_person(after.game, decision.actor):
                     self._on_change(after.game_id, decision.actor)
-                return command.complete(answer, decision.salt)
+                return _complete(answer, encoded, decision.salt, command)
 
     async def _store_change(self, before: Record, commit: Commit) -> Outcome:
         """Commits a change and reports bot turns, also if it is unknown whether the change is stored."""
@@ -497,10 +413,12 @@ class ChangeLoop:
                     await self._store.lists.index(current)
 
 
-def _refs_at_creation(operator: OperatorData) -> tuple[PlayerRef, ...]:
-    """Returns the references of a game's people, one a seat, for a game that begins with them in their seats."""
-    refs = {ref.seat: replace(ref, revision=1) for ref in operator.player_refs if not ref.has_left}
-    return tuple(refs.values())
+async def reserve_code(store: Store, game_id: str, revision: int = 0) -> str:
+    """Returns a join code for a game, which no other game in the lobby has (join_codes)."""
+    for code in join_codes(await store.secret(), game_id, revision):
+        if await store.names.point(code_name(code), game_id) == game_id:
+            break
+    return code
 
 
 def _kicked_person(before: Record, decision: Decision) -> Kicked | None:
@@ -532,11 +450,16 @@ def _operator_after(before: OperatorData, decision: Decision) -> OperatorData:
     return after
 
 
-def _replay(memo: Memo, command: Command) -> bytes:
+def replay(memo: Memo, command: Command, answer: Answer) -> bytes:
     """Returns the first answer again. Raises DuplicateRequest if the content differs."""
     if memo.fingerprint != command.request.fingerprint:
         raise DuplicateRequest
-    return command.complete(memo.answer, memo.salt)
+    return _complete(answer, memo.answer, memo.salt, command)
+
+
+def _complete(answer: Answer, encoded: bytes, salt: bytes, command: Command) -> bytes:
+    """Returns the answer to send, given the stored one and its salt."""
+    return answer.add_token(encoded, seat_token(salt, command.request.request_id)) if salt else encoded
 
 
 def _stays_in_lobby(before: Record, after: Record) -> bool:

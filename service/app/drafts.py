@@ -9,7 +9,8 @@ from engine.melding.table import ProposedTable
 from engine.turns import arrange
 from engine.violations import Refused
 from service.app.changes import ATTEMPTS, ChangeLoop
-from service.app.commands import Basis, check_state
+from service.app.commands.command import Basis
+from service.app.commands.turns import check_state
 from service.app.history import OffLoopRunner
 from service.app.identity import Caller, player_seat_in
 from service.errors import ActionRefused, Fault, StaleState

@@ -9,7 +9,9 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from service.app.changes import ATTEMPTS, ChangeLoop
-from service.app.commands import JoinOrCreateGame
+from service.app.commands.command import Answer
+from service.app.commands.lobby import JoinOrCreateGame
+from service.app.creation import GameCreation
 from service.app.identity import Chance, new_game_id
 from service.errors import ActionRefused, NotAdmitted, StaleState
 from service.storage.lists import match_key
@@ -25,24 +27,26 @@ class QuickPlay:
     Args:
         store: The store.
         chance: The source of randomness.
-        changes: Applies commands.
+        changes: Retries commands.
+        creation: Creates and joins games.
     """
 
-    def __init__(self, store: Store, chance: Chance, changes: ChangeLoop) -> None:
+    def __init__(self, store: Store, chance: Chance, changes: ChangeLoop, creation: GameCreation) -> None:
         self._store = store
         self._chance = chance
         self._changes = changes
+        self._creation = creation
 
-    async def join_or_create(self, command: JoinOrCreateGame) -> bytes:
+    async def join_or_create(self, command: JoinOrCreateGame, answer: Answer) -> bytes:
         """Seats a player in the oldest open game like the plan, or creates one, and returns the answer."""
-        return await self._changes.retrying(command, lambda: self._try(command))
+        return await self._changes.retrying(command, lambda: self._try(command, answer))
 
-    async def _try(self, command: JoinOrCreateGame) -> bytes:
+    async def _try(self, command: JoinOrCreateGame, answer: Answer) -> bytes:
         refused = ""
         async for candidate in self._candidates(command):
             game_id = await self._assign(command, candidate, refused)
             try:
-                return await self._changes.join_or_create(command, game_id)
+                return await self._creation.join_or_create(command, game_id, answer)
             except (ActionRefused, NotAdmitted):  # full or started meanwhile, or not for a person of this name
                 refused = game_id
         raise StaleState(0)

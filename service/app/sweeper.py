@@ -15,7 +15,7 @@ from typing import Final
 
 import structlog
 
-from service.app.games import Games
+from service.app.changes import ChangeLoop
 from service.errors import StoredFormatUnknown, StoreUnavailable
 from service.model.change import Loaded
 from service.model.deadlines import CLAIM_MS, Due
@@ -43,14 +43,14 @@ class Sweeper:
     """Checks games whose time has come.
 
     Args:
-        games: The use cases, which apply what is due.
+        changes: Applies what is due.
         store: The store.
         interval_seconds: The pause between sweeps.
         stopping: Set when the server stops.
     """
 
-    def __init__(self, games: Games, store: Store, interval_seconds: float, stopping: asyncio.Event) -> None:
-        self._games = games
+    def __init__(self, changes: ChangeLoop, store: Store, interval_seconds: float, stopping: asyncio.Event) -> None:
+        self._changes = changes
         self._store = store
         self._interval_seconds = interval_seconds
         self._stopping = stopping
@@ -170,16 +170,16 @@ class Sweeper:
     async def _settle(self, game_id: str) -> Loaded:
         """Returns a game after what was due in it. Tries twice, because only the connection may have failed."""
         try:
-            return await self._games.settle(game_id)
+            return await self._changes.settle(game_id)
         except StoreUnavailable:
             await self._store.ping()
-            return await self._games.settle(game_id)
+            return await self._changes.settle(game_id)
 
     def _next_look(self, due: Due, loaded: Loaded) -> int | None:
         """Returns when to check a game again; None: not before the start or end of a round or a bot's turn arms it.
 
         A game that is still due, because no commit fits its stored data, is put off.
         """
-        next_look = self._games.next_look(loaded)
+        next_look = self._changes.next_look(loaded)
         is_late = next_look is not None and next_look <= due.at_ms
         return loaded.now_ms + PUT_OFF_MS if is_late else next_look

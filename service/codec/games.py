@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -31,14 +31,13 @@ from engine.views import (
     TurnView,
 )
 from rummikub.v1 import game_pb2, game_service_pb2
-from service.app.views import ChangeView, GameSnapshotView, SeatPresence
-from service.app.watch_updates import (
-    Content,
-)
+from service.app.commands.command import Answer, Decision
+from service.app.views import ChangeView, GameSnapshotView, SeatPresence, committed_view
+from service.app.watch_updates import Content
 from service.codec.fields import encode_etag, invalid
 from service.codec.rulesets import encode_difference, encode_ruleset
 from service.codec.tiles import encode_meld, encode_proposed, reason_number, tile_number, tile_numbers
-from service.model.record import GameState, Visibility
+from service.model.record import GameState, Record, Visibility
 
 _STATES: Final[dict[type[Phase], game_pb2.GameState.ValueType]] = {
     Lobby: game_pb2.GAME_STATE_LOBBY,
@@ -476,48 +475,28 @@ def _round_started(view: RoundStartedView) -> game_pb2.RoundStarted:
     )
 
 
-def encode_created(game: GameSnapshotView) -> bytes:
-    """Returns an encoded CreateGameResponse."""
-    return game_service_pb2.CreateGameResponse(game=encode_game(game)).SerializeToString()
+def answer_of(response: type[Any], *, with_ruleset: bool = False) -> Answer:
+    """Returns the encoder of a response to a change: its fields `game`, `seat`, `created`, and the one of a new token.
 
+    Args:
+        response: The message.
+        with_ruleset: Whether the game has what never changes too, for callers who see it for the first time.
+    """
+    fields = response.DESCRIPTOR.fields_by_name
+    game_of = encode_game if with_ruleset else encode_changed_game
+    token_field = next((name for name in ("host_token", "seat_token") if name in fields), "")
 
-def with_host_token(answer: bytes, token: str) -> bytes:
-    """Appends the token to an encoded CreateGameResponse."""
-    return answer + game_service_pb2.CreateGameResponse(host_token=token).SerializeToString()
+    def encode(decision: Decision, after: Record) -> bytes:
+        message = response(game=game_of(committed_view(after, decision.viewer)))
+        if "seat" in fields:
+            message.seat = decision.new_seat
+        if "created" in fields:
+            message.created = after.game.revision == 1
+        encoded: bytes = message.SerializeToString()
+        return encoded
 
+    def add_token(answer: bytes, token: str) -> bytes:
+        added: bytes = answer + response(**{token_field: token}).SerializeToString()
+        return added
 
-def with_new_token(answer: bytes, token: str) -> bytes:
-    """Appends the token to an encoded RenewSeatTokenResponse."""
-    return answer + game_service_pb2.RenewSeatTokenResponse(seat_token=token).SerializeToString()
-
-
-def with_reissued_token(answer: bytes, token: str) -> bytes:
-    """Appends the token to an encoded ReissueSeatTokenResponse."""
-    return answer + game_service_pb2.ReissueSeatTokenResponse(seat_token=token).SerializeToString()
-
-
-def encode_join(game: GameSnapshotView, seat: int) -> bytes:
-    """Returns an encoded JoinGameResponse without the token."""
-    return game_service_pb2.JoinGameResponse(game=encode_game(game), seat=seat).SerializeToString()
-
-
-def with_token(answer: bytes, token: str) -> bytes:
-    """Appends the token to an encoded JoinGameResponse."""
-    return answer + game_service_pb2.JoinGameResponse(seat_token=token).SerializeToString()
-
-
-def encode_quick_join(game: GameSnapshotView, seat: int) -> bytes:
-    """Returns an encoded JoinOrCreateGameResponse without the token. A game with its first player is at revision 1."""
-    created = game.view.revision == 1
-    response = game_service_pb2.JoinOrCreateGameResponse(game=encode_game(game), seat=seat, created=created)
-    return response.SerializeToString()
-
-
-def with_quick_token(answer: bytes, token: str) -> bytes:
-    """Appends the token to an encoded JoinOrCreateGameResponse."""
-    return answer + game_service_pb2.JoinOrCreateGameResponse(seat_token=token).SerializeToString()
-
-
-def encode_bot(game: GameSnapshotView, seat: int) -> bytes:
-    """Returns an encoded AddBotResponse."""
-    return game_service_pb2.AddBotResponse(game=encode_changed_game(game), seat=seat).SerializeToString()
+    return Answer(encode, add_token)

@@ -2,15 +2,17 @@
 
 import contextlib
 from collections.abc import Callable
+from typing import Final
 
 from engine.melding.actions import DrawTile, LayOnRiver, Pass, PlayTiles, TurnAction
 from engine.melding.table import ProposedTable
 from rummikub.v1 import turn_service_pb2
-from service.app.commands import TurnRequest, Vote
+from service.app.commands.command import Answer
+from service.app.commands.turns import TurnRequest
 from service.app.drafts import DraftRequest
-from service.app.views import GameSnapshotView, TurnResult
+from service.app.views import GameSnapshotView, TurnResult, committed_view, turn_result
 from service.codec import raw_messages
-from service.codec.fields import encode_etag, etag, game_id, invalid, revision, river_index
+from service.codec.fields import encode_etag, etag, game_id, invalid, river_index
 from service.codec.games import changed_game_bytes
 from service.codec.tiles import (
     MELD_BYTES_MAX,
@@ -107,10 +109,7 @@ def draft_request(message: turn_service_pb2.SaveDraftRequest) -> DraftRequest:
     )
 
 
-def claim(message: turn_service_pb2.ClaimErrorRequest) -> Vote:
-    """Returns a vote on an error claim."""
-    return Vote(
-        game_id=game_id(message.game_id),
-        play_revision=revision("play_revision", message.play_revision),
-        agrees=message.agrees,
-    )
+TURN_ANSWER: Final = Answer(
+    lambda decision, after: encode_turn(turn_result(committed_view(after, decision.viewer), decision.applied))
+)
+"""Encodes the answer to a stored turn."""

@@ -1,25 +1,19 @@
 """Handlers of raw bytes: they decode the request within the call, so that malformed bytes get the right status."""
 
-import re
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import grpc
 from google.protobuf.message import Message
 from grpc.aio import ServicerContext
 
-from service.app.commands import RequestIdentity
-from service.app.identity import Caller, digest
-from service.app.views import GameSnapshotView
-from service.codec import fields, games
 from service.codec.fields import COUNTED_BYTES, decode
 from service.codec.submessages import has_too_many_fields
-from service.errors import AuthorizationMalformed, NotAPlayer, RequestTooLarge
+from service.errors import RequestTooLarge
 from service.grpc_api.call_origin import current_origin
 from service.grpc_api.request_arrival import seconds_left
-from service.runtime.rate_limit import RateLimit
 from service.runtime.slow_calls import SlowCalls, Steps, completed
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
@@ -37,12 +31,6 @@ HISTORY_BYTES: Final = 65_536
 """The bytes that a read of a game's history holds: a page of it, and the game."""
 RECORD_BYTES: Final = 262_144
 """The bytes that counts a read of a whole history that keeps all changes."""
-REQUEST_ID_LEAST: Final = 8
-"""Minimum length of a seat's request id, which must be unique for the seat only."""
-SECRET_REQUEST_ID_LEAST: Final = 22
-"""Minimum length of a request id that must be unguessable (128 bits in base64): without a token, or for a new one."""
-
-_BEARER: Final = re.compile(r"[Bb]earer ([A-Za-z0-9_-]{43})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,86 +41,9 @@ class Service:
     handlers: Mapping[str, Handler]
 
 
-def caller(context: Context) -> Caller:
-    """Returns the caller of `authorization: Bearer <seat token>`, else a spectator. Raises AuthorizationMalformed."""
-    api_key = current_origin().key
-    name = api_key.name if api_key else ""
-    sent = [value for key, value in context.invocation_metadata() or () if key == "authorization"]
-    if not sent:
-        return Caller(key=name)
-    match = _BEARER.fullmatch(sent[0]) if len(sent) == 1 and isinstance(sent[0], str) else None
-    if match is None:
-        raise AuthorizationMalformed
-    return Caller(digest(match.group(1)), key=name)
-
-
-def seat_caller(context: Context) -> Caller:
-    """Returns the caller of an RPC that needs a seat. Raises AuthorizationMalformed, NotAPlayer."""
-    sender = caller(context)
-    if sender.is_spectator:
-        raise NotAPlayer
-    return sender
-
-
 def deadline_of(context: Context) -> float:
     """Returns a call's deadline by time.monotonic(), the event loop's clock; infinity without one."""
     return time.monotonic() + seconds_left(context)
-
-
-class MutatingRequest(Protocol):
-    """A request of a mutating RPC."""
-
-    request_id: str
-
-    def SerializeToString(self, *, deterministic: bool = ...) -> bytes:  # noqa: N802 - protobuf's name
-        """Returns the message's bytes."""
-
-
-def mutation(request: MutatingRequest, context: Context) -> RequestIdentity:
-    """Returns a mutating request's identity, for retries. Raises InvalidRequest, AuthorizationMalformed."""
-    sender = caller(context)
-    return _mutation(request, sender, SECRET_REQUEST_ID_LEAST if sender.is_spectator else REQUEST_ID_LEAST)
-
-
-def secret_mutation(request: MutatingRequest, context: Context) -> RequestIdentity:
-    """Returns the identity of a mutating request whose id yields a token, so it must be unguessable."""
-    return _mutation(request, caller(context), SECRET_REQUEST_ID_LEAST)
-
-
-def seat_mutation(request: MutatingRequest, context: Context) -> RequestIdentity:
-    """Returns the identity of a mutating request that needs a seat. Raises as `mutation`, and NotAPlayer."""
-    identity = _mutation(request, caller(context), REQUEST_ID_LEAST)
-    if identity.caller.is_spectator:
-        raise NotAPlayer
-    return identity
-
-
-def secret_seat_mutation(request: MutatingRequest, context: Context) -> RequestIdentity:
-    """Returns the identity of a seat's mutating request whose id yields a token, so it must be unguessable."""
-    fields.request_id(request.request_id, SECRET_REQUEST_ID_LEAST)
-    return seat_mutation(request, context)
-
-
-def _mutation(request: MutatingRequest, sender: Caller, least: int) -> RequestIdentity:
-    request_id = fields.request_id(request.request_id, least)
-    return RequestIdentity(sender, request_id, fields.fingerprint(type(request).__name__, request))
-
-
-def answer(message_type: Callable[..., Message]) -> Callable[[GameSnapshotView], bytes]:
-    """Returns an encoder of responses to a change: with the game, without its ruleset."""
-    return lambda sight: message_type(game=games.encode_changed_game(sight)).SerializeToString()
-
-
-def counted(
-    limit: RateLimit, call: Callable[[_M, Context], Awaitable[bytes]]
-) -> Callable[[_M, Context], Awaitable[bytes]]:
-    """Returns a call that counts for a limit of its caller's address and key first. Raises the limit's refusal."""
-
-    async def limited(request: _M, context: Context) -> bytes:
-        limit.take(current_origin(), time.monotonic())
-        return await call(request, context)
-
-    return limited
 
 
 def unary(message_type: type[_M], call: Callable[[_M, Context], Awaitable[bytes]]) -> Handler:

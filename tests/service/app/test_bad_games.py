@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
-from service.app.games import Games
+from service.app.changes import ChangeLoop
 from service.app.sweeper import BATCH, CHECKS, MEND_BATCH, PUT_OFF_MS, Sweeper
 from service.errors import StoreUnavailable
 from service.model.change import Entry, Loaded
@@ -333,7 +333,7 @@ async def test_a_game_that_one_server_cannot_read_is_timed_out_at_once_by_one_th
 ) -> None:
     """During a rolling update, an older server may find a newer server's game first."""
     game = await server[1].new_game(ruleset=TIMED)
-    newer = Sweeper(Games(store, SeededChance(2)), store, 1.0, asyncio.Event())
+    newer = Sweeper(ChangeLoop(store, SeededChance(2)), store, 1.0, asyncio.Event())
     good = await spoil(store, hands, game.game_id, "newer")
     clock.advance(LIMIT + 1)
     assert await server[0].sweeper.sweep() == 1
@@ -438,7 +438,7 @@ async def test_a_cancelled_sweeper_ends(store: Store) -> None:
 
     claiming = asyncio.Event()
     hanging = Hanging(store)
-    task = asyncio.create_task(Sweeper(Games(hanging, SeededChance(1)), hanging, 0.001, asyncio.Event()).run())
+    task = asyncio.create_task(Sweeper(ChangeLoop(hanging, SeededChance(1)), hanging, 0.001, asyncio.Event()).run())
     await claiming.wait()
     task.cancel()
     async with asyncio.timeout(5):
@@ -460,7 +460,7 @@ async def test_the_sweeper_survives_any_exception_of_the_store(
     ]
     broken.append(asyncio.CancelledError())
     flaky = FlakyStore(store, broken=broken, after_rearm=stopping.set)
-    sweeper = Sweeper(Games(flaky, SeededChance(1)), flaky, 0.001, stopping)
+    sweeper = Sweeper(ChangeLoop(flaky, SeededChance(1)), flaky, 0.001, stopping)
     with capture_logs() as logs:
         await asyncio.wait_for(sweeper.run(), 10)
     assert not broken
@@ -469,8 +469,8 @@ async def test_the_sweeper_survives_any_exception_of_the_store(
     assert levels == ["error", "debug", "error", "error", "error"]
 
 
-class StuckGames(Games):
-    """Use cases that hang for one game."""
+class StuckGames(ChangeLoop):
+    """A change loop that hangs for one game."""
 
     def __init__(self, store: Store, stuck: str) -> None:
         super().__init__(store, SeededChance(1))
@@ -514,8 +514,8 @@ async def test_a_slow_game_does_not_delay_other_games(
     await asyncio.wait([sweep])
 
 
-class SlowGames(Games):
-    """Use cases that finish when the test allows it."""
+class SlowGames(ChangeLoop):
+    """A change loop that finishes when the test allows it."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store, SeededChance(1))
@@ -552,7 +552,7 @@ async def test_servers_claim_different_games(store: Store, clock: FakeClock) -> 
     clock.advance(1)
     looks = Counter[str]()
 
-    class Looking(Games):
+    class Looking(ChangeLoop):
         async def settle(self, game_id: str) -> Loaded:
             looks.update([game_id])
             return await super().settle(game_id)
@@ -567,7 +567,7 @@ async def test_a_game_claimed_by_a_dead_server_is_soon_claimed_by_another(store:
     await store.deadlines.arm("a" * 32, clock.now_ms)
     clock.advance(1)
     await store.deadlines.claim(1)  # a server that dies claims the game
-    other = Sweeper(Games(store, SeededChance(1)), store, 1.0, asyncio.Event())
+    other = Sweeper(ChangeLoop(store, SeededChance(1)), store, 1.0, asyncio.Event())
     assert await other.sweep() == 0
     clock.advance(CLAIM_MS / 1000 + 0.001)
     assert await other.sweep() == 1
@@ -579,12 +579,12 @@ async def test_a_stopping_server_claims_no_more_games(store: Store, clock: FakeC
     clock.advance(1)
     stopping = asyncio.Event()
     flaky = FlakyStore(store, after_rearm=stopping.set)
-    await Sweeper(Games(flaky, SeededChance(1)), flaky, 1.0, stopping).sweep()
+    await Sweeper(ChangeLoop(flaky, SeededChance(1)), flaky, 1.0, stopping).sweep()
     assert BATCH - 1 - CHECKS <= len(await due(store, BATCH)) < BATCH - 1
 
 
-class LateGames(Games):
-    """Use cases whose first reply is so late that the next turn is overdue too."""
+class LateGames(ChangeLoop):
+    """A change loop whose first reply is so late that the next turn is overdue too."""
 
     def __init__(self, store: Store, clock: FakeClock) -> None:
         super().__init__(store, SeededChance(1))
@@ -815,7 +815,7 @@ async def test_the_sweeper_repairs_lists_that_are_not_read(
             3 + len(GameState) - 1
         )  # three pages of lobby games, one for each other state; the public ones too
         flaky = FlakyStore(redis_backed, after_page=lambda paged: stopping.set() if paged == pages else None)
-        await asyncio.wait_for(Sweeper(Games(flaky, SeededChance(1)), flaky, 0.001, stopping).run(), 10)
+        await asyncio.wait_for(Sweeper(ChangeLoop(flaky, SeededChance(1)), flaky, 0.001, stopping).run(), 10)
         after = await redis_backed.lists.count()
         assert (after[GameState.LOBBY], after[GameState.PLAYING]) == (0, 1)
         assert await listed(client, PLAYING) == [alive.game_id]

@@ -17,7 +17,7 @@ from engine.melding.events import ErrorClaimed, TileDrawn, TilesPlayed, TurnPass
 from engine.melding.melds import ProposedMeld
 from engine.melding.presets import PRESETS
 from engine.melding.ruleset import Preset, Ruleset, StartDrawDetermines, StartPlayer, with_options
-from engine.melding.solver import Budget
+from engine.melding.solver.answers import Budget
 from engine.replay import replay
 from engine.seats import HOST, BotLevel
 from engine.turns import Applied, apply, create
@@ -26,9 +26,10 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.analysis.queries import Query
 from service.app.bots import Bots
-from service.app.changes import BOT_WAIT_MS
-from service.app.commands import GameEncoder, RequestIdentity, TurnRequest, Vote
-from service.app.games import Games
+from service.app.changes import BOT_WAIT_MS, ChangeLoop
+from service.app.commands.command import NO_ANSWER, Answer, GameCommand, RequestIdentity
+from service.app.commands.turns import PlayTurn, TurnRequest
+from service.app.history import OffLoopRunner
 from service.app.identity import Caller, digest, new_shuffle
 from service.errors import StoreUnavailable
 from service.model.change import NO_ETAG, Commit, Outcome, lineage
@@ -509,15 +510,15 @@ async def put_bots(store: Store, now_ms: int, turn_time_limit_seconds: int = 0) 
 async def test_servers_notified_of_the_same_bot_store_one_turn(store: Store, clock: FakeClock) -> None:
     game_id = await put_bots(store, clock.now_ms)
     thinkers = (Here(), Here())
-    several = [Games(store, SeededChance(number)) for number in range(2)]
-    bots = [Bots(games, thinker, 1, 0.0, asyncio.Event()) for games, thinker in zip(several, thinkers, strict=True)]
+    several = [ChangeLoop(store, SeededChance(number)) for number in range(2)]
+    bots = [Bots(changes, thinker, 1, 0.0, asyncio.Event()) for changes, thinker in zip(several, thinkers, strict=True)]
 
     def tell_all(record: Record) -> None:
         for each in bots:
             each.on_bot_turn(record)
 
-    for games in several:
-        games.on_bot_turn(tell_all)
+    for changes in several:
+        changes.on_bot_turn(tell_all)
     record = (await store.games.load(game_id)).record
     assert record
     tell_all(record)
@@ -531,8 +532,7 @@ async def test_servers_notified_of_the_same_bot_store_one_turn(store: Store, clo
 
 async def test_a_bot_whose_search_fails_draws(store: Store, clock: FakeClock) -> None:
     game_id = await put_bots(store, clock.now_ms)
-    games = Games(store, SeededChance(1))
-    bots = Bots(games, Here(failures=1), 1, 0.0, asyncio.Event())
+    bots = Bots(ChangeLoop(store, SeededChance(1)), Here(failures=1), 1, 0.0, asyncio.Event())
     record = (await store.games.load(game_id)).record
     assert record
     bots.on_bot_turn(record)
@@ -542,17 +542,17 @@ async def test_a_bot_whose_search_fails_draws(store: Store, clock: FakeClock) ->
     await bots.close()
 
 
-class Meanwhile(Games):
-    """Use cases that run a callback before the first vote."""
+class Meanwhile(ChangeLoop):
+    """A change loop that runs a callback before the first vote."""
 
-    def __init__(self, store: Store, happen: Callable[[Games], Awaitable[object]]) -> None:
+    def __init__(self, store: Store, happen: Callable[[ChangeLoop], Awaitable[object]]) -> None:
         super().__init__(store, SeededChance(1))
         self._to_happen = [happen]
 
-    async def claim_error(self, vote: Vote, request: RequestIdentity, encode: GameEncoder) -> bytes:
+    async def run(self, command: GameCommand, answer: Answer = NO_ANSWER, runner: OffLoopRunner | None = None) -> bytes:
         while self._to_happen:
             await self._to_happen.pop()(self)
-        return await super().claim_error(vote, request, encode)
+        return await super().run(command, answer, runner)
 
 
 def shown_play(now_ms: int) -> Game:
@@ -583,9 +583,11 @@ async def test_a_bot_whose_vote_is_too_late_takes_its_turn(store: Store, clock: 
     async with grpc.aio.insecure_channel("127.0.0.1:1") as channel:
         game = await put_game(Client(channel), store, shown_play(clock.now_ms), clock.now_ms)
 
-    async def the_person_draws(games: Games) -> None:
-        turn = TurnRequest(game.game_id, 1, "", validate_only=False, action=DrawTile)
-        await games.play_turn(turn, RequestIdentity(Caller(digest(game.tokens[1])), "", b""), lambda _: b"")
+    async def the_person_draws(changes: ChangeLoop) -> None:
+        record = (await store.games.load(game.game_id)).record
+        assert record
+        turn = TurnRequest(game.game_id, 1, record.etag, validate_only=False, action=DrawTile)
+        await changes.run_cached(PlayTurn(RequestIdentity(Caller(digest(game.tokens[1])), "", b""), game.game_id, turn))
 
     bots = Bots(Meanwhile(store, the_person_draws), Here(), 1, 0.0, asyncio.Event())
     acts = await acts_of(3, bots, store, game.game_id)
@@ -604,7 +606,7 @@ class Nowhere:
 async def test_bots_vote_at_once_when_the_analysis_queue_is_full(store: Store, clock: FakeClock) -> None:
     async with grpc.aio.insecure_channel("127.0.0.1:1") as channel:
         game = await put_game(Client(channel), store, shown_play(clock.now_ms), clock.now_ms)
-    bots = Bots(Games(store, SeededChance(1)), Nowhere(), 1, 0.0, asyncio.Event())
+    bots = Bots(ChangeLoop(store, SeededChance(1)), Nowhere(), 1, 0.0, asyncio.Event())
     votes = await acts_of(2, bots, store, game.game_id)
     assert votes == [ErrorClaimed(2, agrees=True), ErrorClaimed(3, agrees=True)]
     await bots.close()
@@ -613,7 +615,7 @@ async def test_bots_vote_at_once_when_the_analysis_queue_is_full(store: Store, c
 async def test_a_bot_draws_before_its_deadline_when_the_analysis_queue_is_full(store: Store, clock: FakeClock) -> None:
     game_id = await put_bots(store, clock.now_ms, turn_time_limit_seconds=60)
     clock.advance(59.8)
-    bots = Bots(Games(store, SeededChance(1)), Nowhere(), 1, 0.0, asyncio.Event())
+    bots = Bots(ChangeLoop(store, SeededChance(1)), Nowhere(), 1, 0.0, asyncio.Event())
     first, *_ = await acts_of(1, bots, store, game_id)
     assert isinstance(first, TileDrawn)
     await bots.close()
@@ -622,7 +624,7 @@ async def test_a_bot_draws_before_its_deadline_when_the_analysis_queue_is_full(s
 async def test_a_waiting_bot_does_not_act_after_the_server_stops(store: Store, clock: FakeClock) -> None:
     game_id = await put_bots(store, clock.now_ms)
     stopping, thinker = asyncio.Event(), Here()
-    bots = Bots(Games(store, SeededChance(1)), thinker, 1, LONG_SECONDS, stopping)
+    bots = Bots(ChangeLoop(store, SeededChance(1)), thinker, 1, LONG_SECONDS, stopping)
     record = (await store.games.load(game_id)).record
     assert record
     bots.on_bot_turn(record)

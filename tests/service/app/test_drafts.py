@@ -18,8 +18,9 @@ from engine.seats import Turn
 from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
-from service.app.games import Games
+from service.app.changes import BOT_WAIT_MS
 from service.app.identity import SPECTATOR
+from service.app.use_cases import use_cases
 from service.app.watch import Watch
 from service.app.watch_updates import (
     Change,
@@ -378,7 +379,7 @@ async def test_a_slow_watcher_gets_the_latest_draft_and_none_of_an_earlier_turn(
     everyone = ruleset_pb2.DRAFT_VISIBILITY_EVERYONE
     rules = ruleset_pb2.Ruleset(turn_time_limit_seconds=0, draft_visibility=everyone)
     game = await client.new_game(2, ruleset=rules)
-    watch = Watch(Games(store, SeededChance(1)), store, 60.0, asyncio.Event())
+    watch = Watch(use_cases(store, SeededChance(1), BOT_WAIT_MS).games, store, 60.0, asyncio.Event())
     async with (
         contextlib.aclosing(watch.watch(game.game_id, SPECTATOR, 0, "")) as slow,
         contextlib.aclosing(watch.watch(game.game_id, SPECTATOR, 0, "")) as quick,

@@ -13,7 +13,7 @@ import redis
 
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
-from service.app.commands import RequestIdentity
+from service.app.commands.command import RequestIdentity
 from service.app.game_lists import READ_AT_ONCE, READS_MAX
 from service.app.identity import CODE_ALPHABET, SPECTATOR, join_codes, requested_game_id
 from service.errors import StoreUnavailable

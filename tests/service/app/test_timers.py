@@ -15,7 +15,7 @@ import pytest
 from engine.melding.ruleset import OPTIONS, AbsentAction, ClockFlag
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
-from service.app.games import Games
+from service.app.changes import ChangeLoop
 from service.app.sweeper import Sweeper
 from service.errors import StoreUnavailable
 from service.model.change import Commit, Outcome
@@ -286,7 +286,7 @@ async def test_a_timer_is_applied_once_if_a_server_dies_between_any_two_steps(
             clock.advance(LIMIT + 0.001)
             mortal = MortalStore(stores[0], is_sent=is_sent)
             mortal.die_at(step)
-            dying = Sweeper(Games(mortal, SeededChance(step)), mortal, 0, asyncio.Event())
+            dying = Sweeper(ChangeLoop(mortal, SeededChance(step)), mortal, 0, asyncio.Event())
             with suppress(StoreUnavailable, ExceptionGroup):
                 await dying.sweep()
             clock.advance(CLAIM_MS / 1000 + 0.001)

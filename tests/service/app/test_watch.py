@@ -19,8 +19,9 @@ from engine.turns import Applied, apply, create
 from engine.views import see
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
-from service.app.games import Games
+from service.app.changes import BOT_WAIT_MS
 from service.app.identity import SPECTATOR, Caller, digest, new_shuffle
+from service.app.use_cases import use_cases
 from service.app.views import ChangeView, GameSnapshotView
 from service.app.watch import Watch
 from service.app.watch_feed import LAG, RECENT
@@ -549,7 +550,8 @@ class Played:
         content: Content = Content.CHANGES,
     ) -> AsyncGenerator[Update, None]:
         """Returns a watcher's updates; the caller decides how fast to read them."""
-        watch = Watch(Games(self.store, SeededChance(1)), self.store, 60.0, stopping or asyncio.Event())
+        games = use_cases(self.store, SeededChance(1), BOT_WAIT_MS).games
+        watch = Watch(games, self.store, 60.0, stopping or asyncio.Event())
         return watch.watch(self.game_id, caller, after_revision, self.etags.get(after_revision, ""), content)
 
 

@@ -64,7 +64,7 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.app.changes import SMALL_REVISIONS
-from service.app.commands import RequestIdentity
+from service.app.commands.command import RequestIdentity
 from service.app.identity import SPECTATOR
 from service.codec import rulesets, validation
 from service.errors import StoreFull

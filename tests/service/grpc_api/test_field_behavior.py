@@ -88,7 +88,8 @@ def required(message: Descriptor, before: Path = ()) -> Iterator[Path]:
             yield from required(field.message_type, (*before, field))
 
 
-REQUIRED = [(rpc, path) for rpc in RPCS for path in required(rpc.input_type)]
+REQUIRED = [(rpc, path) for rpc in RPCS if rpc.name != "ReissueSeatToken" for path in required(rpc.input_type)]
+"""Without ReissueSeatToken, which is first refused for its right; test_errors.py has its required field."""
 
 
 def member(oneof: OneofDescriptor) -> FieldDescriptor:

@@ -25,7 +25,7 @@ from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.app.identity import digest
 from service.grpc_api import reflection
-from service.grpc_api.handlers import REQUEST_ID_LEAST, SECRET_REQUEST_ID_LEAST
+from service.grpc_api.callers import REQUEST_ID_LEAST, SECRET_REQUEST_ID_LEAST
 from service.settings import Settings
 from service.storage.memory import MemoryStore
 from service.storage.store import Store

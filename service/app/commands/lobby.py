@@ -1,0 +1,216 @@
+"""The lobby: creating a game, joining and leaving it, bots."""
+
+import itertools
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Final
+
+from engine.actions import Join, Leave
+from engine.game import Game
+from engine.melding.ruleset import Ruleset
+from engine.replay import advance
+from engine.seats import HOST, BotLevel
+from engine.turns import Applied, apply, create
+from engine.violations import Reason, refused
+from service.app.commands.command import (
+    Basis,
+    Command,
+    Decision,
+    GameCommand,
+    applied_or_refused,
+    valid_tokens,
+)
+from service.app.identity import Chance, invited_in, member_in, player_seat_in, token_in
+from service.app.names import are_alike
+from service.errors import (
+    ActionRefused,
+    AlreadySeated,
+    JoinCodeRequired,
+    JoinCodeUnknown,
+    PlayerRefTaken,
+    WasKicked,
+)
+from service.model.record import Record, SeatToken, Visibility
+
+DIGEST_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class GamePlan:
+    """A game to create: its rules, which have no problems, how it is found (base.Listing), the operator's labels."""
+
+    ruleset: Ruleset
+    visibility: Visibility = Visibility.UNLISTED
+    labels: tuple[tuple[str, str], ...] = ()
+    key: str = ""
+    operator_labels: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateGame(Command):
+    """Creates a game; the answer has the host token."""
+
+    plan: GamePlan
+
+    def decide(self, chance: Chance) -> Decision:
+        """Returns the new game."""
+        return self.with_new_token(Decision(create(self.plan.ruleset), (), viewer=HOST), HOST, chance)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinOrCreateGame(Command):
+    """Seats a player in an open public game like the plan, or creates one; the answer has the seat's token.
+
+    Attributes:
+        plan: The game.
+        name: The player's name.
+        player_ref: The operator's reference to the player.
+        creating: Returns a context for the creation of a game with an id. Raises a Fault to refuse that.
+    """
+
+    plan: GamePlan
+    name: str
+    player_ref: str
+    creating: Callable[[str], AbstractContextManager[None]]
+
+    def join(self, basis: Basis) -> Decision:
+        """Returns the decision to join a game. Raises ActionRefused, NotAdmitted."""
+        check_admitted(basis.record, self.name, self.player_ref)
+        join = Join(self.name, is_host=not _has_host(basis.record) and not basis.record.game.reserved)
+        return _seated(basis, _joined(basis, join), self)
+
+    def create(self, basis: Basis) -> Decision:
+        """Returns the decision to create a game with the player in it, in one change."""
+        created = create(self.plan.ruleset)
+        joined = applied_or_refused(apply(created.game, Join(self.name, is_host=True), basis.now_ms))
+        events = (*created.events, *joined.events)
+        return _seated(basis, Applied(advance(None, events), events), self)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinGame(GameCommand):
+    """Seats a player; the answer has the seat's token.
+
+    Attributes:
+        name: The player's name.
+        player_ref: The operator's reference to the player.
+        join_code: The code with which the caller found the game; empty if by its id.
+        seat: The seat; 0 for the lowest free one.
+    """
+
+    name: str
+    player_ref: str
+    join_code: str
+    seat: int
+
+    def decide(self, basis: Basis) -> Decision:
+        """See GameCommand."""
+        record = basis.record
+        reserved = invited_in(record, self.request.caller)
+        actor = None if reserved else token_in(record, self.request.caller)
+        is_host = actor == HOST
+        if actor is not None and (not is_host or record.game.host_seat):
+            raise AlreadySeated
+        if actor is None and not reserved:
+            check_code(record, self.join_code)
+        check_admitted(record, self.name, self.player_ref, reserved or 0)
+        may_be_host = reserved is not None or not record.game.reserved
+        join = Join(
+            self.name,
+            seat=reserved or self.seat,
+            is_host=is_host or (may_be_host and not _has_host(record)),
+            takes_reserved=reserved is not None,
+        )
+        return _seated(basis, _joined(basis, join), self, actor)
+
+
+@dataclass(frozen=True, slots=True)
+class AddBot(GameCommand):
+    """Seats a bot on behalf of the host or a player in the lobby.
+
+    An empty name stands for an unused one, seat 0 for the lowest free one. The bot's token digest is random, so no
+    token matches it and only the service acts for the bot.
+    """
+
+    level: BotLevel
+    name: str
+    seat: int
+
+    def decide(self, basis: Basis) -> Decision:
+        """See GameCommand."""
+        record = basis.record
+        seat = member_in(record, self.request.caller)
+        join = Join(self.name or _unused_name(record.game), self.level, self.seat)
+        applied = _joined(basis, join)
+        bot = _new_seat(record.game, applied.game)
+        token = SeatToken(bot, basis.chance.token_bytes(DIGEST_BYTES))
+        return Decision(applied, (*record.tokens, token), viewer=seat, actor=seat, new_seat=bot)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveGame(GameCommand):
+    """Frees the caller's seat in the lobby, also a reserved one, and revokes its token.
+
+    The answer holds a spectator's view.
+    """
+
+    def decide(self, basis: Basis) -> Decision:
+        """See GameCommand."""
+        record, caller = basis.record, self.request.caller
+        seat = invited_in(record, caller) or player_seat_in(record, caller)
+        applied = applied_or_refused(apply(record.game, Leave(seat), basis.now_ms))
+        return Decision(applied, valid_tokens(record, applied), actor=seat)
+
+
+def check_code(record: Record, join_code: str) -> None:
+    """Raises JoinCodeUnknown for a code that a game no longer has, JoinCodeRequired if it does not admit by its id."""
+    if join_code and join_code != record.listing.join_code:
+        raise JoinCodeUnknown
+    if record.kicked and not join_code and record.listing.visibility is Visibility.UNLISTED:
+        raise JoinCodeRequired
+
+
+def check_admitted(record: Record, name: str, ref: str, reserved: int = 0) -> None:
+    """Raises WasKicked, PlayerRefTaken for a person whom a lobby does not admit; `reserved` is the person's seat."""
+    if any((ref and ref == one.player_ref) or are_alike(name, one.name) for one in record.kicked):
+        raise WasKicked
+    if ref and record.operator_data.has(ref, besides=reserved):
+        raise PlayerRefTaken
+
+
+def _has_host(record: Record) -> bool:
+    """Returns whether a game has a host. It has none after a host without a host token has left last."""
+    return record.game.host_seat is not None or any(token.seat == HOST for token in record.tokens)
+
+
+def _joined(basis: Basis, join: Join) -> Applied:
+    """Returns the engine's result of joining. Raises ActionRefused, also for a name that is like another player's."""
+    game = basis.record.game
+    applied = applied_or_refused(apply(game, join, basis.now_ms))
+    others = [player.name for player in game.players]
+    others += [one.name for one in game.reserved if one.seat != join.seat or not join.takes_reserved]
+    if any(are_alike(join.name, other) for other in others):
+        raise ActionRefused(refused(Reason.PLAYER_ALREADY_JOINED))
+    return applied
+
+
+def _seated(basis: Basis, applied: Applied, command: JoinGame | JoinOrCreateGame, actor: int | None = None) -> Decision:
+    """Returns the decision that seats a person, with a new token."""
+    before = basis.record
+    seat = _new_seat(before.game, applied.game)
+    ref = command.player_ref or before.operator_data.ref_of(seat)
+    seated = Decision(applied, before.tokens, viewer=seat, actor=actor, new_seat=seat, player_ref=ref)
+    return command.with_new_token(seated, seat, basis.chance)
+
+
+def _new_seat(before: Game, after: Game) -> int:
+    """Returns the seat of the player who has joined."""
+    taken = {player.seat for player in before.players}
+    return next(player.seat for player in after.players if player.seat not in taken)
+
+
+def _unused_name(game: Game) -> str:
+    """Returns a name for a bot."""
+    names = (f"Bot {number}" for number in itertools.count(1))
+    return next(name for name in names if not any(are_alike(name, player.name) for player in game.players))

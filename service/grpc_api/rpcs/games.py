@@ -1,0 +1,138 @@
+"""Reading games: one, lists, changes, watches."""
+
+import time
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Final, TypeVar
+
+from google.protobuf.duration_pb2 import Duration
+
+from rummikub.v1 import game_service_pb2 as pb
+from service.app.game_lists import GameFilter
+from service.app.identity import Caller
+from service.app.watch_feed import SharedView
+from service.app.watch_updates import (
+    Change,
+    Closing,
+    GameAfter,
+    Heartbeat,
+    LiveDraft,
+    PresenceChange,
+    Snapshot,
+    Update,
+)
+from service.codec import fields, rulesets
+from service.codec import games as game_codec
+from service.grpc_api.call_origin import check_labels, current_origin
+from service.grpc_api.handlers import HISTORY_BYTES, Context, SlowRunner
+from service.grpc_api.rpc import Backend, Rpc
+
+_LIST_CURSOR = r"\d{15}:[0-9a-f]{32}"
+_CHANGES_CURSOR = r"[1-9]\d{0,17}"
+_T = TypeVar("_T")
+
+
+async def get_game(backend: Backend, request: pb.GetGameRequest, sender: Caller, context: Context) -> bytes:
+    """GetGame."""
+    game_id, revision = fields.game_id(request.game_id), request.revision
+    if revision:
+        runner = SlowRunner(backend.reader, HISTORY_BYTES, context, "GetGame")
+        sight = await backend.app.games.game_at(game_id, sender, revision, runner)
+    else:
+        sight = await backend.app.games.get_game(game_id, sender)
+    return pb.GetGameResponse(game=game_codec.encode_game(sight)).SerializeToString()
+
+
+async def list_games(backend: Backend, request: pb.ListGamesRequest, sender: Caller, _context: Context) -> bytes:
+    """ListGames. The answer depends on the key only, but a malformed token is an error as in all RPCs."""
+    wanted = GameFilter(
+        game_codec.listed_state(request.state),
+        rulesets.preset_filter(request.preset),
+        request.seats_free_min,
+        fields.labels(request.labels),
+        sender.key,
+    )
+    check_labels(wanted.labels)
+    size = fields.page_size(request.page_size, default=20, most=100)
+    cursor = fields.filtered_page_cursor(request.page_token, _LIST_CURSOR, wanted)
+    sights, following = await backend.app.games.list_games(wanted, cursor, size)
+    return pb.ListGamesResponse(
+        games=map(game_codec.encode_summary, sights),
+        next_page_token=fields.filtered_page_token(following, wanted),
+    ).SerializeToString()
+
+
+async def watch_game(backend: Backend, request: pb.WatchGameRequest, sender: Caller, context: Context) -> None:
+    """WatchGame."""
+    game_id = fields.game_id(request.game_id)
+    revision, etag = fields.optional_etag(request.etag)
+    content = game_codec.watch_content(request.content)
+    watching = backend.watch.watch(game_id, sender, revision, etag, content, until_rematch=request.until_rematch)
+    with backend.limits.watches.holding(current_origin()):
+        async with aclosing(watching) as updates:
+            async for update in updates:
+                encoded = _update(update)
+                if isinstance(update, Change | GameAfter) and update.notified_at is not None:
+                    backend.metrics.watch_delay(time.perf_counter() - update.notified_at)
+                await context.write(encoded)
+
+
+async def list_changes(backend: Backend, request: pb.ListChangesRequest, sender: Caller, _context: Context) -> bytes:
+    """ListChanges."""
+    size = fields.page_size(request.page_size, default=50, most=200)
+    after = int(fields.page_cursor(request.page_token, _CHANGES_CURSOR) or request.after_revision)
+    game_id = fields.game_id(request.game_id)
+    changes, following = await backend.app.games.list_changes(game_id, sender, after, size)
+    return pb.ListChangesResponse(
+        changes=map(game_codec.encode_change, changes),
+        next_page_token=fields.page_token(str(following) if following else ""),
+    ).SerializeToString()
+
+
+def _update(update: Update) -> bytes:
+    """Encodes an update. An update for several watchers is encoded once."""
+    match update:
+        case Snapshot(shared):
+            return _encoded_once(
+                shared, "snapshot", lambda view: pb.WatchGameResponse(snapshot=game_codec.encode_game(view))
+            )
+        case Change(shared, _):
+            return _encoded_once(
+                shared, "change", lambda view: pb.WatchGameResponse(change=game_codec.encode_change(view))
+            )
+        case GameAfter(shared, _, is_first=True):
+            return _encoded_once(
+                shared, "first game", lambda view: pb.WatchGameResponse(game=game_codec.encode_game(view))
+            )
+        case GameAfter(shared):
+            return _encoded_once(
+                shared, "game", lambda view: pb.WatchGameResponse(game=game_codec.encode_changed_game(view))
+            )
+        case LiveDraft(shared):
+            return _encoded_once(
+                shared, "draft", lambda view: pb.WatchGameResponse(draft=game_codec.encode_draft(view))
+            )
+        case PresenceChange(seat):
+            return pb.WatchGameResponse(presence=game_codec.encode_presence(seat)).SerializeToString()
+        case Heartbeat(revision):
+            return pb.WatchGameResponse(heartbeat=pb.Heartbeat(revision=revision)).SerializeToString()
+        case Closing(revision, etag, delay_ms):
+            delay = Duration()
+            delay.FromMilliseconds(delay_ms)
+            closing = pb.Closing(etag=fields.encode_etag(revision, etag), retry_delay=delay)
+            return pb.WatchGameResponse(closing=closing).SerializeToString()
+
+
+def _encoded_once(shared: SharedView[_T], form: str, encode: Callable[[_T], pb.WatchGameResponse]) -> bytes:
+    """Returns the bytes of a shared update of a form, which its first watcher encodes."""
+    if form not in shared.encoded:
+        shared.encoded[form] = encode(shared.view).SerializeToString()
+    return shared.encoded[form]
+
+
+RPCS: Final[tuple[Rpc, ...]] = (
+    Rpc(pb.GetGameRequest, pb.GetGameResponse, get_game),
+    Rpc(pb.ListGamesRequest, pb.ListGamesResponse, list_games),
+    Rpc(pb.ListChangesRequest, pb.ListChangesResponse, list_changes),
+    Rpc(pb.WatchGameRequest, pb.WatchGameResponse, watch_game, is_stream=True),
+)

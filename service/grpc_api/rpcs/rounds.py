@@ -1,0 +1,31 @@
+"""Starting rounds and leaving games."""
+
+from typing import Final
+
+from engine.actions import Resign, ReturnToSeat, StartGame, StartNextRound
+from engine.melding.actions import RequestRedeal
+from rummikub.v1 import game_service_pb2 as pb
+from service.grpc_api.rpc import Rpc, seat_action
+
+RPCS: Final[tuple[Rpc, ...]] = (
+    seat_action(
+        pb.StartGameRequest,
+        pb.StartGameResponse,
+        lambda _: lambda seat, basis: StartGame(seat, basis.shuffle()),
+        is_open_to_host=True,
+        limit="",
+    ),
+    seat_action(
+        pb.StartNextRoundRequest,
+        pb.StartNextRoundResponse,
+        lambda _: lambda seat, basis: StartNextRound(seat, basis.shuffle()),
+        limit="",
+    ),
+    seat_action(
+        pb.RequestRedealRequest,
+        pb.RequestRedealResponse,
+        lambda _: lambda seat, basis: RequestRedeal(seat, basis.shuffle()),
+    ),
+    seat_action(pb.ResignGameRequest, pb.ResignGameResponse, lambda _: lambda seat, _: Resign(seat), limit=""),
+    seat_action(pb.ReturnToSeatRequest, pb.ReturnToSeatResponse, lambda _: lambda seat, _: ReturnToSeat(seat)),
+)

@@ -1,0 +1,13 @@
+"""The services and their RPCs, apart from ValidationService, whose RPCs both transports serve."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from service.grpc_api.rpc import Rpc
+from service.grpc_api.rpcs import analysis, games, lobby, records, rounds, turns
+
+SERVICES: Final[Mapping[str, tuple[Rpc, ...]]] = {
+    "rummikub.v1.GameService": (*lobby.RPCS, *rounds.RPCS, *games.RPCS, records.EXPORT),
+    "rummikub.v1.TurnService": turns.RPCS,
+    "rummikub.v1.AnalysisService": (*analysis.RPCS, *records.RPCS),
+}
