@@ -23,10 +23,10 @@ from engine.melding.ruleset import (
     PoolEmptyPass,
     PoolEmptyStuckTest,
     Ruleset,
-    RunWrap,
     TurnPlayAfterDraw,
     TurnVoluntaryDraw,
 )
+from engine.melding.run_shape import run_shape
 from engine.melding.solver import Budget, LegalTurn, Objective, best_turn
 from engine.melding.table import ProposedTable
 from engine.seats import BotLevel
@@ -41,9 +41,6 @@ FIRST_MELDS: Final = 80
 """How many melds of a rack a bot tries as the first one."""
 CANDIDATES: Final = 60
 """How many combinations of melds the rules judge for a bot."""
-
-_HIGHEST: Final = {RunWrap.OFF: MAX_VALUE, RunWrap.ONE_HIGH: MAX_VALUE + 1, RunWrap.CYCLIC: 2 * MAX_VALUE - 1}
-"""The highest value of a run, counting on after 13 (run_wrap)."""
 
 
 def choose_action(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> BotAction:
@@ -324,7 +321,7 @@ def _groups(faces: frozenset[Tile], jokers: int, ruleset: Ruleset) -> Iterator[P
 def _runs(faces: frozenset[Tile], jokers: int, ruleset: Ruleset) -> Iterator[ProposedMeld]:
     for color in COLORS[: ruleset.geometry_colors]:
         for first in range(1, MAX_VALUE + 1):
-            last = min(_HIGHEST[ruleset.run_wrap], first + MAX_VALUE - 1)
+            last = min(run_shape(ruleset).last, first + MAX_VALUE - 1)
             run = [tile(color, (value - 1) % MAX_VALUE + 1) for value in range(first, last + 1)]
             tiles = tuple(t if t in faces else JOKER for t in run)
             for length in range(3, len(tiles) + 1):

@@ -5,19 +5,17 @@ with jokers can form both kinds: it is a run unless the kind is stated or the de
 (jokers_declaration). Under meld_order CANONICALISE, tiles are put into canonical order before they are read.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from itertools import pairwise
 from typing import Final
 
-from engine.melding.ruleset import JokersAdjacent, JokersDeclaration, JokersMaxPerMeld, MeldOrder, Ruleset, RunWrap
+from engine.melding.ruleset import JokersAdjacent, JokersDeclaration, JokersMaxPerMeld, MeldOrder, Ruleset
+from engine.melding.run_shape import MIN_TILES, RunShape, run_shape
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, color_of, in_order, tile, value_of
 from engine.violations import Reason
-
-MIN_TILES: Final = 3
-"""Fewest tiles of a meld (R11)."""
 
 
 class MeldKind(Enum):
@@ -99,7 +97,7 @@ def as_proposed(meld: Meld, ruleset: Ruleset) -> ProposedMeld:
 
 
 def read_meld(proposed: ProposedMeld, ruleset: Ruleset) -> Meld | NotAMeld:
-    """Returns tiles read as a meld (R11 to R20; options geometry, run_wrap, meld_order, and jokers)."""
+    """Returns tiles read as a meld (R11 to R20; options geometry, meld_order, runs and jokers)."""
     tiles = proposed.tiles
     if any(t >= JOKER and not ruleset.copies_of(t) for t in tiles):  # smaller numbers are tiles of every game
         return NotAMeld(tiles, (Reason.TILE_UNKNOWN,))
@@ -135,7 +133,7 @@ def _shape(proposed: ProposedMeld, ruleset: Ruleset) -> Meld | Reason:
     run = _as_run(tiles, naturals, ruleset)
     if isinstance(group, Meld):
         return group if isinstance(run, Reason) else _run_or_group(proposed.declared, run, group, ruleset)
-    return run if isinstance(run, Meld) else _neither_reason(tiles, naturals, run, group, ruleset.run_wrap)
+    return run if isinstance(run, Meld) else _neither_reason(tiles, naturals, run, group, run_shape(ruleset))
 
 
 def _run_or_group(declared: tuple[Tile, ...], run: Meld, group: Meld, ruleset: Ruleset) -> Meld | Reason:
@@ -209,109 +207,71 @@ def _is_possible(declared: tuple[Tile, ...], meld: Meld) -> bool:
 # Runs.
 
 
-def _runs(wrap: RunWrap) -> dict[tuple[int, int], tuple[int, ...]]:
-    """Returns the values of every run, by first value and length (R14 to R16, run_wrap)."""
-    once = tuple(range(1, MAX_VALUE + 1))
-    values = once + {RunWrap.OFF: (), RunWrap.ONE_HIGH: once[:1], RunWrap.CYCLIC: once[:-1]}[wrap]
-    return {
-        (values[place], length): values[place : place + length]
-        for length in range(MIN_TILES, MAX_VALUE + 1)
-        for place in range(len(values) - length + 1)
-    }
-
-
-def _by_member(runs: Mapping[tuple[int, int], tuple[int, ...]]) -> dict[tuple[int, int], list[tuple[int, ...]]]:
-    """Returns the runs by contained value and length, those with the most points first."""
-    found = defaultdict(list)
-    for run in sorted(runs.values(), key=sum, reverse=True):
-        for value in run:
-            found[value, len(run)].append(run)
-    return dict(found)
-
-
-_RUNS: Final = {wrap: _runs(wrap) for wrap in RunWrap}
-_RUNS_WITH: Final = {wrap: _by_member(runs) for wrap, runs in _RUNS.items()}
-
-
 def _as_run(tiles: tuple[Tile, ...], naturals: tuple[Tile, ...], ruleset: Ruleset) -> Meld | Reason:
-    """Returns the run that tiles form in this order, or why there is none (R14, R15, run_wrap, jokers_adjacent)."""
-    run = _run(tiles, naturals, ruleset.run_wrap)
+    """Returns the run that tiles form in this order, or why there is none (R14, R15, jokers_adjacent)."""
+    run = _run(tiles, naturals, run_shape(ruleset))
     apart = ruleset.jokers_adjacent is JokersAdjacent.FORBIDDEN
     return Reason.JOKERS_ADJACENT if apart and isinstance(run, Meld) and (JOKER, JOKER) in pairwise(tiles) else run
 
 
-def _run(tiles: tuple[Tile, ...], naturals: tuple[Tile, ...], wrap: RunWrap) -> Meld | Reason:
-    values = _run_values(tiles, naturals[0], wrap)
+def _run(tiles: tuple[Tile, ...], naturals: tuple[Tile, ...], shape: RunShape) -> Meld | Reason:
+    values = _run_values(tiles, naturals[0], shape)
     color = color_of(naturals[0])
     if not values or any(color_of(t) is not color for t in naturals):
-        return _run_reason(tiles, naturals, wrap)
+        return _run_reason(tiles, naturals, shape)
     faces = tuple((tile(color, value),) for t, value in zip(tiles, values, strict=True) if t == JOKER)
     return Meld(tiles, MeldKind.RUN, sum(values), faces)
 
 
-def _run_values(tiles: tuple[Tile, ...], natural: Tile, wrap: RunWrap) -> tuple[int, ...]:
+def _run_values(tiles: tuple[Tile, ...], natural: Tile, shape: RunShape) -> tuple[int, ...]:
     """Returns the values of a run's positions by its first numbered tile, or () if another tile disagrees."""
     first = (value_of(natural) - tiles.index(natural) - 1) % MAX_VALUE + 1
-    values = _RUNS[wrap].get((first, len(tiles)), ())
+    values = shape.runs.get((first, len(tiles)), ())
     return values if all(t == JOKER or value_of(t) == value for t, value in zip(tiles, values, strict=False)) else ()
 
 
-def _run_reason(tiles: tuple[Tile, ...], naturals: tuple[Tile, ...], wrap: RunWrap) -> Reason:
+def _run_reason(tiles: tuple[Tile, ...], naturals: tuple[Tile, ...], shape: RunShape) -> Reason:
     """Returns why tiles form no run. The reasons are tried in the order of docs/rules.md."""
     values = tuple(map(value_of, naturals))
     if len(set(map(color_of, naturals))) > 1:
         return Reason.RUN_COLOR_MIX
-    if _wraps(tiles, wrap):
+    if _wraps(tiles, shape):
         return Reason.RUN_WRAP
     if len(set(values)) < len(values):
         return Reason.RUN_DUPLICATE_VALUE
-    if not _is_consecutive(tiles, wrap):
-        return Reason.RUN_NOT_ASCENDING if _descends(values, wrap) else Reason.RUN_GAP
-    return Reason.RUN_JOKER_OUT_OF_RANGE if wrap is RunWrap.OFF or len(tiles) <= MAX_VALUE else Reason.RUN_TOO_LONG
+    if not _is_consecutive(tiles, shape):
+        return Reason.RUN_NOT_ASCENDING if _descends(values, shape) else Reason.RUN_GAP
+    return Reason.RUN_TOO_LONG if shape.beyond and len(tiles) > MAX_VALUE else Reason.RUN_JOKER_OUT_OF_RANGE
 
 
-def _wraps(tiles: tuple[Tile, ...], wrap: RunWrap) -> bool:
-    """Returns whether a run continues illegally after 13: at all, or with a numbered tile after the 1 (run_wrap)."""
+def _wraps(tiles: tuple[Tile, ...], shape: RunShape) -> bool:
+    """Returns whether numbered tiles go on after 13 and 1 for longer than a run may."""
+    if shape.is_cyclic:
+        return False
     ones = [place for place, two in enumerate(pairwise(tiles), 1) if JOKER not in two and _is_wrap(*two)]
-    match wrap:
-        case RunWrap.OFF:
-            return bool(ones)
-        case RunWrap.ONE_HIGH:
-            return any(t != JOKER for place in ones for t in tiles[place + 1 :])
-        case RunWrap.CYCLIC:
-            return False
+    return any(t != JOKER for place in ones for t in tiles[place + shape.beyond :])
 
 
 def _is_wrap(left: Tile, right: Tile) -> bool:
     return value_of(left) == MAX_VALUE and value_of(right) == 1
 
 
-def _is_consecutive(tiles: tuple[Tile, ...], wrap: RunWrap) -> bool:
+def _is_consecutive(tiles: tuple[Tile, ...], shape: RunShape) -> bool:
     """Returns whether all numbered tiles imply the same value for the first position of a run."""
     places = tuple(place for place, t in enumerate(tiles) if t != JOKER)
     values = [value_of(tiles[place]) for place in places]
-    if wrap is RunWrap.ONE_HIGH and values[-1] == 1:
+    if values[-1] <= shape.beyond:
         values[-1] += MAX_VALUE
     firsts = {value - place for value, place in zip(values, places, strict=True)}
-    return len({first % MAX_VALUE for first in firsts} if wrap is RunWrap.CYCLIC else firsts) == 1
+    return len({first % MAX_VALUE for first in firsts} if shape.is_cyclic else firsts) == 1
 
 
-def _descends(values: tuple[int, ...], wrap: RunWrap) -> bool:
+def _descends(values: tuple[int, ...], shape: RunShape) -> bool:
     """Returns whether a value is below its predecessor, except where the shorter way up leads past 13 legally."""
     return any(
-        left > right and not (_may_follow_13(right, wrap) and left - right > MAX_VALUE // 2)
+        left > right and not (right <= shape.beyond and left - right > MAX_VALUE // 2)
         for left, right in pairwise(values)
     )
-
-
-def _may_follow_13(value: int, wrap: RunWrap) -> bool:
-    match wrap:
-        case RunWrap.OFF:
-            return False
-        case RunWrap.ONE_HIGH:
-            return value == 1
-        case RunWrap.CYCLIC:
-            return True
 
 
 # Groups.
@@ -333,14 +293,14 @@ def _as_group(tiles: tuple[Tile, ...], naturals: tuple[Tile, ...], ruleset: Rule
 
 
 def _neither_reason(
-    tiles: tuple[Tile, ...], naturals: tuple[Tile, ...], run: Reason, group: Reason, wrap: RunWrap
+    tiles: tuple[Tile, ...], naturals: tuple[Tile, ...], run: Reason, group: Reason, shape: RunShape
 ) -> Reason:
     """Returns the most helpful reason why tiles form neither a run nor a group."""
     if len(naturals) > 1 and group is not Reason.GROUP_VALUE_MISMATCH:
         return group
     if run is not Reason.RUN_COLOR_MIX:
         return run
-    if _is_consecutive(tiles, wrap):
+    if _is_consecutive(tiles, shape):
         return Reason.RUN_COLOR_MIX
     return Reason.GROUP_VALUE_MISMATCH if _is_more_of_a_group(naturals) else Reason.MELD_NOT_GROUP_NOR_RUN
 
@@ -370,7 +330,7 @@ def _suggested_order(proposed: ProposedMeld, reasons: tuple[Reason, ...], rulese
     """Returns an order in which tiles form a meld of the stated kind, or () if there is none."""
     if ruleset.meld_order is MeldOrder.CANONICALISE or _ORDER_REASONS.isdisjoint(reasons):
         return ()  # canonical_order has already tried every order
-    orders = _run_orders(proposed, ruleset.run_wrap)
+    orders = _run_orders(proposed, run_shape(ruleset))
     if Reason.JOKER_LEADS_MELD in reasons:
         orders += (_group_order(proposed),)
     for order in orders:
@@ -386,7 +346,7 @@ def canonical_order(proposed: ProposedMeld, ruleset: Ruleset) -> ProposedMeld:
     A group has its numbered tiles in the order of colors, then its jokers. A joker goes where its declared face
     belongs. The result is the first of these orders that forms a meld, else the one with the fewest faults.
     """
-    runs = _run_orders(proposed, ruleset.run_wrap) or (_order_by_value(proposed),)
+    runs = _run_orders(proposed, run_shape(ruleset)) or (_order_by_value(proposed),)
     group = _group_order(proposed)
     orders = (group, *runs) if _is_likelier_a_group(proposed) else (*runs, group)
     wrong = []
@@ -413,7 +373,7 @@ def _misplaces(order: ProposedMeld, ruleset: Ruleset) -> bool:
         return False
     naturals = _naturals(order.tiles)
     is_run = order.kind is MeldKind.RUN
-    meld = _run(order.tiles, naturals, ruleset.run_wrap) if is_run else _as_group(order.tiles, naturals, ruleset)
+    meld = _run(order.tiles, naturals, run_shape(ruleset)) if is_run else _as_group(order.tiles, naturals, ruleset)
     return isinstance(meld, Reason) or not _is_possible(order.declared, meld)
 
 
@@ -424,13 +384,13 @@ def _group_order(proposed: ProposedMeld) -> ProposedMeld:
     return ProposedMeld(naturals + jokers, MeldKind.GROUP, in_order(proposed.declared))
 
 
-def _run_orders(proposed: ProposedMeld, wrap: RunWrap) -> tuple[ProposedMeld, ...]:
+def _run_orders(proposed: ProposedMeld, shape: RunShape) -> tuple[ProposedMeld, ...]:
     """Returns the orders with consecutive values, the most points first."""
     naturals = _naturals(proposed.tiles)
     by_value = {value_of(t): t for t in naturals}
     if len(by_value) < len(naturals):
         return ()
-    runs = _RUNS_WITH[wrap].get((value_of(naturals[0]), len(proposed.tiles)), ())
+    runs = shape.runs_with.get((value_of(naturals[0]), len(proposed.tiles)), ())
     fitting = (run for run in runs if by_value.keys() <= set(run))
     return tuple(_run_order(run, by_value, in_order(proposed.declared)) for run in fitting)
 

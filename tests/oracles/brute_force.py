@@ -19,7 +19,8 @@ from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.melding.notation import format_rack, format_table
 from engine.melding.play import Play
 from engine.melding.rules import judge
-from engine.melding.ruleset import OPTIONS, Ruleset, RunWrap, TurnDraw
+from engine.melding.ruleset import OPTIONS, Ruleset, TurnDraw
+from engine.melding.run_shape import run_shape
 from engine.melding.solver import (
     BestTurn,
     Budget,
@@ -206,7 +207,7 @@ def _face(color: int, value: int) -> Tile:
 
 
 def _runs(tiles: Counter[Tile], ruleset: Ruleset) -> Iterator[ProposedMeld]:
-    last = {RunWrap.OFF: 13, RunWrap.ONE_HIGH: 14, RunWrap.CYCLIC: 25}[ruleset.run_wrap]
+    last = run_shape(ruleset).last
     for color, first in product(range(ruleset.geometry_colors), range(1, 14)):
         for length in range(3, min(13, last - first + 1) + 1):
             faces = [_face(color, (value - 1) % 13 + 1) for value in range(first, first + length)]

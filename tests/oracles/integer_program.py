@@ -47,6 +47,7 @@ from engine.melding.ruleset import (
     RunWrap,
     with_options,
 )
+from engine.melding.run_shape import run_shape
 from engine.melding.solver import Budget, Objective, best_turn, has_turn
 from engine.tiles import JOKER, Tile, tile_set
 from oracles.brute_force import Comparison, disagreements, existence_disagreements, report
@@ -115,7 +116,7 @@ class MeldRules:
 
     colors: int
     jokers: int
-    wrap: RunWrap
+    last: int
     most: JokersMaxPerMeld
     adjacent: JokersAdjacent
     may_lead: bool
@@ -151,7 +152,7 @@ def meld_rules(ruleset: Ruleset, jokers: int) -> MeldRules:
     return MeldRules(
         ruleset.geometry_colors,
         jokers,
-        ruleset.run_wrap,
+        run_shape(ruleset).last,
         ruleset.jokers_max_per_meld,
         ruleset.jokers_adjacent,
         ruleset.jokers_may_lead,
@@ -194,7 +195,7 @@ def _groups(rules: MeldRules) -> Iterator[Kind]:
 
 def _runs(rules: MeldRules, longest: int, *, divisible: bool = False) -> Iterator[Kind]:
     """Yields runs in each order of jokers, or only in orders that can be cut into two runs."""
-    for values, order in _run_orders(rules.wrap, rules.jokers, longest):
+    for values, order in _run_orders(rules.last, rules.jokers, longest):
         if rules.allows_run(order) and (not divisible or _can_be_cut(order, rules)):
             naturals = [value for value in order if value is not None]
             jokers = (JOKER,) * order.count(None)
@@ -203,9 +204,8 @@ def _runs(rules: MeldRules, longest: int, *, divisible: bool = False) -> Iterato
                 yield Kind(tiles, MeldKind.RUN, sum(values), sum(naturals))
 
 
-def _run_orders(wrap: RunWrap, jokers: int, longest: int) -> Iterator[tuple[list[int], list[int | None]]]:
+def _run_orders(last: int, jokers: int, longest: int) -> Iterator[tuple[list[int], list[int | None]]]:
     """Yields the values of a run, also with jokers in place of some."""
-    last = {RunWrap.OFF: 13, RunWrap.ONE_HIGH: 14, RunWrap.CYCLIC: 25}[wrap]
     for first in range(1, 14):
         for length in range(3, min(longest, last - first + 1) + 1):
             values = [(value - 1) % 13 + 1 for value in range(first, first + length)]

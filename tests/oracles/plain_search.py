@@ -34,8 +34,8 @@ from engine.melding.ruleset import (
     Manipulation,
     MeldOrder,
     Ruleset,
-    RunWrap,
 )
+from engine.melding.run_shape import RunShape, run_shape
 from engine.tiles import JOKER, Tile
 
 Tiles: TypeAlias = tuple[Tile, ...]
@@ -94,11 +94,10 @@ class Layable:
         """Returns the faces of a run's places, by its first numbered tile; empty if the order is not that of a run."""
         place, natural = next((place, t) for place, t in enumerate(tiles) if t != JOKER)
         first = VALUE[natural] - place
-        wrap = self.ruleset.run_wrap
-        if wrap is not RunWrap.OFF and first < 1:
+        shape = run_shape(self.ruleset)
+        if shape.beyond and first < 1:
             first += 13
-        highest = {RunWrap.OFF: 13, RunWrap.ONE_HIGH: 14, RunWrap.CYCLIC: 26}[wrap]
-        if first < 1 or first + len(tiles) - 1 > highest or len(tiles) > 13:
+        if first < 1 or first + len(tiles) - 1 > shape.last or len(tiles) > 13:
             return ()
         faces = tuple(face(COLOR[natural], first + place) for place in range(len(tiles)))
         return faces if all(t in (JOKER, there) for t, there in zip(tiles, faces, strict=True)) else ()
@@ -180,7 +179,7 @@ class Layable:
                 yield meld
 
     def _runs_with(self, t: Tile, available: Callable[[Tile], bool], jokers: int) -> Iterator[Tiles]:
-        for faces_below, faces_above in run_neighbors(t, self.ruleset.run_wrap):
+        for faces_below, faces_above in run_neighbors(t, run_shape(self.ruleset)):
             below = _prefixes(_neighbors(faces_below, available, jokers))
             above = _prefixes(_neighbors(faces_above, available, jokers))
             if len(below) + len(above) < 4:
@@ -238,20 +237,17 @@ class Layable:
 
 
 @cache
-def run_neighbors(t: Tile, wrap: RunWrap) -> tuple[tuple[Tiles, Tiles], ...]:
+def run_neighbors(t: Tile, shape: RunShape) -> tuple[tuple[Tiles, Tiles], ...]:
     """Returns the faces below a tile in a run, nearest first, and those above it; twice for a 1 that may be high."""
     color, value = COLOR[t], VALUE[t]
-    room = {
-        RunWrap.OFF: [(value - 1, 13 - value)],
-        RunWrap.ONE_HIGH: [(0, 12), (12, 0)] if value == 1 else [(value - 1, 14 - value)],
-        RunWrap.CYCLIC: [(12, 12)],
-    }
+    places = [value, value + 13] if value <= shape.beyond else [value]
+    room = [(12, 12)] if shape.is_cyclic else [(min(12, place - 1), min(12, shape.last - place)) for place in places]
     return tuple(
         (
             tuple(face(color, value - step) for step in range(1, below + 1)),
             tuple(face(color, value + step) for step in range(1, above + 1)),
         )
-        for below, above in room[wrap]
+        for below, above in room
     )
 
 

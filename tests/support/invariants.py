@@ -76,7 +76,6 @@ from engine.melding.ruleset import (
     PoolEmptyStuckTest,
     RacksShown,
     Ruleset,
-    RunWrap,
     ScoreBlockedPoints,
     ScoreNeverMelded,
     ScoreWinner,
@@ -90,6 +89,7 @@ from engine.melding.ruleset import (
     TurnTimeoutDirty,
     WinCall,
 )
+from engine.melding.run_shape import run_shape
 from engine.melding.table import ProposedTable
 from engine.replay import replay
 from engine.seats import HOST, BotLevel, Rack
@@ -421,7 +421,7 @@ def faces(colors: int) -> tuple[Tile, ...]:
 def check_table(table: Sequence[Meld], ruleset: Ruleset) -> None:
     """Checks that every meld is valid, with its kind, its points (R18) and the possible faces of its jokers."""
     for meld in table:
-        reading = kinds(meld.tiles, ruleset.run_wrap, ruleset.geometry_colors).get(meld.kind)
+        reading = kinds(meld.tiles, run_shape(ruleset).last, ruleset.geometry_colors).get(meld.kind)
         assert reading is not None, f"{meld} is no {meld.kind.name}"
         points, joker_faces = reading
         assert points == meld.points, f"{meld} has {points} points"
@@ -439,13 +439,12 @@ Reading = tuple[int, tuple[tuple[Tile, ...], ...]]
 
 
 @cache
-def kinds(tiles: tuple[Tile, ...], wrap: RunWrap, colors: int) -> Mapping[MeldKind, Reading]:
+def kinds(tiles: tuple[Tile, ...], highest: int, colors: int) -> Mapping[MeldKind, Reading]:
     """Returns the melds that tiles form, by trying every run and every group of their number (R11 to R20)."""
     found: dict[MeldKind, Reading] = {}
     count, jokers = len(tiles), tiles.count(JOKER)
     if count < 3 or jokers == count:
         return found
-    highest = {RunWrap.OFF: 13, RunWrap.ONE_HIGH: 14, RunWrap.CYCLIC: 25}[wrap]
     for color in range(colors):
         of_color = faces(colors)[color * 13 : color * 13 + 13]
         for first in range(min(13, highest - count + 1) if count <= 13 else 0):

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import combinations
 
 from engine.matching import unmatched
-from engine.melding.melds import MIN_TILES, MeldKind
+from engine.melding.melds import MeldKind
 from engine.melding.retrieval.conditions import not_all_in, of_new_meld
 from engine.melding.retrieval.outcome import Outcome
 from engine.melding.retrieval.tables import FromOneOf, Tables
+from engine.melding.run_shape import MIN_TILES
 from engine.tiles import Tile
 
 

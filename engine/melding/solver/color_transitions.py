@@ -22,7 +22,7 @@ class OpenRuns(NamedTuple):
         half: Runs of two tiles, or with a joker at their end that must not stay there: they need the next value.
         closable: Complete runs that reach this value.
         blank: Owed runs without a numbered tile so far.
-        held: Ones set aside for after the 13 (run_wrap ONE_HIGH).
+        held: Ones set aside for after the 13.
     """
 
     young: int = 0
@@ -99,7 +99,7 @@ class LevelTraits(NamedTuple):
     Attributes:
         after: How many values come after this one; 3 means three or more.
         groups: Whether a group of this value is possible.
-        holds: Whether tiles may be set aside (the 1 with run_wrap ONE_HIGH).
+        holds: Whether tiles may be set aside (the 1, if it may follow the 13).
         is_held: Whether the tiles of this level are those set aside.
         groups_of_must: Whether groups may contain only as many tiles as must be laid.
     """

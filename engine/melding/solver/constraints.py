@@ -18,8 +18,8 @@ from engine.melding.ruleset import (
     JokerRetrievalSource,
     Manipulation,
     Ruleset,
-    RunWrap,
 )
+from engine.melding.run_shape import run_shape
 from engine.melding.solver.meld_enumeration import Shape, possible_melds, useful_declarations
 from engine.melding.solver.restricted_problem import Melds, tiles_of
 from engine.melding.solver.search import Meter
@@ -185,7 +185,7 @@ class SurvivalConstraint:
         """Returns whether a meld is a long run without jokers, and so was the old one."""
         has_jokers = meld.joker_faces or self.old.joker_faces
         is_long = len(meld.tiles) > LONGEST_UNCUT_RUN
-        return is_long and not has_jokers and self.context.ruleset.run_wrap is RunWrap.OFF
+        return is_long and not has_jokers and not run_shape(self.context.ruleset).beyond
 
     def is_satisfied_by(self, meld: Meld) -> bool:
         """Returns whether it may survive in a meld."""

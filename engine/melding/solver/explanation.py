@@ -339,7 +339,7 @@ def _replaces(route: Route, joker: Route, target: int) -> bool:
 def _shifts(turn: Assignment, bench: _Bench) -> Iterator[_Operation]:
     """Yields the tiles that change their places within a meld.
 
-    They are jokers that change their roles, or all tiles of a run that starts elsewhere (run_wrap CYCLIC).
+    They are jokers that change their roles, or all tiles of a run that goes around and starts elsewhere.
     """
     for label, target in _melds_on(turn, bench):
         staying = [route for route in bench[label] if route.target.meld == target and route.is_in_place]

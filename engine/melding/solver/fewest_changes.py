@@ -8,7 +8,7 @@ wins.
 A changed meld weighs one whole minus a bit of its own. So fewer changed melds are always lighter, ties go to the melds
 that come first, and the weight identifies the melds.
 
-Two techniques keep the number of states low, both with run_wrap OFF only:
+Two techniques keep the number of states low, both where runs end at 13 only:
 
 * **Lower bounds.** A search from the other end yields a lower bound on the cost of the tiles left behind each level
   (search.lower_bounds). States that have already left too much are dropped.
@@ -25,7 +25,7 @@ from itertools import islice, permutations
 from typing import NamedTuple
 
 from engine.melding.melds import Meld
-from engine.melding.ruleset import RunWrap
+from engine.melding.run_shape import run_shape
 from engine.melding.solver import color_transitions
 from engine.melding.solver.color_transitions import GUARD_BITS, ColorLevel, color_level
 from engine.melding.solver.levels import has_groups, is_better_downwards, levels_of
@@ -76,7 +76,7 @@ def fewest_changed(problem: Problem, table: Sequence[Meld], cost: int, meter: Me
     reduced, limit = _reduced(problem, cost)
     downwards = is_better_downwards(reduced)
     searches = [_Search(reduced, table, limit, meter, downwards=downwards)]
-    if not searches[0].finishes_within(FIRST_SLICE) and problem.ruleset.run_wrap is RunWrap.OFF:
+    if not searches[0].finishes_within(FIRST_SLICE) and not run_shape(problem.ruleset).beyond:
         searches.append(_Search(reduced, table, limit, meter, downwards=not downwards))
         for one, other in permutations(searches):
             one.use_bounds_from(other)

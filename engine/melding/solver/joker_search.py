@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from itertools import combinations_with_replacement, product
 from typing import NamedTuple
 
-from engine.melding.ruleset import RunWrap
+from engine.melding.run_shape import run_shape
 from engine.melding.solver.joker_rules import JokerRules, joker_rules
 from engine.melding.solver.joker_transitions import (
     JokerTransition,
@@ -109,7 +109,7 @@ def _start_states(search: JokerProblem, meter: Meter) -> Iterator[JokerState]:
     """Yields the open runs that may cross the seam; the fewest first."""
     problem, colors = search.problem, search.problem.ruleset.geometry_colors
     nothing = JokerState(((),) * colors, (0,) * colors, has_run=False, melds=0)
-    if problem.ruleset.run_wrap is not RunWrap.CYCLIC:
+    if not run_shape(problem.ruleset).is_cyclic:
         yield nothing
         return
     kinds = _run_kinds(search.rules, problem.jokers)

@@ -6,7 +6,7 @@ from itertools import chain, repeat
 from math import prod
 from typing import NamedTuple
 
-from engine.melding.ruleset import RunWrap
+from engine.melding.run_shape import RunShape, run_shape
 from engine.melding.solver.color_transitions import LevelTraits, OpenRuns, Supply, pack
 from engine.melding.solver.problem import FACES, OF_COLOR, Problem
 from engine.tiles import JOKER, MAX_VALUE, value_of
@@ -36,29 +36,30 @@ def is_better_downwards(problem: Problem) -> bool:
     """
     faces = problem.must.keys() | problem.may.keys()
     below_the_middle = sum([MIDDLE_VALUE - value_of(face) for face in faces if face != JOKER])
-    return problem.ruleset.run_wrap is RunWrap.OFF and below_the_middle > 0
+    return not run_shape(problem.ruleset).beyond and below_the_middle > 0
 
 
 def levels_of(problem: Problem, *, downwards: bool = False) -> tuple[Level, ...]:
-    """Returns the levels in search order. With run_wrap CYCLIC they start where the fewest runs can cross the seam."""
+    """Returns the levels in search order. Where runs go around, they start where the fewest runs can cross the seam."""
     return tuple(_levels(problem, downwards=downwards))
 
 
 def _levels(problem: Problem, *, downwards: bool) -> Iterator[Level]:
     ruleset, jokers = problem.ruleset, problem.jokers
-    wrap = ruleset.run_wrap
+    shape = run_shape(ruleset)
+    high = 0 if shape.is_cyclic else shape.beyond
     must, may = problem.must.get, problem.may.get
     counts = [[(must(face, 0), may(face, 0)) for face in faces] for faces in OF_COLOR[: ruleset.geometry_colors]]
-    order = _order(wrap, counts)
+    order = _order(shape, counts)
     values = order[::-1] if downwards else order
     places = [(value - 1) % MAX_VALUE for value in values]
-    rows = [_row(places, of_color, wrap, jokers) for of_color in counts]
+    rows = [_row(places, of_color, shape, jokers) for of_color in counts]
     rest = range(len(values) - 1, -1, -1)
     for value, tiles, after in zip(values, zip(*rows, strict=True), rest, strict=True):
         traits = _traits(
-            3 if wrap is RunWrap.CYCLIC else min(3, after),
+            3 if shape.is_cyclic else min(3, after),
             value <= MAX_VALUE and has_groups(tiles, jokers),
-            wrap is RunWrap.ONE_HIGH and value == 1,
+            value <= high,
             value > MAX_VALUE,
             problem.groups_of_must,
         )
@@ -68,10 +69,10 @@ def _levels(problem: Problem, *, downwards: bool) -> Iterator[Level]:
 _traits = lru_cache(maxsize=1 << 6)(LevelTraits)
 
 
-def _row(places: Sequence[int], counts: Counts, wrap: RunWrap, jokers: int) -> list[Supply]:
+def _row(places: Sequence[int], counts: Counts, shape: RunShape, jokers: int) -> list[Supply]:
     """Returns the tiles of a color at each level, given the levels' values minus one."""
-    beyond = SETTLED if wrap is RunWrap.CYCLIC else 0
-    held = _holdable(counts, jokers) if wrap is RunWrap.ONE_HIGH else 0
+    beyond = SETTLED if shape.is_cyclic else 0
+    held = _holdable(counts, jokers) if shape.beyond and not shape.is_cyclic else 0
     here = [counts[place] for place in places]
     sizes = [*[lying + own for lying, own in here], beyond, beyond]
     following = zip(here, sizes[1:], sizes[2:], chain([held], repeat(0)), strict=False)
@@ -79,7 +80,7 @@ def _row(places: Sequence[int], counts: Counts, wrap: RunWrap, jokers: int) -> l
 
 
 def _holdable(counts: Counts, jokers: int) -> int:
-    """Returns how many ones of a color can go behind a 13 (run_wrap ONE_HIGH)."""
+    """Returns how many ones of a color can go behind a 13."""
     before, there = sum(counts[-2]), sum(counts[-1]) + jokers
     return there if before + there > 1 else 0
 
@@ -90,17 +91,13 @@ def has_groups(tiles: tuple[Supply, ...], jokers: int) -> bool:
     return colors > 0 and colors + jokers >= 3
 
 
-def _order(wrap: RunWrap, counts: list[Counts]) -> list[int]:
+def _order(shape: RunShape, counts: list[Counts]) -> list[int]:
     """Returns the values in search order; 14 is the 1 after the 13."""
+    if not shape.is_cyclic:
+        return list(range(1, shape.last + 1))
     values = list(range(1, MAX_VALUE + 1))
-    match wrap:
-        case RunWrap.OFF:
-            return values
-        case RunWrap.ONE_HIGH:
-            return [*values, MAX_VALUE + 1]
-        case RunWrap.CYCLIC:
-            first = min(values, key=lambda value: _ways_to_cross(counts, value))
-            return values[first - 1 :] + values[: first - 1]
+    first = min(values, key=lambda value: _ways_to_cross(counts, value))
+    return values[first - 1 :] + values[: first - 1]
 
 
 def _ways_to_cross(counts: list[Counts], value: int) -> int:

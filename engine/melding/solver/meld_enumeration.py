@@ -11,12 +11,12 @@ from engine.melding.ruleset import (
     JokersDeclaration,
     MeldOrder,
     Ruleset,
-    RunWrap,
 )
+from engine.melding.run_shape import RunShape, run_shape
 from engine.melding.solver.joker_rules import joker_rules
 from engine.melding.solver.problem import FACES
 from engine.melding.solver.solution import with_declared_jokers
-from engine.tiles import JOKER, MAX_VALUE, Tile, value_of
+from engine.tiles import JOKER, Tile, value_of
 
 Melds = tuple[Meld, ...]
 
@@ -37,20 +37,18 @@ def possible_melds(
     """
     most = min(tiles[JOKER], joker_rules(ruleset).most)
     rulesets = ruleset, _without_declarations(ruleset)
-    for kind, faces in filter(is_allowed, _shapes(ruleset.geometry_colors, ruleset.run_wrap)):
+    for kind, faces in filter(is_allowed, _shapes(ruleset.geometry_colors, run_shape(ruleset))):
         missing = frozenset([place for place, face in enumerate(faces) if not tiles[face]])
         for jokers in range(len(missing), min(most, len(faces) - 1) + 1):
             yield from _with_jokers((kind, faces), missing, jokers, rulesets)
 
 
 @lru_cache
-def _shapes(colors: int, wrap: RunWrap) -> tuple[Shape, ...]:
-    last = {RunWrap.OFF: MAX_VALUE, RunWrap.ONE_HIGH: MAX_VALUE + 1, RunWrap.CYCLIC: 2 * MAX_VALUE - 1}[wrap]
+def _shapes(colors: int, shape: RunShape) -> tuple[Shape, ...]:
     runs = [
-        (MeldKind.RUN, tuple(FACES[(first + step - 1) % MAX_VALUE][color] for step in range(length)))
+        (MeldKind.RUN, tuple(FACES[value - 1][color] for value in values))
         for color in range(colors)
-        for first in range(1, MAX_VALUE + 1)
-        for length in range(3, min(MAX_VALUE, last - first + 1) + 1)
+        for _, values in sorted(shape.runs.items())
     ]
     groups = [
         (MeldKind.GROUP, chosen)

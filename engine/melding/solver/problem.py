@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from engine.melding.ruleset import Ruleset, RunWrap
+from engine.melding.ruleset import Ruleset
+from engine.melding.run_shape import MIN_TILES, RunShape, run_shape
 from engine.melding.solver.answers import Objective
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, tile, value_of
 
@@ -72,7 +73,7 @@ def reduce(full: Problem) -> Problem:
     if needed <= 1:
         return full
     there = full.must.keys() | full.may.keys()
-    neighbors = _meld_partners(full.ruleset.geometry_colors, full.ruleset.run_wrap)
+    neighbors = _meld_partners(full.ruleset.geometry_colors, run_shape(full.ruleset))
     kept = {
         t: count
         for t, count in full.may.items()
@@ -91,14 +92,14 @@ def dropped_cost(problem: Problem, reduced: Problem) -> int:
 
 
 @lru_cache
-def _meld_partners(colors: int, wrap: RunWrap) -> dict[Tile, tuple[frozenset[Tile], ...]]:
+def _meld_partners(colors: int, shape: RunShape) -> dict[Tile, tuple[frozenset[Tile], ...]]:
     """Returns the faces that can share a meld with each face: in a group of all colors, in each shortest run."""
-    last = {RunWrap.OFF: 11, RunWrap.ONE_HIGH: 12, RunWrap.CYCLIC: 13}[wrap]
     groups = [frozenset(faces[:colors]) for faces in FACES]
     runs = [
-        frozenset(FACES[(first + step) % MAX_VALUE][color] for step in range(3))
+        frozenset(FACES[value - 1][color] for value in values)
         for color in range(colors)
-        for first in range(last)
+        for values in shape.runs.values()
+        if len(values) == MIN_TILES
     ]
     return {
         face: tuple(meld for meld in (*groups, *runs) if face in meld) for faces in FACES for face in faces[:colors]

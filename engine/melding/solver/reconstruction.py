@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import NamedTuple
 
-from engine.melding.ruleset import Ruleset, RunWrap
+from engine.melding.ruleset import Ruleset
+from engine.melding.run_shape import run_shape
 from engine.melding.solver.color_transitions import OpenRuns, Transition, unpack
 from engine.melding.solver.combined_transitions import jokers_for_groups
 from engine.melding.solver.levels import Level
@@ -166,7 +167,7 @@ def _with_spare_jokers(laid: Reconstruction, ruleset: Ruleset) -> Reconstruction
 def _with_one_more(laid: Reconstruction, ruleset: Ruleset) -> Reconstruction | None:
     runs, groups = laid.runs, laid.groups
     for place, run in enumerate(runs):
-        longer = _longer(run, ruleset.run_wrap)
+        longer = _longer(run, run_shape(ruleset).last)
         if longer:
             return Reconstruction((*runs[:place], longer, *runs[place + 1 :]), groups, laid.spare - 1)
     for place, group in enumerate(groups):
@@ -178,11 +179,10 @@ def _with_one_more(laid: Reconstruction, ruleset: Ruleset) -> Reconstruction | N
     return _with_one_more(replace(laid, runs=(*split_run(whole, ruleset), *others)), ruleset)
 
 
-def _longer(run: Run, wrap: RunWrap) -> Run | None:
+def _longer(run: Run, last: int) -> Run | None:
     """Returns a run with a joker at its high end, else at its low end; None if it has all values."""
     if len(run.tiles) == MAX_VALUE:
         return None
-    last = {RunWrap.OFF: MAX_VALUE, RunWrap.ONE_HIGH: MAX_VALUE + 1, RunWrap.CYCLIC: 2 * MAX_VALUE}[wrap]
     if run.first + len(run.tiles) <= last:
         return Run(run.first, (*run.tiles, JOKER))
     return Run(run.first - 1, (JOKER, *run.tiles))

@@ -1,4 +1,4 @@
-"""Runs under construction, and complete runs made of them, also across the seam (run_wrap CYCLIC)."""
+"""Runs under construction, and complete runs made of them, also across the seam where runs go around."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple

@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from itertools import islice, product
 from typing import Any, NamedTuple
 
-from engine.melding.ruleset import RunWrap
+from engine.melding.run_shape import run_shape
 from engine.melding.solver.answers import Budget
 from engine.melding.solver.color_transitions import (
     GUARD_BITS,
@@ -103,7 +103,7 @@ class Path:
     Attributes:
         cost: The cost of the numbered tiles that stay on the rack.
         spent: The jokers spent.
-        start: The open runs of each color at the seam (run_wrap CYCLIC).
+        start: The open runs of each color at the seam, where runs go around.
         transitions: The transitions of each color, by level.
         levels: The levels.
         is_downwards: Whether the values go from 13 to 1.
@@ -148,9 +148,9 @@ def path_with_rack_tile(problem: Problem, meter: Meter) -> Path | None:
 
 
 def starts_of(problem: Problem, levels: Sequence[Level], meter: Meter) -> Iterator[Runs]:
-    """Yields the open runs that may cross the seam, the fewest first; without run_wrap CYCLIC none cross."""
+    """Yields the open runs that may cross the seam, the fewest first; none cross unless runs go around."""
     colors = problem.ruleset.geometry_colors
-    if problem.ruleset.run_wrap is not RunWrap.CYCLIC:
+    if not run_shape(problem.ruleset).is_cyclic:
         yield (pack(OpenRuns()),) * colors
         return
     for crossing, _ in crossings(problem, levels, meter):
