@@ -1,15 +1,13 @@
-"""Measures the structure and the style of a checkout, so that two checkouts can be compared.
+"""Measures the structure of a checkout, so that two checkouts can be compared.
 
 It measures this checkout, or those that are named, side by side.
 A room is a package or module directly in `service/`; an arrow is an import from one room by another; the floors are
 the rooms of the longest import chain. Sizes count source lines: a function's are those of its body without the
-docstring. Complexity is McCabe's as radon counts it. Docstrings and lines of folders are those of all sources except
-generated code. It fails if modules of `engine/` or `service/` import each other in a circle.
+docstring. Lines of folders leave generated code out. It fails if modules of `engine/` or `service/` import each other.
 """
 
 import argparse
 import ast
-import statistics
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -27,27 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 GIT = which("git") or "git"
 SIZED = ("engine", "service")
 """The packages whose modules and functions are measured."""
-WRITTEN = ("clients/python/examples", "docs", "engine", "load", "proto", "service", "tests", "tools")
-"""The folders whose docstrings are read."""
 FOLDERS = ("engine", "service", "load", "tools", "tests", "clients", "web")
-SOURCES = (
-    ".css",
-    ".go",
-    ".html",
-    ".java",
-    ".js",
-    ".kt",
-    ".lua",
-    ".mjs",
-    ".py",
-    ".rs",
-    ".sh",
-    ".ts",
-    ".cpp",
-    ".cs",
-    ".h",
-)
-LONGEST_SUBJECT = 72
+SOURCES = (".cpp", ".cs", ".css", ".go", ".html", ".java", ".kt", ".lua", ".py", ".rs", ".ts")
 LONGEST_SHOWN = 5
 
 
@@ -82,13 +61,6 @@ class Module:
     def functions(self) -> Iterator[Function]:
         """Yields the functions and methods, nested ones too."""
         return (node for node in ast.walk(self.tree) if isinstance(node, Function))
-
-    def docstrings(self) -> Iterator[str]:
-        """Yields the docstrings of the module, its classes and its functions."""
-        documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-        for node in ast.walk(self.tree):
-            if isinstance(node, documented) and (text := ast.get_docstring(node)):
-                yield text
 
     def imports(self) -> Iterator[str]:
         """Yields the dotted names of everything imported, with the name behind each `from x import`."""
@@ -183,51 +155,13 @@ def nearest(name: str, known: Mapping[str, Module]) -> str | None:
     return name if name in known else above if above in known else None
 
 
-# Sizes and complexity
+# Sizes
 
 
 def size(function: Function) -> int:
     """Returns the lines of a function's body without its docstring."""
     body = function.body[1:] if ast.get_docstring(function) else function.body
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
-
-
-def complexity(function: Function) -> int:
-    """Returns McCabe's complexity, which here (as in radon, not in ruff) counts branches inside expressions too."""
-    return 1 + sum(branches(node) + branches_in_expression(node) for node in ast.walk(function))
-
-
-def branches(node: ast.AST) -> int:
-    """Returns the branches that a statement adds."""
-    match node:
-        case ast.If():
-            return 1
-        case ast.For() | ast.AsyncFor() | ast.While():
-            return 1 + bool(node.orelse)
-        case ast.Try() | ast.TryStar():
-            return len(node.handlers) + bool(node.orelse)
-        case ast.Match():
-            return len(node.cases) - any(map(is_default, node.cases[-1:]))
-        case _:
-            return 0
-
-
-def branches_in_expression(node: ast.AST) -> int:
-    """Returns the branches that an expression or an assertion adds."""
-    match node:
-        case ast.BoolOp():
-            return len(node.values) - 1
-        case ast.IfExp() | ast.Assert():
-            return 1
-        case ast.comprehension():
-            return 1 + len(node.ifs)
-        case _:
-            return 0
-
-
-def is_default(case: ast.match_case) -> bool:
-    """Whether a case matches anything: it has no guard, and no pattern but a name or `_`."""
-    return case.guard is None and isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None
 
 
 # The report
@@ -238,22 +172,11 @@ class House:
     """A checkout to measure."""
 
     checkout: Path
-    since: str | None
 
     @cached_property
     def modules(self) -> list[Module]:
         """The modules of engine/ and service/."""
         return read_modules(self.checkout, SIZED)
-
-    @property
-    def in_solver(self) -> list[Module]:
-        """The modules of the solver."""
-        return [module for module in self.modules if "solver" in module.package]
-
-    @property
-    def outside_solver(self) -> list[Module]:
-        """The other modules."""
-        return [module for module in self.modules if "solver" not in module.package]
 
     @cached_property
     def circle(self) -> Sequence[str]:
@@ -264,8 +187,6 @@ class House:
         """Yields every measure with its name."""
         yield from self.architecture()
         yield from self.sizes()
-        yield from self.complexities()
-        yield from self.prose()
 
     def architecture(self) -> Iterator[tuple[str, str]]:
         """Yields the measures of service/ as a graph."""
@@ -285,37 +206,12 @@ class House:
         yield "functions", f"{len(functions):,}"
         yield "functions: lines p50 / p90 / p99 / max", percentiles(functions, 50, 90, 99)
 
-    def complexities(self) -> Iterator[tuple[str, str]]:
-        """Yields the mean complexity of functions: of all, without the solver, and of the solver."""
-        parts = (("all", self.modules), ("without solver", self.outside_solver), ("solver", self.in_solver))
-        for name, modules in parts:
-            functions = [function for module in modules for function in module.functions()]
-            yield f"mean complexity, {name}", f"{statistics.fmean(map(complexity, functions)):.2f}"
-
-    def prose(self) -> Iterator[tuple[str, str]]:
-        """Yields the measures of docstrings and commit subjects."""
-        modules = read_modules(self.checkout, WRITTEN)
-        docstrings = [text for module in modules for text in module.docstrings()]
-        opening = sum(text.split(maxsplit=1)[0] == "What" for text in docstrings)
-        yield "docstrings", f"{len(docstrings):,}"
-        yield "docstrings that open with What", f"{opening} ({opening / len(docstrings):.1%})"
-        if self.since:
-            subjects = commit_subjects(self.checkout, self.since)
-            long = sum(len(subject) > LONGEST_SUBJECT for subject in subjects)
-            yield f"commit subjects over {LONGEST_SUBJECT} characters", f"{long} of {len(subjects)}"
-
 
 def percentiles(values: Sequence[int], *parts: int) -> str:
     """Returns percentiles (nearest rank) and the maximum as text."""
     ordered = sorted(values)
     found = [ordered[max(0, -(-len(ordered) * part // 100) - 1)] for part in parts]
     return " / ".join(map(str, [*found, ordered[-1]]))
-
-
-def commit_subjects(checkout: Path, since: str) -> list[str]:
-    """Returns the subjects of the commits after a revision, merges left out."""
-    log = [GIT, "-C", str(checkout), "log", "--no-merges", "--format=%s", f"{since}..HEAD"]
-    return subprocess.run(log, check=True, capture_output=True, text=True).stdout.splitlines()
 
 
 def longest(modules: Iterable[Module]) -> Iterator[str]:
@@ -345,12 +241,11 @@ def lines_of(checkout: Path, folder: str) -> int:
 
 def main() -> int:
     """Prints the report."""
-    parser = argparse.ArgumentParser(description="Measure the structure and the style of checkouts, side by side.")
+    parser = argparse.ArgumentParser(description="Measure the structure of checkouts, side by side.")
     parser.add_argument("checkouts", nargs="*", type=Path, default=[ROOT], help="folders of checkouts (this one)")
-    parser.add_argument("--since", metavar="revision", help="count the long commit subjects after this revision")
     parser.add_argument("--longest", action="store_true", help="also list the longest functions of each checkout")
     chosen = parser.parse_args()
-    houses = [House(checkout.resolve(), chosen.since) for checkout in chosen.checkouts]
+    houses = [House(checkout.resolve()) for checkout in chosen.checkouts]
     measures = [list(house.rows()) for house in houses]
     names = ("", *(house.checkout.name for house in houses))
     print(columns([names, *((row[0][0], *(value for _, value in row)) for row in zip(*measures, strict=True))]))
