@@ -18,8 +18,6 @@ SERVICE_SETTINGS: Final = {
     "RUMMIKUB_METRICS_LISTEN": ANYWHERE,
 }
 
-_STAT: Final = Path("/proc/stat")
-
 
 @dataclass(frozen=True, slots=True)
 class MeasuredServer:
@@ -64,12 +62,6 @@ def ready(process: subprocess.Popen[str]) -> MeasuredServer:
 def cpu_seconds_of(pid: int) -> float:
     """Returns the user and system time of a process, all threads together."""
     return time.clock_gettime((~pid << 3) | 2)
-
-
-def machine_busy_seconds() -> float:
-    """Returns the busy time of all processors of the machine, summed up."""
-    user, nice, system, _idle, _waiting, *others = map(int, _STAT.read_text().split("\n", 1)[0].split()[1:9])
-    return (user + nice + system + sum(others)) / os.sysconf("SC_CLK_TCK")
 
 
 def _descendants(pid: int) -> list[int]:

@@ -1,55 +1,30 @@
-"""No-op servers of several kinds, to measure the cost of a call without its work.
+"""No-op servers of two kinds, to measure the cost of a call without its work.
 
-`python -m load.bench.noop_server bare` answers every call, and every message of a stream, with an empty message. It
+`python -m load.bench.noop_server aio` answers every call, and every message of a stream, with an empty message. It
 prints its address in the format of the service.
 """
 
 import argparse
 import asyncio
-import logging
-import signal
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeAlias
 
 import grpc
 import grpc.aio
-import structlog
 
-from service.fast_listener.calls import (
-    AdmissionControl,
-    CallDetails,
-    CallResult,
-    Cancel,
-    Method,
-    StreamMethod,
-    UnaryMethod,
-)
-from service.fast_listener.interceptor import FastInterceptor
-from service.fast_listener.listener import FastListener
-from service.grpc_api.call_origin import Origins
 from service.grpc_api.server_options import server_options
-from service.grpc_api.validation_service import NAME
-from service.metrics.metrics import Metrics
-from service.runtime.admission import Admission, CallAdmission
 from service.runtime.gc_tuning import tune_gc
-from service.runtime.origins import Origin
-from service.runtime.proxies import TrustedProxies
-from service.runtime.slow_calls import SlowCalls, Steps, in_one_step
 from service.settings import Settings
 
 STOCK: Final = "stock"
-BARE: Final = "bare"
-BOUNDARY: Final = "boundary"
 AIO: Final = "aio"
 NO_OPS: Final = {
     STOCK: "no-op, stock grpc.server",
-    BARE: "no-op, same listener",
-    BOUNDARY: "no-op, same listener and boundary",
     AIO: "no-op, grpc.aio",
 }
-"""The kinds with their names in reports. The same listener is the one of RUMMIKUB_VALIDATION_LISTEN."""
+"""The kinds with their names in reports."""
 
 STOCK_THREADS: Final = 10
 UNARIES: Final = ("ValidateTurn", "ValidateMelds", "BatchValidateTurns")
@@ -101,80 +76,6 @@ def _serve_stock(threads: int) -> None:
     server.wait_for_termination()
 
 
-def _serve_fast(methods: Mapping[str, Method], admission: AdmissionControl) -> None:
-    tune_gc()
-    _print_address(FastListener({NAME: methods}, admission, Settings()).start(ANYWHERE))
-    signal.pause()
-
-
-class _EmptyAnswerer:
-    """Answers the messages of a stream (StreamAnswerer)."""
-
-    def in_steps(self, data: bytes, /) -> Steps:
-        return in_one_step(_empty, data)
-
-    def at_once(self, data: bytes, /) -> bytes:
-        return _empty(data)
-
-
-ANYONE: Final = Origin("")
-
-
-class _NoAdmissionControl:
-    """Admits every call."""
-
-    refusals = Admission(1, 1.0, "calls")
-
-    def enter(self, _path: str, _peer: str, _metadata: object, _auth_context: object) -> Origin:
-        return ANYONE
-
-    def origin_without_key(self, _peer: str, _metadata: object) -> Origin:
-        return ANYONE
-
-    def leave(self, path: str, call: CallDetails) -> None:
-        pass
-
-    def timeout_delay(self, _origin: Origin) -> float:
-        return 0.0
-
-    def timed_out(self, _path: str, _call: CallDetails, _seconds: float) -> CallResult:
-        return CallResult(code=grpc.StatusCode.DEADLINE_EXCEEDED)
-
-
-class _BareStream:
-    """A stream without an interceptor (StreamHandler)."""
-
-    def at_once(self, data: bytes) -> bytes:
-        return _empty(data)
-
-    def start(self, _data: bytes, _on_response: object) -> Cancel:
-        raise AssertionError
-
-    def end(self) -> CallResult:
-        return CallResult()
-
-    def closed(self, result: CallResult, *, is_cancelled: bool) -> None:
-        pass
-
-
-def _serve_bare() -> None:
-    unary = UnaryMethod(lambda data, _call: CallResult(_empty(data)))
-    streaming = StreamMethod(lambda _call, _finish: _BareStream())
-    _serve_fast({**dict.fromkeys(UNARIES, unary), STREAM: streaming}, _NoAdmissionControl())
-
-
-def _serve_with_interceptor() -> None:
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))  # the service's default
-    settings = Settings()
-    admission = CallAdmission(settings.max_calls, settings.peer_share)
-    streams = Admission(settings.validation_streams, settings.peer_share, "streams")
-    origins = Origins(None, TrustedProxies(()))
-    slow_calls, most = SlowCalls(settings.peer_share), settings.max_message_bytes
-    interceptor = FastInterceptor(Metrics(), slow_calls, origins, admission, streams, most)
-    unaries = {name: interceptor.unary(f"/{NAME}/{name}", _empty, _empty) for name in UNARIES}
-    _serve_fast({**unaries, STREAM: interceptor.stream(f"/{NAME}/{STREAM}", _EmptyAnswerer)}, interceptor)
-
-
 async def _serve_aio() -> None:
     server = grpc.aio.server(options=server_options(Settings()))
     unary: Handler = grpc.unary_unary_rpc_method_handler(_empty_unary_aio)
@@ -202,10 +103,6 @@ def main() -> int:
     match chosen.kind:
         case "stock":
             _serve_stock(chosen.threads)
-        case "bare":
-            _serve_bare()
-        case "boundary":
-            _serve_with_interceptor()
         case _:
             asyncio.run(_serve_aio())
     return 0

@@ -1,8 +1,8 @@
 """Measures validation: the server's CPU per call relative to no-op calls, throughput and latency.
 
-Six listeners, in their own processes, get the same bytes alternately, so that other load on the machine affects all
-alike: four that do nothing (noop_server.py), and the service's two. All values that are compared come from the same
-round, a moment apart. Two more servers, with one worker and with two, are measured alternately as well.
+Four listeners, in their own processes, get the same bytes alternately, so that other load on the machine affects all
+alike: two that do nothing (noop_server.py), and the service's two. All values that are compared come from the same
+round, a moment apart.
 """
 
 import contextlib
@@ -22,8 +22,6 @@ from load.bench.figures import Size
 from load.bench.measured_servers import (
     SERVICE_SETTINGS,
     MeasuredServer,
-    cpu_seconds_of,
-    machine_busy_seconds,
     ready,
     serving,
 )
@@ -43,15 +41,12 @@ from load.bench.validation_report import (
     MELDS,
     SERVICE,
     SHORT_STREAM,
-    WORKERS_CLIENTS,
     Measured,
     Slice,
-    WorkersSlice,
     report_of,
 )
 from load.bench.validation_turns import MeasuredTurn, Turns, batch_request, read, stream_requests
 from rummikub.v1 import validation_service_pb2 as pb
-from tools.redis_servers import RedisServer
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 
@@ -64,8 +59,6 @@ BODIES: Final = 4
 """Bodies that each server gets in a round, in order."""
 LONG: Final = 10
 """The length of a long stream in short streams."""
-WORKERS: Final = (1, 2)
-WORKERS_CALLS: Final = 3_000
 CHECKED_CALLS: Final = 500
 """Calls made while answers are checked."""
 WIDTH: Final = 180
@@ -81,11 +74,11 @@ ANSWERS: Final[dict[str, Callable[[bytes], Message]]] = {
 
 def measure(size: Size, console: Console) -> dict[str, Any]:
     """Returns the report."""
-    with generator() as making_calls, _servers() as servers:
+    with generator() as making_calls, _listeners() as listeners:
         if not isinstance(making_calls, H2Load):
             console.print(f"{HOW_TO_INSTALL}: {making_calls.name} make the calls.", highlight=False)
         rounds = size.choose(QUICK_ROUNDS, ROUNDS, FULL_ROUNDS)
-        bench = Bench(making_calls, servers, _cases(read(), size.choose(QUICK_DIVISOR, 1, 1)))
+        bench = Bench(making_calls, listeners, _cases(read(), size.choose(QUICK_DIVISOR, 1, 1)))
         with Progress(console=console) as progress:
             step = progress.add_task("Measuring", total=rounds)
             bench.measure(rounds, lambda: progress.advance(step))
@@ -104,29 +97,13 @@ class Listener:
     does_nothing: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Servers:
-    """The measured listeners by name, and the measured servers by number of workers."""
-
-    listeners: dict[str, Listener]
-    workers: dict[int, MeasuredServer]
-
-
 @contextlib.contextmanager
-def _servers() -> Iterator[Servers]:
-    """Starts all servers at the same time."""
+def _listeners() -> Iterator[dict[str, Listener]]:
+    """Starts all servers at the same time; yields their listeners by name."""
     with contextlib.ExitStack() as stack:
-        redis = RedisServer()
-        stack.callback(redis.close)
-        redis.start()
         no_ops = {name: stack.enter_context(serving("load.bench.noop_server", name)) for name in NO_OPS}
         alone = {**SERVICE_SETTINGS, "RUMMIKUB_REDIS_URL": "memory://"}
         service = stack.enter_context(serving("service", settings=alone))
-        shared = {**SERVICE_SETTINGS, "RUMMIKUB_REDIS_URL": redis.url}
-        workers = {
-            count: stack.enter_context(serving("service", settings={**shared, "RUMMIKUB_WORKERS": str(count)}))
-            for count in WORKERS
-        }
         listeners = {}
         for name, process in no_ops.items():
             server = ready(process)
@@ -134,7 +111,7 @@ def _servers() -> Iterator[Servers]:
         server = ready(service)
         listeners[SERVICE] = Listener(server, server.validation, does_nothing=False)
         listeners[AIO_SERVICE] = Listener(server, server.main, does_nothing=False)
-        yield Servers(listeners, {count: ready(process) for count, process in workers.items()})
+        yield listeners
 
 
 # Calls
@@ -205,15 +182,15 @@ class Bench:
 
     Args:
         making_calls: The generator of calls.
-        servers: The servers to measure.
+        listeners: The listeners to measure, by name.
         cases: The calls to send.
     """
 
-    def __init__(self, making_calls: Generator, servers: Servers, cases: Sequence[Case]) -> None:
+    def __init__(self, making_calls: Generator, listeners: dict[str, Listener], cases: Sequence[Case]) -> None:
         self._generator = making_calls
-        self._servers = servers
+        self._listeners = listeners
         self._cases = cases
-        self.measured = Measured(defaultdict(list), defaultdict(list))
+        self.measured = Measured(defaultdict(list))
 
     def measure(self, rounds: int, done: Callable[[], object]) -> None:
         """Checks and measures everything `rounds` times."""
@@ -222,8 +199,6 @@ class Bench:
             self._check_answers()
             for case in self._cases:
                 self._measure_case(case, place)
-            for count, server in self._servers.workers.items():
-                self.measured.workers[count].append(self._workers_slice(server))
             self.measured.rounds += 1
             done()
 
@@ -231,19 +206,17 @@ class Bench:
         """Sends every body once to every server, to warm up caches."""
         for case in self._cases:
             for load in case.loads[:: len(case.loads) // 8 or 1]:
-                for listener in self._servers.listeners.values():
+                for listener in self._listeners.values():
                     self._send(listener, load, calls=1, clients=1)
-        for server in self._servers.workers.values():
-            self._send(Listener(server, server.validation, does_nothing=False), self._cases[0].loads[0], 500, 32)
 
     def _measure_case(self, case: Case, place: int) -> None:
         """Measures a slice of each listener with the same bodies; every round begins with another listener."""
         loads = [case.loads[(place * case.bodies + body) % len(case.loads)] for body in range(case.bodies)]
-        names = list(self._servers.listeners)
+        names = list(self._listeners)
         for number, load in enumerate(loads):
             first = (place + number) % len(names)
             for name in names[first:] + names[:first]:
-                self.measured.slices[case.name, name].append(self._slice(self._servers.listeners[name], load, case))
+                self.measured.slices[case.name, name].append(self._slice(self._listeners[name], load, case))
 
     def _slice(self, listener: Listener, load: Load, case: Case) -> Slice:
         before = listener.server.cpu_seconds()
@@ -259,20 +232,11 @@ class Bench:
             raise LoadError(f"{load.method} at {listener.target}: {sent.answered} bytes of answers, not {right}")
         return sent
 
-    def _workers_slice(self, server: MeasuredServer) -> WorkersSlice:
-        load = self._cases[0].loads[0]
-        before = [cpu_seconds_of(pid) for pid in server.processes]
-        machine_before = machine_busy_seconds()
-        sent = self._send(Listener(server, server.validation, does_nothing=False), load, WORKERS_CALLS, WORKERS_CLIENTS)
-        machine = machine_busy_seconds() - machine_before
-        cpu = [cpu_seconds_of(pid) - earlier for pid, earlier in zip(server.processes, before, strict=True)]
-        return WorkersSlice(WORKERS_CALLS, tuple(cpu), sent.cpu_seconds, sent.seconds, machine)
-
     # Answers
 
     def _check_answers(self) -> None:
         """Compares the service's answers with those of the plain rules, while it is under load."""
-        for listener in self._servers.listeners.values():
+        for listener in self._listeners.values():
             if listener.does_nothing:
                 continue
             with ThreadPoolExecutor(1) as background:

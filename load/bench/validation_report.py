@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from load.bench.figures import cpu_model, quantiles, requirement
-from load.bench.noop_server import AIO, BARE, BOUNDARY, NO_OPS, STOCK
+from load.bench.noop_server import AIO, NO_OPS, STOCK
 
 SERVICE: Final = "service"
 AIO_SERVICE: Final = "service, aio"
@@ -22,7 +22,6 @@ SERVERS: Final = {
 """The measured listeners, with their names in reports."""
 
 CLIENTS: Final = 8
-WORKERS_CLIENTS: Final = 32
 LEGAL: Final = "ValidateTurn, legal"
 ILLEGAL: Final = "ValidateTurn, illegal"
 MELDS: Final = "ValidateMelds"
@@ -35,7 +34,6 @@ LEGAL_FEW: Final = f"{LEGAL}, 1 client"
 LEGAL_MANY: Final = f"{LEGAL}, 32 clients"
 
 AIO_OF_AIO: Final = "aio of aio"
-BOUNDARY_OF_BARE: Final = "boundary of bare"
 
 MOST_OF_AIO: Final = {LEGAL: 0.65, ILLEGAL: 0.75, BATCH: 0.10, SHORT_STREAM: 0.25, LONG_STREAM: 0.25}
 """The most that a turn may cost, in calls of the no-op on grpc.aio, by case."""
@@ -65,58 +63,17 @@ class Slice:
         return self.cpu_seconds / self.turns * 1e6
 
 
-@dataclass(frozen=True, slots=True)
-class WorkersSlice:
-    """Consecutive calls to a server with workers.
-
-    Attributes:
-        calls: The number of calls.
-        cpu_seconds: The CPU of the parent, if there is one, and of each worker.
-        generator_seconds: The generator's CPU.
-        seconds: The time of all calls.
-        machine_seconds: The busy time of all processors meanwhile, for any process.
-    """
-
-    calls: int
-    cpu_seconds: tuple[float, ...]
-    generator_seconds: float
-    seconds: float
-    machine_seconds: float
-
-    @property
-    def server_seconds(self) -> float:
-        """The server's CPU."""
-        return sum(self.cpu_seconds)
-
-    @property
-    def calls_a_cpu_second(self) -> float:
-        """Calls per second of the server's CPU."""
-        return self.calls / self.server_seconds
-
-    @property
-    def share_of_busiest(self) -> float:
-        """The share of the busiest process in the server's CPU."""
-        return max(self.cpu_seconds) / self.server_seconds
-
-    @property
-    def processors(self) -> float:
-        """The average number of processors that the server kept busy."""
-        return self.server_seconds / self.seconds
-
-
 @dataclass(slots=True)
 class Measured:
     """All measurements.
 
     Attributes:
         slices: The slices by case and listener, in the order of measurement.
-        workers: The slices by number of workers.
         rounds: The number of rounds.
         checked: The number of right answers.
     """
 
     slices: dict[tuple[str, str], list[Slice]]
-    workers: dict[int, list[WorkersSlice]]
     rounds: int = 0
     checked: int = 0
 
@@ -151,7 +108,6 @@ def ratio(ones: Sequence[Slice], others: Sequence[Slice]) -> dict[str, float]:
 def report_of(measured: Measured, making_calls: str) -> dict[str, Any]:
     """Returns all figures and requirements."""
     ratios = _ratios(measured)
-    workers = _workers(measured)
     return {
         "versions": {
             "python": sys.version.split()[0],
@@ -162,14 +118,12 @@ def report_of(measured: Measured, making_calls: str) -> dict[str, Any]:
         "machine": {"cpu": cpu_model(), "processors": os.cpu_count(), "load_average": os.getloadavg()},
         "rounds": measured.rounds,
         "clients": CLIENTS,
-        "workers_clients": WORKERS_CLIENTS,
         "answers_checked": measured.checked,
         "cases": {
             case: {server: _figures(measured.slices[case, server]) for server in SERVERS}
             for case in dict.fromkeys(case for case, _ in measured.slices)
         },
         "ratios": ratios,
-        "workers": workers,
         "requirements": _requirements(ratios),
     }
 
@@ -191,28 +145,11 @@ def _ratios(measured: Measured) -> dict[str, dict[str, dict[str, float]]]:
         ones = slices[case, SERVICE]
         base = LEGAL if case.startswith(_OF_MANY) else case
         found[case] = {
-            BOUNDARY: ratio(ones, slices[base, BOUNDARY]),
-            BARE: ratio(ones, slices[base, BARE]),
             STOCK: ratio(ones, slices[base, STOCK]),
             AIO: ratio(ones, slices[base, AIO]),
             AIO_OF_AIO: ratio(slices[case, AIO_SERVICE], slices[base, AIO]),
-            BOUNDARY_OF_BARE: ratio(slices[case, BOUNDARY], slices[case, BARE]),
         }
     return found
-
-
-def _workers(measured: Measured) -> dict[str, Any]:
-    return {
-        str(count): {
-            "calls_a_second": spread(one.calls / one.seconds for one in slices),
-            "calls_a_cpu_second": spread(one.calls_a_cpu_second for one in slices),
-            "processors": spread(one.processors for one in slices),
-            "generator_processors": spread(one.generator_seconds / one.seconds for one in slices),
-            "machine_processors": spread(one.machine_seconds / one.seconds for one in slices),
-            "share_of_busiest": spread(one.share_of_busiest for one in slices),
-        }
-        for count, slices in measured.workers.items()
-    }
 
 
 def _requirements(ratios: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -247,7 +184,7 @@ def told_of(report: Mapping[str, Any]) -> tuple[str, ...]:
 def tables_of(report: Mapping[str, Any]) -> dict[str, list[list[str]]]:
     """Returns the tables of a report."""
     cases, ratios = report["cases"], report["ratios"]
-    bases = {BOUNDARY: "same, boundary", BARE: "same, bare", STOCK: "stock", AIO: "aio", AIO_OF_AIO: "aio of aio"}
+    bases = {STOCK: "stock", AIO: "aio", AIO_OF_AIO: "aio of aio"}
     latency_cases = (LEGAL_FEW, LEGAL, LEGAL_MANY)
     return {
         f"Server CPU, us a call (a turn, in batches and streams), {report['clients']} clients: median, least": [
@@ -255,14 +192,13 @@ def tables_of(report: Mapping[str, Any]) -> dict[str, list[list[str]]]:
             *([case, *(_median_and_least(cases[case][server]["cpu_us"]) for server in SERVERS)] for case in cases),
         ],
         "The service's CPU in no-ops (of one turn, for batches and streams): median (quartiles), ratio of the least": [
-            ["", *bases.values(), "boundary of bare"],
-            *([case, *(_told(ratios[case][base]) for base in (*bases, BOUNDARY_OF_BARE))] for case in cases),
+            ["", *bases.values()],
+            *([case, *(_told(ratios[case][base]) for base in bases)] for case in cases),
         ],
         "Throughput, a second; latency of a call, ms, p50 / p95": [
             ["", *SERVERS],
             *([case, *(_speed(cases[case][server]) for server in SERVERS)] for case in cases if case in latency_cases),
         ],
-        f"Workers, {LEGAL}, {report['workers_clients']} clients: medians": _workers_table(report["workers"]),
     }
 
 
@@ -274,21 +210,3 @@ def _median_and_least(figures: Mapping[str, float]) -> str:
 def _speed(figures: Mapping[str, Any]) -> str:
     times = figures["milliseconds"]
     return f"{figures['turns_a_second']['median']:,.0f}; {times['median']:.1f} / {times['p95']:.1f}"
-
-
-def _workers_table(workers: Mapping[str, Any]) -> list[list[str]]:
-    columns = {
-        "calls a second": ("calls_a_second", ",.0f"),
-        "calls a CPU second": ("calls_a_cpu_second", ",.0f"),
-        "server's processors": ("processors", ".2f"),
-        "generator's": ("generator_processors", ".2f"),
-        "all busy": ("machine_processors", ".2f"),
-        "busiest process": ("share_of_busiest", ".0%"),
-    }
-    return [
-        ["workers", *columns],
-        *(
-            [count, *(format(workers[count][name]["median"], style) for name, style in columns.values())]
-            for count in ("1", "2")
-        ),
-    ]

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from load.bench.noop_server import AIO, BARE, BOUNDARY, STOCK
+from load.bench.noop_server import AIO, STOCK
 from load.bench.validation import batch_load, melds_load, stream_load, turn_load
 from load.bench.validation_client import unframed
 from load.bench.validation_loads import Load, framed
@@ -19,7 +19,6 @@ from load.bench.validation_report import (
     SHORT_STREAM,
     Measured,
     Slice,
-    WorkersSlice,
     ratio,
     report_of,
     spread,
@@ -97,18 +96,14 @@ def test_slices_are_compared_with_those_of_the_same_time() -> None:
     assert ratio(of(30, 90), of(100, 100, 300, 300))["median"] == pytest.approx(0.3)
 
 
-def worker(cpu_seconds: float, calls: int = 1_000) -> WorkersSlice:
-    return WorkersSlice(calls, (cpu_seconds,), generator_seconds=0.2, seconds=1, machine_seconds=2)
-
-
 def measured(turn: float, of_many: float) -> Measured:
     """Returns measurements in which a no-op call of grpc.aio costs 200 us."""
-    no_ops = {STOCK: 120, BARE: 95, BOUNDARY: 100, AIO: 200, AIO_SERVICE: 250}
+    no_ops = {STOCK: 120, AIO: 200, AIO_SERVICE: 250}
     slices = {}
     for case in (LEGAL, ILLEGAL, BATCH, SHORT_STREAM, LONG_STREAM):
         own = turn if case in {LEGAL, ILLEGAL} else of_many
         slices.update({(case, server): of(no_ops.get(server, own)) for server in SERVERS})
-    return Measured(slices, {1: [worker(1.0)], 2: [worker(1.8, 1_800)]}, rounds=1)
+    return Measured(slices, rounds=1)
 
 
 @pytest.mark.parametrize(
