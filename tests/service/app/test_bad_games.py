@@ -245,11 +245,11 @@ NOT_STORED = ("UNAVAILABLE", "STORE_UNAVAILABLE")
 
 BAD: dict[str, Callable[[bytes], bytes]] = {
     "truncated": lambda snapshot: snapshot[: len(snapshot) // 2],
-    "newer": lambda snapshot: snapshot.replace(b'"format":3', b'"format":4'),
+    "newer": lambda snapshot: snapshot.replace(b'"format":4', b'"format":5'),
     "another phase": lambda snapshot: snapshot.replace(b'"type":"Playing"', b'"type":"Paused"'),
     "not ours": lambda _: b"\xff\x00",
-    "no number": lambda snapshot: snapshot.replace(b'"created":1', b'"created":"x","was":1'),
-    "no such seat": lambda snapshot: snapshot.replace(b'"turn":[', b'"turn":[9,null],"was":['),
+    "no number": lambda snapshot: snapshot.replace(b'"created_ms":1', b'"created_ms":"x","was":1'),
+    "no such seat": lambda snapshot: snapshot.replace(b'"turn":[', b'"turn":[9,null,1],"was":['),
 }
 """Ways to damage a snapshot."""
 

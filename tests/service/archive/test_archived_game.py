@@ -144,7 +144,7 @@ async def test_a_damaged_history_is_detected(whole: ArchivedGame) -> None:
         gzip.compress(b"\n".join(lines[:-1])),
         gzip.compress(b"\n".join([*lines[:2], *lines[3:]])),
         gzip.compress(b"\n".join([*lines[:5], lines[5].replace(b'"nonce":"', b'"nonce":"00'), *lines[6:]])),
-        gzip.compress(history.replace(b'"format":3', b'"format":4', 1)),
+        gzip.compress(history.replace(b'"format":4', b'"format":5', 1)),
     ]
     for bad in damaged:
         with pytest.raises(StoredFormatUnknown):
