@@ -55,9 +55,6 @@ GAMES: Final = 28
 """Recorded games: a round of each has about as many turns as a phase has calls."""
 LATE_ROUND: Final = 10
 """The round that counts as late in a game: hundreds of turns precede it."""
-SIZES: Final = (1, 1_000, 100_000)
-"""The numbers of games in the store."""
-COPIES_AT_ONCE: Final = 5_000
 ROUNDS: Final = 5
 QUICK_ROUNDS: Final = 2
 MOST_RATIO: Final = 2.2
@@ -173,15 +170,6 @@ class Shelf:
     def _call(self, turn: ReplayTurn, record: Record, seen: Seen) -> Call:
         request = turn.request(record.game_id, next(self._request_ids))
         return Call(request.SerializeToString(), bearer(_token(turn.seat)), seen)
-
-    async def fill(self, template: Template, games: int) -> None:
-        """Adds games to the store that are not played."""
-        for start in range(0, games, COPIES_AT_ONCE):
-            pipeline = self.client.pipeline(transaction=False)
-            for _ in range(min(COPIES_AT_ONCE, games - start)):
-                for source, target in zip(keys_of(template.game_id), keys_of(next(self._ids)), strict=True):
-                    pipeline.copy(source, target)
-            await pipeline.execute()
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -344,7 +332,7 @@ def _channel(target: str) -> grpc.aio.Channel:
 async def _measured(times: int, console: Console) -> dict[str, Any]:
     async with _bench() as bench:
         with Progress(console=console) as progress:
-            steps = progress.add_task("Measuring", total=times * (6 + len(SIZES)) + 1)
+            steps = progress.add_task("Measuring", total=times * 6 + 1)
 
             def done() -> None:
                 progress.advance(steps)
@@ -383,23 +371,12 @@ async def _measure_all(bench: Bench, times: int, done: Callable[[], None]) -> No
         done()
         await bench.measure(LATE, await shelf.copies(late, GAMES))
         done()
-    filled = 0
-    for size in SIZES:
-        await shelf.fill(early[0], size - filled)
-        filled = size
-        for _ in range(times):
-            await bench.measure(_size_name(size), await shelf.copies(early, GAMES))
-            done()
 
 
 def _some(recorded: RecordedRound, *, plays: bool) -> list[int]:
     """Returns the places of some turns of a kind, spread over a round, without the first turn."""
     places = [place for place, turn in enumerate(recorded.turns) if place and turn.is_play == plays]
     return places[:: max(1, len(places) // 4)]
-
-
-def _size_name(size: int) -> str:
-    return f"{size:,} stored games"
 
 
 # The report
@@ -426,7 +403,6 @@ def _report(phases: dict[str, list[Phase]], store: dict[str, Any]) -> dict[str, 
     figures = {name: _figures(some) for name, some in phases.items()}
     ratios = {name: values["ratio"]["median"] for name, values in figures.items()}
     most_round_trips = max(values["round_trips"]["most"] for values in figures.values())
-    of_size = ratios[_size_name(SIZES[-1])] / ratios[_size_name(SIZES[0])]
     of_length = ratios[LATE] / ratios[EARLY]
     return {
         "versions": {
@@ -446,11 +422,6 @@ def _report(phases: dict[str, list[Phase]], store: dict[str, Any]) -> dict[str, 
                 f"at most {MOST_ROUND_TRIPS:.0f} round trips to the store a turn",
                 met=most_round_trips <= MOST_ROUND_TRIPS,
                 measured=f"{most_round_trips:.2f}",
-            ),
-            requirement(
-                f"at most {MOST_GROWTH} times as much with {SIZES[-1]:,} games in the store as with {SIZES[0]}",
-                met=of_size <= MOST_GROWTH,
-                measured=f"{of_size:.2f}",
             ),
             requirement(
                 f"at most {MOST_GROWTH} times as much in round {LATE_ROUND} of a game as in its first",
