@@ -105,7 +105,6 @@ class OperatorCommand(GameCommand):
 
     @property
     def key_holder(self) -> None:
-        """See GameCommand."""
         return
 
     @abstractmethod
@@ -113,7 +112,6 @@ class OperatorCommand(GameCommand):
         """Returns the operator's action. Raises ActionRefused."""
 
     def decide(self, basis: Basis) -> Decision:
-        """See GameCommand."""
         game = basis.record.game
         applied = applied_or_refused(apply(game, self.action(game), basis.now_ms))
         return Decision(applied, valid_tokens(basis.record, applied))
@@ -124,7 +122,6 @@ class AbortByOperator(OperatorCommand):
     """Aborts a game without a vote."""
 
     def action(self, _game: Game) -> Action:
-        """See OperatorCommand."""
         return AbortGame(HOST, is_forced=True)
 
 
@@ -135,7 +132,6 @@ class KickByOperator(OperatorCommand):
     seat: int
 
     def action(self, game: Game) -> Action:
-        """See OperatorCommand."""
         if all(player.seat != self.seat for player in game.players):
             raise ActionRefused(refused(Reason.PLAYER_NOT_IN_GAME, seat=self.seat))
         return KickPlayer(HOST, self.seat) if isinstance(game.phase, Lobby) else Resign(self.seat)
@@ -148,11 +144,9 @@ class ReissueByOperator(OperatorCommand):
     seat: int
 
     def action(self, _game: Game) -> Action:
-        """See OperatorCommand."""
         return RenewSeatToken(self.seat, is_reissued=True)
 
     def decide(self, basis: Basis) -> Decision:
-        """See GameCommand."""
         return self.with_new_token(OperatorCommand.decide(self, basis), self.seat, basis.chance)
 
 

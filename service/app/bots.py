@@ -60,7 +60,6 @@ class ChooseAction:
     level: BotLevel
 
     def answer(self, budget: Budget) -> BotAction:
-        """See Query."""
         return choose_action(self.view, self.level, budget)
 
 

@@ -34,13 +34,13 @@ class History(Protocol):
     """The changes of games: Streams, or a game of the archive."""
 
     async def stored_changes(self, game_id: str, first_revision: int, limit: int) -> tuple[StoredChange, ...]:
-        """See Streams."""
+        pass
 
     async def entries(self, game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
-        """See Streams."""
+        pass
 
     async def bounds(self, game_id: str) -> tuple[int, int]:
-        """See Streams."""
+        pass
 
 
 class OffLoopRunner(Protocol):

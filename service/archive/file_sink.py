@@ -58,7 +58,6 @@ class FileSink:
         self._changes, self._reads = (ThreadPoolExecutor(1, f"archive-{name}") for name in ("changes", "reads"))
 
     async def write(self, game: ArchivedGame) -> WriteResult:
-        """See Sink."""
         return await self._run(self._changes, lambda: self._write(game))
 
     def _write(self, game: ArchivedGame) -> WriteResult:
@@ -93,7 +92,6 @@ class FileSink:
         raise SinkUnavailable("other servers write the game")
 
     async def delete(self, game_id: str) -> bool:
-        """See Sink."""
         return await self._run(self._changes, lambda: self._delete(game_id))
 
     def _delete(self, game_id: str) -> bool:
@@ -107,7 +105,6 @@ class FileSink:
         return was_written
 
     async def games_of(self, player: str) -> Sequence[str]:
-        """See Sink."""
         return await self._run(self._reads, lambda: self._index_for_reads.games_of(player))
 
     async def unlist(self, player: str, game_id: str) -> None:
@@ -139,7 +136,6 @@ class FileSink:
             raise SinkUnavailable(f"the index in {self._folder}: {reason_of(error)}") from error
 
     async def close(self) -> None:
-        """See Sink."""
         for executor in (self._changes, self._reads):
             await asyncio.to_thread(executor.shutdown)
         for part in (self._index, self._index_for_reads, self._lines, self._lock):

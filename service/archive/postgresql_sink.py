@@ -72,7 +72,6 @@ class PostgresqlSink:
         self._reads, self._writes = _Connection(url), _Connection(url)
 
     async def write(self, game: ArchivedGame) -> WriteResult:
-        """See Sink."""
         record = game.record
         values = {
             "game_id": record.game_id,
@@ -89,19 +88,16 @@ class PostgresqlSink:
         return WriteResult(row[0]) if row else WriteResult.FORGOTTEN
 
     async def read(self, game_id: str) -> ArchivedGame | None:
-        """See Sink."""
         async with self._reads.use() as connection:
             row = await (await connection.execute(_READ, (game_id,))).fetchone()
         return await asyncio.to_thread(from_history, *row) if row else None
 
     async def delete(self, game_id: str) -> bool:
-        """See Sink."""
         async with self._writes.use() as connection:
             row = await (await connection.execute(_DELETE, {"game_id": game_id})).fetchone()
         return row == (True,)
 
     async def games_of(self, player: str) -> Sequence[str]:
-        """See Sink."""
         async with self._writes.use() as connection:
             rows = await (await connection.execute(_GAMES_OF, (player,))).fetchall()
         return [game_id for (game_id,) in rows]
@@ -110,7 +106,6 @@ class PostgresqlSink:
         """See Sink. A row has its players, so writing the game is enough."""
 
     async def close(self) -> None:
-        """See Sink."""
         await self._reads.close()
         await self._writes.close()
 

@@ -96,11 +96,9 @@ class FastInterceptor:
 
     @property
     def refusals(self) -> Admission:
-        """See AdmissionControl."""
         return self._admission.refusals
 
     def enter(self, path: str, peer: str, metadata: Metadata, auth_context: AuthContext) -> Origin | CallResult:
-        """See AdmissionControl."""
         origin = None
         try:
             origin = self._origins.origin_of(path, peer, metadata, auth_context)
@@ -110,7 +108,6 @@ class FastInterceptor:
         return origin
 
     def origin_without_key(self, peer: str, metadata: Metadata) -> Origin:
-        """See AdmissionControl."""
         return Origin(self._origins.address_of(peer, metadata))
 
     def _paced(self, result: CallResult, origin: Origin) -> CallResult:
@@ -120,15 +117,12 @@ class FastInterceptor:
         return result._replace(delay=self._refusal_pace.delay(origin, monotonic()))
 
     def timeout_delay(self, origin: Origin) -> float:
-        """See AdmissionControl."""
         return self._timeout_pace.delay(origin, monotonic())
 
     def leave(self, path: str, call: CallDetails) -> None:
-        """See AdmissionControl."""
         self._admission.leave(path, call.origin)
 
     def timed_out(self, path: str, call: CallDetails, seconds: float) -> CallResult:
-        """See AdmissionControl."""
         return self._failed(path, call.metadata, RequestTimedOut(), seconds)
 
     def _failed(self, path: str, metadata: Metadata, error: Exception, seconds: float = 0.0) -> CallResult:
@@ -322,7 +316,6 @@ class _Stream:
         self._max_bytes = max_bytes
 
     def at_once(self, data: bytes) -> bytes | CallResult | None:
-        """See StreamHandler."""
         try:
             check_size(data, self._max_bytes)
             return self._answerer.at_once(data)
@@ -330,19 +323,16 @@ class _Stream:
             return self.failed(error)
 
     def start(self, data: bytes, on_response: Callable[[bytes | CallResult], None]) -> Cancel | CallResult:
-        """See StreamHandler."""
         return self._start(
             data,
             lambda outcome: on_response(self.failed(outcome) if isinstance(outcome, Exception) else outcome),
         )
 
     def end(self) -> CallResult:
-        """See StreamHandler."""
         self._streams.remove(self)
         return CallResult(trailing=((REQUEST_ID, self._request_id),))
 
     def closed(self, result: CallResult, *, is_cancelled: bool) -> None:
-        """See StreamHandler."""
         self._streams.remove(self)
         is_lost = is_cancelled and result.code is grpc.StatusCode.OK
         code = "CANCELLED" if is_lost else result.code.name

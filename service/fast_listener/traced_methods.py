@@ -38,7 +38,6 @@ class _TracedUnary:
         """The span of a call that was not answered at once, until `start`, which follows immediately."""
 
     def at_once(self, data: bytes, call: CallDetails) -> CallResult | None:
-        """See UnaryMethod."""
         trace = self._tracing.call(self._path, call.metadata)
         result = trace.run(self._method.at_once, data, call)
         if result is not None:
@@ -48,7 +47,6 @@ class _TracedUnary:
         return result
 
     def start(self, data: bytes, call: CallDetails, on_result: Callable[[CallResult], None]) -> Cancel | CallResult:
-        """See UnaryMethod."""
         trace, self._unanswered = self._unanswered, None
         assert trace is not None, "at_once precedes"  # noqa: S101 - for the type
 
@@ -71,7 +69,6 @@ class _TracedStreams:
         self._tracing = tracing
 
     def open(self, call: CallDetails, finish: Callable[[CallResult], None]) -> StreamHandler | CallResult:
-        """See StreamMethod."""
         trace = self._tracing.call(self._path, call.metadata)
         opened = trace.run(self._method.open, call, finish)
         if isinstance(opened, CallResult):
@@ -91,7 +88,6 @@ class _TracedStream:
         self.end = handler.end
 
     def closed(self, result: CallResult, *, is_cancelled: bool) -> None:
-        """See StreamHandler."""
         self._trace.run(lambda: self._handler.closed(result, is_cancelled=is_cancelled))
         is_lost = is_cancelled and result.code is grpc.StatusCode.OK
         _end(self._trace, result, "CANCELLED" if is_lost else "")

@@ -59,7 +59,6 @@ class FastValidationListener:
             raise address_error("RUMMIKUB_VALIDATION_LISTEN", self._address) from None
 
     def report_not_serving(self) -> None:
-        """See ValidationListener."""
         self._listener.report_not_serving()
 
     def begin_shutdown(self) -> None:
@@ -70,7 +69,6 @@ class FastValidationListener:
 
     @property
     def calls_in_progress(self) -> int:
-        """See ValidationListener."""
         return self._interceptor.calls_in_progress
 
     async def drained(self) -> None:

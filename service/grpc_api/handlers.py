@@ -110,7 +110,6 @@ class SlowRunner:
     rpc: str
 
     async def run(self, steps: Steps) -> Any:  # noqa: ANN401 - as the steps return
-        """See OffLoopRunner."""
         return await self.reader.run_slow(self.rpc, self.size, self.context, steps)
 
 

@@ -85,7 +85,6 @@ class AioValidationListener(AioListener):
         )
 
     def report_not_serving(self) -> None:
-        """See ValidationListener."""
         self._health.shut_down()
 
     def begin_shutdown(self) -> None:

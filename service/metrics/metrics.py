@@ -207,7 +207,6 @@ class _RowCollector(Collector):
         self._read = read
 
     def collect(self) -> Iterator[Metric]:
-        """See Collector."""
         rows = self._read()
         calls = _rows_of(_CALL, rows)
         total = CounterMetricFamily("rummikub_calls", "Finished calls", labels=("method", "code"))

@@ -58,7 +58,6 @@ class OpenTelemetryTracing:
         self._tracer = provider.get_tracer("rummikub-service", version("rummikub-service"))
 
     def call(self, path: str, metadata: Metadata) -> CallTrace:
-        """See Tracing."""
         carrier: dict[str, list[str]] = {}
         for key, value in metadata or ():
             if key in _HEADERS and isinstance(value, str):
@@ -69,7 +68,6 @@ class OpenTelemetryTracing:
         return _CallSpan(self._tracer.start_span(method, parent, SpanKind.SERVER, attributes))
 
     def store_observer(self, observer: StoreObserver) -> StoreObserver:
-        """See Tracing."""
 
         def observe(operation: str, result: str, seconds: float) -> None:
             observer(operation, result, seconds)
@@ -79,7 +77,6 @@ class OpenTelemetryTracing:
         return observe
 
     def search(self, kind: str, result: str, waited: float, seconds: float) -> None:
-        """See Tracing."""
         attributes: dict[str, str | float] = {"rummikub.search.kind": kind, "rummikub.search.wait_seconds": waited}
         self._add_ended("search", SpanKind.INTERNAL, attributes, result, seconds)
 
@@ -97,7 +94,6 @@ class OpenTelemetryTracing:
         span.end(ended)
 
     def add_ids(self, _logger: object, _level: str, entry: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-        """See Tracing."""
         context = get_current_span().get_span_context()
         if context.is_valid:
             entry["trace_id"], entry["span_id"] = f"{context.trace_id:032x}", f"{context.span_id:016x}"
@@ -122,11 +118,9 @@ class _CallSpan:
         self._span = span
 
     def enter(self) -> None:
-        """See CallTrace."""
         attach(set_span_in_context(self._span))
 
     def run(self, function: Callable[..., _T], *arguments: Any) -> _T:  # noqa: ANN401 - the function's own
-        """See CallTrace."""
         token = attach(set_span_in_context(self._span))
         try:
             return function(*arguments)
@@ -134,7 +128,6 @@ class _CallSpan:
             detach(token)
 
     def end(self, code: str, reason: str, request_id: str) -> None:
-        """See CallTrace."""
         span = self._span
         span.set_attribute("rpc.response.status_code", code)
         if request_id:

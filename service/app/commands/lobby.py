@@ -105,7 +105,6 @@ class JoinGame(GameCommand):
     seat: int
 
     def decide(self, basis: Basis) -> Decision:
-        """See GameCommand."""
         record = basis.record
         reserved = invited_in(record, self.request.caller)
         actor = None if reserved else token_in(record, self.request.caller)
@@ -138,7 +137,6 @@ class AddBot(GameCommand):
     seat: int
 
     def decide(self, basis: Basis) -> Decision:
-        """See GameCommand."""
         record = basis.record
         seat = member_in(record, self.request.caller)
         join = Join(self.name or _unused_name(record.game), self.level, self.seat)
@@ -156,7 +154,6 @@ class LeaveGame(GameCommand):
     """
 
     def decide(self, basis: Basis) -> Decision:
-        """See GameCommand."""
         record, caller = basis.record, self.request.caller
         seat = invited_in(record, caller) or player_seat_in(record, caller)
         applied = applied_or_refused(apply(record.game, Leave(seat), basis.now_ms))

@@ -16,7 +16,6 @@ class RenewToken(GameCommand):
     """
 
     def decide(self, basis: Basis) -> Decision:
-        """See GameCommand."""
         seat = member_in(basis.record, self.request.caller)
         return self.with_new_token(_replaced(basis, RenewSeatToken(seat), viewer=seat, actor=seat), seat, basis.chance)
 
@@ -28,7 +27,6 @@ class ReissueToken(GameCommand):
     seat: int
 
     def decide(self, basis: Basis) -> Decision:
-        """See GameCommand."""
         is_seated = any(player.seat == self.seat for player in basis.record.game.players)
         decision = _replaced(
             basis,

@@ -43,7 +43,6 @@ class PlayTurn(GameCommand):
     turn: TurnRequest
 
     def decide(self, basis: Basis) -> Decision:
-        """See GameCommand."""
         record = basis.record
         seat = player_seat_in(record, self.request.caller)
         check_state(self.turn, basis)

@@ -39,12 +39,10 @@ class GameCommand:
     work: Work
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """See Command."""
         add_connection(parser)
         self.add_own_arguments(parser)
 
     async def run(self, arguments: argparse.Namespace) -> int:
-        """See Command."""
         async with operator(arguments) as (admin, metadata):
             await self.work(admin, metadata, arguments)
         return 0

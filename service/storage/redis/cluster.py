@@ -321,13 +321,11 @@ class ClusterNodes(BaseNodes):
         return redis.BlockingConnectionPool(**{**self._options, "host": address.host, "port": address.port})
 
     def needs_replicas(self, key: str, game_id: str) -> bool:
-        """See Nodes."""
         if not (self._needed_replicas and self._owners):
             return bool(self._needed_replicas)
         return self._owners[slot_of(key)] != self._owners[slot_of(game_id)]
 
     def subscribe(self, channel: str) -> AbstractAsyncContextManager[Subscription]:
-        """See Nodes."""
         if self._map is None:
             self._learn_soon()
         return self._feed.subscribe(channel)
@@ -446,7 +444,6 @@ class ClusterNodes(BaseNodes):
         return replies
 
     async def close(self) -> None:
-        """See Nodes."""
         self._is_closed = True
         if self._learning:
             self._learning.cancel()

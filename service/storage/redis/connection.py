@@ -96,7 +96,6 @@ class PooledConnection:
             await self._pool.release(connection)
 
     def drop(self, current: "_OpenConnection | None") -> None:  # noqa: ARG002 - all connections of the pool are dropped
-        """See CommandConnection."""
         self._dropping = asyncio.create_task(self._drop(), name="redis-pool-dropping")
 
     async def _drop(self) -> None:
@@ -105,7 +104,6 @@ class PooledConnection:
         await self._pool.disconnect(inuse_connections=False)
 
     async def close(self) -> None:
-        """See CommandConnection."""
         await self._pool.disconnect()
 
 
@@ -156,12 +154,10 @@ class SharedConnection:
 
     @property
     def current(self) -> "_OpenConnection | None":
-        """See CommandConnection."""
         return self._current
 
     @property
     def is_open(self) -> bool:
-        """See CommandConnection."""
         return self._current is not None and not self._current.is_lost
 
     def drop(self, current: "_OpenConnection | None") -> None:
@@ -275,7 +271,6 @@ class _OpenConnection(asyncio.Protocol):
         return await self.execute(ASKING + command)
 
     def data_received(self, data: bytes) -> None:
-        """See asyncio.Protocol."""
         try:
             self._reader.feed(data)
             while (reply := self._reader.gets()) is not INCOMPLETE:

@@ -183,7 +183,6 @@ class BaseNodes(ABC):
     """The commands and scripts of Nodes; a subclass sends one to the Redis that has its key."""
 
     async def execute(self, key: str, *command: Word, needs_replicas: bool = False) -> Any:  # noqa: ANN401 - any reply
-        """See Nodes."""
         try:
             reply, confirm = await self._send(key, command, needs_replicas=needs_replicas)
             if confirm:
@@ -199,7 +198,6 @@ class BaseNodes(ABC):
         arguments: Sequence[Word],
         needs_replicas: Callable[[Any], bool] | None = None,
     ) -> Any:  # noqa: ANN401 - any reply
-        """See Nodes."""
         words, may_need = (len(keys), *keys, *arguments), needs_replicas is not None
         try:
             reply, confirm = await self._evaluate(script, keys[0], words, needs_replicas=may_need)
@@ -307,15 +305,12 @@ class OneRedis(BaseNodes):
         return log_failure(error)
 
     def needs_replicas(self, _key: str, _game_id: str) -> bool:
-        """See Nodes."""
         return False
 
     def subscribe(self, channel: str) -> AbstractAsyncContextManager[Subscription]:
-        """See Nodes."""
         return self._feed.subscribe(channel)
 
     async def memory(self) -> Sequence[Mapping[str, int]]:
-        """See Nodes."""
         return [read_numbers(await self.execute(PROBE, "INFO", "memory"))]
 
     async def ping(self, touches: Sequence[tuple[str, Sequence[Word]]]) -> None:
@@ -365,7 +360,6 @@ class OneRedis(BaseNodes):
             _log.warning("store may lose turns", problem=obstacle or risk)
 
     async def close(self) -> None:
-        """See Nodes."""
         await self._feed.close()
         await self._connection.close()
         if self._replicas:
