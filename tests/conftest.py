@@ -11,6 +11,7 @@ import pytest
 import redis
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # before grpc is imported: in-process servers log like real ones
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of servers start, and each would compile all of its modules
 # Tests fork to start processes beside gRPC's threads. With gRPC's fork handlers, 2% of the children abort before exec.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 from service.grpc_api import call_origin

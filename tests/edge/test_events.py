@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from support.edge import EdgeProcess, Web, running_web
+from support.soak import few_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 CONTENTS = ["WATCH_CONTENT_CHANGES", "WATCH_CONTENT_GAMES", "WATCH_CONTENT_BOTH"]
@@ -185,7 +186,7 @@ async def test_a_change_whose_game_was_not_sent_is_sent_again(web: Web) -> None:
                 break
 
 
-@pytest.mark.parametrize("content", CONTENTS)
+@pytest.mark.parametrize("content", few_of(CONTENTS, 1))
 async def test_an_event_source_survives_a_restart_of_the_service(web: Web, content: str) -> None:
     game = await new_game(web)
     source, seen, last = game.watched(content), list[int](), 0

@@ -382,6 +382,7 @@ RULESETS = st.builds(
 ).filter(lambda ruleset: not problems(ruleset))
 
 
+@pytest.mark.unmeasured
 @given(RULESETS, SEATS, st.integers(0, 10_000))
 def test_a_deal_has_every_tile_once(ruleset: Ruleset, seats: tuple[int, ...], seed: int) -> None:
     shuffle = some_shuffle(ruleset, len(seats), seed)
@@ -404,6 +405,7 @@ def test_a_deal_has_every_tile_once(ruleset: Ruleset, seats: tuple[int, ...], se
     assert bool(dealt.draws) == (ruleset.start_player is StartPlayer.HIGHEST_DRAW)
 
 
+@pytest.mark.unmeasured
 @given(RULESETS, SEATS, SEATS, st.integers(0, 10_000))
 def test_only_the_order_of_the_seats_matters(
     ruleset: Ruleset, seats: tuple[int, ...], others: tuple[int, ...], seed: int

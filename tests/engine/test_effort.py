@@ -70,6 +70,7 @@ def test_a_hostile_turn_takes_a_bounded_amount_of_work(turn: HostileTurn) -> Non
     assert calls(turn) <= CALLS_MAX
 
 
+@pytest.mark.unmeasured
 def test_turns_of_every_sort_are_as_they_are_recorded() -> None:
     assert {turn.sort for turn in HOSTILE} == set(SORTS)
     assert all(recorded(turn.sort, turn.to_judge) == turn for turn in HOSTILE)

@@ -47,6 +47,7 @@ def sent_otherwise(play: Play, rng: random.Random) -> Play:
     return replace(play, table_before=before, table_after=after)
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("preset", Preset)
 def test_a_fast_judge_agrees_with_the_plain_rules(preset: Preset) -> None:
     ruleset, legal = PRESETS[preset], Counter[bool]()

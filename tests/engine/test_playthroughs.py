@@ -161,6 +161,7 @@ PRESETS_SHOW: Mapping[Preset, tuple[str, ...]] = {
 """Patterns that must occur in a preset's game."""
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_golden_games_replay_to_their_text(name: str) -> None:
     golden = (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")

@@ -55,13 +55,14 @@ from engine.melding.solver import (
 )
 from engine.melding.solver.solution import read_stated
 from engine.tiles import COLORS, JOKER, Tile, color_of, in_order, tile, value_of
-from load.corpus.hostile import ENDLESS, QUESTIONS, SORTS, Hostile, forget, recorded
+from load.corpus.hostile import ENDLESS, QUESTIONS, SORTS, forget, recorded
 from load.corpus.hostile import read as read_hostile
 from load.corpus.hostile import ruleset_of as ruleset_of_sort
 from load.corpus.positions import read
 from oracles.brute_force import exists_by_force, faults
 from support.conformance_cases import TurnQuestion, load
 from support.positions import is_a
+from support.soak import few_of
 from support.work import calls_in
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -684,10 +685,11 @@ def _told(situation: Situation, answer: BestTurn, objective: Objective) -> tuple
     return worth(situation, answer, objective), answer.is_proven, kept
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("objective", Objective)
 def test_colors_and_order_make_no_difference(objective: Objective) -> None:
     rng = random.Random(3)
-    for situation in _positions(16, seed=1):
+    for situation in _positions(8, seed=1):
         answer = best_turn(situation, objective)
         told, exists = _told(situation, answer, objective), has_turn(situation)
         number = count_best_turns(situation, objective, limit=20)
@@ -758,7 +760,8 @@ def test_answers_do_not_depend_on_earlier_questions(capsys: pytest.CaptureFixtur
 NODES = (0, 1, 2, 5, 10, 30, 60, 100, 300, 1_000, 3_000)
 
 
-@pytest.mark.parametrize("nodes", NODES)
+@pytest.mark.unmeasured
+@pytest.mark.parametrize("nodes", few_of(NODES, 5))
 def test_nothing_unproven_is_reported_as_proven(nodes: int) -> None:
     for situation in _positions(12, seed=4):
         full, exists = best_turn(situation), has_turn(situation)
@@ -945,11 +948,11 @@ class Work:
                 self.judging = frame
 
 
-@pytest.mark.parametrize(
-    "hostile", [pytest.param(one, id=f"{place}-{one.sort}-{one.question}") for place, one in enumerate(read_hostile())]
-)
-def test_a_search_polls_its_deadline_often(hostile: Hostile) -> None:
-    situation, work = hostile.situation, Work()
+@pytest.mark.unmeasured
+@pytest.mark.parametrize("place", few_of(range(len(read_hostile())), 15))
+def test_a_search_polls_its_deadline_often(place: int) -> None:
+    hostile, work = read_hostile()[place], Work()
+    situation = hostile.situation
     forget()
     sys.setprofile(work.profile)
     try:
@@ -962,6 +965,7 @@ def test_a_search_polls_its_deadline_often(hostile: Hostile) -> None:
         assert not list(faults(situation, answer.turn))
 
 
+@pytest.mark.unmeasured
 def test_a_branch_builds_only_the_ways_that_it_tries() -> None:
     hostile = next(one for one in read_hostile() if one.sort == "no retrieval")
     assert calls_in(restricted_search, lambda: hostile.ask(Budget(nodes=6_000))) < 2_000

@@ -57,6 +57,7 @@ def test_two_jokers_of_a_group_are_replaced_without_a_long_search(table: str) ->
     assert has_turn(situation, FEW_NODES) is Existence.YES
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("preset", RESTRICTED)
 def test_small_positions_with_restricted_jokers_are_proven(preset: str) -> None:
     with_turn = 0

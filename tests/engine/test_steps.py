@@ -418,13 +418,14 @@ def random_table(tiles: Counter[Tile], ruleset: Ruleset, rng: random.Random) -> 
     return tuple(melds)
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("wrap", RunWrap)
 @pytest.mark.parametrize(("colors", "copies", "jokers"), [(4, 2, 2), (6, 2, 4), (4, 3, 4)])
 def test_steps_lead_from_any_table_to_any_other(wrap: RunWrap, colors: int, copies: int, jokers: int) -> None:
     ruleset = replace(SABRA, run_wrap=wrap, geometry_colors=colors, geometry_copies=copies, geometry_jokers=jokers)
     rng = random.Random(f"{wrap} {colors} {copies}")
     kinds = set()
-    for _ in range(15):
+    for _ in range(6):
         everything = random_table(Counter(tile_set(colors, copies, jokers)), ruleset, rng)
         kept = tuple(meld for meld in everything if rng.random() < 0.2)
         after = tuple(meld for meld in everything if meld not in kept)

@@ -176,6 +176,7 @@ def test_the_walk_finds_tiles_wherever_they_are() -> None:
     assert len(list(tiles_in(deal))) == 106 + len(deal.draws)
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("seat", SEATS)
 def test_a_seat_sees_only_open_and_own_tiles_of_a_game(seat: int | None) -> None:
     for game in GAMES:

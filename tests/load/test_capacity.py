@@ -126,7 +126,9 @@ def test_what_was_not_measured_has_no_tables() -> None:
     assert requirements_of({"commits": PARTS["commits"]}) == []
 
 
-@pytest.mark.parametrize("part", ["games", "commits", "watchers", "lists", "restart"])
+@pytest.mark.parametrize(
+    "part", ["games", "commits", pytest.param("watchers", marks=pytest.mark.soak), "lists", "restart"]
+)
 def test_a_quick_run_of_a_part_has_its_tables(
     part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

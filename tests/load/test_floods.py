@@ -64,6 +64,7 @@ async def test_a_flood_of_calls_that_cost_nothing(
     assert not bounds or bounds[0].measured > 0
 
 
+@pytest.mark.soak
 def test_a_flood_beside_honest_callers_of_some_kinds() -> None:
     result = flood._flooded("store", 1.0, 1.0, 1.0, ROOT)  # noqa: SLF001 - the run of one flood
     assert result.error == ""

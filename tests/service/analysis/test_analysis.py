@@ -70,6 +70,7 @@ from support.harness import (
 )
 from support.positions import game_at
 from support.scripted_worker import Script
+from support.soak import few_of
 
 SCRIPTED = (sys.executable, str(ROOT / "tests" / "support" / "scripted_worker.py"))
 LONG = Duration(seconds=10)
@@ -998,7 +999,7 @@ def test_a_turn_that_is_too_complex_to_judge_is_not_suggested(monkeypatch: pytes
     assert query.answer(Budget(1_000)) == TurnExistsQuery(query.situation).answer(Budget(1_000))
 
 
-@pytest.mark.parametrize("nodes", [0, 20, 200])
+@pytest.mark.parametrize("nodes", few_of((0, 20, 200), 1))
 def test_every_tier_proves_alike_whether_a_play_exists_however_short_the_search(nodes: int) -> None:
     of_games = [recorded.situation for recorded in read()[::60]]
     for situation in (*of_games, *positions_of_games(PRESETS[Preset.WIKI_FR], 20)):

@@ -57,6 +57,8 @@ LATEST = 5
 """How many of a game's last changes are read, unless all are."""
 WHOLE = 0.15
 """The probability that all changes are read."""
+STATES = 6
+"""How many states of a game are compared; `make soak` compares all."""
 GAME = f"{1:032x}"
 """The id of every game in the test, so that neither ids nor etags distinguish games."""
 HOST_VIEWER = 9
@@ -255,14 +257,19 @@ async def read(scene: Scene, revision: int, viewer: int, first: int, watches: Se
 
 
 @pytest.mark.parametrize("name", RULESETS)
+@pytest.mark.parametrize("states", [STATES, pytest.param(None, marks=pytest.mark.soak)])
 @pytest.mark.asyncio(loop_scope="module")
-async def test_no_state_of_a_game_and_no_history_reveals_hidden_tiles(scene: Scene, name: str) -> None:
-    """Compares each state of a whole game, for seats and spectators, with a game that always had other hidden tiles."""
+async def test_no_state_of_a_game_and_no_history_reveals_hidden_tiles(
+    scene: Scene, name: str, states: int | None
+) -> None:
+    """Compares states of a whole game, for seats and spectators, with a game that always had other hidden tiles."""
     rng = random.Random(name)
     course, games = random_course(RULESETS[name], rng.randrange(1000))
-    for revision, game in enumerate(games, 1):
-        if game.round is None:
-            continue
+    revisions = [revision for revision, game in enumerate(games, 1) if game.round]
+    if states is not None:
+        revisions = [*rng.sample(revisions[:-1], min(states, len(revisions)) - 1), revisions[-1]]
+    for revision in revisions:
+        game = games[revision - 1]
         so_far = course.until(revision)
         first = 1 if rng.random() < WHOLE else max(1, revision - LATEST)
         watches = [rng.choice((0, first))]

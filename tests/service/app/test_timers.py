@@ -36,6 +36,7 @@ from support.harness import (
     server_process,
     server_settings,
 )
+from support.soak import few_of
 from tools.redis_servers import RedisServer
 
 _T = TypeVar("_T")
@@ -355,7 +356,7 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
         writer.write(data)
 
 
-@pytest.mark.parametrize(("step", "is_sent"), [(1, False), (4, True), (8, False), (12, True)])
+@pytest.mark.parametrize(("step", "is_sent"), few_of([(1, False), (4, True), (8, False), (12, True)], 2))
 async def test_timers_are_applied_once_if_a_server_process_is_killed_while_it_applies_them(
     step: int, *, is_sent: bool
 ) -> None:
@@ -413,7 +414,7 @@ class Stopping(DelegatingStore):
         return await reply
 
 
-@pytest.mark.parametrize("operation", ["claim", "load", "draft", "arm", "commit", "rearm"])
+@pytest.mark.parametrize("operation", few_of(("claim", "load", "draft", "arm", "commit", "rearm"), 3))
 async def test_timers_are_applied_once_if_the_store_stops_and_goes_on(clock: FakeClock, operation: str) -> None:
     """Redis executes what it was sent meanwhile when it goes on, after the callers were told that it is unavailable."""
     async with AsyncExitStack() as stack:

@@ -15,8 +15,11 @@ from service.storage.stored_events import encode_change
 from support.grpc_play import Fleet, history, lost_or_doubled, play_game
 from support.harness import FakeClock, GameAtHand, redis_store, running_server
 
-GAMES = 120
-CHUNKS = 20
+GAMES = 3
+"""How many games a server plays, one after the other."""
+CHUNKS = 4
+MANY_CHUNKS = 40
+"""As many are played by `make soak`."""
 VARIANTS = {
     "River": ruleset_pb2.Ruleset(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER),
     "play after draw": ruleset_pb2.Ruleset(turn_play_after_draw=ruleset_pb2.TURN_PLAY_AFTER_DRAW_OTHER_TILES),
@@ -50,15 +53,17 @@ SEEN = {
     "last chance": {"last_chance_started"},
 }
 """Events that the games of each variant must have."""
-GAMES_LEAST, GAMES_MOST = 4, 16
+GAMES_LEAST, GAMES_MOST = 1, 16
 """How many games of a variant are played: the least, and the most if an event has not occurred yet."""
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize(
+    "chunk", [*range(CHUNKS), *(pytest.param(chunk, marks=pytest.mark.soak) for chunk in range(CHUNKS, MANY_CHUNKS))]
+)
 async def test_replaying_random_games_gives_their_snapshots(redis_url: str, chunk: int) -> None:
     store = redis_store(redis_url, FakeClock())
     async with running_server(store, seed=chunk) as (_, client):
-        for number in range(GAMES // CHUNKS):
+        for number in range(GAMES):
             rng = random.Random(f"{chunk} {number}")
             game = await client.new_game(players=rng.randint(2, 4))
             played = await play_game(Fleet([client], rng), game, rng)

@@ -129,10 +129,10 @@ async def test_every_game_of_servers_that_are_killed_at_random_is_archived(
             channel = await stack.enter_async_context(grpc.aio.insecure_channel(server.target, options))
             clients.append(Client(channel))
         fleet = Fleet(clients, rng)
-        games = [await clients[number % 2].new_game() for number in range(6)]
+        games = [await clients[number % 2].new_game() for number in range(3)]
         playing = [asyncio.create_task(play_game(fleet, game, rng)) for game in games]
-        for number in range(4):
-            await asyncio.wait(playing, timeout=rng.uniform(0.5, 1.5))
+        for number in range(2):
+            await asyncio.wait(playing, timeout=rng.uniform(0.3, 0.8))
             await servers[number % 2].kill()
             await servers[number % 2].start_again()
         played = await asyncio.gather(*playing)

@@ -253,9 +253,9 @@ async def listener_with_keys(
 async def test_a_refusal_that_waits_is_sent_before_the_deadline(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, listener: str
 ) -> None:
-    monkeypatch.setattr(refusal_pace, "EARLY_SECONDS", 9.5)
+    monkeypatch.setattr(refusal_pace, "EARLY_SECONDS", 2.5)
     async with listener_with_keys(monkeypatch, tmp_path, listener, at_once=0) as client:
-        call = client.validation.ListRulesets(vs.ListRulesetsRequest(), timeout=10)
+        call = client.validation.ListRulesets(vs.ListRulesetsRequest(), timeout=3)
         assert await refused_with(call) == "API_KEY_INVALID"
 
 

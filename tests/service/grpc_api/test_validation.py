@@ -267,7 +267,7 @@ def test_complex_turns_are_judged_elsewhere_with_the_same_answer() -> None:
         return judge(play)
 
     here, validation = Validator(), Validator(judge_complex)
-    complex_turns = [slow_turn(hostile) for hostile in read_hostile_turns()]
+    complex_turns = [slow_turn(hostile) for hostile in read_hostile_turns()[::4]]
     for sent in complex_turns:
         data = sent.SerializeToString()
         assert asked(validation, data) == asked(here, data) == outcome(plain_turn, data)
@@ -344,7 +344,7 @@ def test_the_same_turn_in_other_bytes_is_the_same_turn(validation: Validator) ->
 
 def test_out_of_the_ordinary_turns_are_answered_or_refused_as_by_the_codec(validation: Validator) -> None:
     seen = Counter[str]()
-    for seed in range(4_000):
+    for seed in range(1_000):
         rng = random.Random(seed)
         sent = disturbed(rng.choice(TURNS), rng)
         data = turn(sent) if rng.random() < 0.7 else turn_sent_oddly(sent, rng)
@@ -358,14 +358,14 @@ def test_out_of_the_ordinary_turns_are_answered_or_refused_as_by_the_codec(valid
 
 def test_spoiled_bytes_are_answered_or_refused_as_by_the_codec(validation: Validator) -> None:
     seen = Counter[str]()
-    for seed in range(8_000):
+    for seed in range(2_000):
         rng = random.Random(seed)
         sent = rng.choice(TURNS)
         data = spoiled(turn(sent) if rng.random() < 0.5 else turn_sent_oddly(sent, rng), rng)
         answer = asked(validation, data)
         assert answer == outcome(plain_turn, data), seed
         seen[sort_of(answer)] += 1
-    assert min(seen[sort] for sort in ("legal", "illegal", MALFORMED, "TILE_UNKNOWN")) > 100
+    assert min(seen[sort] for sort in ("legal", "illegal", MALFORMED, "TILE_UNKNOWN")) > 20
 
 
 @pytest.mark.parametrize(
@@ -410,7 +410,7 @@ def test_a_ruleset_that_is_there_and_empty_is_stated(validation: Validator) -> N
     assert [bool(turn.violations) for turn in answer.turns] == [False, True]
 
 
-MUCH = 200_000
+MUCH = 50_000
 """More bytes than all that a meld may say."""
 
 
@@ -577,7 +577,7 @@ def stream_message(data: bytes, correlation_id: bytes, rng: random.Random) -> by
 def test_a_stream_is_judged_as_its_turns(validation: Validator) -> None:
     seen = Counter[bool]()
     ids = (b"", b"1", b"x" * 64, "é".encode() * 32, b"x" * 65, b"\xff")
-    for seed in range(1_000):
+    for seed in range(300):
         rng = random.Random(seed)
         messages = [stream_message(one, rng.choice(ids[: rng.choice((4, 4, 4, 6))]), rng) for one in bundle(rng)]
         if messages and rng.random() < 0.05:
@@ -588,7 +588,7 @@ def test_a_stream_is_judged_as_its_turns(validation: Validator) -> None:
         assert_same(end, outcome(expected.extend, plain_stream(messages)), seed)
         assert answers == expected
         seen[end is None] += 1
-    assert min(seen.values()) > 50
+    assert min(seen.values()) > 15
 
 
 def streamed(answer: bytes) -> bytes:
