@@ -9,7 +9,7 @@ EDGE := .venv/.edge
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 3 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run web web-test envoy demo walkthrough puzzle test quick check canary fmt bench figures speed load load-ci drill capacity soak solver-soak mutants goldens house baseline proto clients conformance edge-config deploy-check deploy-tools openapi docs wire lock image clean
+.PHONY: help setup run web web-test envoy demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill capacity soak solver-soak mutants goldens house baseline proto clients conformance edge-config deploy-check deploy-tools openapi docs wire lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,8 +70,11 @@ else
 	@$(PYTEST) $(ARGS)
 endif
 
-quick: $(STAMP) ## Run the tests without the slow ones
-	@$(PYTEST) -m "not slow"
+quick: $(STAMP) ## Run the tests without the slow ones, within a minute
+	@$(PYTEST) -m "not slow and not soak"
+
+flaky: $(STAMP) ## Run the tests RUNS times (20) beside a busy core, or some with ARGS, and list those that failed
+	@$(BIN)/python -m tools.test_run --flaky $(or $(RUNS),20) $(PYTEST) $(ARGS)
 
 # The contract with which the present one must be compatible.
 BASELINE := proto/baseline.binpb.gz
@@ -130,8 +133,9 @@ drill: $(if $(filter rolling,$(firstword $(ARGS))),$(EDGE),$(STAMP)) ## Make a f
 capacity: $(STAMP) ## Measure what games, turns, watchers and lists cost and write docs/capacity.md (ARGS="watchers --quick")
 	@$(BIN)/python -m load.capacity $(ARGS)
 
-soak: $(STAMP) ## Play 10,000 random games and check every invariant after each change (GAMES=n PRESET=name or all)
+soak: $(STAMP) ## Check every invariant in 10,000 random games (GAMES=n PRESET=name or all), and run the tests with many cases
 	@$(BIN)/python -m load.soak $(or $(GAMES),10000) $(if $(PRESET),$(if $(filter all,$(PRESET)),--every-preset,--preset $(PRESET)))
+	@$(PYTEST) -m soak
 
 solver-soak: $(STAMP) ## Compare the solver with an integer program and with brute force on 20,000 positions (POSITIONS=n)
 	@$(BIN)/python -m load.solver_soak $(or $(POSITIONS),20000)

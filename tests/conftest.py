@@ -25,48 +25,16 @@ from tools.redis_cluster import RedisCluster, redis_cluster
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MEASURED: Final = Path(__file__).parent / "engine"
-"""The folder of tests that must cover every branch of the engine; oracles in it are not measured."""
+"""The folder of tests that must cover every branch of the engine, but for those with the marker `unmeasured`."""
 
 OPERATION: Final = Path(__file__).parents[1] / "docs" / "operation.md"
 
-SLOW: Final = (
-    "deploy/test_live_dashboard.py",
-    "deploy/test_schemas.py",
-    "engine/test_*_oracle.py",
-    "engine/test_bots.py",
-    "engine/test_random_games.py",
-    "load/test_capacity.py",
-    "load/test_cluster_drill.py",
-    "load/test_floods.py",
-    "load/test_players.py",
-    "load/test_run.py",
-    "service/archive/test_killed_servers.py",
-    "service/archive/test_removal.py",
-    "service/archive/test_sinks.py",
-    "service/app/test_hidden_tiles.py",
-    "service/app/test_timers.py",
-    "service/app/test_whole_games.py",
-    "service/grpc_api/test_pages.py",
-    "service/storage/test_cluster.py",
-    "service/storage/test_embedded.py",
-    "service/storage/test_fail*.py",
-    "service/storage/test_power_loss.py",
-    "service/storage/test_replicas.py",
-    "service/storage/test_sentinel.py",
-    "service/test_admin_processes.py",
-    "service/test_demo.py",
-    "service/test_supervisor.py",
-)
-"""Patterns of the files whose few cases take most of the time."""
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks slow files, and tests outside of the coverage measurement, which would more than double their time."""
+    """Marks the tests outside of the folder whose coverage is measured."""
     for item in items:
-        if MEASURED not in item.path.parents or item.path.stem.endswith("_oracle"):
+        if MEASURED not in item.path.parents:
             item.add_marker(pytest.mark.unmeasured)
-        if any(map(item.path.match, SLOW)):
-            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True, scope="session")

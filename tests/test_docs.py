@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import generate as generator
-from conftest import SLOW
 from engine.melding.presets import PRESET_TEXTS, PRESETS
 from engine.melding.ruleset import OPTIONS, SABRA, Preset
 from engine.options import text_of
@@ -264,10 +263,6 @@ def test_the_index_of_tests_has_every_file() -> None:
     files = {file for folder in ("", "engine", "service") for file in (tests / folder).glob("test_*.py")}
     folders = {file.parent for file in tests.rglob("test_*.py")} - {tests}
     assert files | folders <= listed
-
-
-def test_every_pattern_of_slow_tests_has_a_file() -> None:
-    assert [pattern for pattern in SLOW if not list((ROOT / "tests").glob(pattern))] == []
 
 
 def anchors(page: Path) -> set[str]:

@@ -40,6 +40,19 @@ def test_a_test_that_fails_by_chance(folder: Path, capfd: pytest.CaptureFixture[
     assert "FLAKY first/test_chance.py::test_second_time_lucky" in capfd.readouterr().out
 
 
+def test_skips_are_counted_by_reason(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text = "import pytest\ndef test_1(): pytest.skip('no tool; run: make tool')\ntest_2 = test_1\n"
+    (folder / "second" / "test_skips.py").write_text(text, encoding="utf-8")
+    assert runner.run(PARTS, PYTEST, folder, reruns=True) == 0
+    assert "SKIPPED 2 tests: no tool; run: make tool\n" in capfd.readouterr().out
+
+
+def test_tests_that_fail_in_some_of_several_runs_are_listed(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (folder / "first" / "test_chance.py").write_text(BY_CHANCE, encoding="utf-8")
+    assert runner.flaky(PYTEST, folder, 3) == 1
+    assert "FAILED 1 of 3 runs: first/test_chance.py::test_second_time_lucky\n" in capfd.readouterr().out
+
+
 @pytest.mark.parametrize(("failures", "reruns"), [(1, False), (1, True), (runner.RERUN_MAX + 1, True)])
 def test_tests_that_fail(folder: Path, failures: int, capfd: pytest.CaptureFixture[str], *, reruns: bool) -> None:
     text = "\n".join(f"def test_{number}(): assert False" for number in range(failures))

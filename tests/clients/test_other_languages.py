@@ -190,7 +190,7 @@ def ruby_project(tmp_path: Path) -> Path:
     """Returns a folder with the generated code and the service config that the program of the page needs."""
     if not shutil.which("grpc_tools_ruby_protoc"):
         assert not os.environ.get("CI"), "Debian's ruby-grpc-tools is not installed"
-        pytest.skip("Debian's ruby-grpc-tools is not installed")
+        pytest.skip("ruby-grpc-tools is not installed; run: apt-get install ruby-grpc-tools libprotobuf-dev")
     (tmp_path / "lib").mkdir()
     sources = [*(ROOT / "proto/rummikub/v1").glob("*.proto"), *(ROOT / "proto/google/api").glob("*.proto")]
     command = ["grpc_tools_ruby_protoc", f"-I{ROOT}/proto", "--ruby_out=lib", "--grpc_out=lib", *map(str, sources)]

@@ -69,7 +69,7 @@ def test_the_page_of_all_clients_names_each() -> None:
 def test_maven_accepts_the_poms_of_a_page(language: str, tmp_path: Path) -> None:
     if not shutil.which("mvn"):
         assert not os.environ.get("CI"), "Maven is not installed"
-        pytest.skip("Maven is not installed")
+        pytest.skip("Maven is not installed; run: apt-get install maven default-jdk-headless")
     page = (CLIENTS / "java" / "README.md").read_text(encoding="utf-8")
     pom, build = re.findall(r"^```xml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     if language == "kotlin":

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import grpc
 import grpc.aio
+import pytest
 from rich.console import Console
 from rich.table import Table
 
@@ -21,6 +22,8 @@ from service.app.identity import CODE_ALPHABET, CODE_LENGTH
 from support.deployment import panels
 from support.harness import Client, new_id, server_process
 from support.prometheus import Prometheus, running_prometheus
+
+pytestmark = pytest.mark.slow
 
 Values: TypeAlias = list[tuple[dict[str, str], float]]
 

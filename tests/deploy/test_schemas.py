@@ -20,6 +20,8 @@ from referencing import Registry, Resource
 from support.deployment import OVERLAYS, Document, built
 from tools.deploy_tools import DEFINITIONS
 
+pytestmark = pytest.mark.slow
+
 OLDEST = "1.31"
 NEWEST = utils.latest_version()
 REDIS_OPERATOR = json.loads((Path(__file__).parent / "redis-operator.json").read_text())

@@ -10,7 +10,7 @@ from support.edge import envoy_is_installed
 @pytest.fixture(scope="session", autouse=True)
 def _envoy() -> None:
     if not envoy_is_installed():
-        missing = "Envoy is not installed; run `make envoy`"
+        missing = "Envoy is not installed; run: make envoy"
         if os.environ.get("CI") == "true":
             pytest.fail(missing)
         pytest.skip(missing)

@@ -16,7 +16,7 @@ EXAMPLE = re.search(r"```\n(URL=.*?)```", (ROOT / "docs" / "web-edge.md").read_t
 
 @pytest.mark.skipif(
     not ((shutil.which("curl") and shutil.which("jq")) or os.environ.get("CI")),
-    reason="needs curl and jq, which CI has",
+    reason="needs curl and jq; run: apt-get install curl jq",
 )
 async def test_the_examples_with_curl_run(tmp_path: Path) -> None:
     assert EXAMPLE

@@ -41,6 +41,8 @@ from support.positions import NOW, do, game_at, is_a, lobby
 from support.random_play import random_ruleset, random_shuffle
 from support.soak import few_of
 
+pytestmark = pytest.mark.slow
+
 LITTLE = Budget(nodes=800, change_nodes=50)
 """A budget that is enough for most positions of a game."""
 ENOUGH = Budget(nodes=100_000)

@@ -20,6 +20,8 @@ from engine.melding.ruleset import SABRA, JokersAdjacent, MeldOrder, Ruleset, Ru
 from engine.tiles import JOKER, Tile
 from engine.violations import Reason
 
+pytestmark = [pytest.mark.unmeasured, pytest.mark.slow]
+
 Tiles = tuple[Tile, ...]
 
 

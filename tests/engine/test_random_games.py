@@ -59,7 +59,7 @@ from engine.tiles import JOKER
 from support.invariants import play_checked_game
 from support.random_play import play_random_game, players_of, random_ruleset
 
-pytestmark = pytest.mark.unmeasured
+pytestmark = [pytest.mark.unmeasured, pytest.mark.slow]
 
 GAMES_BY_RANDOM_RULES = 16
 GAMES_OF_A_PRESET = 2

@@ -47,6 +47,8 @@ from oracles.retrieval_by_force import legal_under_some_assignment  # noqa: E402
 from support.plays import play_of  # noqa: E402 - as above
 from support.soak import few_of  # noqa: E402 - as above
 
+pytestmark = [pytest.mark.unmeasured, pytest.mark.slow]
+
 FREE, REPLACE, LOCKED, OFF = JokerRetrievalMode
 ANY_MELD, NEW_MELD, TWO_RACK_TILES, ALL_RACK, IF_REPLACED = JokerRetrievalReuse
 RACK_ONLY = JokerRetrievalSource.RACK_ONLY

@@ -28,6 +28,8 @@ from support import random_play
 from support.positions import is_a
 from support.random_play import Change, players_of, random_changes
 
+pytestmark = [pytest.mark.unmeasured, pytest.mark.slow]
+
 PROVABLE = {"run_wrap": RunWrap.OFF}
 """Rules under which the rules' budget answers every question of a game."""
 MUST_PLAY = {

@@ -21,6 +21,8 @@ from oracles.brute_force import small_situation, text_of
 from oracles.integer_program import random_rules
 from support.soak import few_of
 
+pytestmark = [pytest.mark.unmeasured, pytest.mark.slow]
+
 OBJECTIVES = tuple(Objective)
 FEW_NODES = Budget(nodes=4_000)
 

@@ -40,6 +40,8 @@ from oracles.integer_program import (
 from support.random_play import random_ruleset
 from support.soak import few_of
 
+pytestmark = [pytest.mark.unmeasured, pytest.mark.slow]
+
 OBJECTIVES = tuple(Objective)
 BUDGET = Budget(nodes=200_000, change_nodes=10_000)
 BRIEF = Budget(nodes=10_000, change_nodes=1_000)

@@ -13,6 +13,8 @@ from load.capacity.machines import ASSUMPTION_TEXTS, GIB, Assumptions, fleet_of,
 from load.capacity.report import requirements_of, tables_of, told_of
 from load.pages import DOCS, page_with, text_of
 
+pytestmark = pytest.mark.slow
+
 ASSUMED = Assumptions(
     turn_seconds=10.0,
     watchers=2,

@@ -2,7 +2,11 @@
 
 from dataclasses import replace
 
+import pytest
+
 from load.drills.cluster import SCENES, Plan, play
+
+pytestmark = pytest.mark.slow
 
 PLAN = Plan(turns=50, repetitions=1, slots=0, games=16)
 

@@ -14,6 +14,8 @@ from load.floods.attacks import FLOODS
 from tools.redis_servers import RedisServer
 from tools.servers import ROOT
 
+pytestmark = pytest.mark.slow
+
 CALLS = 60
 SECONDS = 120
 """For a busy machine."""

@@ -27,6 +27,8 @@ from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from support.harness import running_redis
 
+pytestmark = pytest.mark.slow
+
 STARTED = {0, 1, 2}
 """The revisions of the lobby."""
 

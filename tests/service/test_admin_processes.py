@@ -19,6 +19,8 @@ from support.certificates import client_certificate, self_signed
 from support.harness import ROOT, Client, GameAtHand, ServerProcess, new_id, running_redis, server_process
 from support.operator import admin_at
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "a-token-of-the-operator-for-tests"  # noqa: S105 - of a server that lives for one test
 KILLS = 3
 

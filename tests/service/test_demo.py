@@ -11,6 +11,8 @@ import pytest
 from support.certificates import self_signed
 from support.harness import ROOT, server_process
 
+pytestmark = pytest.mark.slow
+
 LONG_SECONDS = 180
 
 
@@ -53,7 +55,6 @@ async def test_the_demo_starts_its_own_server_if_the_running_one_uses_tls(tmp_pa
     assert "\nFinal score\n" in printed
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(2 * LONG_SECONDS)
 async def test_the_walkthrough_does_all_that_a_front_end_does() -> None:
     async with server_process({"RUMMIKUB_REDIS_URL": "memory://"}) as process:

@@ -38,7 +38,10 @@ from service.supervisor import Supervisor, SupervisorError, share
 from support.grpc_play import Fleet, history, lost_or_doubled, play_game
 from support.harness import ROOT, Client, as_tiles, keys_file, server_settings
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers need Linux")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="workers need Linux"),
+    pytest.mark.slow,
+]
 
 T = TypeVar("T")
 

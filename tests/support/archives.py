@@ -316,7 +316,7 @@ def running_database() -> Iterator[Database]:
     programs = postgresql_programs()
     if programs is None:
         assert not os.environ.get("CI"), "PostgreSQL is not installed"
-        pytest.skip("PostgreSQL is not installed")
+        pytest.skip("PostgreSQL is not installed; run: apt-get install postgresql")
     with contextlib.closing(Database(programs)) as database:
         database.create()
         database.start()

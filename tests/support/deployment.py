@@ -30,9 +30,9 @@ Document: TypeAlias = Mapping[str, Any]
 def missing_tools() -> str:
     """Returns what is not installed, and how to install it; "" if all is there."""
     if not (KUSTOMIZE.is_file() and DEFINITIONS.is_dir()):
-        return "kustomize is not installed; run `make deploy-tools`"
+        return "kustomize is not installed; run: make deploy-tools"
     if not (shutil.which("promtool") and shutil.which("prometheus")):
-        return "promtool is not installed; it is in Debian's package prometheus"
+        return "promtool is not installed; run: apt-get install prometheus"
     return ""
 
 

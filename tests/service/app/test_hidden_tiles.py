@@ -39,6 +39,8 @@ from support.harness import HISTORY, Client, FakeClock, as_tiles, bearer, runnin
 from support.lookalikes import History, lookalike
 from support.random_play import players_of, random_changes, random_ruleset
 
+pytestmark = pytest.mark.slow
+
 SEVERAL_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=3, players_min=3, deal_hand_size=7)
 RULESETS = {
     **{preset.name: replace(ruleset, hints=Hints.TURN) for preset, ruleset in PRESETS.items()},

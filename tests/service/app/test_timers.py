@@ -39,6 +39,8 @@ from support.harness import (
 from support.soak import few_of
 from tools.redis_servers import RedisServer
 
+pytestmark = pytest.mark.slow
+
 _T = TypeVar("_T")
 LIMIT = 30
 """When every timer of the table is due, in seconds."""

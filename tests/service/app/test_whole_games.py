@@ -15,6 +15,8 @@ from service.storage.stored_events import encode_change
 from support.grpc_play import Fleet, history, lost_or_doubled, play_game
 from support.harness import FakeClock, GameAtHand, redis_store, running_server
 
+pytestmark = pytest.mark.slow
+
 GAMES = 3
 """How many games a server plays, one after the other."""
 CHUNKS = 4

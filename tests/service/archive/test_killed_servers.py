@@ -24,6 +24,8 @@ from support.archives import Database, ObjectStorage
 from support.grpc_play import Fleet, play_game
 from support.harness import ROOT, Client, GameAtHand, ServerProcess, new_id, server_process
 
+pytestmark = pytest.mark.slow
+
 OUTBOX = outbox_key(ONE_PART[0])
 
 MORTAL = str(ROOT / "tests" / "support" / "mortal_server.py")

@@ -36,6 +36,8 @@ from support.harness import (
 )
 from support.operator import Operated, changes, operated
 
+pytestmark = pytest.mark.slow
+
 NAME, REF = "Annabella Unmistakable", "reference-of-annabella"
 KEPT_SECONDS = 90
 LOG_MS = 60_000

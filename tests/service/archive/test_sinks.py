@@ -42,6 +42,8 @@ from service.storage.memory import MemoryStore
 from support.archives import Database, ObjectStorage, store_game
 from support.harness import HISTORY, START_MS, FakeClock
 
+pytestmark = pytest.mark.slow
+
 DAY = 86_400
 
 

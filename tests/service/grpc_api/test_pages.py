@@ -9,6 +9,8 @@ import pytest
 
 from support.harness import ROOT, server_process
 
+pytestmark = pytest.mark.slow
+
 PAGES = [ROOT / "README.md", ROOT / "docs" / "examples.md", ROOT / "clients" / "python" / "README.md"]
 
 

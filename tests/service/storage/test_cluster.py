@@ -24,6 +24,8 @@ from support.grpc_play import Fleet, history, lost_or_doubled, play_game
 from support.harness import START_MS, FakeClock, redis_store, running_server, server_settings
 from tools.redis_cluster import ClusterNode, RedisCluster, redis_cluster
 
+pytestmark = pytest.mark.slow
+
 SLOT = slot_of(GAME)
 NODE_TIMEOUT_MS = 1_000
 LIMIT = 30

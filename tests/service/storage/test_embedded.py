@@ -39,6 +39,8 @@ from support.harness import (
 )
 from tools.redis_servers import short_folder
 
+pytestmark = pytest.mark.slow
+
 STORE_THAT_HANGS_UP = """
 import socket, sys
 listener = socket.socket(socket.AF_UNIX)

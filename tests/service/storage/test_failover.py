@@ -11,6 +11,8 @@ from rummikub.v1 import turn_service_pb2 as ts
 from support.harness import GameAtHand, error_info, primary_and_replica, redis_store, running_server, until
 from tools.redis_servers import RedisServer
 
+pytestmark = pytest.mark.slow
+
 SWITCHED_OFF, GUARDED = "0", "1"
 """Values of min-replicas-to-write."""
 LOST = 3

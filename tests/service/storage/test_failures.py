@@ -30,6 +30,8 @@ from support.harness import (
 )
 from tools.redis_servers import RedisServer
 
+pytestmark = pytest.mark.slow
+
 GAMES = 6
 KILLS = 2
 HOW = ("before", "in its middle", "in its answer", "after", "too late")

@@ -22,6 +22,8 @@ from support.grpc_play import history
 from support.harness import ROOT, Client, GameAtHand, redis_store, running_redis, running_server
 from tools.redis_servers import RedisServer
 
+pytestmark = pytest.mark.slow
+
 DURABLE = {
     "appendonly": "yes",
     "appendfsync": "always",
@@ -115,7 +117,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     compiler = shutil.which("cc")
     if compiler is None:
         assert not os.environ.get("CI"), "these tests compile a library: put a C compiler on PATH as cc"
-        pytest.skip("needs a C compiler, which CI has")
+        pytest.skip("needs a C compiler as cc; run: apt-get install gcc libc6-dev")
     made = tmp_path_factory.mktemp("library") / "power_loss.so"
     source = ROOT / "tests" / "support" / "power_loss.c"
     subprocess.run([compiler, "-shared", "-fPIC", "-o", str(made), str(source), "-ldl"], check=True, timeout=60)

@@ -25,6 +25,8 @@ from support.harness import HISTORY, LIFETIMES, START_MS, primary_and_replica, u
 from tools.redis_cluster import ClusterNode, RedisCluster, redis_cluster
 from tools.redis_servers import RedisServer
 
+pytestmark = pytest.mark.slow
+
 
 @asynccontextmanager
 async def waiting_store(

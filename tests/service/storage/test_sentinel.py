@@ -28,6 +28,8 @@ from service.storage.timing import FAILOVERS
 from support.harness import ROOT, error_info, redis_store, run_service, running_server
 from tools.redis_servers import RedisServer, WatchedServers, wait_until, watched_servers
 
+pytestmark = pytest.mark.slow
+
 OLD, NEW = Address("127.0.0.1", 1), Address("127.0.0.1", 2)
 NAME = "games"
 
