@@ -71,11 +71,8 @@ def test_maven_accepts_the_poms_of_a_page(language: str, tmp_path: Path) -> None
         assert not os.environ.get("CI"), "Maven is not installed"
         pytest.skip("Maven is not installed; run: apt-get install maven default-jdk-headless")
     page = (CLIENTS / "java" / "README.md").read_text(encoding="utf-8")
-    pom, build = re.findall(r"^```xml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    if language == "kotlin":
-        pom = re.sub(r"<build>.*</build>", build.strip(), pom, flags=re.DOTALL)
-        pom = pom.replace(">rummikub-client<", ">rummikub-client-kotlin<")
-    (tmp_path / "pom.xml").write_text(pom, encoding="utf-8")
+    poms = dict(zip(["java", "kotlin"], re.findall(r"^```xml\n(.*?)^```", page, re.DOTALL | re.MULTILINE), strict=True))
+    (tmp_path / "pom.xml").write_text(poms[language], encoding="utf-8")
     command = ["mvn", "--offline", "--quiet", "--batch-mode", "validate"]
     validated = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
     is_read = validated.returncode == 0 or "PluginResolutionException" in validated.stdout  # nothing is downloaded

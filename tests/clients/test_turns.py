@@ -25,3 +25,14 @@ def test_a_turn_has_the_state_that_its_player_has_seen(
     seen = rummikub.PlayTurnRequest(game_id="g", etag="e7")
     seen.MergeFrom(rummikub.PlayTurnRequest(**action))  # type: ignore[arg-type]
     assert turn == seen
+
+
+def test_melds_of_a_table_declare_the_faces_of_jokers_that_can_stand_for_one_only() -> None:
+    tiles, run = rummikub.tiles("R7 R8 J"), rummikub.MELD_KIND_RUN
+    nine, other = rummikub.tiles("R9 R6")
+    one, two = rummikub.JokerFaces(index=2, faces=[nine]), rummikub.JokerFaces(index=2, faces=[nine, other])
+    table = [rummikub.TableMeld(tiles=tiles, kind=run, points=24, jokers=[faces]) for faces in (one, two)]
+    assert rummikub.melds_of(table) == [
+        rummikub.Meld(tiles=tiles, kind=run, declared_faces=[nine]),
+        rummikub.Meld(tiles=tiles, kind=run),
+    ]

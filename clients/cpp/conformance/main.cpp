@@ -269,16 +269,10 @@ class Checks {
   }
 
   static void play_to_the_end(const Client& player, const std::string& id) {
-    v1::WatchGameRequest watching;
-    watching.set_game_id(id);
-    watching.set_content(v1::WATCH_CONTENT_GAMES);
-    auto watch = player.watch(watching);
-    for (const auto& update : watch) {
-      const auto* game = view(update);
-      if (!game) continue;
-      if (game->has_turn() && game->turn().seat() == game->seat()) {
+    for (const auto& game : player.watch_games(id)) {
+      if (game.has_turn() && game.turn().seat() == game.seat()) {
         take_turn(player, id);
-      } else if (game->state() == v1::GAME_STATE_ROUND_OVER) {
+      } else if (game.state() == v1::GAME_STATE_ROUND_OVER) {
         v1::StartNextRoundRequest next;
         next.set_game_id(id);
         player.games.StartNextRound(next);
@@ -297,17 +291,11 @@ class Checks {
     v1::CreateGameRequest request;
     (*request.mutable_labels())["mode"] = "conformance";
     const auto created = lobby_.games.CreateGame(request).game();
-    v1::WatchGameRequest watching;
-    watching.set_game_id(created.game_id());
-    watching.set_content(v1::WATCH_CONTENT_GAMES);
     std::vector<std::string> names{"Bob", "Ann"};
-    auto watch = lobby_.watch(watching);
-    for (const auto& update : watch) {
-      const auto* game = view(update);
-      if (!game) continue;
-      expect_equal("the ruleset", game->ruleset(), created.ruleset());
-      expect(game->visibility() == created.visibility() && game->labels_size() == 1 &&
-                 game->labels().at("mode") == "conformance", game->ShortDebugString());
+    for (const auto& game : lobby_.watch_games(created.game_id())) {
+      expect_equal("the ruleset", game.ruleset(), created.ruleset());
+      expect(game.visibility() == created.visibility() && game.labels_size() == 1 &&
+                 game.labels().at("mode") == "conformance", game.ShortDebugString());
       if (names.empty()) return;
       v1::JoinGameRequest join;
       join.set_game_id(created.game_id());

@@ -1,4 +1,4 @@
-// Plays two rounds against a bot: rummikub-game [host:port]
+// Plays two rounds against bots: rummikub-game [host:port [preset]]
 #include <iostream>
 
 #include "rummikub/rummikub.hpp"
@@ -8,8 +8,12 @@ using namespace rummikub;
 int main(int argc, char** argv) try {
   const Client lobby(argc > 1 ? argv[1] : "127.0.0.1:50051");
   v1::CreateGameRequest creating;
-  creating.mutable_ruleset()->set_match_end(v1::MATCH_END_FIXED_ROUNDS);
-  creating.mutable_ruleset()->set_match_rounds(2);
+  auto& rules = *creating.mutable_ruleset();
+  auto preset = v1::PRESET_SABRA;
+  if (argc > 2) v1::Preset_Parse(argv[2], &preset);
+  rules.set_preset(preset);
+  rules.set_match_end(v1::MATCH_END_FIXED_ROUNDS);
+  rules.set_match_rounds(2);
   const auto created = lobby.games.CreateGame(creating);
   const auto id = created.game().game_id();
   v1::JoinGameRequest joining;
@@ -19,23 +23,17 @@ int main(int argc, char** argv) try {
   v1::AddBotRequest bot;
   bot.set_game_id(id);
   bot.set_level(v1::BOT_LEVEL_EASY);
-  ann.games.AddBot(bot);
+  for (auto players = created.game().ruleset().players_min(); players > 1; --players) ann.games.AddBot(bot);
   v1::StartGameRequest start;
   start.set_game_id(id);
   ann.games.StartGame(start);
-  v1::WatchGameRequest watching;
-  watching.set_game_id(id);
-  watching.set_content(v1::WATCH_CONTENT_GAMES);
-  auto watch = ann.watch(watching);
-  for (const auto& update : watch) {
-    const auto* game = view(update);
-    if (!game) continue;  // who is connected, for example
-    std::cout << melds_text(game->table()) << " rack: " << tiles_text(game->rack()) << std::endl;
-    if (game->has_turn() && game->turn().seat() == game->seat()) {
+  for (const auto& game : ann.watch_games(id)) {
+    std::cout << melds_text(game.table()) << " rack: " << tiles_text(game.rack()) << std::endl;
+    if (game.has_turn() && game.turn().seat() == game.seat()) {
       v1::SuggestTurnRequest question;
       question.set_game_id(id);
       ann.turns.PlayTurn(ann.analysis.SuggestTurn(question).turn());
-    } else if (game->state() == v1::GAME_STATE_ROUND_OVER) {
+    } else if (game.state() == v1::GAME_STATE_ROUND_OVER) {
       v1::StartNextRoundRequest next;
       next.set_game_id(id);
       ann.games.StartNextRound(next);

@@ -130,4 +130,11 @@ Watch Client::watch(const std::string& game_id, WatchOptions options) const {
   return watch(request, std::move(options));
 }
 
+GameWatch Client::watch_games(const std::string& game_id, WatchOptions options) const {
+  v1::WatchGameRequest request;
+  request.set_game_id(game_id);
+  request.set_content(v1::WATCH_CONTENT_GAMES);
+  return GameWatch(watch(request, std::move(options)));
+}
+
 }  // namespace rummikub

@@ -1,6 +1,7 @@
 #include "rummikub/tiles.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <sstream>
 #include <stdexcept>
@@ -44,7 +45,9 @@ std::string tile_name(v1::Tile tile) {
 }
 
 v1::Tile tile(const std::string& name) {
-  const auto found = tiles_by_name().find(name);
+  auto capitals = name;
+  for (auto& letter : capitals) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+  const auto found = tiles_by_name().find(capitals);
   if (found == tiles_by_name().end()) {
     throw std::invalid_argument("rummikub: no tile is named '" + name + "'; names are like R7, B13, K1, O10, G5, P2 and J");
   }
@@ -60,7 +63,7 @@ std::vector<v1::Tile> tiles(const std::string& names) {
 
 std::vector<v1::Meld> melds(const std::string& text) {
   std::vector<v1::Meld> found;
-  if (text == ".") return found;
+  if (text.find_first_not_of(" ") == std::string::npos || text == ".") return found;
   for (size_t begin = 0; begin <= text.size();) {
     const auto end = std::min(text.find('|', begin), text.size());
     const auto part = text.substr(begin, end - begin);

@@ -197,8 +197,12 @@ void Watch::cancel() { state_->end(); }
 
 const v1::WatchGameRequest& Watch::position() const { return state_->position.request(); }
 
-const v1::Game* view(const v1::WatchGameResponse& update) {
-  return update.has_game() ? &update.game() : update.has_snapshot() ? &update.snapshot() : nullptr;
+std::optional<v1::Game> GameWatch::next() {
+  while (auto update = watch_.next()) {
+    if (update->has_snapshot()) return std::move(*update->mutable_snapshot());
+    if (update->has_game()) return std::move(*update->mutable_game());
+  }
+  return std::nullopt;
 }
 
 }  // namespace rummikub

@@ -113,6 +113,15 @@ TEST(watch_throws_a_refusal) {
   CHECK_EQUAL(server.watched().size(), 1u);
 }
 
+TEST(watch_games_returns_whole_games) {
+  ScriptedServer server;
+  server.watches = {sends({snapshot(1), change(2), game(3)})};
+  std::vector<unsigned> revisions;
+  for (const auto& game : Client(server.target()).watch_games("id", quick())) revisions.push_back(game.revision());
+  CHECK(revisions == (std::vector<unsigned>{1, 3}));
+  CHECK_EQUAL(server.watched()[0].content(), v1::WATCH_CONTENT_GAMES);
+}
+
 TEST(watch_gives_up) {
   ScriptedServer server;
   server.watches = {sends({}, refused(grpc::StatusCode::RESOURCE_EXHAUSTED, v1::ERROR_REASON_OVERLOADED))};

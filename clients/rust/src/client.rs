@@ -18,7 +18,7 @@ use crate::config::{self, Method, Throttle};
 use crate::connections::{Connections, Place};
 use crate::refusal::{is_unreachable, normalized, Refusal};
 use crate::v1;
-use crate::watch::Watch;
+use crate::watch::{Games, Watch};
 
 /// The period of keepalive pings. A server closes connections with pings more often than every 10 s.
 const KEEPALIVE: Duration = Duration::from_secs(20);
@@ -161,6 +161,12 @@ impl Rummikub {
         Watch::new(self.clone(), request)
     }
 
+    /// Watches a game as it is now and after every change. For the rest, it is a [`Watch`].
+    pub fn watch_games(&self, game_id: &str) -> Games {
+        let content = v1::WatchContent::Games.into();
+        Games::new(self.watch(v1::WatchGameRequest { game_id: game_id.to_owned(), content, ..Default::default() }))
+    }
+
     /// Judges turns as they come. The stream has no deadline and is not retried: send the turns without an answer
     /// again if it is lost.
     pub async fn stream_validate_turns(
@@ -183,7 +189,7 @@ impl Rummikub {
     /// Fills in an empty `request_id`, retries on `UNAVAILABLE`, and waits for a server that is starting.
     pub async fn call<C: Call>(&self, mut request: C) -> Result<C::Response, Refusal> {
         if let Some(id) = request.request_id().filter(|id| id.is_empty()) {
-            *id = uuid::Uuid::new_v4().to_string();
+            *id = new_request_id();
         }
         let method = config::method(C::PATH);
         let timeout = self.deadline.or(method.timeout);
@@ -260,6 +266,12 @@ impl Rummikub {
     pub(crate) fn refusal(&self, status: Status) -> Refusal {
         Refusal::new(normalized(status), &self.shared.target)
     }
+}
+
+/// Returns a request id: send it again with the same request when an answer was lost.
+#[must_use]
+pub fn new_request_id() -> String {
+    uuid::Uuid::new_v4().to_string()
 }
 
 /// Returns the delay for which the server asks: None if it does not, Some(None) if it wants no further attempt.

@@ -9,6 +9,7 @@ mod refusal;
 #[cfg(test)]
 mod scripted;
 pub mod tiles;
+pub mod turns;
 mod watch;
 #[cfg(test)]
 mod watch_tests;
@@ -25,6 +26,6 @@ pub mod v1;
 #[path = "gen/calls.rs"]
 mod calls;
 
-pub use client::{Call, Rummikub, Seat};
+pub use client::{new_request_id, Call, Rummikub, Seat};
 pub use refusal::Refusal;
-pub use watch::{Update, Watch};
+pub use watch::{Games, Update, Watch};

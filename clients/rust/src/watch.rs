@@ -97,6 +97,27 @@ impl Stream for Watch {
     }
 }
 
+/// A game as it is now and after every change: `while let Some(game) = games.next().await`. Drop it to stop watching.
+#[must_use = "a watch does nothing unless it is read"]
+pub struct Games(Watch);
+
+impl Games {
+    pub(crate) fn new(watch: Watch) -> Self {
+        Self(watch)
+    }
+
+    /// Returns the game after the next change, None at the end.
+    pub async fn next(&mut self) -> Option<Result<Game, Refusal>> {
+        loop {
+            match self.0.next().await? {
+                Ok(Update::Snapshot(game) | Update::Game(game)) => return Some(Ok(game)),
+                Ok(_) => {} // who is connected, for example
+                Err(refusal) => return Some(Err(refusal)),
+            }
+        }
+    }
+}
+
 /// The position and the connection of a watch.
 struct State {
     client: Rummikub,

@@ -70,16 +70,15 @@ async fn every_game_has_what_only_the_first_one_of_a_stream_has() {
     };
     for first in [Update::Snapshot(whole.clone()), Update::Game(whole.clone())] {
         let server = Server::watched([answer([Some(first), game(4), game(5)], End::Ok)]);
-        let mut watch = server.start().await.watch(WatchGameRequest::default());
-        let mut games = 0;
-        while let Some(update) = timeout(PATIENCE, watch.next()).await.expect("the watch has no end") {
-            if let Ok(Update::Snapshot(game) | Update::Game(game)) = update {
-                assert_eq!((&game.ruleset, &game.labels), (&whole.ruleset, &whole.labels));
-                assert_eq!(game.visibility, whole.visibility);
-                games += 1;
-            }
+        let mut games = server.start().await.watch_games("g");
+        let mut seen = 0;
+        while let Some(game) = timeout(PATIENCE, games.next()).await.expect("the watch has no end") {
+            let game = game.unwrap();
+            assert_eq!((&game.ruleset, &game.labels), (&whole.ruleset, &whole.labels));
+            assert_eq!(game.visibility, whole.visibility);
+            seen += 1;
         }
-        assert_eq!(games, 3);
+        assert_eq!(seen, 3);
     }
 }
 

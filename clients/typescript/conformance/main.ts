@@ -30,7 +30,7 @@ import {
   GameState,
   play,
   PlayTilesSchema,
-  randomRequestId,
+  newRequestId,
   refusal,
   RefusalSchema,
   RulesetSchema,
@@ -397,18 +397,18 @@ async function deadline(): Promise<void> {
 }
 
 async function retry(): Promise<void> {
-  const request = create(CreateGameRequestSchema, { requestId: randomRequestId() });
+  const request = create(CreateGameRequestSchema, { requestId: newRequestId() });
   const [first, again] = [await lobby.games.createGame(request), await lobby.games.createGame(request)];
   assert.deepEqual([again.game?.gameId, again.hostToken], [first.game?.gameId, first.hostToken]);
   const gameId = first.game?.gameId ?? "";
-  const joining = { game: { case: "gameId" as const, value: gameId }, name: "Ann", requestId: randomRequestId() };
+  const joining = { game: { case: "gameId" as const, value: gameId }, name: "Ann", requestId: newRequestId() };
   const [seat, same] = [await lobby.games.joinGame(joining), await lobby.games.joinGame(joining)];
   assert.deepEqual([same.seat, same.seatToken], [seat.seat, seat.seatToken]);
 
   // The client fills in the id, and repeats the request by itself when the answer is lost.
   const ids: string[] = [];
   const proxy = await startProxy(flags.target);
-  const proxied = connect!(proxy.address, { requestId: () => (ids.push(randomRequestId()), ids.at(-1)!) });
+  const proxied = connect!(proxy.address, { requestId: () => (ids.push(newRequestId()), ids.at(-1)!) });
   await proxied.games.getGame({ gameId });
   proxy.loseAnswer();
   const filled = await proxied.games.createGame({});

@@ -1,5 +1,5 @@
 import { type Client, createClient, type Transport } from "@connectrpc/connect";
-import { authorized, type CallOptions, dependable, randomRequestId } from "./connection.js";
+import { authorized, type CallOptions, dependable, newRequestId } from "./connection.js";
 import { AnalysisService } from "./gen/rummikub/v1/analysis_service_pb.js";
 import type { Game } from "./gen/rummikub/v1/game_pb.js";
 import { GameService, WatchContent } from "./gen/rummikub/v1/game_service_pb.js";
@@ -34,7 +34,7 @@ export class Rummikub {
 
   /** Returns a connection over a Connect transport, with request ids, deadlines and retries. */
   static over(transport: Transport, options: RummikubOptions = {}, close: () => void = () => {}): Rummikub {
-    const calls = { target: "the server", retries: true, startMs: 5_000, requestId: randomRequestId, ...options };
+    const calls = { target: "the server", retries: true, startMs: 5_000, requestId: newRequestId, ...options };
     return new Rummikub(dependable(transport, calls), close);
   }
 

@@ -100,7 +100,7 @@ export function authorized(base: Transport, token: string): Transport {
 }
 
 /** Returns a random UUID; also works on plain HTTP pages, which have no `crypto.randomUUID`. */
-export function randomRequestId(): string {
+export function newRequestId(): string {
   if (typeof globalThis.crypto?.getRandomValues !== "function") {
     throw new Error("crypto.getRandomValues is missing; in React Native, import react-native-get-random-values first");
   }

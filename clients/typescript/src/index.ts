@@ -1,6 +1,6 @@
 export { Code, ConnectError } from "@connectrpc/connect";
 export { Rummikub, type RummikubOptions } from "./client.js";
-export { randomRequestId } from "./connection.js";
+export { newRequestId } from "./connection.js";
 export { explain, refusal, type Refused } from "./refusal.js";
 export { table, tableText, tile, tileName, tiles, tilesText, toMelds } from "./tiles.js";
 export { draw, pass, play } from "./turns.js";

@@ -44,6 +44,9 @@ class Client {
   Watch watch(const v1::WatchGameRequest& request, WatchOptions options = {}) const;
   Watch watch(const std::string& game_id, WatchOptions options = {}) const;
 
+  // Returns a game as it is now and after every change.
+  GameWatch watch_games(const std::string& game_id, WatchOptions options = {}) const;
+
   const std::string& target() const { return connection_->target(); }
   // The channel, for stubs of your own, such as those of asynchronous calls. Their calls send no token.
   const std::shared_ptr<grpc::Channel>& channel() const { return connection_->channel(); }

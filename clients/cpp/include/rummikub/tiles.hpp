@@ -12,13 +12,13 @@ namespace rummikub {
 // Returns the name of a tile; `?` and the number if this client does not know it.
 std::string tile_name(v1::Tile tile);
 
-// Returns the tile with a name: R, B, K (black), O, G or P and 1 to 13, or J. Throws std::invalid_argument.
+// Returns the tile with a name: R, B, K (black), O, G or P and 1 to 13, or J; in capitals or not. Throws std::invalid_argument.
 v1::Tile tile(const std::string& name);
 
 // Returns the tiles with names separated by spaces. Throws std::invalid_argument.
 std::vector<v1::Tile> tiles(const std::string& names);
 
-// Returns the melds of a text such as `[R7 R8 R9] | [B1 K1 J]`; none for `.`. Throws std::invalid_argument.
+// Returns the melds of a text such as `[R7 R8 R9] | [B1 K1 J]`; none for `.` and an empty text. Throws std::invalid_argument.
 std::vector<v1::Meld> melds(const std::string& text);
 
 // Returns the names of tiles, separated by spaces. `Tiles` is a repeated field of the contract, or another range of Tile.

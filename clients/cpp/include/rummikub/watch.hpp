@@ -7,6 +7,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "rummikub/error.hpp"
 #include "rummikub/v1/game_service.pb.h"
@@ -22,6 +23,33 @@ struct WatchOptions {
   std::chrono::milliseconds silence = std::chrono::seconds(40);
   // Called in next() before each reconnection, with the delay before it and its cause: null if the server is stopping.
   std::function<void(const Error* cause, std::chrono::milliseconds delay)> on_reconnect = nullptr;
+};
+
+// Iterates over what next() of a source returns.
+template <typename Source, typename Value>
+class NextIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = Value;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const value_type*;
+  using reference = const value_type&;
+
+  NextIterator() = default;
+  explicit NextIterator(Source* source) : source_(source) { ++*this; }
+  reference operator*() const { return *value_; }
+  pointer operator->() const { return &*value_; }
+  NextIterator& operator++() {
+    value_ = source_->next();
+    return *this;
+  }
+  void operator++(int) { ++*this; }
+  bool operator==(const NextIterator& other) const { return value_.has_value() == other.value_.has_value(); }
+  bool operator!=(const NextIterator& other) const { return !(*this == other); }
+
+ private:
+  Source* source_ = nullptr;
+  std::optional<value_type> value_;
 };
 
 // The updates of a game, in order and each once. The watch reconnects and resumes after a lost connection, when the server
@@ -48,30 +76,7 @@ class Watch {
   // Returns the request that continues after the last update, for a watch after a restart. In the thread of next().
   const v1::WatchGameRequest& position() const;
 
-  class Iterator {
-   public:
-    using iterator_category = std::input_iterator_tag;
-    using value_type = v1::WatchGameResponse;
-    using difference_type = std::ptrdiff_t;
-    using pointer = const value_type*;
-    using reference = const value_type&;
-
-    Iterator() = default;
-    explicit Iterator(Watch* watch) : watch_(watch) { ++*this; }
-    reference operator*() const { return *update_; }
-    pointer operator->() const { return &*update_; }
-    Iterator& operator++() {
-      update_ = watch_->next();
-      return *this;
-    }
-    void operator++(int) { ++*this; }
-    bool operator==(const Iterator& other) const { return update_.has_value() == other.update_.has_value(); }
-    bool operator!=(const Iterator& other) const { return !(*this == other); }
-
-   private:
-    Watch* watch_ = nullptr;
-    std::optional<value_type> update_;
-  };
+  using Iterator = NextIterator<Watch, v1::WatchGameResponse>;
   Iterator begin() { return Iterator(this); }
   Iterator end() { return {}; }
 
@@ -80,7 +85,25 @@ class Watch {
   std::unique_ptr<State> state_;
 };
 
-// Returns the whole game in an update (a snapshot, or with WATCH_CONTENT_GAMES or BOTH a game); null if it has none.
-const v1::Game* view(const v1::WatchGameResponse& update);
+// A game as it is now and after every change. For the rest, it is a Watch.
+//
+//   for (const auto& game : client.watch_games(game_id)) { ... }
+class GameWatch {
+ public:
+  explicit GameWatch(Watch watch) : watch_(std::move(watch)) {}
+
+  // Waits for the next change and returns the game after it; nothing at the end.
+  std::optional<v1::Game> next();
+
+  // Ends the watch, as Watch::cancel() does.
+  void cancel() { watch_.cancel(); }
+
+  using Iterator = NextIterator<GameWatch, v1::Game>;
+  Iterator begin() { return Iterator(this); }
+  Iterator end() { return {}; }
+
+ private:
+  Watch watch_;
+};
 
 }  // namespace rummikub

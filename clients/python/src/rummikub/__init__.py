@@ -15,7 +15,7 @@ from rummikub.notation import (
     tiles as tiles,
     tiles_text as tiles_text,
 )
-from rummikub.turns import draw as draw, pass_turn as pass_turn, play as play
+from rummikub.turns import draw as draw, melds_of as melds_of, pass_turn as pass_turn, play as play
 from rummikub.v1.analysis_service_pb2 import *
 from rummikub.v1.error_reason_pb2 import *
 from rummikub.v1.game_pb2 import *

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from rummikub.v1.game_pb2 import Game
-from rummikub.v1.meld_pb2 import Meld
+from rummikub.v1.meld_pb2 import JokerFaces, Meld, TableMeld
+from rummikub.v1.tile_pb2 import Tile
 from rummikub.v1.turn_service_pb2 import DrawTile, Pass, PlayTiles, PlayTurnRequest
 
 
@@ -22,6 +23,19 @@ def pass_turn(game: Game) -> PlayTurnRequest:
     return _turn(game, PlayTurnRequest(pass_turn=Pass()))
 
 
+def melds_of(table: Iterable[TableMeld]) -> list[Meld]:
+    """Returns the melds of a table as a player sends them back.
+
+    They keep their kinds, and declare the faces of the jokers of a meld if each can stand for one face only.
+    """
+    return [Meld(tiles=meld.tiles, kind=meld.kind, declared_faces=_declared(meld.jokers)) for meld in table]
+
+
 def _turn(game: Game, turn: PlayTurnRequest) -> PlayTurnRequest:
     turn.game_id, turn.etag = game.game_id, game.etag
     return turn
+
+
+def _declared(jokers: Iterable[JokerFaces]) -> list[Tile.ValueType]:
+    faces = [list(joker.faces) for joker in jokers]
+    return [face for (face,) in faces] if all(len(one) == 1 for one in faces) else []

@@ -305,10 +305,10 @@ impl Service {
     /// Plays a game, given as id:token.
     async fn play(&self, seat: &str) -> Outcome {
         let (game_id, token) = seat.split_once(':').ok_or("--games has no id:token")?;
-        let (person, content) = (self.games.seated(token), WatchContent::Games.into());
-        let mut watch = person.watch(WatchGameRequest { game_id: game_id.to_owned(), content, ..Default::default() });
-        while let Some(update) = watch.next().await {
-            let (Update::Snapshot(game) | Update::Game(game)) = update? else { continue };
+        let person = self.games.seated(token);
+        let mut games = person.watch_games(game_id);
+        while let Some(game) = games.next().await {
+            let game = game?;
             if game.turn.as_ref().is_some_and(|turn| turn.seat == game.seat) {
                 take_turn(&person, game_id).await?;
             } else if game.state() == GameState::RoundOver {
@@ -324,12 +324,10 @@ impl Service {
         let labels = [("mode".to_owned(), "conformance".to_owned())].into();
         let request = CreateGameRequest { labels, ..Default::default() };
         let created = self.games.create_game(request).await?.game.ok_or("no game")?;
-        let game_id = created.game_id.clone();
-        let content = WatchContent::Games.into();
-        let mut watch = self.games.watch(WatchGameRequest { game_id, content, ..Default::default() });
+        let mut games = self.games.watch_games(&created.game_id);
         let mut names = ["Ann", "Bob"].into_iter();
-        while let Some(update) = watch.next().await {
-            let (Update::Snapshot(game) | Update::Game(game)) = update? else { continue };
+        while let Some(game) = games.next().await {
+            let game = game?;
             expect!(game.ruleset, created.ruleset, "the ruleset");
             expect!(game.visibility, created.visibility, "the visibility");
             expect!(game.labels, created.labels, "the labels");

@@ -5,24 +5,26 @@ import rummikub.v1.*;
 
 public class FirstGame {
   public static void main(String[] arguments) {
-    try (Rummikub lobby = Rummikub.connect(arguments.length > 0 ? arguments[0] : "127.0.0.1:50051")) {
-      var rules = Ruleset.newBuilder().setMatchEnd(MatchEnd.MATCH_END_FIXED_ROUNDS).setMatchRounds(2);
+    String target = arguments.length > 0 ? arguments[0] : "127.0.0.1:50051";
+    String preset = arguments.length > 1 ? arguments[1] : "PRESET_SABRA";
+    try (Rummikub lobby = Rummikub.connect(target)) {
+      var rules = Ruleset.newBuilder().setPreset(Preset.valueOf(preset));
+      rules.setMatchEnd(MatchEnd.MATCH_END_FIXED_ROUNDS).setMatchRounds(2);
       var created = lobby.games().createGame(CreateGameRequest.newBuilder().setRuleset(rules).build());
       String id = created.getGame().getGameId();
       var joining = JoinGameRequest.newBuilder().setGameId(id).setName("Ann").build();
       var joined = lobby.seated(created.getHostToken()).games().joinGame(joining);
       Rummikub ann = lobby.seated(joined.getSeatToken()); // store the tokens: they are returned once
-      ann.games().addBot(AddBotRequest.newBuilder().setGameId(id).setLevel(BotLevel.BOT_LEVEL_EASY).build());
+      for (int players = 1; players < created.getGame().getRuleset().getPlayersMin(); players++) {
+        ann.games().addBot(AddBotRequest.newBuilder().setGameId(id).setLevel(BotLevel.BOT_LEVEL_EASY).build());
+      }
       ann.games().startGame(StartGameRequest.newBuilder().setGameId(id).build());
       play(ann, id);
     }
   }
 
   public static void play(Rummikub ann, String id) {
-    var watching = WatchGameRequest.newBuilder().setGameId(id).setContent(WatchContent.WATCH_CONTENT_GAMES);
-    for (WatchGameResponse update : ann.watch(watching.build())) {
-      Watch.view(update).ifPresent(game -> act(ann, game));
-    }
+    ann.watchGames(id).forEach(game -> act(ann, game));
   }
 
   static void act(Rummikub ann, Game game) {

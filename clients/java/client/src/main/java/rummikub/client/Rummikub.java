@@ -15,14 +15,18 @@ import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import java.util.stream.StreamSupport;
 import rummikub.v1.AnalysisServiceGrpc;
 import rummikub.v1.AnalysisServiceGrpc.AnalysisServiceBlockingStub;
+import rummikub.v1.Game;
 import rummikub.v1.GameServiceGrpc;
 import rummikub.v1.GameServiceGrpc.GameServiceBlockingStub;
 import rummikub.v1.TurnServiceGrpc;
 import rummikub.v1.TurnServiceGrpc.TurnServiceBlockingStub;
 import rummikub.v1.ValidationServiceGrpc;
 import rummikub.v1.ValidationServiceGrpc.ValidationServiceBlockingStub;
+import rummikub.v1.WatchContent;
 import rummikub.v1.WatchGameRequest;
 
 /**
@@ -125,6 +129,18 @@ public final class Rummikub implements AutoCloseable {
   /** Returns the updates of a game, with options. */
   public Watch watch(WatchGameRequest request, WatchOptions options) {
     return new Watch(connections.first(), channel, request, options);
+  }
+
+  /**
+   * Returns a game as it is now and after every change, as a stream that waits for the next one; for the rest, it is a
+   * {@link Watch}. Close it if it may not be read to its end.
+   */
+  public Stream<Game> watchGames(String gameId) {
+    var request = WatchGameRequest.newBuilder().setGameId(gameId).setContent(WatchContent.WATCH_CONTENT_GAMES);
+    Watch watch = watch(request.build());
+    return StreamSupport.stream(watch.spliterator(), false)
+        .flatMap(update -> Watch.game(update).stream())
+        .onClose(watch::close);
   }
 
   /** Closes the connection, also for every client that {@link #seated} returned. Calls and watches in progress end. */

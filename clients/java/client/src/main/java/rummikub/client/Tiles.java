@@ -2,6 +2,7 @@ package rummikub.client;
 
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
@@ -37,9 +38,9 @@ public final class Tiles {
     };
   }
 
-  /** Returns the tile with a name. */
+  /** Returns the tile with a name, in capitals or not. */
   public static Tile tile(String name) {
-    Tile tile = BY_NAME.get(name);
+    Tile tile = BY_NAME.get(name.toUpperCase(Locale.ROOT));
     if (tile == null) {
       throw new IllegalArgumentException(
           "\"" + name + "\" is no tile; names are like R7, B13, K1, O10, G5, P2 and J");
@@ -57,9 +58,10 @@ public final class Tiles {
     return tiles.stream().map(Tiles::name).collect(Collectors.joining(" "));
   }
 
-  /** Returns the melds of a text such as {@code [R7 R8 R9] | [B1 K1 J]}; none for {@code .}. */
+  /** Returns the melds of a text such as {@code [R7 R8 R9] | [B1 K1 J]}; none for {@code .} and an empty text. */
   public static List<Meld> melds(String text) {
-    return text.trim().equals(".") ? List.of() : Arrays.stream(text.split("\\|", -1)).map(Tiles::meld).toList();
+    boolean isEmpty = text.isBlank() || text.trim().equals(".");
+    return isEmpty ? List.of() : Arrays.stream(text.split("\\|", -1)).map(Tiles::meld).toList();
   }
 
   /** Returns melds as text; {@code .} if there are none. */

@@ -60,8 +60,8 @@ public final class Watch implements Iterable<WatchGameResponse>, AutoCloseable {
     position = new WatchPosition(request, options.patience(), System::nanoTime);
   }
 
-  /** Returns the game in an update after which a caller knows the whole game; empty if the update has none. */
-  public static Optional<Game> view(WatchGameResponse update) {
+  /** Returns the whole game that an update has; empty for other updates. */
+  static Optional<Game> game(WatchGameResponse update) {
     return switch (update.getUpdateCase()) {
       case SNAPSHOT -> Optional.of(update.getSnapshot());
       case GAME -> Optional.of(update.getGame());

@@ -33,6 +33,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import rummikub.client.FakeServer.Step;
 import rummikub.v1.ErrorReason;
+import rummikub.v1.Game;
 import rummikub.v1.WatchContent;
 import rummikub.v1.WatchGameRequest;
 import rummikub.v1.WatchGameResponse;
@@ -218,6 +219,14 @@ class WatchTest {
   }
 
   @Test
+  void returnsWholeGames() throws Exception {
+    try (var server = new FakeServer(sends(LOST, snapshot(1)), sends(null, change(2), game(3)));
+        var games = server.client.watchGames("g")) {
+      assertEquals(List.of(1, 3), games.map(Game::getRevision).toList());
+    }
+  }
+
+  @Test
   void callsAnActionWithEachUpdate() throws Exception {
     try (var server = new FakeServer(sends(LOST, snapshot(1)), sends(null, change(2)))) {
       var updates = new ArrayList<String>();
@@ -251,7 +260,7 @@ class WatchTest {
 
   private static String text(WatchGameResponse update) {
     int revision =
-        Watch.view(update).map(game -> game.getRevision()).orElseGet(() -> update.getChange().getRevision());
+        Watch.game(update).map(game -> game.getRevision()).orElseGet(() -> update.getChange().getRevision());
     return update.getUpdateCase() + " " + Integer.toUnsignedString(revision);
   }
 }

@@ -228,7 +228,6 @@ public final class Conformance extends Suite {
 
   /** Plays rounds until one is long enough to be cut twice. */
   private void game() {
-    FirstGame.main(new String[] {target});
     for (int attempt = 0; attempt < 3; attempt++) {
       if (wasCutTwice()) {
         return;
@@ -271,7 +270,7 @@ public final class Conformance extends Suite {
             link.cut();
           }
         }
-        view = Watch.view(update).orElse(view);
+        view = update.hasGame() ? update.getGame() : view;
         if (view.hasTurn() && view.getTurn().getSeat() == view.getSeat() && view.getRevision() != played) {
           played = view.getRevision();
           var found = ann.analysis().suggestTurn(SuggestTurnRequest.newBuilder().setGameId(id).build());
@@ -307,14 +306,9 @@ public final class Conformance extends Suite {
   /** Watches a game that two players join, and compares what never changes. */
   private void rules() {
     Game created = lobby.games().createGame(LABELLED).getGame();
-    var watching = WatchGameRequest.newBuilder().setGameId(created.getGameId()).setContent(WatchContent.WATCH_CONTENT_GAMES);
     var names = new ArrayDeque<>(List.of("Ann", "Bob"));
-    try (Watch watch = lobby.watch(watching.build())) {
-      for (WatchGameResponse update : watch) {
-        Game game = Watch.view(update).orElse(null);
-        if (game == null) {
-          continue;
-        }
+    try (var games = lobby.watchGames(created.getGameId())) {
+      for (Game game : (Iterable<Game>) games::iterator) {
         expectSameRules(game, created);
         if (names.isEmpty()) {
           return;

@@ -10,7 +10,6 @@ import kotlinx.coroutines.coroutineScope
 import kotlinx.coroutines.flow.asFlow
 import kotlinx.coroutines.flow.first
 import kotlinx.coroutines.flow.map
-import kotlinx.coroutines.flow.mapNotNull
 import kotlinx.coroutines.flow.produceIn
 import kotlinx.coroutines.flow.toList
 import kotlinx.coroutines.launch
@@ -20,7 +19,6 @@ import rummikub.client.Turns
 import rummikub.client.WatchOptions
 import rummikub.client.kotlin.Rummikub
 import rummikub.client.kotlin.refusal
-import rummikub.client.kotlin.view
 import rummikub.v1.AddBotRequest
 import rummikub.v1.BatchSuggestTurnsRequest
 import rummikub.v1.BotLevel
@@ -190,7 +188,6 @@ class KotlinConformance(arguments: Array<String>) : Suite(arguments) {
 
     /** Plays rounds until one is long enough to be cut twice. */
     private suspend fun game() {
-        example.main(arrayOf(target))
         repeat(3) {
             if (wasCutTwice()) return
         }
@@ -226,7 +223,7 @@ class KotlinConformance(arguments: Array<String>) : Suite(arguments) {
                 revision = update.change.revision
                 if (++changes in CUTS) link.cut()
             }
-            view = update.view ?: view
+            if (update.hasGame()) view = update.game
             if (view.hasTurn() && view.turn.seat == view.seat && view.revision != played) {
                 played = view.revision
                 val found = ann.analysis.suggestTurn(SuggestTurnRequest.newBuilder().setGameId(id).build())
@@ -253,10 +250,8 @@ class KotlinConformance(arguments: Array<String>) : Suite(arguments) {
     /** Watches a game that two players join, and compares what never changes. */
     private suspend fun rules() {
         val created = lobby.games.createGame(LABELLED).game
-        val watching =
-            WatchGameRequest.newBuilder().setGameId(created.gameId).setContent(WatchContent.WATCH_CONTENT_GAMES)
         val names = ArrayDeque(listOf("Ann", "Bob"))
-        lobby.watch(watching.build()).mapNotNull { it.view }.first { game ->
+        lobby.watchGames(created.gameId).first { game ->
             expectSameRules(game, created)
             val name = names.removeFirstOrNull() ?: return@first true
             lobby.games.joinGame(JoinGameRequest.newBuilder().setGameId(created.gameId).setName(name).build())

@@ -8,6 +8,7 @@ import io.grpc.StatusRuntimeException
 import kotlin.jvm.optionals.getOrNull
 import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.flow
+import kotlinx.coroutines.flow.mapNotNull
 import kotlinx.coroutines.future.await
 import rummikub.client.Refusals
 import rummikub.client.Watch
@@ -18,6 +19,7 @@ import rummikub.v1.GameServiceGrpcKt.GameServiceCoroutineStub
 import rummikub.v1.Refusal
 import rummikub.v1.TurnServiceGrpcKt.TurnServiceCoroutineStub
 import rummikub.v1.ValidationServiceGrpcKt.ValidationServiceCoroutineStub
+import rummikub.v1.WatchContent
 import rummikub.v1.WatchGameRequest
 import rummikub.v1.WatchGameResponse
 
@@ -62,6 +64,14 @@ class Rummikub(val java: rummikub.client.Rummikub) : AutoCloseable by java {
         }
     }
 
+    /** Returns a game as it is now and after every change; for the rest, the flow is that of [watch]. */
+    fun watchGames(gameId: String): Flow<Game> {
+        val request = WatchGameRequest.newBuilder().setGameId(gameId).setContent(WatchContent.WATCH_CONTENT_GAMES)
+        return watch(request.build()).mapNotNull { update ->
+            if (update.hasSnapshot()) update.snapshot else if (update.hasGame()) update.game else null
+        }
+    }
+
     private suspend fun next(watch: Watch): WatchGameResponse? =
         try {
             watch.next().await().getOrNull()
@@ -73,7 +83,3 @@ class Rummikub(val java: rummikub.client.Rummikub) : AutoCloseable by java {
 /** The reason of a refusal, its metadata, and the violations of an illegal turn; empty if the service did not answer. */
 val Throwable.refusal: Refusal
     get() = Refusals.of(this)
-
-/** The game in an update after which a caller knows the whole game; null if the update has none. */
-val WatchGameResponse.view: Game?
-    get() = Watch.view(this).getOrNull()
