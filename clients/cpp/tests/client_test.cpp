@@ -22,8 +22,6 @@ std::string read(const std::string& path) { return read_file(SOURCES "/" + path)
 
 }  // namespace
 
-TEST(readme_has_the_example) { CHECK_CONTAINS(read("README.md"), "```cpp\n" + read("examples/game.cpp") + "```\n"); }
-
 TEST(service_config_is_the_shared_one) { CHECK_EQUAL(rummikub::service_config, read("../service_config.json")); }
 
 TEST(every_rpc_is_a_method) {

@@ -37,16 +37,6 @@ class RummikubTest {
   }
 
   @Test
-  void theReadmeHasTheExamples() throws IOException {
-    String page = Files.readString(Path.of("../README.md"));
-    Path sources = Path.of("../conformance/src/main");
-    String java = Files.readString(sources.resolve("java/example/FirstGame.java"));
-    String kotlin = Files.readString(sources.resolve("kotlin/example/FirstGame.kt"));
-    assertTrue(page.contains("```java\n" + java + "```\n"), "copy FirstGame.java into README.md");
-    assertTrue(page.contains("```kotlin\n" + kotlin + "```\n"), "copy FirstGame.kt into README.md");
-  }
-
-  @Test
   void versionIsThatOfThePom() throws IOException {
     String version = "<version>" + Rummikub.VERSION + "</version>";
     assertTrue(Files.readString(Path.of("../pom.xml")).contains("rummikub-client-parent</artifactId>\n  " + version));
