@@ -195,8 +195,6 @@ std::optional<v1::WatchGameResponse> Watch::next() {
 
 void Watch::cancel() { state_->end(); }
 
-const v1::WatchGameRequest& Watch::position() const { return state_->position.request(); }
-
 std::optional<v1::Game> GameWatch::next() {
   while (auto update = watch_.next()) {
     if (update->has_snapshot()) return std::move(*update->mutable_snapshot());

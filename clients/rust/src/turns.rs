@@ -24,7 +24,6 @@ pub fn pass(game: &Game) -> PlayTurnRequest {
 fn turn(game: &Game, action: Action) -> PlayTurnRequest {
     PlayTurnRequest {
         game_id: game.game_id.clone(),
-        expected_revision: game.revision,
         etag: game.etag.clone(),
         action: Some(action),
         ..Default::default()

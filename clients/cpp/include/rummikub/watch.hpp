@@ -73,9 +73,6 @@ class Watch {
   // Ends the watch, also from another thread, whose next() then returns nothing.
   void cancel();
 
-  // Returns the request that continues after the last update, for a watch after a restart. In the thread of next().
-  const v1::WatchGameRequest& position() const;
-
   using Iterator = NextIterator<Watch, v1::WatchGameResponse>;
   Iterator begin() { return Iterator(this); }
   Iterator end() { return {}; }

@@ -120,14 +120,6 @@ public final class Watch implements Iterable<WatchGameResponse>, AutoCloseable {
     };
   }
 
-  /**
-   * Returns the request of a watch that continues after the last update: after a restart of the program, or when an app
-   * returns to the foreground.
-   */
-  public WatchGameRequest position() {
-    return position.request();
-  }
-
   /** Ends the watch. A caller that waits for an update gets the end. */
   @Override
   public void close() {

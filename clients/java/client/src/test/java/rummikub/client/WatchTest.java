@@ -182,19 +182,6 @@ class WatchTest {
   }
 
   @Test
-  void resumesLater() throws IOException {
-    WatchGameRequest position;
-    try (var server = new FakeServer(hangs(snapshot(1), change(2)));
-        Watch watch = server.client.watch(FIRST)) {
-      var updates = watch.iterator();
-      updates.next();
-      updates.next();
-      position = watch.position();
-    }
-    assertEquals("etag 2", position.getEtag());
-  }
-
-  @Test
   void closesWhileACallerWaits() throws Exception {
     try (var server = new FakeServer(hangs(snapshot(1)))) {
       Watch watch = server.client.watch(FIRST);
