@@ -26,7 +26,7 @@ from load.bench.measured_servers import (
     serving,
 )
 from load.bench.noop_server import NO_OPS, STREAM
-from load.bench.validation_loads import HOW_TO_INSTALL, Generator, H2Load, Load, LoadError, Sent, generator
+from load.bench.validation_loads import Generator, Load, LoadError, Sent
 from load.bench.validation_report import (
     AIO_SERVICE,
     BATCH,
@@ -74,15 +74,13 @@ ANSWERS: Final[dict[str, Callable[[bytes], Message]]] = {
 
 def measure(size: Size, console: Console) -> dict[str, Any]:
     """Returns the report."""
-    with generator() as making_calls, _listeners() as listeners:
-        if not isinstance(making_calls, H2Load):
-            console.print(f"{HOW_TO_INSTALL}: {making_calls.name} make the calls.", highlight=False)
+    with contextlib.ExitStack() as stack, _listeners() as listeners:
         rounds = size.choose(QUICK_ROUNDS, ROUNDS, FULL_ROUNDS)
-        bench = Bench(making_calls, listeners, _cases(read(), size.choose(QUICK_DIVISOR, 1, 1)))
+        bench = Bench(Generator(stack), listeners, _cases(read(), size.choose(QUICK_DIVISOR, 1, 1)))
         with Progress(console=console) as progress:
             step = progress.add_task("Measuring", total=rounds)
             bench.measure(rounds, lambda: progress.advance(step))
-    return report_of(bench.measured, making_calls.name)
+    return report_of(bench.measured)
 
 
 # Servers

@@ -1,4 +1,4 @@
-"""A process that makes calls for validation_loads.py if h2load is not installed.
+"""A process that makes calls for validation_loads.py.
 
 It reads loads from standard input, one JSON object per line, and prints the times of the calls of each.
 """

@@ -1,36 +1,23 @@
-"""Load generators for the benchmark of validation: h2load if it is installed, else Python processes.
-
-h2load is written in C and uses a tenth of the CPU that it measures. It repeats one body and ignores the content of
-answers. Therefore bodies alternate, and the bytes of the answers are counted and compared with those of right answers.
-"""
+"""The load generator of the benchmark of validation: two processes that make calls and count the bytes of answers."""
 
 import contextlib
 import json
-import re
-import resource
-import shutil
 import struct
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from load.bench.noop_server import STREAM
 from service.grpc_api.validation_service import NAME
 from tools.servers import ROOT
 
-HOW_TO_INSTALL: Final = (
-    "h2load is not installed (Debian, Ubuntu: apt install nghttp2-client; macOS: brew install nghttp2)"
-)
 PREFIX_BYTES: Final = 5
-PYTHON_PROCESSES: Final = 2
-_HEADERS: Final = ("content-type: application/grpc", "te: trailers")
-_SUCCEEDED: Final = re.compile(r"(\d+) succeeded, (\d+) failed, (\d+) errored")
-_DATA: Final = re.compile(r"\((\d+)\) data")
+PROCESSES: Final = 2
 
 
 class LoadError(Exception):
@@ -78,88 +65,16 @@ class Sent:
     answered: int
 
 
-class Generator(Protocol):
-    """A load generator."""
-
-    @property
-    def name(self) -> str:
-        """Its name with its version."""
-
-    def send(self, target: str, load: Load, calls: int, clients: int) -> Sent:
-        """Makes calls over connections that carry one call at a time each. Raises LoadError."""
-
-
 def framed(messages: Sequence[bytes]) -> bytes:
     """Returns messages with gRPC's framing: a zero byte (not compressed), four bytes of length, and the message."""
     return b"".join(b"\0" + struct.pack(">I", len(message)) + message for message in messages)
 
 
-@contextlib.contextmanager
-def generator(*, python: bool = False) -> Iterator[Generator]:
-    """Returns the best available generator."""
-    with tempfile.TemporaryDirectory(prefix="rummikub-bench-") as folder, contextlib.ExitStack() as stack:
-        h2load = shutil.which("h2load")
-        if h2load and not python:
-            yield H2Load(h2load, Path(folder))
-        else:
-            yield PythonLoad(Path(folder), stack)
+class Generator:
+    """Processes (validation_client.py) that share the connections; `stack` ends them."""
 
-
-class H2Load:
-    """A generator that runs h2load, a process per load.
-
-    Args:
-        command: The path of h2load.
-        folder: Receives bodies and the times of calls.
-    """
-
-    def __init__(self, command: str, folder: Path) -> None:
-        said = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout
-        self.name = said.strip()
-        self._command = command
-        self._body = folder / "body"
-        self._log = folder / "log"
-
-    def send(self, target: str, load: Load, calls: int, clients: int) -> Sent:
-        self._body.write_bytes(framed(load.messages))
-        self._log.unlink(missing_ok=True)
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run(self.arguments(target, load, calls, clients), capture_output=True, text=True, check=False)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        succeeded, data = _SUCCEEDED.search(done.stdout), _DATA.search(done.stdout)
-        if not succeeded or not data or [int(number) for number in succeeded.groups()] != [calls, 0, 0]:
-            raise LoadError(f"h2load: {load.method} at {target}: {done.stdout}{done.stderr}")
-        return _sent(self._log.read_text(), cpu, int(data[1]))
-
-    def arguments(self, target: str, load: Load, calls: int, clients: int) -> list[str]:
-        """Returns the command line of h2load."""
-        load_options = [f"--requests={calls}", f"--clients={min(clients, calls)}", "--max-concurrent-streams=1"]
-        files = [f"--data={self._body}", f"--log-file={self._log}"]
-        headers = [f"--header={header}" for header in _HEADERS]
-        return [self._command, *load_options, *files, *headers, f"http://{target}{load.path}"]
-
-
-def _sent(log: str, cpu_seconds: float, answered: int) -> Sent:
-    """Parses h2load's log: for each call its start, its status and its duration in microseconds."""
-    rows = [line.split("\t") for line in log.splitlines()]
-    begun, took = [int(row[0]) for row in rows], [int(row[2]) for row in rows]
-    ended = max(begin + time_taken for begin, time_taken in zip(begun, took, strict=True))
-    return Sent(tuple(us / 1e3 for us in took), (ended - min(begun)) / 1e6, cpu_seconds, answered)
-
-
-class PythonLoad:
-    """A generator that runs Python processes (validation_client.py), which share the connections.
-
-    Args:
-        folder: Receives bodies.
-        stack: Ends the processes.
-    """
-
-    name: Final = f"{PYTHON_PROCESSES} processes of Python"
-
-    def __init__(self, folder: Path, stack: contextlib.ExitStack) -> None:
-        self._body = folder / "body"
+    def __init__(self, stack: contextlib.ExitStack) -> None:
+        self._body = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rummikub-bench-"))) / "body"
         self._processes = [
             stack.enter_context(
                 subprocess.Popen(
@@ -170,10 +85,11 @@ class PythonLoad:
                     text=True,
                 )
             )
-            for _ in range(PYTHON_PROCESSES)
+            for _ in range(PROCESSES)
         ]
 
     def send(self, target: str, load: Load, calls: int, clients: int) -> Sent:
+        """Makes calls over connections that carry one call at a time each. Raises LoadError."""
         self._body.write_bytes(framed(load.messages))
         processes = self._processes[: min(clients, calls)]
         started = time.perf_counter()

@@ -105,14 +105,13 @@ def ratio(ones: Sequence[Slice], others: Sequence[Slice]) -> dict[str, float]:
 # The report
 
 
-def report_of(measured: Measured, making_calls: str) -> dict[str, Any]:
+def report_of(measured: Measured) -> dict[str, Any]:
     """Returns all figures and requirements."""
     ratios = _ratios(measured)
     return {
         "versions": {
             "python": sys.version.split()[0],
             **{name: version(name) for name in ("grpcio", "protobuf")},
-            "generator": making_calls,
             "kernel": platform.release(),
         },
         "machine": {"cpu": cpu_model(), "processors": os.cpu_count(), "load_average": os.getloadavg()},

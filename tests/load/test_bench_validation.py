@@ -117,11 +117,11 @@ def measured(turn: float, of_many: float) -> Measured:
     ],
 )
 def test_requirements_compare_with_the_no_op_of_grpc_aio(turn: float, of_many: float, missed: int) -> None:
-    requirements = report_of(measured(turn, of_many), "h2load")["requirements"]
+    requirements = report_of(measured(turn, of_many))["requirements"]
     assert sum(not one["met"] for one in requirements) == missed
 
 
 def test_every_listener_has_its_figures_in_the_tables() -> None:
-    for rows in tables_of(report_of(measured(110, 10), "h2load")).values():
+    for rows in tables_of(report_of(measured(110, 10))).values():
         assert {len(row) for row in rows} == {len(rows[0])}
-    assert SERVICE in next(iter(tables_of(report_of(measured(110, 10), "h2load")).values()))[0]
+    assert SERVICE in next(iter(tables_of(report_of(measured(110, 10))).values()))[0]
