@@ -107,7 +107,7 @@ class Hostile:
 
 def option_value(option: str, text: str | int) -> object:
     """Returns the value of an option from its form in a file."""
-    return OPTIONS[option].parsed(text_of(text))
+    return OPTIONS[option].parsed(text if isinstance(text, str) else text_of(text))
 
 
 def read(path: Path = HOSTILE) -> tuple[Hostile, ...]:
