@@ -6,7 +6,7 @@ import sys
 def main() -> None:
     """Serves until SIGTERM or SIGINT, or exits after a check of a running server's health."""
     if "--health" in sys.argv[1:]:
-        from service.cli.health_check import health_check, read_target  # noqa: PLC0415 - the other branch is heavy
+        from service.health_check import health_check, read_target  # noqa: PLC0415 - the other branch is heavy
 
         sys.exit(health_check(read_target()))
     from service.composition import serve  # noqa: PLC0415 - as above

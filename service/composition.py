@@ -13,20 +13,21 @@ from typing import Final
 import structlog
 import uvloop
 
-from service.archive.open_sink import open_sink
-from service.archive.sink import Sink
 from service.cli.greeting import ServedAt, greeting
-from service.cli.health_check import PROGRAM
 from service.errors import StoreUnavailable
+from service.health_check import PROGRAM
 from service.metrics.exporter import serve_metrics
 from service.metrics.metrics import Metrics, metrics_registry
 from service.metrics.shared_counters import SharedCounters
 from service.model.record import Lifetimes
+from service.operator.archive.open_sink import open_sink
+from service.operator.archive.sink import Sink
 from service.runtime.addresses import AddressInUseError, reserve_address
 from service.runtime.gc_tuning import tune_gc
 from service.runtime.keys import KeysFileError, read_keys
+from service.runtime.open_tracing import TracingError, check, tracing_by
 from service.runtime.process import limit_malloc_arenas, log_to_stderr, raise_file_limit, write_stdout
-from service.runtime.tracing import Tracing, TracingError, check, tracing_by
+from service.runtime.tracing import Tracing
 from service.server import ListenerEndedError, Server
 from service.settings import MEMORY_URL, PREFIX, UNIX, Settings, SettingsError, explain, read_settings
 from service.storage.embedded import EmbeddedStore, EmbeddedStoreError

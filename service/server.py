@@ -11,7 +11,6 @@ from grpc_health.v1 import health_pb2_grpc
 
 from service.analysis.complex_turns import ComplexTurns
 from service.analysis.pool import COMMAND, AnalysisPool, PriorityAnalysis
-from service.app.admin import Admin
 from service.app.bots import Bots
 from service.app.changes import BOT_WAIT_MS
 from service.app.identity import Chance, SystemChance
@@ -19,10 +18,6 @@ from service.app.presence import FLUSH_SECONDS
 from service.app.sweeper import Sweeper
 from service.app.use_cases import UseCases, use_cases
 from service.app.watch import Watch
-from service.archive.eraser import ArchiveEraser
-from service.archive.reader import ArchiveReader
-from service.archive.sink import Sink
-from service.archive.worker import ArchiveWorker
 from service.errors import StoreUnavailable
 from service.grpc_api import health
 from service.grpc_api.admin_listener import admin_listener
@@ -45,6 +40,11 @@ from service.grpc_api.validation_listener import AioValidationListener, Validati
 from service.grpc_api.validation_service import ValidationServicer
 from service.metrics.exporter import serve_metrics
 from service.metrics.metrics import Metrics
+from service.operator.admin import Admin
+from service.operator.archive.eraser import ArchiveEraser
+from service.operator.archive.reader import ArchiveReader
+from service.operator.archive.sink import Sink
+from service.operator.archive.worker import ArchiveWorker
 from service.runtime.addresses import address_error
 from service.runtime.admission import CallAdmission
 from service.runtime.connections import shut_down_connections

@@ -8,14 +8,15 @@ import sys
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Annotated, Final, Literal, TypeAlias, get_args
+from typing import Annotated, Final, Literal, get_args
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from service.storage.redis.url import parse_redis_url
+from service.runtime.proxies import Network
+from service.runtime.redis_url import parse_redis_url
 
 PREFIX: Final = "RUMMIKUB_"
 
@@ -49,9 +50,6 @@ UNIX: Final = "unix:"
 
 ADMIN_TOKEN_LEAST: Final = 22
 """Minimum length of the operator's token: 128 bits in base64."""
-
-
-Network: TypeAlias = IPv4Network | IPv6Network
 
 
 class SettingsError(Exception):

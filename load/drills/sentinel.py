@@ -85,7 +85,7 @@ async def _order(group: WatchedServers, old: RedisServer) -> bool:
 
 async def _order_by_admin(group: WatchedServers, old: RedisServer) -> bool:
     """Runs rummikub-admin failover."""
-    command = (sys.executable, "-c", "from service.cli.admin.program import main; main()", "failover", group.url)
+    command = (sys.executable, "-c", "from service.admin_program.program import main; main()", "failover", group.url)
     process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.DEVNULL)
     if await process.wait():
         raise RuntimeError("rummikub-admin failover failed; see its message above")

@@ -9,7 +9,7 @@ from engine.record import GameRecord
 from engine.views import is_open_to_spectators, sees_drafts
 from service.app.changes import ChangeLoop
 from service.app.game_lists import GameFilter, list_games
-from service.app.history import History, OffLoopRunner, exported, record_at
+from service.app.history import Archive, History, OffLoopRunner, exported, record_at
 from service.app.identity import Caller, viewer_in
 from service.app.presence import Presence, presence_in
 from service.app.views import (
@@ -20,7 +20,6 @@ from service.app.views import (
     committed_view,
     snapshot_view,
 )
-from service.archive.reader import ArchiveReader
 from service.errors import GameNotFound, GameNotOver, HistoryUnavailable, JoinCodeUnknown, RecordHidden
 from service.model.change import Loaded
 from service.model.record import Record, code_name
@@ -37,9 +36,7 @@ class Games:
         archive: Has finished games that the store no longer has; None: finished games are not archived.
     """
 
-    def __init__(
-        self, store: Store, changes: ChangeLoop, presence: Presence, archive: ArchiveReader | None = None
-    ) -> None:
+    def __init__(self, store: Store, changes: ChangeLoop, presence: Presence, archive: Archive | None = None) -> None:
         self._store = store
         self._changes = changes
         self.presence = presence

@@ -43,6 +43,21 @@ class History(Protocol):
         pass
 
 
+class ArchivedHistory(History, Protocol):
+    """A finished game that the store no longer has."""
+
+    @property
+    def record(self) -> Record:
+        """The game."""
+
+
+class Archive(Protocol):
+    """Has finished games."""
+
+    async def read(self, game_id: str) -> ArchivedHistory | None:
+        """Returns a game; None if the archive does not have it. Raises StoreUnavailable, StoredFormatUnknown."""
+
+
 class OffLoopRunner(Protocol):
     """Runs steps off the event loop."""
 

@@ -6,10 +6,10 @@ from service.app.changes import ChangeLoop
 from service.app.creation import GameCreation
 from service.app.drafts import Drafts
 from service.app.games import Games
+from service.app.history import Archive
 from service.app.identity import Chance
 from service.app.presence import Presence
 from service.app.quick_play import QuickPlay
-from service.archive.reader import ArchiveReader
 from service.storage.store import Store
 
 
@@ -34,7 +34,7 @@ class UseCases:
     presence: Presence
 
 
-def use_cases(store: Store, chance: Chance, bot_wait_ms: int, archive: ArchiveReader | None = None) -> UseCases:
+def use_cases(store: Store, chance: Chance, bot_wait_ms: int, archive: Archive | None = None) -> UseCases:
     """Returns the use cases.
 
     Args:

@@ -1,1 +1,1 @@
-"""Command-line parts: analysis, health check, greeting."""
+"""Command-line parts: analysis, review, greeting."""

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from service.runtime.redis_url import parse_redis_url
 from service.settings import MEMORY_URL, Settings
-from service.storage.redis.url import parse_redis_url
 
 
 @dataclass(frozen=True, slots=True)

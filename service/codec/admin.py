@@ -11,13 +11,13 @@ from engine.seats import HOST
 from engine.tiles import Tile, in_order
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import game_pb2
-from service.app.admin import FullView, OperatorFilter, Statistics
-from service.app.change_feed import Changed, Deleted, Expired, Position, Rewritten, Update
 from service.app.views import committed_view, snapshot_view
 from service.codec import fields
 from service.codec.games import encode_change, encode_draft, encode_game, encode_result, encode_state, encode_summary
 from service.codec.tiles import tile_numbers
 from service.model.record import STATE_OF_PHASE, GameState, Record, Visibility
+from service.operator.admin import FullView, OperatorFilter, Statistics
+from service.operator.change_feed import Changed, Deleted, Expired, Position, Rewritten, Update
 
 _PLACE: Final = r"\d{1,15}-\d{1,20}"
 _CURSOR: Final = rf"{_PLACE}(,{_PLACE})*"

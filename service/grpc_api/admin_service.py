@@ -11,13 +11,13 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 
 from rummikub.admin.v1 import admin_service_pb2 as pb
-from service.app.admin import Admin, FullView, OperatorFilter
-from service.app.change_feed import Changed, ChangeFeed, Update
 from service.codec import admin as codec
 from service.codec import fields
 from service.errors import AdminTokenWrong
 from service.grpc_api.handlers import Context, Handler, Service, unary, writing
 from service.model.record import Record
+from service.operator.admin import Admin, FullView, OperatorFilter
+from service.operator.change_feed import Changed, ChangeFeed, Update
 
 NAME: Final = "rummikub.admin.v1.AdminService"
 POLL_SECONDS: Final = 0.1

@@ -1,4 +1,4 @@
-"""Tracing with OpenTelemetry's SDK, exported by OTLP over gRPC. Only tracing.py imports this module.
+"""Tracing with OpenTelemetry's SDK, exported by OTLP over gRPC. Only open_tracing.py imports this module.
 
 The SDK reads the standard OTEL_ variables. It exports on a thread of its own, and drops spans if its queue is full, so
 no call waits for a collector. Spans have names, codes, reasons, durations and the request id; no content, and no

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Final
+from ipaddress import IPv4Network, IPv6Network
+from typing import Final, TypeAlias
 
 from service.runtime.keys import Metadata
 from service.runtime.origins import IPAddress, ip_address_of, name_of, parse_ip, peer_address
-from service.settings import Network
+
+Network: TypeAlias = IPv4Network | IPv6Network
 
 FORWARDED_FOR: Final = "x-forwarded-for"
 TEXT_MAX: Final = 64

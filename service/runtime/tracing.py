@@ -1,15 +1,7 @@
-"""Traces of calls, store operations and searches: the interface, and its start from OpenTelemetry's variables.
+"""Traces of calls, store operations and searches: the interface. open_tracing.py starts them."""
 
-Without the variable of an endpoint there is no Tracing: nothing is wrapped, and OpenTelemetry is not imported.
-"""
-
-import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
-from typing import Any, Final, Protocol, TypeVar
-
-ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-"""The variables that turn tracing on."""
-_PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+from collections.abc import Callable, Iterable, MutableMapping
+from typing import Any, Protocol, TypeVar
 
 StoreObserver = Callable[[str, str, float], None]
 """Receives an operation's name, `ok` or the exception's name, and the seconds it took."""
@@ -17,10 +9,6 @@ SearchObserver = Callable[[str, str, float, float], None]
 """Receives a search's kind, `ok` or the exception's name, the seconds it waited, and the seconds it took in all."""
 Metadata = Iterable[tuple[str, str | bytes]] | None
 _T = TypeVar("_T")
-
-
-class TracingError(Exception):
-    """Traces cannot be exported as the environment requests; the message says what to do."""
 
 
 class CallTrace(Protocol):
@@ -59,47 +47,3 @@ class Tracing(Protocol):
 
     def close(self) -> None:
         """Exports the remaining spans, for a short time at most, and stops."""
-
-
-def is_requested(environment: Mapping[str, str]) -> bool:
-    """Returns whether the environment turns tracing on. OTEL_SDK_DISABLED=true and OTEL_TRACES_EXPORTER=none win."""
-    return (
-        any(environment.get(name) for name in ENDPOINTS)
-        and environment.get("OTEL_SDK_DISABLED", "").strip().lower() != "true"
-        and environment.get("OTEL_TRACES_EXPORTER", "otlp") != "none"
-    )
-
-
-def check(environment: Mapping[str, str]) -> None:
-    """Raises TracingError if tracing is requested and cannot work."""
-    if not is_requested(environment):
-        return
-    protocol = next((environment[name] for name in _PROTOCOLS if environment.get(name)), "grpc")
-    if protocol != "grpc":
-        raise TracingError(f"OTLP over {protocol} is not supported; set OTEL_EXPORTER_OTLP_PROTOCOL=grpc or unset it")
-    try:
-        import service.runtime.opentelemetry_tracing  # noqa: F401, PLC0415 - an optional dependency
-    except ImportError as error:
-        raise TracingError(
-            f"{' or '.join(name for name in ENDPOINTS if environment.get(name))} is set, and {error.name} is not "
-            "installed; install rummikub-service[otel], or unset the variable"
-        ) from None
-
-
-@contextlib.contextmanager
-def tracing_by(environment: Mapping[str, str], worker: int | None, store: str) -> Iterator[Tracing | None]:
-    """Exports traces within the context, if the environment requests it. Raises TracingError.
-
-    Args:
-        environment: The environment's variables.
-        worker: The number of this worker; None if it is the only process.
-        store: OpenTelemetry's name for the kind of store.
-    """
-    check(environment)
-    if not is_requested(environment):
-        yield None
-        return
-    from service.runtime.opentelemetry_tracing import OpenTelemetryTracing  # noqa: PLC0415 - as above
-
-    with contextlib.closing(OpenTelemetryTracing(worker, store)) as tracing:
-        yield tracing

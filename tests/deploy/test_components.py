@@ -12,7 +12,7 @@ import pytest
 import yaml
 from kubernetes_validate import utils
 
-from service.cli.admin.client import add_connection
+from service.admin_program.client import add_connection
 from service.settings import PREFIX, Settings
 from support.certificates import self_signed
 from support.deployment import DEPLOY, OVERLAYS, Document, container

@@ -14,9 +14,9 @@ import yaml
 
 from rummikub.v1 import analysis_service_pb2, game_service_pb2, turn_service_pb2, validation_service_pb2
 from service.composition import KILL_SECONDS
+from service.runtime.redis_url import Address, Sentinel, parse_redis_url
 from service.server import STATELESS
 from service.settings import PREFIX, Settings
-from service.storage.redis.url import Address, Sentinel, parse_redis_url
 from support.deployment import (
     DEPLOY,
     OVERLAYS,

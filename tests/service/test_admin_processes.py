@@ -127,7 +127,7 @@ def environment() -> Mapping[str, str]:
 async def command(server: ServerProcess, *arguments: str | bytes, token: Path | None = None) -> tuple[int, str, str]:
     """Runs a command of rummikub-admin; returns exit code, output and errors."""
     where = ("--address", f"127.0.0.1:{server.admin_port}", *(("--token-file", str(token)) if token else ()))
-    program = (sys.executable, "-c", "from service.cli.admin.program import main; main()")
+    program = (sys.executable, "-c", "from service.admin_program.program import main; main()")
     process = await asyncio.create_subprocess_exec(
         *program,
         arguments[0],
@@ -194,7 +194,7 @@ async def test_the_command_watch_resumes_from_its_file(empty_redis_url: str, tmp
 
 async def revisions_watched(server: ServerProcess, cursor_file: Path, last: int, *arguments: str) -> list[int]:
     """Returns the revisions that a watch tells up to the last one; it is then killed."""
-    program = (sys.executable, "-c", "from service.cli.admin.program import main; main()", "watch")
+    program = (sys.executable, "-c", "from service.admin_program.program import main; main()", "watch")
     where = ("--address", f"127.0.0.1:{server.admin_port}", "--cursor-file", str(cursor_file))
     process = await asyncio.create_subprocess_exec(
         *program, *where, *arguments, env=environment(), stdout=subprocess.PIPE
@@ -268,7 +268,7 @@ async def test_an_interrupted_watch_ends_without_a_traceback(empty_redis_url: st
     cursor_file = tmp_path / "cursor"
     async with server_process(settings_for(empty_redis_url)) as server:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", "from service.cli.admin.program import main; main()", "watch"),
+            *(sys.executable, "-c", "from service.admin_program.program import main; main()", "watch"),
             *("--address", f"127.0.0.1:{server.admin_port}", "--cursor-file", str(cursor_file)),
             env=environment(),
             stderr=subprocess.PIPE,

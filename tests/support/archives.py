@@ -24,10 +24,10 @@ from obstore.store import S3Store
 from engine.game import Finished
 from engine.melding.ruleset import SABRA, MatchEnd, Ruleset
 from service.app.identity import digest
-from service.archive.archived_game import ArchivedGame
-from service.archive.sink import SinkUnavailable, WriteResult
 from service.model.change import NO_ETAG, Commit, Committed, lineage
 from service.model.record import Record, SeatToken
+from service.operator.archive.archived_game import ArchivedGame
+from service.operator.archive.sink import SinkUnavailable, WriteResult
 from service.storage.store import Store
 from service.storage.stored_events import encode_change
 from support.harness import Client, GameAtHand

@@ -34,10 +34,10 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.analysis.pool import COMMAND
 from service.app.identity import digest
-from service.archive.sink import Sink
 from service.codec.fields import encode_etag
 from service.model.change import NO_ETAG, Commit, Committed, lineage
 from service.model.record import Lifetimes, Record, SeatToken
+from service.operator.archive.sink import Sink
 from service.runtime.keys import HEADER
 from service.runtime.tracing import Tracing
 from service.server import Server

@@ -10,12 +10,12 @@ import sys
 from collections.abc import Sequence
 
 from service import composition
-from service.archive import archived_game, file_sink, worker
-from service.archive.archived_game import ArchivedGame, LineHead
-from service.archive.file_index import FileIndex, Place
 from service.model.change import Commit, Outcome
 from service.model.outbox import OutboxEntry
 from service.model.record import Record
+from service.operator.archive import archived_game, file_sink, worker
+from service.operator.archive.archived_game import ArchivedGame, LineHead
+from service.operator.archive.file_index import FileIndex, Place
 from service.storage.redis import store as redis_store
 from service.storage.redis.games import RedisGames
 from service.storage.redis.outbox import RedisOutbox

@@ -10,10 +10,10 @@ import redis
 
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.admin.v1.admin_service_pb2_grpc import AdminServiceStub
-from service.archive.sink import Sink
 from service.errors import StoredFormatUnknown
+from service.operator.archive.sink import Sink
+from service.runtime.redis_url import Cluster, parse_redis_url
 from service.server import Server
-from service.storage.redis.url import Cluster, parse_redis_url
 from service.storage.store import Store
 from service.storage.stored_events import decompress
 from support.harness import Client, running_server, server_settings

@@ -19,6 +19,7 @@ from redis import exceptions
 from redis.asyncio.connection import AbstractConnection
 
 from service.errors import StoreUnavailable
+from service.runtime.redis_url import Address, Options
 from service.storage.redis.connection import (
     CommandConnection,
     NoReplicasError,
@@ -42,7 +43,6 @@ from service.storage.redis.nodes import (
 )
 from service.storage.redis.replicas import PROBE_MS, ReplicaWaiter, TooFewReplicasError
 from service.storage.redis.slots import SlotMap, changes, read_slots, target_of
-from service.storage.redis.url import Address, Options
 from service.storage.store import Subscription
 from service.storage.timing import FAILOVERS, SLOTS_MOVED, Reports
 

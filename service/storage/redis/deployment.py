@@ -9,9 +9,9 @@ from typing import Any, Final, TypeAlias
 import redis.asyncio as redis
 from redis import exceptions
 
+from service.runtime.redis_url import Address
 from service.storage.redis.keys import MARK, UNFINISHED
 from service.storage.redis.sentinel import has_sentinels
-from service.storage.redis.url import Address
 
 Facts: TypeAlias = Mapping[Any, Any]
 """The fields of an INFO or CONFIG reply; empty if Redis refuses the command."""

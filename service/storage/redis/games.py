@@ -72,7 +72,8 @@ class RedisGames:
     @timed("commit")
     async def commit(self, commit: Commit) -> Outcome:
         record, snapshot = commit.record, encode_record(commit.record)
-        limits = (commit.until_ms, await self._announce(record, LogKind.CHANGED) if commit.change else None)
+        is_logged = commit.change and self._log.kept_ms
+        limits = (commit.until_ms, await self._announce(record, LogKind.CHANGED) if is_logged else None)
         kept_ms = self._lifetimes.milliseconds(record)
         memos_ms = min(kept_ms, MEMOS_OF_FINISHED_MS) if record.state.is_over else kept_ms
         arguments = (

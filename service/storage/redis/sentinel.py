@@ -25,7 +25,7 @@ from redis.asyncio.sentinel import (
     SentinelManagedSSLConnection,
 )
 
-from service.storage.redis.url import Address, Sentinel
+from service.runtime.redis_url import Address, Sentinel
 
 ASK_SECONDS: Final = 0.5
 """How long Sentinels may take to name the primary. Slower ones do not count."""

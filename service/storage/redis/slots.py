@@ -7,7 +7,7 @@ from typing import Any
 from redis import exceptions
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS
 
-from service.storage.redis.url import Address
+from service.runtime.redis_url import Address
 
 
 @dataclass(frozen=True, slots=True)

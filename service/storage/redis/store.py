@@ -20,6 +20,7 @@ from redis.backoff import NoBackoff
 
 from service.errors import StoreFull
 from service.model.record import Lifetimes
+from service.runtime.redis_url import Cluster, One, Sentinel, parse_redis_url
 from service.storage.game_cache import GameCache
 from service.storage.lists import open_list
 from service.storage.redis.change_log import RedisChangeLog
@@ -48,7 +49,6 @@ from service.storage.redis.presence import RedisPresence
 from service.storage.redis.sentinel import sentinel_client
 from service.storage.redis.streams import RedisStreams
 from service.storage.redis.time import StoreTime
-from service.storage.redis.url import Cluster, One, Sentinel, parse_redis_url
 from service.storage.store import GAME_GROWTH, NAME_MARGIN_MS, SECRET_BYTES, Store
 from service.storage.timing import timed
 

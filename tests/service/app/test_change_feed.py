@@ -11,14 +11,14 @@ from engine.events import GameCreated, PlayerJoined
 from engine.game import Game
 from engine.melding.ruleset import SABRA
 from engine.replay import advance
-from service.app.change_feed import MARGIN_MS, PAGE, Changed, ChangeFeed, Deleted, Expired, Position, Update
-from service.archive.archived_game import ArchivedGame, collect
-from service.archive.eraser import ArchiveEraser
-from service.archive.sink import Sink
 from service.errors import HistoryUnavailable, StoredFormatUnknown, StoreUnavailable
 from service.model.change import NO_ETAG, Commit, Committed, Conflict, Loaded, StoredChange, lineage
 from service.model.change_log import LOG_GRACE_MS, LOG_MARGIN_MS, place_before
 from service.model.record import Record
+from service.operator.archive.archived_game import ArchivedGame, collect
+from service.operator.archive.eraser import ArchiveEraser
+from service.operator.archive.sink import Sink
+from service.operator.change_feed import MARGIN_MS, PAGE, Changed, ChangeFeed, Deleted, Expired, Position, Update
 from service.storage.redis import connection as redis_connection
 from service.storage.redis.keys import keys_of, part_of
 from service.storage.redis.store import RedisStore, connect

@@ -13,9 +13,16 @@ from engine.melding.presets import PRESETS
 from engine.melding.ruleset import Preset, Ruleset
 from engine.record import replayed
 from engine.record_text import parse_record
-from service.archive.archived_game import ArchivedGame, LineageBroken, collect, from_history, from_line, to_line
 from service.errors import StoredFormatUnknown
 from service.model.change import StoredChange
+from service.operator.archive.archived_game import (
+    ArchivedGame,
+    LineageBroken,
+    collect,
+    from_history,
+    from_line,
+    to_line,
+)
 from service.storage.memory import MemoryStore
 from service.storage.store import Store
 from support.archives import store_game

@@ -16,8 +16,8 @@ from engine.record_text import parse_record
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
-from service.archive.archived_game import ArchivedGame, from_history, from_line
-from service.archive.file_sink import FileSink
+from service.operator.archive.archived_game import ArchivedGame, from_history, from_line
+from service.operator.archive.file_sink import FileSink
 from service.storage.redis.keys import ONE_PART, outbox_key
 from service.storage.redis.outbox import GROUP
 from support.archives import Database, ObjectStorage

@@ -14,13 +14,13 @@ from engine.melding.ruleset import RacksShown, Ruleset, Spectators
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
-from service.archive import reader
-from service.archive.archived_game import ArchivedGame, collect
-from service.archive.open_sink import open_sink
-from service.archive.sink import Sink, SinkUnavailable
 from service.errors import StoredFormatUnknown
 from service.model.change import Entry, Loaded
 from service.model.outbox import OutboxEntry
+from service.operator.archive import reader
+from service.operator.archive.archived_game import ArchivedGame, collect
+from service.operator.archive.open_sink import open_sink
+from service.operator.archive.sink import Sink, SinkUnavailable
 from service.storage.store import Store
 from support.archives import TWO_ROUNDS, MemorySink, StoredGame, store_game
 from support.delegating_store import DelegatingStore

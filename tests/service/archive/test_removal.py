@@ -13,15 +13,15 @@ from structlog.testing import capture_logs
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
-from service.archive.archived_game import ArchivedGame, player_digest, to_line
-from service.archive.open_sink import open_sink
-from service.archive.sink import Sink, WriteResult
-from service.archive.worker import ArchiveWorker, Result
 from service.errors import StoredFormatUnknown, StoreUnavailable
 from service.metrics.metrics import Metrics
 from service.model.change import StoredChange
 from service.model.outbox import OUTBOX_MARGIN_MS, OutboxEntry
 from service.model.record import OperatorData, PlayerRef, Record
+from service.operator.archive.archived_game import ArchivedGame, player_digest, to_line
+from service.operator.archive.open_sink import open_sink
+from service.operator.archive.sink import Sink, WriteResult
+from service.operator.archive.worker import ArchiveWorker, Result
 from service.storage.store import Store
 from support.archives import MemorySink
 from support.delegating_store import DelegatingStore

@@ -19,8 +19,10 @@ import obstore
 import pytest
 
 from engine.record_text import parse_record
-from service.archive import file_index, file_sink, postgresql_sink
-from service.archive.archived_game import (
+from service.errors import StoredFormatUnknown
+from service.model.record import OperatorData, PlayerRef
+from service.operator.archive import file_index, file_sink, postgresql_sink
+from service.operator.archive.archived_game import (
     ArchivedGame,
     LineHead,
     collect,
@@ -30,13 +32,11 @@ from service.archive.archived_game import (
     player_digest,
     to_line,
 )
-from service.archive.file_sink import FileSink
-from service.archive.open_sink import open_sink
-from service.archive.postgresql_sink import CREATE_TABLE, PostgresqlSink
-from service.archive.s3_sink import S3Sink
-from service.archive.sink import Sink, SinkUnavailable, WriteResult
-from service.errors import StoredFormatUnknown
-from service.model.record import OperatorData, PlayerRef
+from service.operator.archive.file_sink import FileSink
+from service.operator.archive.open_sink import open_sink
+from service.operator.archive.postgresql_sink import CREATE_TABLE, PostgresqlSink
+from service.operator.archive.s3_sink import S3Sink
+from service.operator.archive.sink import Sink, SinkUnavailable, WriteResult
 from service.settings import SettingsError
 from service.storage.memory import MemoryStore
 from support.archives import Database, ObjectStorage, store_game
@@ -763,7 +763,7 @@ def test_a_variable_of_s3_that_is_not_valid_is_reported(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(("url", "library"), [("s3://bucket", "obstore"), ("postgresql://host", "psycopg")])
 def test_a_missing_library_is_named_by_its_extra(url: str, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scheme = url.partition(":")[0]
-    monkeypatch.delitem(sys.modules, f"service.archive.{scheme}_sink", raising=False)
+    monkeypatch.delitem(sys.modules, f"service.operator.archive.{scheme}_sink", raising=False)
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(SettingsError, match=rf"install rummikub-service\[{scheme}\] for {scheme}://"):
         open_sink(url)

@@ -15,16 +15,16 @@ from structlog.testing import capture_logs
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
-from service.archive import worker as worker_module
-from service.archive.archived_game import ArchivedGame, collect
-from service.archive.sink import Sink, WriteResult
-from service.archive.worker import BATCH, CLAIM_MS, ArchiveWorker, Result
 from service.errors import StoredFormatUnknown, StoreUnavailable
 from service.metrics.metrics import MergedMetrics, Metrics, metrics_registry
 from service.metrics.shared_counters import SharedCounters
 from service.model.change import NO_ETAG, Commit, Committed, Conflict, Loaded, Outcome, StoredChange, lineage
 from service.model.outbox import OUTBOX_MARGIN_MS, OUTBOX_VALID_MS, OutboxEntry
 from service.model.record import Lifetimes
+from service.operator.archive import worker as worker_module
+from service.operator.archive.archived_game import ArchivedGame, collect
+from service.operator.archive.sink import Sink, WriteResult
+from service.operator.archive.worker import BATCH, CLAIM_MS, ArchiveWorker, Result
 from service.storage.redis.keys import keys_of
 from service.storage.redis.store import RedisStore, connect
 from service.storage.store import Store

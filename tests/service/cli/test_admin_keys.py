@@ -11,7 +11,7 @@ from support.harness import ROOT
 
 def new_key(name: str) -> subprocess.CompletedProcess[str]:
     """Runs the command to its end."""
-    program = (sys.executable, "-c", "from service.cli.admin.program import main; main()")
+    program = (sys.executable, "-c", "from service.admin_program.program import main; main()")
     return subprocess.run((*program, "keys", "new", name), cwd=ROOT, capture_output=True, text=True, check=False)
 
 

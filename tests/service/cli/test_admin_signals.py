@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from service.cli.admin.command import cancel_on_signals
+from service.admin_program.command import cancel_on_signals
 
 
 @pytest.fixture

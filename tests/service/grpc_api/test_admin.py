@@ -18,8 +18,6 @@ from engine.tiles import in_order
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
-from service.app.admin import OperatorFilter
-from service.app.change_feed import Changed, ChangeFeed, Update
 from service.app.views import ChangeView
 from service.codec.admin import cursor_of, position
 from service.codec.fields import filtered_page_token
@@ -27,6 +25,8 @@ from service.codec.tiles import tile_numbers
 from service.errors import StoredFormatUnknown
 from service.model.change import Loaded
 from service.model.record import GameState
+from service.operator.admin import OperatorFilter
+from service.operator.change_feed import Changed, ChangeFeed, Update
 from service.runtime.addresses import AddressInUseError
 from support.archives import MemorySink, store_game
 from support.delegating_store import DelegatingStore

@@ -32,7 +32,7 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service import server as server_module
-from service.cli.health_check import DEFAULT_LISTEN, STATUSES
+from service.health_check import DEFAULT_LISTEN, STATUSES
 from service.metrics import exporter as exporter_module
 from service.metrics.metrics import Metrics as ServiceMetrics
 from service.model.change import Commit, Outcome
@@ -163,7 +163,7 @@ async def test_the_health_check_does_not_fail_with_files_that_the_server_does_no
 
 
 async def test_the_health_check_imports_little() -> None:
-    program = "import sys, service.__main__, service.cli.health_check; print(*sys.modules)"
+    program = "import sys, service.__main__, service.health_check; print(*sys.modules)"
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", program, cwd=ROOT, stdout=asyncio.subprocess.PIPE
     )

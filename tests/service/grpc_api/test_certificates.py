@@ -16,8 +16,8 @@ import structlog
 
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import validation_service_pb2 as vs
-from service.cli.health_check import Target, health_check
 from service.grpc_api.certificates import CertificateFiles
+from service.health_check import Target, health_check
 from service.runtime.keys import HEADER
 from service.server import Server
 from support.certificates import client_certificate, self_signed

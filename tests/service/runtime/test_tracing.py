@@ -28,10 +28,11 @@ from service.grpc_api.call_origin import Origins
 from service.metrics.metrics import Metrics
 from service.model.change import Loaded
 from service.runtime.admission import Admission, CallAdmission
+from service.runtime.open_tracing import TracingError, check, is_requested, tracing_by
 from service.runtime.opentelemetry_tracing import OpenTelemetryTracing
 from service.runtime.proxies import TrustedProxies
 from service.runtime.slow_calls import SlowCalls
-from service.runtime.tracing import CallTrace, TracingError, check, is_requested, tracing_by
+from service.runtime.tracing import CallTrace
 from service.server import Server
 from service.storage.store import Store
 from service.storage.timing import timed

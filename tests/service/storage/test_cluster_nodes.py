@@ -8,12 +8,12 @@ from redis.asyncio.connection import ConnectionPool
 from structlog.testing import capture_logs
 
 from service.errors import StoreUnavailable
+from service.runtime.redis_url import Address
 from service.storage.redis import cluster
 from service.storage.redis.cluster import ClusterNodes
 from service.storage.redis.connection import exception_of
 from service.storage.redis.keys import MARK, UNFINISHED, slot_of
 from service.storage.redis.slots import SlotMap
-from service.storage.redis.url import Address
 
 ONE, TWO, THREE = (Address("10.0.0.1", port) for port in (1, 2, 3))
 KEYS = [f"key {number}" for number in range(20)]

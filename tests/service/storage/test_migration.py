@@ -17,17 +17,17 @@ import redis.asyncio as redis
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
-from service.app.change_feed import Changed, ChangeFeed, Position
 from service.errors import StoreUnavailable
 from service.model.change import Committed
 from service.model.change_log import LOG_START, LogEntry
 from service.model.presence import Sighting
 from service.model.record import GameState, Record
-from service.storage.redis import migration
+from service.operator import migration
+from service.operator.change_feed import Changed, ChangeFeed, Position
+from service.operator.log_copy import ChangeLogCopy
+from service.operator.migration import AT_ONCE, BATCH, MigrationError, migrate, undo
 from service.storage.redis.deployment import GUARD, MAX_LAG, REFUSE_ALL
 from service.storage.redis.keys import CLUSTER_PARTS, MARK, ONE_PART, UNFINISHED, keys_of
-from service.storage.redis.log_copy import ChangeLogCopy
-from service.storage.redis.migration import AT_ONCE, BATCH, MigrationError, migrate, undo
 from service.storage.store import Store
 from support.commits import GAME, creation, joining
 from support.grpc_play import Fleet, history, lost_or_doubled, play_game
@@ -596,7 +596,7 @@ async def test_a_signal_lets_the_source_accept_writes_again(
     old = redis_store(source.url)
     await old.games.commit(creation())
     program = (
-        "import os, signal; from service.cli.admin import migrate, program\n"
+        "import os, signal; from service.admin_program import migrate, program\n"
         f"is_ignored = signal.getsignal({number:d}) is signal.SIG_IGN  # as nohup sets it\n"
         f"is_ignored and signal.signal({number:d}, signal.SIG_DFL)\n"
         "report = migrate.report\n"
@@ -714,7 +714,7 @@ async def test_a_store_that_cannot_read_the_data_is_refused_before_anything_chan
 
 def admin(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs rummikub-admin in a process of its own, whose log is not that of the tests."""
-    command = [sys.executable, "-c", "from service.cli.admin.program import main; main()", *arguments]
+    command = [sys.executable, "-c", "from service.admin_program.program import main; main()", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
 

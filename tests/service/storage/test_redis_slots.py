@@ -3,8 +3,8 @@
 import pytest
 from redis import exceptions
 
+from service.runtime.redis_url import Address
 from service.storage.redis.slots import SlotMap, changes, read_slots, target_of
-from service.storage.redis.url import Address
 
 ASKED = Address("10.0.0.9", 7000)
 ONE, TWO, THREE = (Address(f"10.0.0.{number}", 6379) for number in (1, 2, 3))

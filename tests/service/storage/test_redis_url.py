@@ -3,7 +3,7 @@
 import pytest
 from redis.asyncio.connection import BlockingConnectionPool, SSLConnection, UnixDomainSocketConnection
 
-from service.storage.redis.url import (
+from service.runtime.redis_url import (
     CLUSTER_FORM,
     ONE_FORM,
     SENTINEL_FORM,

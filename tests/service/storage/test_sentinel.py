@@ -16,14 +16,14 @@ from redis.asyncio.sentinel import MasterNotFoundError, SentinelManagedConnectio
 from structlog.testing import capture_logs
 
 from load.drills.players import Players, game_servers
-from service.cli.admin import failover
-from service.cli.admin.command import AdminError
+from service.admin_program import failover
+from service.admin_program.command import AdminError
 from service.errors import StoreUnavailable
+from service.runtime.redis_url import Address, Sentinel, parse_redis_url
 from service.storage.redis import sentinel as redis_sentinel
 from service.storage.redis.deployment import GUARD, LAGGING, MAX_LAG, REFUSE_ALL, UNCHECKED_SENTINEL, UNGUARDED_SENTINEL
 from service.storage.redis.sentinel import Primary, PrimaryPool
 from service.storage.redis.store import client_of
-from service.storage.redis.url import Address, Sentinel, parse_redis_url
 from service.storage.timing import FAILOVERS
 from support.harness import ROOT, error_info, redis_store, run_service, running_server
 from tools.redis_servers import RedisServer, WatchedServers, wait_until, watched_servers
@@ -426,7 +426,8 @@ async def test_a_failover_without_an_answer_of_the_replicas_changes_nothing(grou
 async def test_an_interrupted_failover_is_undone(group: WatchedServers, number: signal.Signals) -> None:
     before, primary = (temporary_settings(group), primaries(group)), group.primary
     program = (
-        "import asyncio, signal; from service.cli.admin import failover; from service.cli.admin.program import main\n"
+        "import asyncio, signal; from service.admin_program import failover\n"
+        "from service.admin_program.program import main\n"
         f"is_ignored = signal.getsignal({number:d}) is signal.SIG_IGN  # as nohup sets it\n"
         f"is_ignored and signal.signal({number:d}, signal.SIG_DFL)\n"
         "failover.Failover._wait_for_sentinel = lambda *_: asyncio.sleep(0)\n"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from service.archive.archived_game import LineHead
+from service.operator.archive.archived_game import LineHead
 
 NAME: Final = "index.sqlite3"
 BUSY_SECONDS: Final = 2.0

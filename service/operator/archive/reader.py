@@ -8,9 +8,9 @@ from typing import Final
 
 import structlog
 
-from service.archive.archived_game import ArchivedGame
-from service.archive.sink import Sink, SinkUnavailable
 from service.errors import StoreUnavailable
+from service.operator.archive.archived_game import ArchivedGame
+from service.operator.archive.sink import Sink, SinkUnavailable
 
 READS: Final = 8
 """Most reads at once. Anyone can ask for games that do not exist, and each such call reads."""

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final, TypeAlias
 
-from service.app.logged_game import EntryStatus, LoggedGame, LoggedGames
 from service.app.views import ChangeView
-from service.archive.eraser import ArchiveEraser
 from service.errors import HistoryUnavailable
 from service.model.change_log import LOG_START, LogEntry, LogKind, LogPage, place_before
 from service.model.record import Record
+from service.operator.archive.eraser import ArchiveEraser
+from service.operator.logged_game import EntryStatus, LoggedGame, LoggedGames
 from service.storage.store import Store
 
 PAGE: Final = 100

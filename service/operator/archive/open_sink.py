@@ -3,8 +3,8 @@
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from service.archive.file_sink import FileSink
-from service.archive.sink import Sink
+from service.operator.archive.file_sink import FileSink
+from service.operator.archive.sink import Sink
 from service.settings import PREFIX, SettingsError
 
 
@@ -15,10 +15,10 @@ def open_sink(url: str) -> Sink:
         if scheme == "file":
             return FileSink(Path(unquote(urlsplit(url).path)))
         if scheme == "s3":
-            from service.archive.s3_sink import S3Sink  # noqa: PLC0415 - an optional library
+            from service.operator.archive.s3_sink import S3Sink  # noqa: PLC0415 - an optional library
 
             return S3Sink(url)
-        from service.archive.postgresql_sink import PostgresqlSink  # noqa: PLC0415 - an optional library
+        from service.operator.archive.postgresql_sink import PostgresqlSink  # noqa: PLC0415 - an optional library
 
         return PostgresqlSink(url)
     except ImportError:

@@ -4,9 +4,9 @@ import argparse
 import asyncio
 from typing import Final
 
-from service.cli.admin.command import AdminError, cancel_on_signals, report
-from service.storage.redis.migration import MigrationError, migrate, undo
-from service.storage.redis.url import RedisUrlError
+from service.admin_program.command import AdminError, cancel_on_signals, report
+from service.operator.migration import MigrationError, migrate, undo
+from service.runtime.redis_url import RedisUrlError
 
 NAME: Final = "migrate"
 HELP: Final = "move live games between one Redis, a primary behind Sentinels and a Redis Cluster"

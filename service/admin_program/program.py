@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from service.cli.admin import failover, keys, migrate, watch
-from service.cli.admin.command import AdminError, Command
-from service.cli.admin.game_commands import GAME_COMMANDS
+from service.admin_program import failover, keys, migrate, watch
+from service.admin_program.command import AdminError, Command
+from service.admin_program.game_commands import GAME_COMMANDS
 from service.runtime.process import log_to_stderr
 
 PROGRAM: Final = "rummikub-admin"

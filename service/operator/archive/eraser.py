@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
-from service.archive.archived_game import ArchivedGame, player_digest
-from service.archive.reader import ArchiveCalls
-from service.archive.sink import Sink, WriteResult
+from service.operator.archive.archived_game import ArchivedGame, player_digest
+from service.operator.archive.reader import ArchiveCalls
+from service.operator.archive.sink import Sink, WriteResult
 
 SECONDS: Final = 5.0
 """Timeout of an operation."""

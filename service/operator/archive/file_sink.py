@@ -20,10 +20,10 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, TypeVar
 
-from service.archive.archived_game import ArchivedGame, deletion_line, from_line, to_line
-from service.archive.file_index import BUSY_SECONDS, FileIndex, Place
-from service.archive.sink import SinkUnavailable, WriteResult, reason_of, write_result
 from service.errors import StoredFormatUnknown
+from service.operator.archive.archived_game import ArchivedGame, deletion_line, from_line, to_line
+from service.operator.archive.file_index import BUSY_SECONDS, FileIndex, Place
+from service.operator.archive.sink import SinkUnavailable, WriteResult, reason_of, write_result
 
 FILE_BYTES_MAX: Final = 67_108_864
 """A file that would become longer is followed by a new one."""

@@ -15,11 +15,11 @@ from typing import Final
 
 import structlog
 
-from service.archive.archived_game import LineageBroken, collect
-from service.archive.sink import Sink, SinkUnavailable, WriteResult
 from service.errors import StoreUnavailable
 from service.metrics.metrics import Metrics
 from service.model.outbox import OUTBOX_MARGIN_MS, OutboxEntry
+from service.operator.archive.archived_game import LineageBroken, collect
+from service.operator.archive.sink import Sink, SinkUnavailable, WriteResult
 from service.runtime.cancellation import is_task_cancelled
 from service.storage.store import Store
 

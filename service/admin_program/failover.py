@@ -24,9 +24,9 @@ import redis.asyncio as redis
 from redis import exceptions
 from redis.asyncio.connection import BlockingConnectionPool
 
-from service.cli.admin.command import AdminError, cancel_on_signals, report
+from service.admin_program.command import AdminError, cancel_on_signals, report
+from service.runtime.redis_url import Address, Options, RedisUrlError, Sentinel, parse_redis_url
 from service.storage.redis.deployment import GUARD, MAX_LAG, REFUSE_ALL, replicas_in
-from service.storage.redis.url import Address, Options, RedisUrlError, Sentinel, parse_redis_url
 
 NAME: Final = "failover"
 HELP: Final = "make a replica the primary of a redis+sentinel:// store, without losing a turn"

@@ -11,7 +11,6 @@ from engine.melding.drafts import Draft
 from engine.seats import HOST
 from engine.turns import apply
 from engine.violations import Reason, refused
-from service.app.change_feed import ChangeFeed
 from service.app.changes import ChangeLoop
 from service.app.commands.command import (
     Answer,
@@ -22,14 +21,15 @@ from service.app.commands.command import (
     applied_or_refused,
     valid_tokens,
 )
-from service.app.forgetting import Forgotten, forget_player
 from service.app.game_lists import READ_AT_ONCE, READS_MAX
 from service.app.games import Games
 from service.app.identity import SPECTATOR
 from service.app.views import SeatPresence
-from service.archive.eraser import ArchiveEraser
 from service.errors import ActionRefused, GameNotFound, StoredFormatUnknown
 from service.model.record import GameState, Record
+from service.operator.archive.eraser import ArchiveEraser
+from service.operator.change_feed import ChangeFeed
+from service.operator.forgetting import Forgotten, forget_player
 from service.storage.lists import list_member
 from service.storage.store import Store
 

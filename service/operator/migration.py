@@ -30,6 +30,8 @@ from redis import exceptions
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.connection import SSLConnection
 
+from service.operator.log_copy import ChangeLogCopy
+from service.runtime.redis_url import Address, Cluster, One, Options, Sentinel, parse_redis_url
 from service.storage.lists import game_of_member
 from service.storage.redis.deployment import GUARD, MAX_LAG, REFUSE_ALL, replicas_in
 from service.storage.redis.keys import (
@@ -45,9 +47,7 @@ from service.storage.redis.keys import (
     outbox_key,
     part_of,
 )
-from service.storage.redis.log_copy import ChangeLogCopy
 from service.storage.redis.sentinel import find_primary
-from service.storage.redis.url import Address, Cluster, One, Options, Sentinel, parse_redis_url
 
 AT_ONCE: Final = 8
 """Pipelines that are under way at the same time."""

@@ -21,12 +21,12 @@ from engine.game import Game
 from engine.seats import ReservedSeat
 from service.app.changes import ATTEMPTS, NONCE_BYTES
 from service.app.names import are_alike
-from service.archive.archived_game import ArchivedGame, LineageBroken, archived, collect
-from service.archive.eraser import ArchiveEraser
-from service.archive.sink import WriteResult
 from service.errors import Fault, StaleState, StoredFormatUnknown
 from service.model.change import NO_ETAG, Committed, StoredChange, lineage
 from service.model.record import GameState, PlayerRef, Record
+from service.operator.archive.archived_game import ArchivedGame, LineageBroken, archived, collect
+from service.operator.archive.eraser import ArchiveEraser
+from service.operator.archive.sink import WriteResult
 from service.storage.store import ListPage, Store, read_in_pages
 from service.storage.stored_events import decode_entry, encode_change
 

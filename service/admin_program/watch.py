@@ -8,8 +8,8 @@ from typing import Final
 import orjson
 
 from rummikub.admin.v1 import admin_service_pb2 as pb
-from service.cli.admin.client import add_connection, add_filter, as_dict, game_filter, operator
-from service.cli.admin.command import AdminError
+from service.admin_program.client import add_connection, add_filter, as_dict, game_filter, operator
+from service.admin_program.command import AdminError
 
 NAME: Final = "watch"
 HELP: Final = (

@@ -3,7 +3,7 @@
 import argparse
 from typing import Final
 
-from service.cli.admin.command import AdminError
+from service.admin_program.command import AdminError
 from service.runtime.keys import NAME_FORM, NAME_RULE, digest_of, new_key
 from service.runtime.process import write_stdout
 

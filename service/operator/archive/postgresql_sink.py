@@ -9,8 +9,8 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
-from service.archive.archived_game import ArchivedGame, from_history
-from service.archive.sink import SinkUnavailable, WriteResult, reason_of
+from service.operator.archive.archived_game import ArchivedGame, from_history
+from service.operator.archive.sink import SinkUnavailable, WriteResult, reason_of
 
 CONNECT_SECONDS: Final = 4
 TABLE: Final = "rummikub_games"

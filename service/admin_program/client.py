@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.admin.v1.admin_service_pb2_grpc import AdminServiceStub
 from rummikub.errors import error_info
-from service.cli.admin.command import AdminError
+from service.admin_program.command import AdminError
 from service.runtime.process import write_stdout
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Protocol
 
-from service.archive.archived_game import ArchivedGame, LineHead
+from service.operator.archive.archived_game import ArchivedGame, LineHead
 
 
 class SinkUnavailable(Exception):  # noqa: N818 - not a defect of the service

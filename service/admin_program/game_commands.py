@@ -9,7 +9,7 @@ import orjson
 
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import game_pb2
-from service.cli.admin.client import (
+from service.admin_program.client import (
     SECONDS,
     Metadata,
     add_connection,

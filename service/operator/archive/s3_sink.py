@@ -17,9 +17,9 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import S3Store
 
-from service.archive.archived_game import ArchivedGame, deletion_line, from_line, head_of_line, to_line
-from service.archive.sink import SinkUnavailable, WriteResult, reason_of, write_result
 from service.errors import StoredFormatUnknown
+from service.operator.archive.archived_game import ArchivedGame, deletion_line, from_line, head_of_line, to_line
+from service.operator.archive.sink import SinkUnavailable, WriteResult, reason_of, write_result
 
 if TYPE_CHECKING:
     from obstore import Attributes, PutMode

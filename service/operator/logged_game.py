@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from service.app.views import ChangeView, change_view
-from service.archive.eraser import ArchiveEraser
 from service.errors import StoredFormatUnknown
 from service.model.change import StoredChange
 from service.model.change_log import LOG_MARGIN_MS, LogEntry, LogKind
 from service.model.record import Record
+from service.operator.archive.eraser import ArchiveEraser
 from service.storage.store import Store
 from service.storage.stored_events import decode_entry
 
