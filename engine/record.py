@@ -50,12 +50,13 @@ from engine.melding.events import (
 )
 from engine.melding.melds import Meld, ProposedMeld, as_proposed
 from engine.melding.ruleset import Ruleset
+from engine.melding.solver import EXACT
 from engine.melding.table import ProposedTable
 from engine.replay import advance, evolve
 from engine.seats import HOST, BotLevel
 from engine.tiles import JOKER, Tile
 from engine.timers import is_due
-from engine.turns import EXACT, apply
+from engine.turns import apply
 from engine.violation_texts import describe_violation
 from engine.violations import Refused, Violation
 

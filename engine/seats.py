@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from engine.melding.ruleset import TurnDirection
 from engine.tiles import Tile
 
 HOST: Final = 0
@@ -86,13 +85,6 @@ class ReservedSeat:
 
     seat: int
     name: str
-
-
-def turn_order(seats: tuple[int, ...], first: int, direction: TurnDirection) -> tuple[int, ...]:
-    """Returns seats in turn order, starting with `first` or, if it is not among them, the next one after it (R10)."""
-    if direction is TurnDirection.CLOCKWISE:
-        return tuple(sorted(seats, key=lambda seat: (seat < first, seat)))
-    return tuple(sorted(seats, key=lambda seat: (seat > first, -seat)))
 
 
 def from_seat(order: tuple[int, ...], first: int) -> tuple[int, ...]:

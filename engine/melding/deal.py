@@ -20,8 +20,9 @@ from engine.melding.ruleset import (
     StartDrawTile,
     StartPlayer,
     StartPlayerNextRounds,
+    TurnDirection,
 )
-from engine.seats import Rack, turn_order
+from engine.seats import Rack
 from engine.tiles import JOKER, MAX_VALUE, Tile, in_order, naturals, tile_set, value_of, without
 
 PAIRS_FOR_REDEAL: Final = 3
@@ -159,6 +160,13 @@ def _losers_of_most(result: RoundResult, ruleset: Ruleset) -> tuple[int, ...]:
     losers = [seat for seat in result.seats if seat.seat not in result.winners] or result.seats
     lost = {seat.seat: seat.points if penalties else -seat.points for seat in losers}
     return tuple(seat for seat in lost if lost[seat] == max(lost.values()))
+
+
+def turn_order(seats: tuple[int, ...], first: int, direction: TurnDirection) -> tuple[int, ...]:
+    """Returns seats in turn order, starting with `first` or, if it is not among them, the next one after it (R10)."""
+    if direction is TurnDirection.CLOCKWISE:
+        return tuple(sorted(seats, key=lambda seat: (seat < first, seat)))
+    return tuple(sorted(seats, key=lambda seat: (seat > first, -seat)))
 
 
 # The start draw

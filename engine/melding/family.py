@@ -3,7 +3,7 @@
 from engine.melding.deal import deal_round as deal
 from engine.melding.evolution import evolve
 from engine.melding.turns import arrange, decide
-from engine.melding.turns.settlement import settle
+from engine.melding.turns.settlement import may_have_searched_all_racks, settle
 from engine.melding.turns.timeouts import time_out
 
-__all__ = ["arrange", "deal", "decide", "evolve", "settle", "time_out"]
+__all__ = ["arrange", "deal", "decide", "evolve", "may_have_searched_all_racks", "settle", "time_out"]

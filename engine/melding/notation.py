@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from engine.game import Round
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, as_proposed
+from engine.melding.round import MeldingRound
 from engine.melding.ruleset import SABRA, Ruleset
 from engine.melding.table import ProposedTable
 from engine.seats import Rack
@@ -150,7 +150,7 @@ class Position:
         return next(rack for rack in self.racks if rack.seat == self.turn_seat)
 
 
-def position_of(round_: Round, ruleset: Ruleset = SABRA) -> Position:
+def position_of(round_: MeldingRound, ruleset: Ruleset = SABRA) -> Position:
     """Returns the position of a round."""
     table = tuple(as_proposed(meld, ruleset) for meld in round_.table)
     return Position(table, round_.racks, round_.pool, round_.turn.seat)

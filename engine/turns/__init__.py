@@ -10,7 +10,6 @@ the ruleset has other consequences for it (turn_invalid_submission).
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import Final
 
 from engine.actions import (
     AbortGame,
@@ -32,13 +31,12 @@ from engine.actions import (
 )
 from engine.clocks import resigns_by_clock
 from engine.decisions import Context, Decision, IllegalPlay, TurnOver
-from engine.events import Event, GameCreated, PlayerJoined, PlayerResigned, RoundEnded, TurnStarted, TurnTimedOut
-from engine.family import family_of
+from engine.events import Event, GameCreated, PlayerJoined, PlayerResigned, TurnTimedOut
+from engine.family import EXACT, family_of
 from engine.game import Aborted, Finished, Game, Lobby, Playing, RoundOver, is_expired, round_of
-from engine.melding.analysis import Analysis, Existence, Situation
+from engine.melding.analysis import Analysis
 from engine.melding.drafts import Draft
-from engine.melding.ruleset import PoolEmptyStuckTest, Ruleset
-from engine.melding.solver import RULES_BUDGET, Budget, has_turn
+from engine.melding.ruleset import Ruleset
 from engine.melding.table import ProposedTable
 from engine.replay import advance, evolve
 from engine.seats import ReservedSeat
@@ -76,25 +74,7 @@ def may_have_searched_all_racks(applied: Applied) -> bool:
 
     A caller must hide how long such an action takes, which depends on hidden tiles.
     """
-    game, test = applied.game, applied.game.ruleset.pool_empty_stuck_test
-    if test is PoolEmptyStuckTest.CONSECUTIVE_PASSES or game.round is None or game.round.pool:
-        return False
-    return any(isinstance(event, TurnStarted | RoundEnded) for event in applied.events)
-
-
-@dataclass(frozen=True, slots=True)
-class Exact:
-    """An `Analysis` by the solver. Its answer is UNKNOWN where the search exceeds the budget."""
-
-    budget: Budget = RULES_BUDGET
-
-    def can_play(self, situation: Situation) -> Existence:
-        """Returns whether any legal play exists."""
-        return has_turn(situation, self.budget)
-
-
-EXACT: Final = Exact()
-"""The default analysis of `apply`."""
+    return family_of(applied.game).may_have_searched_all_racks(applied.game, applied.events)
 
 
 def create(ruleset: Ruleset) -> Applied:

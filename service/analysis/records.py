@@ -5,14 +5,13 @@ from dataclasses import dataclass, replace
 from engine.game import Game, Lobby, Phase
 from engine.melding.melds import Meld
 from engine.melding.ruleset import Ruleset
-from engine.melding.solver import RULES_BUDGET, Budget
+from engine.melding.solver import RULES_BUDGET, Budget, Exact
 from engine.melding.solver.explanation import explain
 from engine.melding.solver.steps import Step
 from engine.record import GameRecord, MoveKind, RecordError, replayed
 from engine.record_review import MoveToReview, to_review
 from engine.record_text import format_record
 from engine.tiles import Tile
-from engine.turns import Exact
 from engine.violations import Violation
 
 

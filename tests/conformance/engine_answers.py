@@ -24,6 +24,7 @@ from engine.deal import Shuffle
 from engine.events import Event
 from engine.game import Aborted, Finished, Game, Lobby, Playing, Round, RoundEnd, RoundOver
 from engine.melding.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles, RequestRedeal
+from engine.melding.deal import turn_order
 from engine.melding.drafts import Draft
 from engine.melding.events import RoundStarted
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
@@ -33,7 +34,7 @@ from engine.melding.presets import PRESETS
 from engine.melding.round import Choosing, Drawn, Open
 from engine.melding.ruleset import Preset, Ruleset, problems, with_options
 from engine.melding.scoring import Standing, score_round
-from engine.seats import Player, Rack, Turn, turn_order
+from engine.seats import Player, Rack, Turn
 from engine.tiles import COLORS, JOKER, Tile, in_order, naturals, tile_set, without
 from engine.timers import due_ms
 from engine.turns import Applied, apply, arrange, create

@@ -25,9 +25,10 @@ from conformance.grpc_answers import (
     turn_request,
 )
 from engine.game import Round
+from engine.melding.deal import turn_order
 from engine.melding.notation import parse_tile
 from engine.melding.round import Drawn, Open
-from engine.seats import Rack, Turn, turn_order
+from engine.seats import Rack, Turn
 from engine.tiles import in_order, tile_set, without
 from rummikub.v1 import game_pb2, meld_pb2, violation_pb2
 from rummikub.v1 import game_service_pb2 as gs

@@ -22,7 +22,7 @@ from engine.melding.ruleset import (
     problems,
     with_options,
 )
-from engine.turns import EXACT
+from engine.melding.solver import EXACT
 from oracles.integer_program import IntegerProgram, random_rules
 from support import random_play
 from support.positions import is_a

@@ -18,6 +18,7 @@ from engine.events import (
 )
 from engine.game import Finished, Game, Lobby, Playing, Round, RoundEnd, RoundOver, is_expired, next_seat
 from engine.melding.actions import DrawTile, LayOnRiver, Pass, PlayTiles
+from engine.melding.deal import turn_order
 from engine.melding.events import RoundStarted, StartDraw, TileDrawn, TilesPlayed, TurnPassed
 from engine.melding.melds import ProposedMeld
 from engine.melding.notation import (
@@ -28,7 +29,7 @@ from engine.melding.notation import (
 )
 from engine.melding.ruleset import SABRA, MatchEnd, Ruleset, ScoreBlockedPoints, TurnDirection
 from engine.replay import advance, replay
-from engine.seats import HOST, BotLevel, Rack, Turn, turn_order
+from engine.seats import HOST, BotLevel, Rack, Turn
 from engine.tiles import Tile, tile_set
 from engine.turns import apply, create
 from engine.violations import Reason, Violation

@@ -7,12 +7,14 @@ from engine.actions import Action, Join
 from engine.game import Game, Playing, Round
 from engine.melding.actions import PlayTiles
 from engine.melding.analysis import Analysis
+from engine.melding.deal import turn_order
 from engine.melding.melds import Meld, read_meld
 from engine.melding.notation import format_position, parse_position, parse_table, parse_tiles, position_of
 from engine.melding.ruleset import SABRA, Ruleset
+from engine.melding.solver import EXACT
 from engine.replay import advance
-from engine.seats import Player, Turn, turn_order
-from engine.turns import EXACT, Applied, apply, create
+from engine.seats import Player, Turn
+from engine.turns import Applied, apply, create
 from engine.violations import Reason, Refused
 
 T = TypeVar("T")

@@ -56,11 +56,11 @@ from engine.melding.ruleset import (
     problems,
     with_options,
 )
-from engine.melding.solver import Budget, best_turn
+from engine.melding.solver import Budget, Exact, best_turn
 from engine.seats import HOST, BotLevel
 from engine.tiles import JOKER, in_order, without
 from engine.timers import due_ms
-from engine.turns import Applied, Exact, apply, create
+from engine.turns import Applied, apply, create
 from engine.violations import Refused
 from oracles.brute_force import as_sent
 from oracles.plain_search import ALL_FACES, Found, Table, Tiles, search_by_chance

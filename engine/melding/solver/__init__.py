@@ -4,6 +4,7 @@ Pure like the rest of the engine: an answer depends on the question only, never 
 the searches.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 from engine.melding.analysis import Situation
@@ -17,6 +18,7 @@ from engine.melding.solver.turn_search import find_best, turn_exists
 from engine.tiles import Tile
 
 __all__ = [
+    "EXACT",
     "RULES_BUDGET",
     "Arrangement",
     "BestTurn",
@@ -65,3 +67,18 @@ def count_best_turns(
 ) -> Count:
     """Returns the number of best turns that play different tiles of the rack, counted up to a limit."""
     return count_best(situation, objective, limit, Meter(budget))
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """An `Analysis` by the solver. Its answer is UNKNOWN where the search exceeds the budget."""
+
+    budget: Budget = RULES_BUDGET
+
+    def can_play(self, situation: Situation) -> Existence:
+        """Returns whether any legal play exists."""
+        return has_turn(situation, self.budget)
+
+
+EXACT: Final = Exact()
+"""The default analysis of the rules."""

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from engine.clocks import start_turn
 from engine.decisions import Context, TurnOver
-from engine.events import Event, GameEnded, PlayerAbsent, PlayerResigned, RoundEnded
+from engine.events import Event, GameEnded, PlayerAbsent, PlayerResigned, RoundEnded, TurnStarted
 from engine.game import Game, Playing, RoundEnd, RoundResult, next_seat, with_result
 from engine.melding.analysis import Existence, Situation
 from engine.melding.events import LastChanceStarted, RiverTileLaid, TurnPenalised
@@ -157,3 +157,11 @@ def _game_ended(game: Game, winners: tuple[int, ...], *, abandoned: bool = False
     if game.ruleset.racks_shown is not RacksShown.AFTER_GAME:
         return GameEnded(winners, abandoned=abandoned)
     return GameEnded(winners, tuple(replace(result, is_open=True) for result in game.results), abandoned)
+
+
+def may_have_searched_all_racks(game: Game, events: tuple[Event, ...]) -> bool:
+    """Returns whether an analysis may have searched every rack: at the end of a turn with an empty pool."""
+    test = game.ruleset.pool_empty_stuck_test
+    if test is PoolEmptyStuckTest.CONSECUTIVE_PASSES or game.round is None or game.round.pool:
+        return False
+    return any(isinstance(event, TurnStarted | RoundEnded) for event in events)

@@ -9,8 +9,9 @@ from engine.game import Game, Playing, round_of
 from engine.melding.actions import ClaimError, TurnAction
 from engine.melding.analysis import Existence, Situation
 from engine.melding.drafts import Draft
+from engine.melding.solver import EXACT
 from engine.tiles import Tile
-from engine.turns import EXACT, apply
+from engine.turns import apply
 from engine.views import see
 from service.app.commands.command import (
     Basis,

@@ -8,7 +8,8 @@ import pytest
 from engine.actions import Action
 from engine.game import Game
 from engine.melding.analysis import Analysis
-from engine.turns import EXACT, Applied, apply
+from engine.melding.solver import EXACT
+from engine.turns import Applied, apply
 from engine.violations import Refused
 from rummikub.v1 import ruleset_pb2
 from rummikub.v1 import turn_service_pb2 as ts
