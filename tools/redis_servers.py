@@ -5,7 +5,6 @@ suspended and started again.
 """
 
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -32,8 +31,8 @@ NAME: Final = "games"
 
 
 def redis_program() -> str:
-    """Returns the path of redis-server if it is installed, else of the embedded Valkey."""
-    return shutil.which("redis-server") or valkey_program()
+    """Returns the program of REDIS_PROGRAM, by default the embedded Valkey, whatever else is installed."""
+    return os.environ.get("REDIS_PROGRAM") or valkey_program()
 
 
 def valkey_program() -> str:
@@ -70,7 +69,7 @@ def wait_until(condition: Callable[[], bool], expected: str, seconds: float = WA
 
 
 class RedisServer:
-    """A Redis-compatible server on a unix socket: redis-server if it is installed, else the embedded one.
+    """A Redis-compatible server on a unix socket, by default of redis_program().
 
     Args:
         options: More command-line options.
