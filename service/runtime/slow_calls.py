@@ -28,26 +28,12 @@ from service.errors import RequestTimedOut, ShuttingDown, TooManyElements
 from service.runtime.admission import Admission
 from service.runtime.origins import Origin
 
-SLICE_SECONDS: Final = 0.002
-"""The time slice of a call. A single step may take longer."""
-LONG_STEP_SECONDS: Final = 0.01
-"""A step that takes longer is followed by a rest of its flow. Few turns take so long."""
-REST: Final = 4
-"""How many times as long as its step a flow rests."""
-REST_MAX_SECONDS: Final = 0.25
-"""The longest rest."""
-REFUSED_SECONDS: Final = 0.05
-"""How long a flow rests after a request with too many elements. It costs little, but the next would come at once."""
 SWITCH_SECONDS: Final = 0.0005
 """The interpreter's switch interval; Python's default is ten times as long."""
-STARTED_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Most bytes of the requests of started calls: a decoded batch takes up to 50 times the memory of its bytes."""
 STARTED_SHARE: Final = 0.5
-"""The least share of them that one address may hold alone, so that any call can start."""
+"""The least share of the bytes of started calls that one address may hold alone, so that any call can start."""
 STARTED_TRIES: Final = 32
 """How many calls are tried between two slices if started ones use up their bytes."""
-BYTES_MAX: Final = 128 * 1024 * 1024
-"""Most bytes of all queued and started requests; more are rejected."""
 DRAIN_POLL_SECONDS: Final = 0.01
 """The polling interval of a stopping server."""
 OVERHEAD_BYTES: Final = 2_048
@@ -84,6 +70,33 @@ def completed(steps: Steps) -> Any:  # noqa: ANN401 - as the steps return
             wait((awaited,))
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long calls run, and how much memory they take.
+
+    Attributes:
+        slice_seconds: The time slice of a call. A single step may take longer.
+        long_step_seconds: A step that takes longer is followed by a rest of its flow. Few turns take so long.
+        rest: How many times as long as its step a flow rests.
+        rest_max_seconds: The longest rest.
+        refused_seconds: How long a flow rests after a request with too many elements. It costs little, but the next
+            would come at once.
+        bytes_max: Most bytes of all queued and started requests; more are rejected.
+        started_bytes_max: Most bytes of the requests of started calls: a decoded batch takes up to 50 times the memory
+            of its bytes.
+        call_bytes_max: Most of these that one call counts for. Bounded, so that any call can start.
+    """
+
+    slice_seconds: float = 0.002
+    long_step_seconds: float = 0.01
+    rest: float = 4.0
+    rest_max_seconds: float = 0.25
+    refused_seconds: float = 0.05
+    bytes_max: int = 128 * 1024 * 1024
+    started_bytes_max: int = 4 * 1024 * 1024
+    call_bytes_max: int = 256 * 1024
+
+
 @dataclass(slots=True, eq=False)
 class SlowCall:
     """A queued or started call.
@@ -91,7 +104,7 @@ class SlowCall:
     Attributes:
         origin: Where it comes from.
         method: Its method.
-        size: The bytes that it holds of BYTES_MAX.
+        size: The bytes that it holds of Pace.bytes_max.
         deadline: Its deadline, by time.monotonic().
         steps: The work.
         done: Called once, from any thread.
@@ -113,22 +126,19 @@ class SlowCall:
         """Its flow."""
         return self.origin.holder, self.method
 
-    @property
-    def started_size(self) -> int:
-        """The bytes that it holds of STARTED_BYTES_MAX once it is started. Bounded, so that any call can start."""
-        return min(self.size, STARTED_BYTES_MAX // 16)
-
 
 class SlowCalls:
     """The scheduler.
 
     Args:
-        peer_share: The share of BYTES_MAX that one address may hold alone.
+        peer_share: The share of all bytes of requests that one address may hold alone.
+        pace: How long calls run, and how much memory they take.
     """
 
-    def __init__(self, peer_share: float) -> None:
-        self._memory = Admission(BYTES_MAX, peer_share, "request_bytes")
-        self._started_memory = Admission(STARTED_BYTES_MAX, max(peer_share, STARTED_SHARE), "request_bytes")
+    def __init__(self, peer_share: float, pace: Pace = Pace()) -> None:
+        self._pace = pace
+        self._memory = Admission(pace.bytes_max, peer_share, "request_bytes")
+        self._started_memory = Admission(pace.started_bytes_max, max(peer_share, STARTED_SHARE), "request_bytes")
         self._flows: dict[Flow, OrderedDict[SlowCall, None]] = {}
         """The calls of each flow, in the order of arrival."""
         self._waiting: OrderedDict[Flow, None] = OrderedDict()
@@ -237,7 +247,7 @@ class SlowCalls:
             if flow in self._resting:
                 continue
             call = next(iter(self._flows[flow]))
-            if self._started_memory.try_enter(call.origin, call.started_size):
+            if self._started_memory.try_enter(call.origin, self._started_size(call)):
                 call.is_started = True
                 del self._waiting[flow]
                 self._started[flow] = call
@@ -245,10 +255,14 @@ class SlowCalls:
                 self._waiting.move_to_end(flow)
                 tries -= 1
 
+    def _started_size(self, call: SlowCall) -> int:
+        """Returns the bytes that a call holds of Pace.started_bytes_max once it is started."""
+        return min(call.size, self._pace.call_bytes_max)
+
     def _run_slice(self, call: SlowCall) -> None:
         """Runs a call for one slice, at least one step. Removes it from its flow when it is over."""
         now = time.monotonic()
-        until = now + SLICE_SECONDS
+        until = now + self._pace.slice_seconds
         try:
             _check_deadline(call, now)
             while not call.is_over:
@@ -265,12 +279,12 @@ class SlowCalls:
         except Exception as error:  # noqa: BLE001 - the waiting call turns it into a status
             self._after_step(call, now)
             if isinstance(error, TooManyElements):
-                self._rest(call, REFUSED_SECONDS)
+                self._rest(call, self._pace.refused_seconds)
             self._end(call, error)
         if call.is_over:
             call.steps.close()
             with self._changed:
-                self._started_memory.leave(call.origin, call.started_size)
+                self._started_memory.leave(call.origin, self._started_size(call))
                 del self._started[call.flow]
                 self._waiting[call.flow] = None
                 self._remove(call)
@@ -293,8 +307,9 @@ class SlowCalls:
     def _after_step(self, call: SlowCall, started: float) -> float:
         """Returns the time after a step. Lets its flow rest if it was long."""
         now = time.monotonic()
-        if now - started > LONG_STEP_SECONDS:
-            self._rest(call, min(REST * (now - started), REST_MAX_SECONDS))
+        pace = self._pace
+        if now - started > pace.long_step_seconds:
+            self._rest(call, min(pace.rest * (now - started), pace.rest_max_seconds))
         return now
 
     def _rest(self, call: SlowCall, seconds: float) -> None:

@@ -15,6 +15,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -33,7 +34,8 @@ from service.codec.validation import BATCH_MAX
 from service.fast_listener import interceptor as fast_interceptor
 from service.grpc_api import grpcio_version, interceptor
 from service.grpc_api.turn_validator import StreamValidator, Validator
-from service.runtime import admission, refusal_pace, slow_calls
+from service.runtime import admission, refusal_pace
+from service.runtime.slow_calls import OVERHEAD_BYTES, Pace, SlowCalls
 from service.server import Server
 from support import malformed_protobuf as wire
 from support.certificates import self_signed
@@ -676,7 +678,7 @@ def waiting_refusals(server: Server) -> int:
 
 async def test_refusals_for_want_of_memory_wait_too(listening: Listening, monkeypatch: pytest.MonkeyPatch) -> None:
     pace_all_refusals(monkeypatch)
-    monkeypatch.setattr(slow_calls, "BYTES_MAX", 1)
+    monkeypatch.setattr("service.server.SlowCalls", partial(SlowCalls, pace=Pace(bytes_max=1)))
     async with listening(peer_share=0.5) as (server, own), client_of(server.port) as main:
         waiting: list[asyncio.Future[grpc.aio.AioRpcError]] = []
         for caller in (own, main):
@@ -695,7 +697,8 @@ async def test_a_refusal_ends_with_its_client(
     listening: Listening, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     pace_all_refusals(monkeypatch)
-    monkeypatch.setattr(slow_calls, "BYTES_MAX", 2 * slow_calls.OVERHEAD_BYTES + 1_000)  # enough for short requests
+    pace = Pace(bytes_max=2 * OVERHEAD_BYTES + 1_000)  # enough for short requests
+    monkeypatch.setattr("service.server.SlowCalls", partial(SlowCalls, pace=pace))
     long = vs.ValidateTurnRequest(table_after=[RUN] * 100, has_melded=True)
     batch = vs.BatchValidateTurnsRequest(turns=[long]).SerializeToString()
     settings = {"peer_share": 0.5, "validation_streams": 2, "keys_file": keys_file(tmp_path, web="")}

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,11 @@ from service.codec.validation import BATCH_MAX
 from service.errors import Fault, GameNotFound, StoreUnavailable, TooManyGames
 from service.fast_listener import interceptor as fast_interceptor
 from service.grpc_api import interceptor
-from service.runtime import admission, rate_limit, refusal_pace, slow_calls
+from service.runtime import admission, rate_limit, refusal_pace
 from service.runtime.connections import shut_down_connections
 from service.runtime.origins import GAMES_PER_MINUTE, Key, Origin
 from service.runtime.rate_limit import Attempts, RateLimit, TokenBuckets
+from service.runtime.slow_calls import OVERHEAD_BYTES, Pace, SlowCalls
 from service.settings import Settings
 from service.storage.redis.store import RESERVE
 from service.storage.store import DRAFTS_AT_ONCE, GAME_GROWTH
@@ -447,7 +449,8 @@ async def test_a_refusal_and_the_metrics_name_the_limit(
     settings: dict[str, object],
     exceed: Callable[[Client], Awaitable[None]],
 ) -> None:
-    monkeypatch.setattr(slow_calls, "BYTES_MAX", slow_calls.OVERHEAD_BYTES + (0 if limit == "request_bytes" else 1_000))
+    pace = Pace(bytes_max=OVERHEAD_BYTES + (0 if limit == "request_bytes" else 1_000))
+    monkeypatch.setattr("service.server.SlowCalls", partial(SlowCalls, pace=pace))
     async with running_server(memory_store(FakeClock()), server_settings(**settings)) as (server, client):
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
             await exceed(client)

@@ -5,24 +5,26 @@ import threading
 import time
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
 
 from service.errors import Overloaded, RequestTimedOut, ShuttingDown, TooManyElements
-from service.runtime import slow_calls as module
 from service.runtime.origins import Key, Origin
-from service.runtime.slow_calls import Dropped, SlowCall, SlowCalls, completed, in_one_step
+from service.runtime.slow_calls import OVERHEAD_BYTES, Dropped, Pace, SlowCall, SlowCalls, completed, in_one_step
 
 SOON = 10.0
+ONE_STEP_A_SLICE = Pace(slice_seconds=0.0)
+RESTFUL = replace(ONE_STEP_A_SLICE, long_step_seconds=0.05, rest=1_000, rest_max_seconds=1_000)
 
 
 class Scene:
     """A scheduler whose calls record the order of their steps and their results."""
 
-    def __init__(self, peer_share: float = 1) -> None:
-        self.calls = SlowCalls(peer_share)
+    def __init__(self, peer_share: float = 1, pace: Pace = ONE_STEP_A_SLICE) -> None:
+        self.calls = SlowCalls(peer_share, pace)
         self.steps: list[str] = []
         self.ends: dict[str, Any] = {}
         self._ended = threading.Condition()
@@ -68,8 +70,7 @@ class Scene:
 
 
 @pytest.fixture
-def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
-    monkeypatch.setattr(module, "SLICE_SECONDS", 0.0)  # one step a slice
+def scene() -> Iterator[Scene]:
     scene = Scene()
     yield scene
     scene.go()
@@ -103,12 +104,9 @@ def test_front_ends_behind_one_gateway_take_turns(scene: Scene) -> None:
     assert scene.steps[:6] == ["web", "partner", "a1"] * 2, "keys of other callers share the turns of their address"
 
 
-def test_a_flow_with_a_long_step_rests_and_others_continue(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LONG_STEP_SECONDS", 0.05)
-    monkeypatch.setattr(module, "REST", 1_000)
-    monkeypatch.setattr(module, "REST_MAX_SECONDS", 1_000)
+def test_a_flow_with_a_long_step_rests_and_others_continue(scene: Scene) -> None:
     scene.calls.close()
-    scene.calls = SlowCalls(0.5)
+    scene.calls = SlowCalls(0.5, RESTFUL)
 
     def long() -> Generator[None, None, None]:
         time.sleep(0.1)
@@ -125,14 +123,9 @@ def test_a_flow_with_a_long_step_rests_and_others_continue(scene: Scene, monkeyp
     assert isinstance(scene.ends["a-turn"], ShuttingDown)
 
 
-def test_a_flow_rests_after_a_long_step_that_fails_and_a_proxy_s_does_not(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "LONG_STEP_SECONDS", 0.05)
-    monkeypatch.setattr(module, "REST", 1_000)
-    monkeypatch.setattr(module, "REST_MAX_SECONDS", 1_000)
+def test_a_flow_rests_after_a_long_step_that_fails_and_a_proxy_s_does_not(scene: Scene) -> None:
     scene.calls.close()
-    scene.calls = SlowCalls(0.5)
+    scene.calls = SlowCalls(0.5, RESTFUL)
 
     def failing(_data: bytes) -> bytes:
         time.sleep(0.1)
@@ -147,14 +140,12 @@ def test_a_flow_rests_after_a_long_step_that_fails_and_a_proxy_s_does_not(
     assert scene.ends.keys() == {"b-turn"}
 
 
-def test_a_flow_rests_after_a_request_with_too_many_elements(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "REFUSED_SECONDS", 1_000)
-
+def test_a_flow_rests_after_a_request_with_too_many_elements(scene: Scene) -> None:
     def refused(_: bytes) -> None:
         raise TooManyElements
 
     scene.calls.close()
-    scene.calls = SlowCalls(0.5)
+    scene.calls = SlowCalls(0.5, replace(ONE_STEP_A_SLICE, refused_seconds=1_000))
     steps = in_one_step(refused, b"")
     scene.calls.submit(Origin("a"), "batch", 0, math.inf, steps, lambda end: scene.end("a1", end))
     scene.wait_for(1)
@@ -165,11 +156,9 @@ def test_a_flow_rests_after_a_request_with_too_many_elements(scene: Scene, monke
     assert scene.ends.keys() == {"a1", "b"}
 
 
-def test_a_flow_continues_after_its_rest(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LONG_STEP_SECONDS", 0.0)
-    monkeypatch.setattr(module, "REST", 3)
+def test_a_flow_continues_after_its_rest(scene: Scene) -> None:
     scene.calls.close()
-    scene.calls = SlowCalls(0.5)
+    scene.calls = SlowCalls(0.5, replace(ONE_STEP_A_SLICE, long_step_seconds=0.0, rest=3))
     scene.submit("a1", ("a", "turn"))
     scene.submit("a2", ("a", "turn"))
     scene.wait_for(2)
@@ -207,10 +196,8 @@ def test_a_failing_call_ends_with_its_exception_and_others_continue(scene: Scene
     assert [type(end) for end in ends] == [ValueError]
 
 
-def test_memory_is_bounded_in_total_and_by_peer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BYTES_MAX", 10 * module.OVERHEAD_BYTES)
-    scene = Scene(peer_share=0.5)
-    scene.calls = SlowCalls(0.5)
+def test_memory_is_bounded_in_total_and_by_peer() -> None:
+    scene = Scene(0.5, replace(ONE_STEP_A_SLICE, bytes_max=10 * OVERHEAD_BYTES))
     scene.hold()
     calls = [scene.submit(f"a{number}", ("a", "")) for number in range(4)]  # beside the call that holds the thread
     with pytest.raises(Overloaded):
@@ -220,19 +207,15 @@ def test_memory_is_bounded_in_total_and_by_peer(monkeypatch: pytest.MonkeyPatch)
     scene.calls.cancel(calls[3])
     scene.submit("a6", ("a", ""))
     with pytest.raises(Overloaded):
-        scene.calls.submit(
-            Origin("c"), "", 10 * module.OVERHEAD_BYTES, math.inf, scene.steps_of("c", 1), lambda _: None
-        )
+        scene.calls.submit(Origin("c"), "", 10 * OVERHEAD_BYTES, math.inf, scene.steps_of("c", 1), lambda _: None)
     scene.go()
     scene.wait_for(6)
     scene.calls.close()
 
 
-def test_the_bytes_of_started_calls_are_bounded(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bytes_of_started_calls_are_bounded(scene: Scene) -> None:
     scene.calls.close()
-    monkeypatch.setattr(module, "STARTED_BYTES_MAX", 3 * module.OVERHEAD_BYTES)
-    monkeypatch.setattr(SlowCall, "started_size", property(lambda call: call.size))
-    scene.calls = SlowCalls(1)
+    scene.calls = SlowCalls(1, replace(ONE_STEP_A_SLICE, started_bytes_max=3 * OVERHEAD_BYTES))
     scene.hold()
     for number in range(6):
         scene.submit(str(number), (str(number), ""), count=5)
@@ -253,7 +236,7 @@ def endless() -> Generator[None, None, None]:
 @pytest.mark.parametrize(("flows", "size"), [(16, 0), (16, 4_000), (100, 1_000_000)])
 def test_endless_calls_of_many_addresses_keep_no_newcomer_waiting(scene: Scene, flows: int, size: int) -> None:
     scene.calls.close()
-    scene.calls = SlowCalls(0.5)
+    scene.calls = SlowCalls(0.5, ONE_STEP_A_SLICE)
     attack = [
         scene.calls.submit(Origin(f"attacker {number}"), "batch", size, math.inf, endless(), lambda _: None)
         for number in range(flows)
@@ -304,12 +287,9 @@ def test_a_call_that_waits_for_a_future_can_be_cancelled(scene: Scene) -> None:
     scene.wait_for(5)
 
 
-def test_a_flow_rests_after_a_long_wait_for_a_future(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LONG_STEP_SECONDS", 0.0)
-    monkeypatch.setattr(module, "REST", 1_000_000)
-    monkeypatch.setattr(module, "REST_MAX_SECONDS", 1_000)
+def test_a_flow_rests_after_a_long_wait_for_a_future(scene: Scene) -> None:
     scene.calls.close()
-    scene.calls = SlowCalls(0.5)
+    scene.calls = SlowCalls(0.5, replace(RESTFUL, long_step_seconds=0.0, rest=1_000_000))
     future: Future[str] = Future()
     scene.calls.submit(Origin("a"), "turn", 0, math.inf, waiting_for(future, threading.Event()), lambda _: None)
     future.set_result("judged")
