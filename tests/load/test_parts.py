@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from load.bench import __main__ as bench
+from load.bench.figures import requirement
 from load.capacity import __main__ as capacity
 from load.parts import run_parts
 from tools.servers import ServerError
@@ -49,14 +50,21 @@ def test_the_results_of_other_parts_remain(
 def test_benchmarks_run_on_after_one_that_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    outcomes = {"analysis": part(0), "engine": part(ValueError("no turn")), "play": part(1), "tracing": part(0)}
-    monkeypatch.setattr(bench, "PARTS", {name: lambda *_, one=one: one() for name, one in outcomes.items()})
+    outcomes = {"analysis": part(1), "hostile": part(ValueError("no turn")), "play": part(0), "tracing": part(1)}
+
+    def measured(name: str) -> bench.Part:
+        def measure(*_: object) -> dict[str, object]:
+            return {"requirements": [requirement("a call", met=bool(outcomes[name]()), measured="1")]}
+
+        return bench.Part(measure, lambda _: ("python 3",), lambda _: {})
+
+    monkeypatch.setattr(bench, "PARTS", {name: measured(name) for name in outcomes})
     monkeypatch.setattr(bench, "RESULTS", tmp_path)
     monkeypatch.setattr(bench, "end_in_order", lambda: None)
     monkeypatch.setattr("sys.argv", ["load.bench"])
     assert bench.main() == 1
     printed = [line.split(":")[0].rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert printed == [
+    assert [line for line in printed if "the requirements of" in line or "every part" in line] == [
         "met    the requirements of analysis",
         "MISSED the requirements of play",
         "met    the requirements of tracing",
