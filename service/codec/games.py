@@ -1,18 +1,19 @@
 """Views of games and their events, for a seat or a spectator."""
 
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
-from typing import Any, Final
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from functools import cache, lru_cache
+from typing import Any, Final, TypeAlias, get_args
 
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from engine import events as ev
 from engine.game import Aborted, Finished, Lobby, Phase, Playing, RoundEnd, RoundOver, RoundResult, SeatResult
-from engine.melding import events as melding
 from engine.melding.drafts import Draft
 from engine.melding.fast.identity_cache import identity_cache
-from engine.melding.melds import Meld
+from engine.melding.melds import Meld, ProposedMeld
 from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
 from engine.melding.ruleset import Ruleset
 from engine.melding.table import Table
@@ -20,14 +21,8 @@ from engine.seats import BotLevel, ReservedSeat, Turn
 from engine.tiles import Tile
 from engine.views import (
     EventView,
-    OpenEvent,
     PlayerView,
     RoundStartedView,
-    TilesDrawnView,
-    TurnEndedView,
-    TurnPassedView,
-    TurnPenalisedView,
-    TurnTimedOutView,
     TurnView,
 )
 from rummikub.v1 import game_pb2, game_service_pb2
@@ -80,6 +75,10 @@ _VISIBILITY_NUMBERS: Final = {
     Visibility.UNLISTED: game_pb2.VISIBILITY_UNLISTED,
 }
 _LEVEL_NUMBERS: Final = {level: number for number, level in _LEVELS.items()}
+
+
+_WORD: Final = re.compile(r"(?<!^)(?=[A-Z])")
+_Encoder: TypeAlias = Callable[[Any], Any]
 
 
 def encode_state(phase: type[Phase]) -> game_pb2.GameState.ValueType:
@@ -348,120 +347,68 @@ def encode_change(sight: ChangeView) -> game_pb2.GameChange:
 
 
 def _event(event: EventView) -> game_pb2.GameEvent:
-    match event:
-        case RoundStartedView():
-            return game_pb2.GameEvent(round_started=_round_started(event))
-        case TilesDrawnView(seat, count, tiles):
-            drawn = game_pb2.TilesDrawn(seat=seat, tile_count=count, tiles=tile_numbers(tiles))
-            return game_pb2.GameEvent(tiles_drawn=drawn)
-        case TurnTimedOutView(seat, count, tiles):
-            timed_out = game_pb2.TurnTimedOut(seat=seat, tile_count=count, tiles=tile_numbers(tiles))
-            return game_pb2.GameEvent(turn_timed_out=timed_out)
-        case TurnPenalisedView(seat, count, tiles):
-            penalised = game_pb2.TurnPenalised(seat=seat, tile_count=count, tiles=tile_numbers(tiles))
-            return game_pb2.GameEvent(turn_penalised=penalised)
-        case TurnEndedView(seat):
-            return game_pb2.GameEvent(turn_ended=game_pb2.TurnEnded(seat=seat))
-        case TurnPassedView(seat):
-            return game_pb2.GameEvent(turn_passed=game_pb2.TurnPassed(seat=seat))
-        case _:
-            return _open_event(event)
+    if isinstance(event, RoundStartedView):
+        return game_pb2.GameEvent(round_started=_round_started(event))
+    kind: type = type(event)
+    message, member, parts = _event_parts(kind)
+    encoded: Any = message(**{wire: encode(getattr(event, name)) for name, wire, encode in parts})
+    return game_pb2.GameEvent(**{member: encoded})
 
 
-def _open_event(event: OpenEvent) -> game_pb2.GameEvent:  # noqa: C901, PLR0911, PLR0912 - one case per event
-    match event:
-        case ev.GameCreated() | ev.PlayerJoined() | ev.PlayerLeft() | ev.PlayerKicked() | ev.PlayerReadied():
-            return _lobby_event(event)
-        case ev.TurnStarted(turn):
-            return game_pb2.GameEvent(turn_started=game_pb2.TurnStarted(turn=_turn(turn)))
-        case melding.TilesPlayed():
-            return game_pb2.GameEvent(tiles_played=_tiles_played(event))
-        case melding.RiverTileLaid(seat, tile):
-            laid = game_pb2.RiverTileLaid(seat=seat, tile=tile_number(tile))
-            return game_pb2.GameEvent(river_tile_laid=laid)
-        case melding.IllegalPlayShown():
-            return game_pb2.GameEvent(illegal_play_shown=_illegal_play_shown(event))
-        case melding.ErrorClaimed(seat, agrees):
-            return game_pb2.GameEvent(error_claimed=game_pb2.ErrorClaimed(seat=seat, agrees=agrees))
-        case melding.RedealDemanded(seat):
-            return game_pb2.GameEvent(redeal_demanded=game_pb2.RedealDemanded(seat=seat))
-        case melding.LastChanceStarted(seats):
-            return game_pb2.GameEvent(last_chance_started=game_pb2.LastChanceStarted(seats=seats))
-        case ev.PlayerResigned(seat):
-            return game_pb2.GameEvent(player_resigned=game_pb2.PlayerResigned(seat=seat))
-        case ev.PlayerAbsent(seat, stand_in):
-            absent = game_pb2.PlayerAbsent(seat=seat, bot_level=_level_number(stand_in))
-            return game_pb2.GameEvent(player_absent=absent)
-        case ev.PlayerReturned(seat):
-            return game_pb2.GameEvent(player_returned=game_pb2.PlayerReturned(seat=seat))
-        case ev.ClockStopped(seat, time_left_ms):
-            stopped = game_pb2.ClockStopped(seat=seat, time_left=_duration(time_left_ms))
-            return game_pb2.GameEvent(clock_stopped=stopped)
-        case ev.RoundEnded(result, next_round_ms):
-            next_round = None if next_round_ms is None else _time(next_round_ms)
-            ended = game_pb2.RoundEnded(result=encode_result(result), next_round_time=next_round)
-            return game_pb2.GameEvent(round_ended=ended)
-        case ev.GameEnded(winners, opened, abandoned):
-            rounds = map(encode_result, opened)
-            return game_pb2.GameEvent(
-                game_ended=game_pb2.GameEnded(winner_seats=winners, rounds=rounds, abandoned=abandoned)
-            )
-        case ev.AbortRequested(seat):
-            return game_pb2.GameEvent(abort_requested=game_pb2.AbortRequested(seat=seat))
-        case ev.GameAborted(by_host):
-            return game_pb2.GameEvent(game_aborted=game_pb2.GameAborted(by_host=by_host))
-        case ev.SeatTokenRenewed(seat):
-            return game_pb2.GameEvent(seat_token_renewed=game_pb2.SeatTokenRenewed(seat=seat))
-        case ev.RematchCreated(game_id):
-            return game_pb2.GameEvent(rematch_created=game_pb2.RematchCreated(game_id=game_id))
+@cache
+def _event_parts(kind: type) -> tuple[type[Message], str, Sequence[tuple[str, str, _Encoder]]]:
+    """Returns how an event is encoded: its message, its member of GameEvent, its fields with their names there.
+
+    Its message has its name, and its fields have the same names, but those of _EVENT_FIELDS.
+    """
+    if kind not in _EVENT_VIEWS:
+        raise TypeError(f"{kind.__name__} is no view of an event: it may have hidden tiles")
+    name = kind.__name__.removesuffix("View")
+    parts = [(part.name, *_EVENT_FIELDS.get(part.name, (part.name, _as_it_is))) for part in fields(kind)]
+    return getattr(game_pb2, name), _WORD.sub("_", name).lower(), parts
 
 
-def _lobby_event(event: ev.LobbyEvent) -> game_pb2.GameEvent:
-    match event:
-        case ev.GameCreated(rules, reserved):
-            created = game_pb2.GameCreated(ruleset=encode_ruleset(rules), reserved_seats=map(_reserved, reserved))
-            return game_pb2.GameEvent(game_created=created)
-        case ev.PlayerJoined():
-            return game_pb2.GameEvent(player_joined=_player_joined(event))
-        case ev.PlayerLeft(seat, new_host):
-            return game_pb2.GameEvent(player_left=game_pb2.PlayerLeft(seat=seat, host_seat=new_host or 0))
-        case ev.PlayerKicked(seat, new_host, code):
-            kicked = game_pb2.PlayerKicked(seat=seat, host_seat=new_host or 0, join_code=code)
-            return game_pb2.GameEvent(player_kicked=kicked)
-        case ev.PlayerReadied(seat, is_ready):
-            return game_pb2.GameEvent(player_readied=game_pb2.PlayerReadied(seat=seat, is_ready=is_ready))
+def _as_it_is(value: object) -> object:
+    return value
 
 
-def _player_joined(event: ev.PlayerJoined) -> game_pb2.PlayerJoined:
-    return game_pb2.PlayerJoined(
-        seat=event.seat,
-        name=event.name,
-        bot_level=_level_number(event.bot),
-        is_host=event.is_host,
-        start_time=None if event.starts_ms is None else _time(event.starts_ms),
-    )
+def _time_if_any(milliseconds: int | None) -> Timestamp | None:
+    return None if milliseconds is None else _time(milliseconds)
 
 
 def _reserved(reserved: ReservedSeat) -> game_pb2.ReservedSeat:
     return game_pb2.ReservedSeat(seat=reserved.seat, name=reserved.name)
 
 
-def _tiles_played(event: melding.TilesPlayed) -> game_pb2.TilesPlayed:
-    return game_pb2.TilesPlayed(
-        seat=event.seat,
-        tiles=tile_numbers(event.tiles),
-        table=map(encode_meld, event.table),
-        points=event.points,
-        pulled=tile_numbers(event.pulled),
-    )
+def _melds(table: Sequence[Meld | ProposedMeld]) -> list[Message]:
+    return [encode_meld(meld) if isinstance(meld, Meld) else encode_proposed(meld) for meld in table]
 
 
-def _illegal_play_shown(event: melding.IllegalPlayShown) -> game_pb2.IllegalPlayShown:
-    return game_pb2.IllegalPlayShown(
-        seat=event.seat,
-        table=map(encode_proposed, event.table),
-        reasons=(reason_number(reason.name) for reason in event.reasons),
-    )
+_EVENT_VIEWS: Final = frozenset(get_args(EventView))
+_EVENT_FIELDS: Final[dict[str, tuple[str, _Encoder]]] = {
+    "ruleset": ("ruleset", encode_ruleset),
+    "reserved": (
+        "reserved_seats",
+        lambda seats: [game_pb2.ReservedSeat(seat=one.seat, name=one.name) for one in seats],
+    ),
+    "bot": ("bot_level", _level_number),
+    "stand_in": ("bot_level", _level_number),
+    "new_host": ("host_seat", lambda seat: seat or 0),
+    "starts_ms": ("start_time", _time_if_any),
+    "next_round_ms": ("next_round_time", _time_if_any),
+    "time_left_ms": ("time_left", _duration),
+    "turn": ("turn", _turn),
+    "tile": ("tile", tile_number),
+    "tiles": ("tiles", tile_numbers),
+    "pulled": ("pulled", tile_numbers),
+    "count": ("tile_count", _as_it_is),
+    "table": ("table", _melds),
+    "reasons": ("reasons", lambda reasons: [reason_number(reason.name) for reason in reasons]),
+    "result": ("result", encode_result),
+    "winners": ("winner_seats", _as_it_is),
+    "opened": ("rounds", lambda results: map(encode_result, results)),
+}
+"""Fields of events that have another name or form in the contract."""
 
 
 def _round_started(view: RoundStartedView) -> game_pb2.RoundStarted:
