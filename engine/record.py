@@ -48,10 +48,10 @@ from engine.melding.events import (
     TurnPassed,
     TurnPenalised,
 )
-from engine.melding.melds import Meld, ProposedMeld, as_proposed
+from engine.melding.melds import ProposedMeld
 from engine.melding.ruleset import Ruleset
 from engine.melding.solver import EXACT
-from engine.melding.table import ProposedTable
+from engine.melding.table import ProposedTable, as_proposed_table
 from engine.replay import advance, evolve
 from engine.seats import HOST, BotLevel
 from engine.tiles import JOKER, Tile
@@ -248,18 +248,14 @@ def _own_move(game: Game, revision: int, time_ms: int, events: tuple[Event, ...]
             return Move(revision, time_ms, MoveKind.REDEAL, seat, dealt=dealt)
         case (TilesPlayed(seat, _, melds, _, pulled), *_):
             index = len(game.round.river) - len(pulled) if game.round and pulled else None
-            table = _proposed(melds, game.ruleset)
+            table = as_proposed_table(melds, game.ruleset)
             return Move(revision, time_ms, MoveKind.PLAY, seat, table=table, river_index=index)
         case (TurnTimedOut(seat), TilesPlayed(table=melds), *_):
-            return Move(revision, time_ms, MoveKind.TIME_OUT, seat, table=_proposed(melds, game.ruleset))
+            return Move(revision, time_ms, MoveKind.TIME_OUT, seat, table=as_proposed_table(melds, game.ruleset))
         case (IllegalPlayShown(seat, shown), *_):
             return Move(revision, time_ms, MoveKind.SHOW, seat, table=_expressible(shown))
         case _:
             return _move_without_table(revision, time_ms, events[0])
-
-
-def _proposed(melds: tuple[Meld, ...], ruleset: Ruleset) -> ProposedTable:
-    return tuple(as_proposed(meld, ruleset) for meld in melds)
 
 
 def _expressible(shown: ProposedTable) -> ProposedTable:

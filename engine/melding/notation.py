@@ -29,7 +29,7 @@ from typing import Final
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, as_proposed
 from engine.melding.round import MeldingRound
 from engine.melding.ruleset import SABRA, Ruleset
-from engine.melding.table import ProposedTable
+from engine.melding.table import ProposedTable, as_proposed_table
 from engine.seats import Rack
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Color, Tile, in_order, tile
 
@@ -152,8 +152,7 @@ class Position:
 
 def position_of(round_: MeldingRound, ruleset: Ruleset = SABRA) -> Position:
     """Returns the position of a round."""
-    table = tuple(as_proposed(meld, ruleset) for meld in round_.table)
-    return Position(table, round_.racks, round_.pool, round_.turn.seat)
+    return Position(as_proposed_table(round_.table, ruleset), round_.racks, round_.pool, round_.turn.seat)
 
 
 def format_tile(t: Tile, naming: Naming = Naming.TILES) -> str:

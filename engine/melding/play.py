@@ -10,9 +10,18 @@ from typing import Final, TypeVar
 from engine.effort import Effort, TooComplexError
 from engine.lazy import lazy_property, preset
 from engine.melding.initial_meld import best_for_the_player, from_left_to_right, suffices, ways_to_meld
-from engine.melding.melds import Meld, NotAMeld, as_proposed
+from engine.melding.melds import Meld, NotAMeld
 from engine.melding.ruleset import InitialMeldSameTurnTablePlay, JokerRetrievalMode, Ruleset
-from engine.melding.table import ProposedTable, Table, TableReading, count_tiles, kept_and_new, read_table
+from engine.melding.table import (
+    ProposedTable,
+    Table,
+    TableReading,
+    as_proposed_table,
+    count_tiles,
+    joker_roles,
+    kept_and_new,
+    read_table,
+)
 from engine.tiles import Tile, in_order
 
 R = TypeVar("R")
@@ -216,7 +225,7 @@ class BasePlay(ABC):
             return
         contested = {*self.tiles_before}
         if self.ruleset.joker_retrieval_mode is not JokerRetrievalMode.FREE:
-            contested.update(face for meld in self.table_before for faces in meld.joker_faces for face in faces)
+            contested.update(*joker_roles(self.table_before))
         yield from ways_to_meld(self.melds, self.tiles_played, contested, self.ruleset, self.effort)
 
     def least_wrong(self, breaches: "Callable[[BasePlay], tuple[R, ...]]") -> tuple[R, ...]:
@@ -241,7 +250,7 @@ class BasePlay(ABC):
         for meld in initial_meld:
             melds.remove(meld)
             tiles -= Counter(meld.tiles)
-        after = tuple([as_proposed(meld, self.ruleset) for meld in melds])
+        after = as_proposed_table(melds, self.ruleset)
         rack = in_order(tiles.elements())
         rest = Play(self.table_before, after, rack, has_melded=True, ruleset=self.ruleset, subject=self.subject)
         preset(rest, steps=self.steps, effort=self.effort, readings=tuple(melds))

@@ -1,7 +1,7 @@
 """The table: its type, the tiles on it, how a proposed table is read, and how two tables differ.
 
-A table is a tuple of melds. Only this module relies on that to count tiles and to compare tables, so a variant with
-another layout starts here.
+A table is a tuple of melds. Only this module relies on that, and the modules that test_table_seam.py names, so a
+variant with another layout starts here.
 """
 
 from collections import Counter, defaultdict
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import TypeAlias
 
-from engine.melding.melds import Meld, MeldKind, NotAMeld, ProposedMeld, read_meld
+from engine.melding.melds import Meld, MeldKind, NotAMeld, ProposedMeld, as_proposed, read_meld
 from engine.melding.ruleset import MeldOrder, Ruleset
 from engine.tiles import JOKER, Tile, in_order
 
@@ -34,6 +34,27 @@ def tiles_on(melds: Iterable[Meld | ProposedMeld]) -> tuple[Tile, ...]:
 def count_tiles(melds: Iterable[Meld | ProposedMeld]) -> Counter[Tile]:
     """Returns how often each face is on a table."""
     return Counter(tiles_on(melds))
+
+
+def as_proposed_table(melds: Iterable[Meld], ruleset: Ruleset) -> ProposedTable:
+    """Returns a proposal that the same ruleset reads as the same table."""
+    return tuple([as_proposed(meld, ruleset) for meld in melds])
+
+
+def have_joker(melds: Iterable[Meld]) -> bool:
+    """Returns whether a table has a joker."""
+    return any(JOKER in meld.tiles for meld in melds)
+
+
+def joker_roles(melds: Iterable[Meld]) -> set[tuple[Tile, ...]]:
+    """Returns the faces that each joker of a table may stand for, without repetition."""
+    return {faces for meld in melds for faces in meld.joker_faces}
+
+
+def have_same_melds(one: Iterable[Meld | ProposedMeld], other: Iterable[Meld | ProposedMeld]) -> bool:
+    """Returns whether two tables have melds of the same tiles, whatever their order. Empty melds do not count."""
+    counts = (Counter(in_order(meld.tiles) for meld in melds if meld.tiles) for melds in (one, other))
+    return next(counts) == next(counts)
 
 
 def identity(meld: Meld) -> Identity:

@@ -12,7 +12,6 @@ from engine.game import Aborted, Finished, Lobby, RoundOver
 from engine.melding.actions import PlayTiles, TurnAction
 from engine.melding.analysis import Situation
 from engine.melding.bots import turn_without_play
-from engine.melding.melds import as_proposed
 from engine.melding.play import Play
 from engine.melding.round import Choosing, Drawn
 from engine.melding.rules import Judgement, judge
@@ -31,7 +30,7 @@ from engine.melding.solver import (
 )
 from engine.melding.solver.explanation import explain
 from engine.melding.solver.steps import Step
-from engine.melding.table import ProposedTable
+from engine.melding.table import ProposedTable, as_proposed_table
 from engine.tiles import Tile, in_order, without
 from engine.views import GameView, TurnView
 from engine.violations import Reason, refused
@@ -267,7 +266,7 @@ def _judged(situation: Situation, turn: LegalTurn, kept: tuple[Tile, ...]) -> Pl
     """
     play = Play(
         table_before=situation.table,
-        table_after=tuple(as_proposed(meld, situation.ruleset) for meld in turn.table),
+        table_after=as_proposed_table(turn.table, situation.ruleset),
         rack=situation.rack,
         has_melded=situation.has_melded,
         ruleset=situation.ruleset,

@@ -32,6 +32,7 @@ from engine.melding.ruleset import OPTIONS, Preset, Ruleset, TurnDraw, problems,
 from engine.melding.solver import BestTurn, Budget, LegalTurn, Objective, best_turn
 from engine.melding.solver.explanation import explain
 from engine.melding.solver.steps import describe_step
+from engine.melding.table import tiles_on
 from engine.options import text_of
 from engine.seats import Rack
 from engine.tiles import JOKER, Color, Tile, color_of, in_order, without
@@ -259,7 +260,7 @@ def read_situation(
     if pulled and ruleset.turn_draw is not TurnDraw.TWO_RIVER:
         raise PositionError("--river: these rules have no River; add --option turn_draw=TWO_RIVER")
     table = tuple(_meld(place, meld, ruleset, naming) for place, meld in enumerate(proposed, 1))
-    _count((*(t for meld in table for t in meld.tiles), *rack.tiles, *pulled, *others), ruleset, naming)
+    _count((*tiles_on(table), *rack.tiles, *pulled, *others), ruleset, naming)
     return Situation(table, rack.tiles, rack.has_melded, ruleset, pulled)
 
 

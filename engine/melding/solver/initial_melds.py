@@ -20,6 +20,7 @@ from engine.melding.solver.meld_enumeration import Melds, possible_melds, useful
 from engine.melding.solver.problem import Problem, reduce
 from engine.melding.solver.search import Meter
 from engine.melding.solver.solution import Solution, solve, solve_with
+from engine.melding.table import have_joker
 from engine.tiles import JOKER, MAX_VALUE, Tile, in_order, value_of
 
 
@@ -125,7 +126,7 @@ def minimal_initial_melds(available: Counter[Tile], table: Melds, ruleset: Rules
 
 def _with_declarations(melds: Melds, table: Melds, ruleset: Ruleset) -> Iterator[Melds]:
     """Yields melds with every useful joker declaration, if declarations matter here."""
-    if ruleset.jokers_beyond_physical and not any(JOKER in meld.tiles for meld in table):
+    if ruleset.jokers_beyond_physical and not have_joker(table):
         yield melds
         return
     yield from product(*((meld, *useful_declarations(meld, table, ruleset)) for meld in melds))

@@ -16,6 +16,7 @@ from engine.melding.run_shape import RunShape, run_shape
 from engine.melding.solver.joker_rules import joker_rules
 from engine.melding.solver.problem import FACES
 from engine.melding.solver.solution import with_declared_jokers
+from engine.melding.table import joker_roles
 from engine.tiles import JOKER, Tile, value_of
 
 Melds = tuple[Meld, ...]
@@ -120,8 +121,7 @@ def _useful_faces(meld: Meld, table: Melds) -> set[Tile]:
     these are all possible faces; if all of them are, no declaration is needed.
     """
     undeclared = {face for faces in meld.joker_faces for face in faces}
-    roles = {faces for old in table for faces in old.joker_faces}
-    return {face for faces in roles if not undeclared <= set(faces) for face in faces}
+    return {face for faces in joker_roles(table) if not undeclared <= set(faces) for face in faces}
 
 
 def _without_declarations(ruleset: Ruleset) -> Ruleset:

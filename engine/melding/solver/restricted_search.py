@@ -45,6 +45,7 @@ from engine.melding.solver.restricted_problem import (
 )
 from engine.melding.solver.search import OutOfBudget
 from engine.melding.solver.solution import is_solvable_below, solve
+from engine.melding.table import have_joker
 from engine.tiles import JOKER, Tile, value_of
 
 FEW_CHANGES = 2
@@ -54,7 +55,7 @@ FEW_CHANGES = 2
 def is_restricted(table: Melds, ruleset: Ruleset) -> bool:
     """Returns whether the rules can forbid a turn although its melds are valid and consist of the right tiles."""
     return (
-        (limits_retrieval(ruleset) and any(JOKER in meld.tiles for meld in table))
+        (limits_retrieval(ruleset) and have_joker(table))
         or not ruleset.jokers_beyond_physical
         or ruleset.manipulation is not Manipulation.FREE
         or ruleset.contract is not Contract.OFF

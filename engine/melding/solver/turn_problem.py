@@ -6,13 +6,13 @@ from functools import cached_property
 from itertools import chain
 
 from engine.melding.analysis import Situation
-from engine.melding.melds import as_proposed
 from engine.melding.play import Play
 from engine.melding.rules import judge
 from engine.melding.solver.answers import Objective
 from engine.melding.solver.problem import Problem, problem_from
 from engine.melding.solver.restricted_problem import Melds
 from engine.melding.solver.search import Meter
+from engine.melding.table import as_proposed_table
 from engine.tiles import Tile, without
 
 
@@ -102,7 +102,7 @@ class TurnSearch:
         ruleset = self.situation.ruleset
         play = Play(
             self.situation.table,
-            tuple(as_proposed(meld, ruleset) for meld in (*old, *melds)),
+            as_proposed_table((*old, *melds), ruleset),
             self.situation.rack,
             self.situation.has_melded,
             ruleset,

@@ -1,20 +1,15 @@
 """The decision on a turn whose deadline has passed (R55, R56, turn_timeout_dirty, turn_timeout_clean)."""
 
-from collections import Counter
-from collections.abc import Iterable
-
 from engine.decisions import TurnOver
 from engine.events import TurnTimedOut
 from engine.game import Game
 from engine.melding.actions import PlayTiles
 from engine.melding.events import TilesPlayed
-from engine.melding.melds import Meld, ProposedMeld
 from engine.melding.round import Choosing, Drawn, MeldingRound
 from engine.melding.ruleset import Ruleset, TurnTimeoutClean, TurnTimeoutDirty
-from engine.melding.table import ProposedTable
+from engine.melding.table import ProposedTable, have_same_melds
 from engine.melding.turns.plays import judged
 from engine.melding.turns.settlement import default_river_choice
-from engine.tiles import Tile, in_order
 
 
 def time_out(game: Game, round_: MeldingRound, draft: ProposedTable | None) -> TurnOver:
@@ -38,11 +33,7 @@ def _is_clean(round_: MeldingRound, draft: ProposedTable | None) -> bool:
     """Returns whether the table was left as it was: no draft differs from it, and no illegal play was shown."""
     if round_.shown_play is not None:
         return False
-    return draft is None or _tiles_of_melds(draft) == _tiles_of_melds(round_.table)
-
-
-def _tiles_of_melds(table: Iterable[Meld | ProposedMeld]) -> Counter[tuple[Tile, ...]]:
-    return Counter(in_order(meld.tiles) for meld in table if meld.tiles)
+    return draft is None or have_same_melds(draft, round_.table)
 
 
 def _timeout_tiles(round_: MeldingRound, draft: ProposedTable | None, ruleset: Ruleset) -> int:
