@@ -8,12 +8,12 @@ from typing import Final, Protocol, TypeVar
 from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
-from tools.games import Stubs, bearer, new_id
+from tools.games import Options, Stubs, bearer, creation, new_id, options
 
 T = TypeVar("T")
 
-NO_TIME_LIMIT: Final = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
-LONG_ROUNDS: Final = ruleset_pb2.Ruleset(
+NO_TIME_LIMIT: Final = options(turn_time_limit_seconds=0)
+LONG_ROUNDS: Final = options(
     turn_time_limit_seconds=0,
     geometry_colors=6,
     geometry_copies=3,
@@ -91,12 +91,12 @@ class Table:
 
 async def new_table(
     send: Send,
-    ruleset: ruleset_pb2.Ruleset = NO_TIME_LIMIT,
+    ruleset: Options = NO_TIME_LIMIT,
     timeout: float | None = None,  # noqa: ASYNC109 - a call's deadline
 ) -> Table:
     """Starts a game."""
-    creation = gs.CreateGameRequest(ruleset=ruleset, request_id=new_id())
-    created = await send("CreateGame", lambda stubs: stubs.games.CreateGame(creation, timeout=timeout))
+    creating = gs.CreateGameRequest(**creation(ruleset), request_id=new_id())
+    created = await send("CreateGame", lambda stubs: stubs.games.CreateGame(creating, timeout=timeout))
     game_id, tokens = created.game.game_id, {}
     for name in NAMES:
         joining = gs.JoinGameRequest(game_id=game_id, name=name, request_id=new_id())

@@ -1,13 +1,13 @@
 """Games over gRPC, for tests, drills and measurements: a client with all stubs, and a game with its tokens."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import grpc.aio
 
-from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2, tile_pb2
+from rummikub.v1 import game_pb2, meld_pb2, room_settings_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceStub
@@ -30,6 +30,26 @@ def without_presence(game: game_pb2.Game) -> game_pb2.Game:
         player.ClearField("is_connected")
         player.ClearField("last_seen_time")
     return game
+
+
+Options = Mapping[str, Any]
+"""Options of ruleset and settings by name, as in docs/options.md; the contract's numbers of enums."""
+
+
+def options(**chosen: Any) -> Options:  # noqa: ANN401 - each option has a type of its own
+    """Returns options for `creation`."""
+    return chosen
+
+
+def creation(chosen: Options) -> dict[str, Any]:
+    """Returns the fields `ruleset` and `settings` of a request to create a game."""
+    ruleset, settings = ruleset_pb2.Ruleset(), room_settings_pb2.RoomSettings()
+    for name, value in chosen.items():
+        if name.endswith("_seconds"):
+            getattr(settings, name.removesuffix("_seconds")).FromSeconds(value)
+        else:
+            setattr(settings if name in settings.DESCRIPTOR.fields_by_name else ruleset, name, value)
+    return {"ruleset": ruleset, "settings": settings}
 
 
 def bearer(token: str) -> tuple[tuple[str, str], ...]:
@@ -93,10 +113,17 @@ class Client:
         return AnalysisServiceStub(self.channel)
 
     async def new_game(
-        self, players: int = 2, *, start: bool = True, ruleset: ruleset_pb2.Ruleset | None = None
+        self,
+        players: int = 2,
+        *,
+        start: bool = True,
+        ruleset: ruleset_pb2.Ruleset | Options | None = None,
+        settings: room_settings_pb2.RoomSettings | None = None,
     ) -> "GameAtHand":
         """Creates a public game with players, the first of whom is the host; starts it unless told otherwise."""
-        request = gs.CreateGameRequest(ruleset=ruleset, request_id=new_id(), visibility=game_pb2.VISIBILITY_PUBLIC)
+        rules = {"ruleset": ruleset} if isinstance(ruleset, ruleset_pb2.Ruleset | None) else creation(ruleset)
+        request = gs.CreateGameRequest(**rules, request_id=new_id(), visibility=game_pb2.VISIBILITY_PUBLIC)
+        request.settings.MergeFrom(settings or room_settings_pb2.RoomSettings())
         created = await self.games.CreateGame(request)
         game = GameAtHand(self, created.game.game_id, host_token=created.host_token)
         game.note(created.game)
@@ -106,10 +133,9 @@ class Client:
             await game.start()
         return game
 
-    async def new_game_to_redeal(self, ruleset: ruleset_pb2.Ruleset | None = None) -> tuple["GameAtHand", int]:
+    async def new_game_to_redeal(self, ruleset: Options | None = None) -> tuple["GameAtHand", int]:
         """Returns a started game of three, and a seat that may demand a new deal."""
-        rules = ruleset_pb2.Ruleset(deal_hand_size=21, deal_three_pairs_reshuffle=REDEAL)
-        rules.MergeFrom(ruleset or ruleset_pb2.Ruleset())
+        rules = {"deal_hand_size": 21, "deal_three_pairs_reshuffle": REDEAL, **(ruleset or {})}
         while True:  # in most deals some player has three pairs
             game = await self.new_game(players=3, ruleset=rules)
             for seat in (1, 2, 3):

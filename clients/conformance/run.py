@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from google.protobuf.duration_pb2 import Duration
 from rich.console import Console
 from rich.table import Table
 
@@ -38,6 +39,7 @@ from rummikub import (
     GetGameRequest,
     JoinGameRequest,
     Preset,
+    RoomSettings,
     Ruleset,
     Rummikub,
     StartGameRequest,
@@ -71,7 +73,7 @@ RULESETS = {
     "JOKERS_DECLARATION_ALWAYS_EXPLICIT": Ruleset(
         jokers_declaration=JOKERS_DECLARATION_ALWAYS_EXPLICIT, geometry_jokers=4
     ),
-    "MATCH_END_FIXED_ROUNDS": Ruleset(match_end=MATCH_END_FIXED_ROUNDS, match_rounds=3, round_pause_seconds=0),
+    "MATCH_END_FIXED_ROUNDS": Ruleset(match_end=MATCH_END_FIXED_ROUNDS, match_rounds=3),
 }
 """The rulesets that the programs play a game of: the presets, and options that change what a turn is."""
 MARKS = {"PASS": "green", "FAIL": "bold red", "SKIP": "yellow"}
@@ -222,10 +224,9 @@ def server() -> Iterator[tuple[str, str]]:
 
 
 def started_game(lobby: Rummikub, ruleset: Ruleset) -> tuple[str, str]:
-    """Starts a game of Ann against bots, without a time limit; returns its id and her token."""
-    untimed = Ruleset(turn_time_limit_seconds=0)
-    untimed.MergeFrom(ruleset)
-    created = lobby.games.CreateGame(CreateGameRequest(ruleset=untimed))
+    """Starts a game of Ann against bots, without a time limit and pauses; returns its id and her token."""
+    unhurried = RoomSettings(turn_time_limit=Duration(), round_pause=Duration())
+    created = lobby.games.CreateGame(CreateGameRequest(ruleset=ruleset, settings=unhurried))
     game_id, host = created.game.game_id, lobby.seated(created.host_token)
     token = host.games.JoinGame(JoinGameRequest(game_id=game_id, name="Ann")).seat_token
     for _ in range(1, created.game.ruleset.players_min):

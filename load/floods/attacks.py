@@ -24,14 +24,14 @@ from load.floods.attack import Attack, forever, unary
 from load.floods.cheap_attacks import compressed, ready, renewals, revisions, store
 from load.messages import melds_to_send, to_send
 from load.tables import new_table, sends_once
-from rummikub.v1 import analysis_service_pb2, game_pb2, meld_pb2, ruleset_pb2, tile_pb2
+from rummikub.v1 import analysis_service_pb2, game_pb2, meld_pb2, room_settings_pb2, tile_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import validation_service_pb2 as vs
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
 from service.app.identity import CODE_ALPHABET, CODE_LENGTH
 from service.codec.rulesets import encode_ruleset
 from support.conformance_messages import ruleset_of
-from tools.games import Client, as_tiles
+from tools.games import Client, as_tiles, options
 
 CONNECTIONS: Final = 50
 """The connections of an attacker who holds or repeats calls."""
@@ -269,7 +269,7 @@ async def searches(attack: Attack) -> None:
 
 async def drafts(attack: Attack) -> None:
     """50 connections with a game each save drafts of its turn that everyone may see, by 4 callers each."""
-    rules = ruleset_pb2.Ruleset(turn_time_limit_seconds=0, draft_visibility=ruleset_pb2.DRAFT_VISIBILITY_EVERYONE)
+    rules = options(turn_time_limit_seconds=0, draft_visibility=room_settings_pb2.DRAFT_VISIBILITY_EVERYONE)
     async with attack.channels(CONNECTIONS) as channels:
         clients = [Client(channel) for channel in channels]
         tables = [await new_table(sends_once(client), rules) for client in clients]

@@ -14,7 +14,7 @@ from rummikub.v1 import game_pb2, meld_pb2, record_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
-from tools.games import Client, bearer, new_id
+from tools.games import Client, bearer, creation, new_id
 
 REVISIONS: Final = 6_000
 """The changes of the game whose history is read."""
@@ -81,8 +81,8 @@ async def store(attack: Attack) -> None:
 
         async def fill(number: int) -> None:
             client, with_bots = clients[number % len(clients)], number % 2 == 0
-            creation = gs.CreateGameRequest(ruleset=LONG_ROUNDS, operator_labels=LABELS, request_id=new_id())
-            created = await attack.count(client.games.CreateGame(creation))
+            request = gs.CreateGameRequest(**creation(LONG_ROUNDS), operator_labels=LABELS, request_id=new_id())
+            created = await attack.count(client.games.CreateGame(request))
             if created is None:
                 return
             game_id, host = created.game.game_id, bearer(created.host_token)

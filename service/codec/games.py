@@ -10,6 +10,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from engine.events import GameCreated
 from engine.game import Aborted, Finished, Lobby, Phase, Playing, RoundEnd, RoundOver, RoundResult, SeatResult
 from engine.melding.drafts import Draft
 from engine.melding.fast.identity_cache import identity_cache
@@ -30,7 +31,7 @@ from service.app.commands.command import Answer, Decision
 from service.app.views import ChangeView, GameSnapshotView, SeatPresence, committed_view
 from service.app.watch_updates import Content
 from service.codec.fields import encode_etag, invalid
-from service.codec.rulesets import encode_difference, encode_ruleset
+from service.codec.rulesets import encode_difference, encode_ruleset, encode_settings
 from service.codec.tiles import encode_meld, encode_proposed, reason_number, tile_number, tile_numbers
 from service.model.record import GameState, Record, Visibility
 
@@ -157,8 +158,8 @@ def _lasting_bytes(sight: GameSnapshotView) -> bytes:
 
 @identity_cache(maxsize=1_024)
 def _ruleset_bytes(rules: Ruleset) -> bytes:
-    """Returns the field `ruleset` of a game."""
-    return game_pb2.Game(ruleset=encode_ruleset(rules)).SerializeToString()
+    """Returns the fields `ruleset` and `settings` of a game."""
+    return game_pb2.Game(ruleset=encode_ruleset(rules), settings=encode_settings(rules)).SerializeToString()
 
 
 @identity_cache(maxsize=4_096)
@@ -238,7 +239,7 @@ def _uncached_fields(sight: GameSnapshotView) -> game_pb2.Game:
 def encode_summary(sight: GameSnapshotView) -> game_pb2.GameSummary:
     """Returns a game as an entry of a list."""
     view, rules = sight.view, sight.view.ruleset
-    limit = rules.turn_time_limit_seconds
+    limit, (ruleset, settings) = rules.turn_time_limit_seconds, encode_difference(rules)
     return game_pb2.GameSummary(
         game_id=sight.game_id,
         state=_STATES[view.phase],
@@ -246,7 +247,8 @@ def encode_summary(sight: GameSnapshotView) -> game_pb2.GameSummary:
         players_max=rules.players_max,
         create_time=_time(sight.created_ms),
         revision=view.revision,
-        ruleset=encode_difference(rules),
+        ruleset=ruleset,
+        settings=settings,
         seats_taken=len(view.players),
         seats_free=rules.players_max - len(view.players) if view.phase is Lobby else 0,
         bots=sum(player.bot is not None for player in view.players),
@@ -352,6 +354,8 @@ def _event(event: EventView) -> game_pb2.GameEvent:
     kind: type = type(event)
     message, member, parts = _event_parts(kind)
     encoded: Any = message(**{wire: encode(getattr(event, name)) for name, wire, encode in parts})
+    if isinstance(event, GameCreated):
+        encoded.settings.CopyFrom(encode_settings(event.ruleset))
     return game_pb2.GameEvent(**{member: encoded})
 
 

@@ -14,7 +14,7 @@ from engine.seats import BotLevel, Rack
 from engine.tiles import JOKER, in_order
 from rummikub.v1 import game_pb2, record_pb2
 from service.codec.fields import invalid, player_name, river_index
-from service.codec.rulesets import encode_ruleset, ruleset
+from service.codec.rulesets import encode_ruleset, encode_settings, ruleset
 from service.codec.tiles import encode_proposed, melds, tile_number, tile_numbers, tile_of, tiles_of
 from service.errors import FieldFault, InvalidRequest
 
@@ -77,7 +77,7 @@ def _record(message: record_pb2.GameRecord) -> Generator[None, None, GameRecord]
     for name, items, most in (*limits, ("players", message.players, _SEATS_MAX)):
         if len(items) > most:
             raise invalid(f"record.{name}", f"expected at most {most} {name}")
-    rules = ruleset(message.ruleset, "record.")
+    rules = ruleset(message.ruleset, "record.", message.settings)
     created_ms = _time(message.create_time, "record.create_time")
     moves, round_number = [], 0
     for place, move in enumerate(message.moves):
@@ -196,6 +196,7 @@ def encode_record(record: GameRecord) -> record_pb2.GameRecord:
     """Returns a record as a message."""
     return record_pb2.GameRecord(
         ruleset=encode_ruleset(record.ruleset),
+        settings=encode_settings(record.ruleset),
         create_time=_encode_time(record.created_ms),
         players=(
             record_pb2.RecordedPlayer(

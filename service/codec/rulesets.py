@@ -2,83 +2,102 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import replace
 from enum import Enum
 from functools import lru_cache
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from engine.melding.presets import PRESETS, chosen_options
 from engine.melding.ruleset import OPTIONS, Preset, Ruleset, problems, with_options
-from engine.options import OptionProblem
+from engine.options import Option, OptionProblem
 from engine.violations import Reason
-from rummikub.v1 import ruleset_pb2
+from rummikub.v1 import room_settings_pb2, ruleset_pb2
 from service.codec.fields import invalid
 from service.errors import FieldFault, InvalidRequest
 
-_DEFAULTS: Final = Ruleset()
+_STRANGERS: Final = room_settings_pb2.RoomSettings(
+    start_by=room_settings_pb2.START_BY_FULL_OR_READY, abort_by=room_settings_pb2.ABORT_BY_ALL
+)
+"""The defaults of a game of strangers: no host decides alone."""
+_CHOICES: Final = {
+    enum.name: enum for file in (ruleset_pb2, room_settings_pb2) for enum in file.DESCRIPTOR.enum_types_by_name.values()
+}
+"""The contract's enums of options, by name."""
 
 
-def ruleset(message: ruleset_pb2.Ruleset, prefix: str = "") -> Ruleset:
+def ruleset(
+    message: ruleset_pb2.Ruleset, prefix: str = "", settings: room_settings_pb2.RoomSettings | None = None
+) -> Ruleset:
     """Returns the ruleset of a request. Unset options have the values of its preset.
 
     Args:
         message: The ruleset.
         prefix: The path of the message that has the field `ruleset`, with a dot at the end, or "".
+        settings: The settings of the room; None where a request has none.
     """
+    room = settings.SerializeToString(deterministic=True) if settings else b""
     try:
-        return _ruleset(message.SerializeToString(deterministic=True))
+        return _ruleset(message.SerializeToString(deterministic=True), room)
     except InvalidRequest as error:
         raise InvalidRequest(*(replace(fault, field=prefix + fault.field) for fault in error.fields)) from None
 
 
-def quick_play_ruleset(message: ruleset_pb2.Ruleset) -> Ruleset:
+def quick_play_ruleset(message: ruleset_pb2.Ruleset, settings: room_settings_pb2.RoomSettings) -> Ruleset:
     """Returns the ruleset of a game of strangers: if start_by and abort_by are unset, no host decides alone."""
-    among_strangers = ruleset_pb2.Ruleset(
-        start_by=ruleset_pb2.START_BY_FULL_OR_READY, abort_by=ruleset_pb2.ABORT_BY_ALL
-    )
-    among_strangers.MergeFrom(message)
-    return ruleset(among_strangers)
+    among_strangers = room_settings_pb2.RoomSettings()
+    among_strangers.MergeFrom(_STRANGERS)
+    among_strangers.MergeFrom(settings)
+    return ruleset(message, settings=among_strangers)
 
 
 @lru_cache(maxsize=256)
-def _ruleset(data: bytes) -> Ruleset:
-    message = ruleset_pb2.Ruleset.FromString(data)
-    unknown = UnknownFieldSet(message)
-    if len(unknown):
-        numbers = ", ".join(str(unknown[place].field_number) for place in range(len(unknown)))
-        raise invalid("ruleset", f"this server has no option with field number {numbers}", "OPTION_UNKNOWN")
+def _ruleset(data: bytes, room: bytes) -> Ruleset:
+    message, settings = ruleset_pb2.Ruleset.FromString(data), room_settings_pb2.RoomSettings.FromString(room)
+    for field, sent in (("ruleset", message), ("settings", settings)):
+        unknown = UnknownFieldSet(sent)
+        if len(unknown):
+            numbers = ", ".join(str(unknown[place].field_number) for place in range(len(unknown)))
+            raise invalid(field, f"this server has no option with field number {numbers}", "OPTION_UNKNOWN")
     preset = Preset.SABRA
     if message.preset != ruleset_pb2.PRESET_UNSPECIFIED:
-        preset = _option_value(Preset, "preset", message.preset)
-    rules = with_options(PRESETS[preset], {"preset": preset, **_chosen(message)})
+        preset = _option_value(Preset, "ruleset.preset", message.preset)
+    chosen = {row.name: value for row in OPTIONS.values() if (value := _chosen(row, message, settings)) is not None}
+    rules = with_options(PRESETS[preset], {"preset": preset, **chosen})
     _check_problems(rules)
     return rules
 
 
-def _chosen(message: ruleset_pb2.Ruleset) -> dict[str, object]:
-    """Returns the options that are set."""
-    chosen: dict[str, object] = {}
-    for option in (field.name for field in fields(Ruleset) if field.name != "preset"):
-        value, default = getattr(message, option), getattr(_DEFAULTS, option)
-        if isinstance(default, Enum):
-            if value:
-                chosen[option] = _option_value(type(default), option, value)
-        elif message.HasField(option):  # type: ignore[arg-type]
-            chosen[option] = value
-    return chosen
+def _place(row: Option) -> str:
+    """Returns the path of an option in a request."""
+    return f"ruleset.{row.name}" if row.stage else f"settings.{row.path[-1]}"
+
+
+def _chosen(row: Option, message: ruleset_pb2.Ruleset, settings: room_settings_pb2.RoomSettings) -> object:
+    """Returns the value of an option; None if it is not set."""
+    sent: Any = message if row.stage else settings
+    name = row.name if row.stage else row.path[-1]
+    if isinstance(row.default, Enum):
+        number = getattr(sent, name)
+        return _option_value(type(row.default), _place(row), number) if number else None
+    if not sent.HasField(name):
+        return None
+    if not row.is_duration:
+        return getattr(sent, name)
+    duration = getattr(sent, name)
+    if duration.nanos:
+        raise invalid(_place(row), "expected whole seconds", "OPTION_VALUE_INVALID")
+    return duration.seconds
 
 
 _E = TypeVar("_E", bound=Enum)
 
 
-def _option_value(enum: type[_E], option: str, number: int) -> _E:
+def _option_value(enum: type[_E], field: str, number: int) -> _E:
     """Returns the engine's enum member of the same name."""
-    descriptor = ruleset_pb2.DESCRIPTOR.enum_types_by_name[enum.__name__]
-    value = descriptor.values_by_number.get(number)
+    value = _CHOICES[enum.__name__].values_by_number.get(number)
     if value is None:
-        field = "ruleset." + option
         raise invalid(field, f"this server has no value {number} of {enum.__name__}", "OPTION_UNKNOWN")
     return enum[value.name.removeprefix(_prefix(enum))]
 
@@ -92,7 +111,7 @@ def _prefix(enum: type[Enum]) -> str:
 def _check_problems(rules: Ruleset) -> None:
     """Raises InvalidRequest with a field violation for each option of each problem."""
     faults = [
-        FieldFault(f"ruleset.{option}", _problem_text(problem), problem.reason.name)
+        FieldFault(_place(OPTIONS[option]), _problem_text(problem), problem.reason.name)
         for problem in problems(rules)
         for option in problem.options
     ]
@@ -129,21 +148,41 @@ def preset_filter(number: int) -> Preset | None:
 @lru_cache(maxsize=256)
 def encode_ruleset(rules: Ruleset) -> ruleset_pb2.Ruleset:
     """Returns a ruleset with every option set."""
-    return _encode(rules, [field.name for field in fields(rules)])
+    return _encoded(ruleset_pb2.Ruleset(preset=_preset(rules)), rules, OPTIONS)
 
 
 @lru_cache(maxsize=256)
-def encode_difference(rules: Ruleset) -> ruleset_pb2.Ruleset:
-    """Returns a ruleset with its preset and the options that differ from those that follow from it."""
-    return _encode(rules, ["preset", *chosen_options(rules)])
+def encode_settings(rules: Ruleset) -> room_settings_pb2.RoomSettings:
+    """Returns the settings of a room, all of them set."""
+    return _encoded(room_settings_pb2.RoomSettings(), rules, OPTIONS)
 
 
-def _encode(rules: Ruleset, options: Iterable[str]) -> ruleset_pb2.Ruleset:
-    message = ruleset_pb2.Ruleset()
-    for option in options:
-        value = getattr(rules, option)
-        if isinstance(value, Enum):
-            descriptor = ruleset_pb2.DESCRIPTOR.enum_types_by_name[type(value).__name__]
-            value = descriptor.values_by_name[_prefix(type(value)) + value.name].number
-        setattr(message, option, value)
+@lru_cache(maxsize=256)
+def encode_difference(rules: Ruleset) -> tuple[ruleset_pb2.Ruleset, room_settings_pb2.RoomSettings]:
+    """Returns ruleset and settings with the preset and the options that differ from those that follow from it."""
+    chosen = chosen_options(rules)
+    message = _encoded(ruleset_pb2.Ruleset(preset=_preset(rules)), rules, chosen)
+    return message, _encoded(room_settings_pb2.RoomSettings(), rules, chosen)
+
+
+def _preset(rules: Ruleset) -> ruleset_pb2.Preset.ValueType:
+    return ruleset_pb2.Preset.Value(_prefix(Preset) + rules.preset.name)
+
+
+_M = TypeVar("_M", ruleset_pb2.Ruleset, room_settings_pb2.RoomSettings)
+
+
+def _encoded(message: _M, rules: Ruleset, options: Iterable[str]) -> _M:
+    """Returns a message after those of the options are set that it has."""
+    for row in (OPTIONS[option] for option in options):
+        if (row.stage is None) is isinstance(message, ruleset_pb2.Ruleset):
+            continue
+        value = getattr(rules, row.name)
+        if row.is_duration:
+            getattr(message, row.path[-1]).FromSeconds(value)
+        elif isinstance(value, Enum):
+            choices = _CHOICES[type(value).__name__]
+            setattr(message, row.name, choices.values_by_name[_prefix(type(value)) + value.name].number)
+        else:
+            setattr(message, row.name, value)
     return message

@@ -164,7 +164,12 @@ class Validator:
         size = fields.page_size(request.page_size, default=50, most=50)
         first = int(fields.page_cursor(request.page_token, _PRESETS_CURSOR) or 0)
         named = (
-            pb.NamedRuleset(ruleset=rulesets.encode_ruleset(ruleset), name=preset.name, **asdict(PRESET_TEXTS[preset]))
+            pb.NamedRuleset(
+                ruleset=rulesets.encode_ruleset(ruleset),
+                settings=rulesets.encode_settings(ruleset),
+                name=preset.name,
+                **asdict(PRESET_TEXTS[preset]),
+            )
             for preset, ruleset in tuple(PRESETS.items())[first : first + size]
         )
         token = fields.page_token(str(first + size) if first + size < len(PRESETS) else "")

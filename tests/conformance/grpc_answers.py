@@ -21,7 +21,6 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.app.identity import digest
-from service.codec import rulesets
 from service.model.change import NO_ETAG, Commit, lineage
 from service.model.record import Record, SeatToken
 from service.storage.store import Store
@@ -40,7 +39,7 @@ from support.conformance_cases import (
     table_text,
     tile_name,
 )
-from support.conformance_messages import ruleset_of, table_of, tile_of, tiles_of
+from support.conformance_messages import OPTION_OF_FIELD, creation_of, decoded, ruleset_of, table_of, tile_of, tiles_of
 from support.harness import Client, FakeClock, GameAtHand, SeededChance, error_info, status_details
 
 FACE_OF = {tile_pb2.Tile.Value(tile_name(face)): face for face in FACES}
@@ -90,7 +89,7 @@ async def put(service: Service, options: Options, round_: Round) -> GameAtHand:
     players = tuple(Player(rack.seat, f"player {rack.seat}") for rack in round_.racks)
     at_hand.tokens |= {player.seat: str(player.seat) * 43 for player in players}
     tokens = tuple(SeatToken(player.seat, digest(at_hand.tokens[player.seat])) for player in players)
-    game = Game(rulesets.ruleset(ruleset_of(options)), 1, players, Playing(round_))
+    game = Game(decoded(options), 1, players, Playing(round_))
     change = encode_change(1, service.clock(), bytes(16), (GameCreated(game.ruleset),))
     record = Record(at_hand.game_id, game, lineage(NO_ETAG, change), tokens, service.clock(), service.clock())
     await service.store.games.commit(Commit(NO_ETAG, record, change))
@@ -153,7 +152,7 @@ async def _score(service: Service, question: RoundQuestion, options: Options) ->
 async def creation_problems(service: Service, options: Options) -> Faces:
     """Returns the reasons for which CreateGame refuses a ruleset: a text for each conflicting option."""
     try:
-        await service.client.games.CreateGame(gs.CreateGameRequest(ruleset=ruleset_of(options)))
+        await service.client.games.CreateGame(gs.CreateGameRequest(**creation_of(options)))
     except grpc.aio.AioRpcError as error:
         return _problems(error)
     return ()
@@ -164,7 +163,7 @@ def _problems(error: grpc.aio.AioRpcError) -> Faces:
     assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
     fields = _bad_request(error).field_violations
     assert fields[0].reason == info.reason
-    return tuple(f"{one.reason} {one.field.removeprefix('ruleset.')}" for one in fields)
+    return tuple(f"{one.reason} {OPTION_OF_FIELD[one.field]}" for one in fields)
 
 
 def option_by_option(problems: Faces) -> Faces:
@@ -410,8 +409,8 @@ async def play(service: Service, question: LittleGame, options: Options) -> Game
 
 async def _first(service: Service, question: LittleGame, options: Options) -> GameAtHand:
     if question.position is None:
-        return await service.client.new_game(question.players, start=False, ruleset=ruleset_of(options))
-    ruleset = rulesets.ruleset(ruleset_of(options))
+        return await service.client.new_game(question.players, start=False, **creation_of(options))
+    ruleset = decoded(options)
     return await put(service, options, round_of(question, ruleset, service.clock()))
 
 

@@ -34,7 +34,6 @@ from rummikub.v1 import game_pb2, meld_pb2, violation_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
-from service.codec import rulesets
 from service.codec import validation as validation_codec
 from service.codec.validation import BATCH_MAX
 from service.server import Server
@@ -62,7 +61,7 @@ from support.conformance_cases import (
     load,
     seen_as_stated,
 )
-from support.conformance_messages import KINDS, ruleset_of, table_of, tiles_of
+from support.conformance_messages import KINDS, decoded, ruleset_of, table_of, tiles_of
 from support.harness import (
     Client,
     FakeClock,
@@ -174,7 +173,7 @@ async def test_round_score(case: RoundScoreCase, service: Service) -> None:
 
 async def before_turn(service: Service, case: TurnCase) -> GameAtHand:
     """Returns a running game in which seat 1 can take the turn of a case; seat 2 and the pool hold the other tiles."""
-    play = validation_codec.play(turn_request(case, case.ruleset), rulesets.ruleset(ruleset_of(case.ruleset)))
+    play = validation_codec.play(turn_request(case, case.ruleset), decoded(case.ruleset))
     on_table = [tile for meld in play.table_before for tile in meld.tiles]
     rules = play.ruleset
     tiles = tile_set(rules.geometry_colors, rules.geometry_copies, rules.geometry_jokers)
@@ -233,7 +232,7 @@ async def test_an_illegal_turn_in_a_game(case: TurnCase, service: Service) -> No
 @pytest.mark.parametrize("case", SUITE.time_outs, ids=name)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_time_out(case: TimeOutCase, service: Service) -> None:
-    rules = rulesets.ruleset(ruleset_of(case.ruleset))
+    rules = decoded(case.ruleset)
     table = validation_codec.play(
         vs.ValidateTurnRequest(table_before=table_of(case.table), has_melded=True), rules
     ).table_before

@@ -8,7 +8,6 @@ import grpc.aio
 import pytest
 
 from rummikub.v1 import game_service_pb2 as gs
-from rummikub.v1 import ruleset_pb2
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service import server as server_module
@@ -23,9 +22,10 @@ from support.harness import (
     running_server,
     server_settings,
 )
+from tools.games import options
 
 LIMIT = 30
-TIMED = ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT)
+TIMED = options(turn_time_limit_seconds=LIMIT)
 NO_SWEEPS = server_settings(sweep_seconds=3600)
 
 

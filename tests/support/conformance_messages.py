@@ -1,9 +1,13 @@
 """Rulesets, tiles and tables of the conformance cases as protobuf messages."""
 
 from collections.abc import Iterable
+from typing import Any
 
-from rummikub.v1 import meld_pb2, ruleset_pb2, tile_pb2
+from engine.melding.ruleset import OPTIONS, Ruleset
+from rummikub.v1 import meld_pb2, room_settings_pb2, ruleset_pb2, tile_pb2
+from service.codec import rulesets
 from support.conformance_cases import Faces, MeldText, Options, option_value_name, tile_name
+from tools.games import creation
 
 KINDS: dict[str | None, meld_pb2.MeldKind.ValueType] = {
     None: meld_pb2.MELD_KIND_UNSPECIFIED,
@@ -12,13 +16,37 @@ KINDS: dict[str | None, meld_pb2.MeldKind.ValueType] = {
 }
 
 
+SETTINGS = {option for option, row in OPTIONS.items() if not row.stage}
+"""The options that are settings of a room."""
+
+
+OPTION_OF_FIELD = {
+    f"ruleset.{option}" if row.stage else f"settings.{row.path[-1]}": option for option, row in OPTIONS.items()
+}
+"""The options by the fields of a request to create a game."""
+
+
+def decoded(options: Options) -> Ruleset:
+    """Returns the engine's ruleset of a request to create a game with options."""
+    created = creation_of(options)
+    return rulesets.ruleset(created["ruleset"], settings=created["settings"])
+
+
 def ruleset_of(options: Options) -> ruleset_pb2.Ruleset:
-    message = ruleset_pb2.Ruleset()
+    """Returns the ruleset of options. Validation needs no settings, and has none."""
+    ruleset: ruleset_pb2.Ruleset = creation_of(options)["ruleset"]
+    return ruleset
+
+
+def creation_of(options: Options) -> dict[str, Any]:
+    """Returns the fields `ruleset` and `settings` of a request to create a game."""
+    enums = {**ruleset_pb2.DESCRIPTOR.enum_types_by_name, **room_settings_pb2.DESCRIPTOR.enum_types_by_name}
+    named = {name: number for enum in enums.values() for name, number in enum.values_by_name.items()}
+    chosen = {}
     for option, value in options.items():
-        enum = ruleset_pb2.Ruleset.DESCRIPTOR.fields_by_name[option].enum_type
-        number = enum.values_by_name[option_value_name(option, str(value))].number if enum else value
-        setattr(message, option, number)
-    return message
+        name = option_value_name(option, str(value))
+        chosen[option] = named[name].number if name in named else value
+    return creation(chosen)
 
 
 def tile_of(face: str | None) -> tile_pb2.Tile.ValueType:

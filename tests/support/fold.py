@@ -121,8 +121,8 @@ def _round_started(game: Game, event: game_pb2.RoundStarted, _: GameChange) -> N
         game.ClearField(name)
     game.ClearField("next_round_time")
     for player in game.players:
-        if game.ruleset.clock_total_seconds:
-            player.time_left.FromSeconds(game.ruleset.clock_total_seconds)
+        if game.settings.clock_total.seconds:
+            player.time_left.CopyFrom(game.settings.clock_total)
         player.tile_count = game.ruleset.deal_hand_size if player.seat in event.turn_order else 0
         player.has_melded = False
 

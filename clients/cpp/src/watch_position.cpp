@@ -105,6 +105,7 @@ void WatchPosition::complete(v1::WatchGameResponse& response) const {
 void WatchPosition::receive_game(const v1::Game& game) {
   if (game.has_ruleset()) {
     *lasting_.mutable_ruleset() = game.ruleset();
+    *lasting_.mutable_settings() = game.settings();
     lasting_.set_visibility(game.visibility());
     *lasting_.mutable_labels() = game.labels();
   }

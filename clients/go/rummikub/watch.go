@@ -202,7 +202,7 @@ func (w *watch) accepts(update *pb.WatchGameResponse) bool {
 func (w *watch) acceptGame(game *pb.Game) {
 	w.request.Etag = game.Etag
 	if game.Ruleset != nil {
-		w.lasting = &pb.Game{Ruleset: game.Ruleset, Visibility: game.Visibility, Labels: game.Labels}
+		w.lasting = &pb.Game{Ruleset: game.Ruleset, Settings: game.Settings, Visibility: game.Visibility, Labels: game.Labels}
 	} else {
 		proto.Merge(game, w.lasting)
 	}

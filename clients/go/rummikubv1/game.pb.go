@@ -1033,6 +1033,8 @@ type Game struct {
 	// The seats of the lobby that only their owners of the game before can take (CreateRematch), by seat. The game cannot
 	// start before each is taken or given up.
 	ReservedSeats []*ReservedSeat `protobuf:"bytes,29,rep,name=reserved_seats,json=reservedSeats,proto3" json:"reserved_seats,omitempty"`
+	// The settings of the room, all of them set. They never change; set where the ruleset is.
+	Settings      *RoomSettings `protobuf:"bytes,30,opt,name=settings,proto3" json:"settings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1270,6 +1272,13 @@ func (x *Game) GetReservedSeats() []*ReservedSeat {
 	return nil
 }
 
+func (x *Game) GetSettings() *RoomSettings {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
 // A seat of a rematch that its owner of the game before has not taken yet.
 type ReservedSeat struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1353,7 +1362,9 @@ type GameSummary struct {
 	// The number of the round being played or last played, from 1; 0 in the lobby.
 	Round uint32 `protobuf:"varint,12,opt,name=round,proto3" json:"round,omitempty"`
 	// The labels of the game.
-	Labels        map[string]string `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Labels map[string]string `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Only the settings that differ from the defaults beside the preset. CreateGame accepts it.
+	Settings      *RoomSettings `protobuf:"bytes,14,opt,name=settings,proto3" json:"settings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1475,6 +1486,13 @@ func (x *GameSummary) GetRound() uint32 {
 func (x *GameSummary) GetLabels() map[string]string {
 	if x != nil {
 		return x.Labels
+	}
+	return nil
+}
+
+func (x *GameSummary) GetSettings() *RoomSettings {
+	if x != nil {
+		return x.Settings
 	}
 	return nil
 }
@@ -2711,6 +2729,8 @@ type GameCreated struct {
 	Ruleset *Ruleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
 	// The reserved seats of a rematch, which are reserved_seats.
 	ReservedSeats []*ReservedSeat `protobuf:"bytes,2,rep,name=reserved_seats,json=reservedSeats,proto3" json:"reserved_seats,omitempty"`
+	// The settings of the room, all of them set.
+	Settings      *RoomSettings `protobuf:"bytes,3,opt,name=settings,proto3" json:"settings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2755,6 +2775,13 @@ func (x *GameCreated) GetRuleset() *Ruleset {
 func (x *GameCreated) GetReservedSeats() []*ReservedSeat {
 	if x != nil {
 		return x.ReservedSeats
+	}
+	return nil
+}
+
+func (x *GameCreated) GetSettings() *RoomSettings {
+	if x != nil {
+		return x.Settings
 	}
 	return nil
 }
@@ -3744,7 +3771,7 @@ var File_rummikub_v1_game_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\n" +
-	"\x16rummikub/v1/game.proto\x12\vrummikub.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/meld.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\"\xb1\x04\n" +
+	"\x16rummikub/v1/game.proto\x12\vrummikub.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\"\xb1\x04\n" +
 	"\x06Player\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
@@ -3804,7 +3831,8 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\tround_end\x18\x02 \x01(\x0e2\x15.rummikub.v1.RoundEndR\broundEnd\x12!\n" +
 	"\fwinner_seats\x18\x03 \x03(\rR\vwinnerSeats\x12-\n" +
 	"\x05seats\x18\x04 \x03(\v2\x17.rummikub.v1.SeatResultR\x05seats\x12%\n" +
-	"\x04pool\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\"\xfb\t\n" +
+	"\x04pool\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\"\xb2\n" +
+	"\n" +
 	"\x04Game\x12\x17\n" +
 	"\agame_id\x18\x01 \x01(\tR\x06gameId\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\rR\brevision\x12\x12\n" +
@@ -3842,13 +3870,14 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x0frematch_game_id\x18\x1b \x01(\tR\rrematchGameId\x12B\n" +
 	"\x0fnext_round_time\x18\x1a \x01(\v2\x1a.google.protobuf.TimestampR\rnextRoundTime\x12\x1c\n" +
 	"\tabandoned\x18\x1c \x01(\bR\tabandoned\x12@\n" +
-	"\x0ereserved_seats\x18\x1d \x03(\v2\x19.rummikub.v1.ReservedSeatR\rreservedSeats\x1a9\n" +
+	"\x0ereserved_seats\x18\x1d \x03(\v2\x19.rummikub.v1.ReservedSeatR\rreservedSeats\x125\n" +
+	"\bsettings\x18\x1e \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"6\n" +
 	"\fReservedSeat\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\xc7\x04\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xfe\x04\n" +
 	"\vGameSummary\x12\x17\n" +
 	"\agame_id\x18\x01 \x01(\tR\x06gameId\x12,\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x16.rummikub.v1.GameStateR\x05state\x12!\n" +
@@ -3867,7 +3896,8 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	" \x01(\rR\x04bots\x12A\n" +
 	"\x0fturn_time_limit\x18\v \x01(\v2\x19.google.protobuf.DurationR\rturnTimeLimit\x12\x14\n" +
 	"\x05round\x18\f \x01(\rR\x05round\x12<\n" +
-	"\x06labels\x18\r \x03(\v2$.rummikub.v1.GameSummary.LabelsEntryR\x06labels\x1a9\n" +
+	"\x06labels\x18\r \x03(\v2$.rummikub.v1.GameSummary.LabelsEntryR\x06labels\x125\n" +
+	"\bsettings\x18\x0e \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbe\x01\n" +
@@ -3948,10 +3978,11 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\tGameEnded\x12!\n" +
 	"\fwinner_seats\x18\x01 \x03(\rR\vwinnerSeats\x120\n" +
 	"\x06rounds\x18\x02 \x03(\v2\x18.rummikub.v1.RoundResultR\x06rounds\x12\x1c\n" +
-	"\tabandoned\x18\x03 \x01(\bR\tabandoned\"\x7f\n" +
+	"\tabandoned\x18\x03 \x01(\bR\tabandoned\"\xb6\x01\n" +
 	"\vGameCreated\x12.\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetR\aruleset\x12@\n" +
-	"\x0ereserved_seats\x18\x02 \x03(\v2\x19.rummikub.v1.ReservedSeatR\rreservedSeats\"J\n" +
+	"\x0ereserved_seats\x18\x02 \x03(\v2\x19.rummikub.v1.ReservedSeatR\rreservedSeats\x125\n" +
+	"\bsettings\x18\x03 \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings\"J\n" +
 	"\rRiverTileLaid\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12%\n" +
 	"\x04tile\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileR\x04tile\"\x1f\n" +
@@ -4114,7 +4145,8 @@ var file_rummikub_v1_game_proto_goTypes = []any{
 	(Tile)(0),                     // 51: rummikub.v1.Tile
 	(*Ruleset)(nil),               // 52: rummikub.v1.Ruleset
 	(*TableMeld)(nil),             // 53: rummikub.v1.TableMeld
-	(ErrorReason)(0),              // 54: rummikub.v1.ErrorReason
+	(*RoomSettings)(nil),          // 54: rummikub.v1.RoomSettings
+	(ErrorReason)(0),              // 55: rummikub.v1.ErrorReason
 }
 var file_rummikub_v1_game_proto_depIdxs = []int32{
 	3,  // 0: rummikub.v1.Player.bot_level:type_name -> rummikub.v1.BotLevel
@@ -4147,68 +4179,71 @@ var file_rummikub_v1_game_proto_depIdxs = []int32{
 	46, // 27: rummikub.v1.Game.labels:type_name -> rummikub.v1.Game.LabelsEntry
 	49, // 28: rummikub.v1.Game.next_round_time:type_name -> google.protobuf.Timestamp
 	13, // 29: rummikub.v1.Game.reserved_seats:type_name -> rummikub.v1.ReservedSeat
-	0,  // 30: rummikub.v1.GameSummary.state:type_name -> rummikub.v1.GameState
-	49, // 31: rummikub.v1.GameSummary.create_time:type_name -> google.protobuf.Timestamp
-	52, // 32: rummikub.v1.GameSummary.ruleset:type_name -> rummikub.v1.Ruleset
-	48, // 33: rummikub.v1.GameSummary.turn_time_limit:type_name -> google.protobuf.Duration
-	47, // 34: rummikub.v1.GameSummary.labels:type_name -> rummikub.v1.GameSummary.LabelsEntry
-	3,  // 35: rummikub.v1.PlayerJoined.bot_level:type_name -> rummikub.v1.BotLevel
-	49, // 36: rummikub.v1.PlayerJoined.start_time:type_name -> google.protobuf.Timestamp
-	51, // 37: rummikub.v1.StartDraw.tile:type_name -> rummikub.v1.Tile
-	23, // 38: rummikub.v1.RoundStarted.draws:type_name -> rummikub.v1.StartDraw
-	51, // 39: rummikub.v1.RoundStarted.rack:type_name -> rummikub.v1.Tile
-	9,  // 40: rummikub.v1.TurnStarted.turn:type_name -> rummikub.v1.Turn
-	51, // 41: rummikub.v1.TilesPlayed.tiles:type_name -> rummikub.v1.Tile
-	53, // 42: rummikub.v1.TilesPlayed.table:type_name -> rummikub.v1.TableMeld
-	51, // 43: rummikub.v1.TilesPlayed.pulled:type_name -> rummikub.v1.Tile
-	51, // 44: rummikub.v1.TilesDrawn.tiles:type_name -> rummikub.v1.Tile
-	51, // 45: rummikub.v1.TurnTimedOut.tiles:type_name -> rummikub.v1.Tile
-	3,  // 46: rummikub.v1.PlayerAbsent.bot_level:type_name -> rummikub.v1.BotLevel
-	48, // 47: rummikub.v1.ClockStopped.time_left:type_name -> google.protobuf.Duration
-	11, // 48: rummikub.v1.RoundEnded.result:type_name -> rummikub.v1.RoundResult
-	49, // 49: rummikub.v1.RoundEnded.next_round_time:type_name -> google.protobuf.Timestamp
-	11, // 50: rummikub.v1.GameEnded.rounds:type_name -> rummikub.v1.RoundResult
-	52, // 51: rummikub.v1.GameCreated.ruleset:type_name -> rummikub.v1.Ruleset
-	13, // 52: rummikub.v1.GameCreated.reserved_seats:type_name -> rummikub.v1.ReservedSeat
-	51, // 53: rummikub.v1.RiverTileLaid.tile:type_name -> rummikub.v1.Tile
-	50, // 54: rummikub.v1.IllegalPlayShown.table:type_name -> rummikub.v1.Meld
-	54, // 55: rummikub.v1.IllegalPlayShown.reasons:type_name -> rummikub.v1.ErrorReason
-	51, // 56: rummikub.v1.TurnPenalised.tiles:type_name -> rummikub.v1.Tile
-	36, // 57: rummikub.v1.GameEvent.game_created:type_name -> rummikub.v1.GameCreated
-	15, // 58: rummikub.v1.GameEvent.player_joined:type_name -> rummikub.v1.PlayerJoined
-	16, // 59: rummikub.v1.GameEvent.player_left:type_name -> rummikub.v1.PlayerLeft
-	24, // 60: rummikub.v1.GameEvent.round_started:type_name -> rummikub.v1.RoundStarted
-	25, // 61: rummikub.v1.GameEvent.turn_started:type_name -> rummikub.v1.TurnStarted
-	26, // 62: rummikub.v1.GameEvent.tiles_played:type_name -> rummikub.v1.TilesPlayed
-	27, // 63: rummikub.v1.GameEvent.tiles_drawn:type_name -> rummikub.v1.TilesDrawn
-	28, // 64: rummikub.v1.GameEvent.turn_passed:type_name -> rummikub.v1.TurnPassed
-	29, // 65: rummikub.v1.GameEvent.turn_timed_out:type_name -> rummikub.v1.TurnTimedOut
-	30, // 66: rummikub.v1.GameEvent.player_resigned:type_name -> rummikub.v1.PlayerResigned
-	34, // 67: rummikub.v1.GameEvent.round_ended:type_name -> rummikub.v1.RoundEnded
-	35, // 68: rummikub.v1.GameEvent.game_ended:type_name -> rummikub.v1.GameEnded
-	37, // 69: rummikub.v1.GameEvent.river_tile_laid:type_name -> rummikub.v1.RiverTileLaid
-	38, // 70: rummikub.v1.GameEvent.turn_ended:type_name -> rummikub.v1.TurnEnded
-	39, // 71: rummikub.v1.GameEvent.illegal_play_shown:type_name -> rummikub.v1.IllegalPlayShown
-	40, // 72: rummikub.v1.GameEvent.error_claimed:type_name -> rummikub.v1.ErrorClaimed
-	41, // 73: rummikub.v1.GameEvent.turn_penalised:type_name -> rummikub.v1.TurnPenalised
-	42, // 74: rummikub.v1.GameEvent.redeal_demanded:type_name -> rummikub.v1.RedealDemanded
-	43, // 75: rummikub.v1.GameEvent.last_chance_started:type_name -> rummikub.v1.LastChanceStarted
-	18, // 76: rummikub.v1.GameEvent.player_readied:type_name -> rummikub.v1.PlayerReadied
-	17, // 77: rummikub.v1.GameEvent.player_kicked:type_name -> rummikub.v1.PlayerKicked
-	20, // 78: rummikub.v1.GameEvent.game_aborted:type_name -> rummikub.v1.GameAborted
-	22, // 79: rummikub.v1.GameEvent.rematch_created:type_name -> rummikub.v1.RematchCreated
-	19, // 80: rummikub.v1.GameEvent.abort_requested:type_name -> rummikub.v1.AbortRequested
-	21, // 81: rummikub.v1.GameEvent.seat_token_renewed:type_name -> rummikub.v1.SeatTokenRenewed
-	31, // 82: rummikub.v1.GameEvent.player_absent:type_name -> rummikub.v1.PlayerAbsent
-	32, // 83: rummikub.v1.GameEvent.player_returned:type_name -> rummikub.v1.PlayerReturned
-	33, // 84: rummikub.v1.GameEvent.clock_stopped:type_name -> rummikub.v1.ClockStopped
-	49, // 85: rummikub.v1.GameChange.time:type_name -> google.protobuf.Timestamp
-	44, // 86: rummikub.v1.GameChange.events:type_name -> rummikub.v1.GameEvent
-	87, // [87:87] is the sub-list for method output_type
-	87, // [87:87] is the sub-list for method input_type
-	87, // [87:87] is the sub-list for extension type_name
-	87, // [87:87] is the sub-list for extension extendee
-	0,  // [0:87] is the sub-list for field type_name
+	54, // 30: rummikub.v1.Game.settings:type_name -> rummikub.v1.RoomSettings
+	0,  // 31: rummikub.v1.GameSummary.state:type_name -> rummikub.v1.GameState
+	49, // 32: rummikub.v1.GameSummary.create_time:type_name -> google.protobuf.Timestamp
+	52, // 33: rummikub.v1.GameSummary.ruleset:type_name -> rummikub.v1.Ruleset
+	48, // 34: rummikub.v1.GameSummary.turn_time_limit:type_name -> google.protobuf.Duration
+	47, // 35: rummikub.v1.GameSummary.labels:type_name -> rummikub.v1.GameSummary.LabelsEntry
+	54, // 36: rummikub.v1.GameSummary.settings:type_name -> rummikub.v1.RoomSettings
+	3,  // 37: rummikub.v1.PlayerJoined.bot_level:type_name -> rummikub.v1.BotLevel
+	49, // 38: rummikub.v1.PlayerJoined.start_time:type_name -> google.protobuf.Timestamp
+	51, // 39: rummikub.v1.StartDraw.tile:type_name -> rummikub.v1.Tile
+	23, // 40: rummikub.v1.RoundStarted.draws:type_name -> rummikub.v1.StartDraw
+	51, // 41: rummikub.v1.RoundStarted.rack:type_name -> rummikub.v1.Tile
+	9,  // 42: rummikub.v1.TurnStarted.turn:type_name -> rummikub.v1.Turn
+	51, // 43: rummikub.v1.TilesPlayed.tiles:type_name -> rummikub.v1.Tile
+	53, // 44: rummikub.v1.TilesPlayed.table:type_name -> rummikub.v1.TableMeld
+	51, // 45: rummikub.v1.TilesPlayed.pulled:type_name -> rummikub.v1.Tile
+	51, // 46: rummikub.v1.TilesDrawn.tiles:type_name -> rummikub.v1.Tile
+	51, // 47: rummikub.v1.TurnTimedOut.tiles:type_name -> rummikub.v1.Tile
+	3,  // 48: rummikub.v1.PlayerAbsent.bot_level:type_name -> rummikub.v1.BotLevel
+	48, // 49: rummikub.v1.ClockStopped.time_left:type_name -> google.protobuf.Duration
+	11, // 50: rummikub.v1.RoundEnded.result:type_name -> rummikub.v1.RoundResult
+	49, // 51: rummikub.v1.RoundEnded.next_round_time:type_name -> google.protobuf.Timestamp
+	11, // 52: rummikub.v1.GameEnded.rounds:type_name -> rummikub.v1.RoundResult
+	52, // 53: rummikub.v1.GameCreated.ruleset:type_name -> rummikub.v1.Ruleset
+	13, // 54: rummikub.v1.GameCreated.reserved_seats:type_name -> rummikub.v1.ReservedSeat
+	54, // 55: rummikub.v1.GameCreated.settings:type_name -> rummikub.v1.RoomSettings
+	51, // 56: rummikub.v1.RiverTileLaid.tile:type_name -> rummikub.v1.Tile
+	50, // 57: rummikub.v1.IllegalPlayShown.table:type_name -> rummikub.v1.Meld
+	55, // 58: rummikub.v1.IllegalPlayShown.reasons:type_name -> rummikub.v1.ErrorReason
+	51, // 59: rummikub.v1.TurnPenalised.tiles:type_name -> rummikub.v1.Tile
+	36, // 60: rummikub.v1.GameEvent.game_created:type_name -> rummikub.v1.GameCreated
+	15, // 61: rummikub.v1.GameEvent.player_joined:type_name -> rummikub.v1.PlayerJoined
+	16, // 62: rummikub.v1.GameEvent.player_left:type_name -> rummikub.v1.PlayerLeft
+	24, // 63: rummikub.v1.GameEvent.round_started:type_name -> rummikub.v1.RoundStarted
+	25, // 64: rummikub.v1.GameEvent.turn_started:type_name -> rummikub.v1.TurnStarted
+	26, // 65: rummikub.v1.GameEvent.tiles_played:type_name -> rummikub.v1.TilesPlayed
+	27, // 66: rummikub.v1.GameEvent.tiles_drawn:type_name -> rummikub.v1.TilesDrawn
+	28, // 67: rummikub.v1.GameEvent.turn_passed:type_name -> rummikub.v1.TurnPassed
+	29, // 68: rummikub.v1.GameEvent.turn_timed_out:type_name -> rummikub.v1.TurnTimedOut
+	30, // 69: rummikub.v1.GameEvent.player_resigned:type_name -> rummikub.v1.PlayerResigned
+	34, // 70: rummikub.v1.GameEvent.round_ended:type_name -> rummikub.v1.RoundEnded
+	35, // 71: rummikub.v1.GameEvent.game_ended:type_name -> rummikub.v1.GameEnded
+	37, // 72: rummikub.v1.GameEvent.river_tile_laid:type_name -> rummikub.v1.RiverTileLaid
+	38, // 73: rummikub.v1.GameEvent.turn_ended:type_name -> rummikub.v1.TurnEnded
+	39, // 74: rummikub.v1.GameEvent.illegal_play_shown:type_name -> rummikub.v1.IllegalPlayShown
+	40, // 75: rummikub.v1.GameEvent.error_claimed:type_name -> rummikub.v1.ErrorClaimed
+	41, // 76: rummikub.v1.GameEvent.turn_penalised:type_name -> rummikub.v1.TurnPenalised
+	42, // 77: rummikub.v1.GameEvent.redeal_demanded:type_name -> rummikub.v1.RedealDemanded
+	43, // 78: rummikub.v1.GameEvent.last_chance_started:type_name -> rummikub.v1.LastChanceStarted
+	18, // 79: rummikub.v1.GameEvent.player_readied:type_name -> rummikub.v1.PlayerReadied
+	17, // 80: rummikub.v1.GameEvent.player_kicked:type_name -> rummikub.v1.PlayerKicked
+	20, // 81: rummikub.v1.GameEvent.game_aborted:type_name -> rummikub.v1.GameAborted
+	22, // 82: rummikub.v1.GameEvent.rematch_created:type_name -> rummikub.v1.RematchCreated
+	19, // 83: rummikub.v1.GameEvent.abort_requested:type_name -> rummikub.v1.AbortRequested
+	21, // 84: rummikub.v1.GameEvent.seat_token_renewed:type_name -> rummikub.v1.SeatTokenRenewed
+	31, // 85: rummikub.v1.GameEvent.player_absent:type_name -> rummikub.v1.PlayerAbsent
+	32, // 86: rummikub.v1.GameEvent.player_returned:type_name -> rummikub.v1.PlayerReturned
+	33, // 87: rummikub.v1.GameEvent.clock_stopped:type_name -> rummikub.v1.ClockStopped
+	49, // 88: rummikub.v1.GameChange.time:type_name -> google.protobuf.Timestamp
+	44, // 89: rummikub.v1.GameChange.events:type_name -> rummikub.v1.GameEvent
+	90, // [90:90] is the sub-list for method output_type
+	90, // [90:90] is the sub-list for method input_type
+	90, // [90:90] is the sub-list for extension type_name
+	90, // [90:90] is the sub-list for extension extendee
+	0,  // [0:90] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_game_proto_init() }
@@ -4218,6 +4253,7 @@ func file_rummikub_v1_game_proto_init() {
 	}
 	file_rummikub_v1_error_reason_proto_init()
 	file_rummikub_v1_meld_proto_init()
+	file_rummikub_v1_room_settings_proto_init()
 	file_rummikub_v1_ruleset_proto_init()
 	file_rummikub_v1_tile_proto_init()
 	file_rummikub_v1_game_proto_msgTypes[0].OneofWrappers = []any{}

@@ -153,8 +153,10 @@ type CreateGameRequest struct {
 	// Properties of the game that only the operator sees (docs/admin.md), in the form of `labels`. At most 16. No view of a
 	// player has them, nor a watch or a record.
 	OperatorLabels map[string]string `protobuf:"bytes,5,rep,name=operator_labels,json=operatorLabels,proto3" json:"operator_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The settings of the room. Unset: the defaults.
+	Settings      *RoomSettings `protobuf:"bytes,6,opt,name=settings,proto3" json:"settings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CreateGameRequest) Reset() {
@@ -218,6 +220,13 @@ func (x *CreateGameRequest) GetLabels() map[string]string {
 func (x *CreateGameRequest) GetOperatorLabels() map[string]string {
 	if x != nil {
 		return x.OperatorLabels
+	}
+	return nil
+}
+
+func (x *CreateGameRequest) GetSettings() *RoomSettings {
+	if x != nil {
+		return x.Settings
 	}
 	return nil
 }
@@ -485,8 +494,10 @@ type JoinOrCreateGameRequest struct {
 	// The operator's labels of the game, as in CreateGame, if this call creates it. They do not matter for the choice of a
 	// game.
 	OperatorLabels map[string]string `protobuf:"bytes,6,rep,name=operator_labels,json=operatorLabels,proto3" json:"operator_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The settings of the room. Unset: the defaults, but start_by FULL_OR_READY and abort_by ALL.
+	Settings      *RoomSettings `protobuf:"bytes,7,opt,name=settings,proto3" json:"settings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JoinOrCreateGameRequest) Reset() {
@@ -557,6 +568,13 @@ func (x *JoinOrCreateGameRequest) GetPlayerRef() string {
 func (x *JoinOrCreateGameRequest) GetOperatorLabels() map[string]string {
 	if x != nil {
 		return x.OperatorLabels
+	}
+	return nil
+}
+
+func (x *JoinOrCreateGameRequest) GetSettings() *RoomSettings {
+	if x != nil {
+		return x.Settings
 	}
 	return nil
 }
@@ -2107,7 +2125,7 @@ type WatchGameResponse_Presence struct {
 
 type WatchGameResponse_Game struct {
 	// The game after the next change. Its server_time is the time of the change. Its turn has no draft; with
-	// DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`. What never changes (ruleset, visibility, labels) is
+	// DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`. What never changes (ruleset, settings, visibility, labels) is
 	// set only in the first `game` of a stream that has sent no snapshot.
 	Game *Game `protobuf:"bytes,7,opt,name=game,proto3,oneof"`
 }
@@ -2969,7 +2987,7 @@ var File_rummikub_v1_game_service_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1erummikub/v1/game_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rummikub/v1/game.proto\x1a\x18rummikub/v1/record.proto\x1a\x19rummikub/v1/ruleset.proto\"\xd8\x03\n" +
+	"\x1erummikub/v1/game_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rummikub/v1/game.proto\x1a\x18rummikub/v1/record.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\"\x95\x04\n" +
 	"\x11CreateGameRequest\x124\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12#\n" +
 	"\n" +
@@ -2978,7 +2996,8 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"visibility\x18\x03 \x01(\x0e2\x17.rummikub.v1.VisibilityB\x04\xe2A\x01\x01R\n" +
 	"visibility\x12H\n" +
 	"\x06labels\x18\x04 \x03(\v2*.rummikub.v1.CreateGameRequest.LabelsEntryB\x04\xe2A\x01\x01R\x06labels\x12a\n" +
-	"\x0foperator_labels\x18\x05 \x03(\v22.rummikub.v1.CreateGameRequest.OperatorLabelsEntryB\x04\xe2A\x01\x01R\x0eoperatorLabels\x1a9\n" +
+	"\x0foperator_labels\x18\x05 \x03(\v22.rummikub.v1.CreateGameRequest.OperatorLabelsEntryB\x04\xe2A\x01\x01R\x0eoperatorLabels\x12;\n" +
+	"\bsettings\x18\x06 \x01(\v2\x19.rummikub.v1.RoomSettingsB\x04\xe2A\x01\x01R\bsettings\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aA\n" +
@@ -3003,7 +3022,7 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\x12\x12\n" +
 	"\x04seat\x18\x02 \x01(\rR\x04seat\x12\x1d\n" +
 	"\n" +
-	"seat_token\x18\x03 \x01(\tR\tseatToken\"\xea\x03\n" +
+	"seat_token\x18\x03 \x01(\tR\tseatToken\"\xa7\x04\n" +
 	"\x17JoinOrCreateGameRequest\x124\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12\x18\n" +
 	"\x04name\x18\x02 \x01(\tB\x04\xe2A\x01\x02R\x04name\x12#\n" +
@@ -3012,7 +3031,8 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\x06labels\x18\x04 \x03(\v20.rummikub.v1.JoinOrCreateGameRequest.LabelsEntryB\x04\xe2A\x01\x01R\x06labels\x12#\n" +
 	"\n" +
 	"player_ref\x18\x05 \x01(\tB\x04\xe2A\x01\x01R\tplayerRef\x12g\n" +
-	"\x0foperator_labels\x18\x06 \x03(\v28.rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntryB\x04\xe2A\x01\x01R\x0eoperatorLabels\x1a9\n" +
+	"\x0foperator_labels\x18\x06 \x03(\v28.rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntryB\x04\xe2A\x01\x01R\x0eoperatorLabels\x12;\n" +
+	"\bsettings\x18\a \x01(\v2\x19.rummikub.v1.RoomSettingsB\x04\xe2A\x01\x01R\bsettings\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aA\n" +
@@ -3281,107 +3301,110 @@ var file_rummikub_v1_game_service_proto_goTypes = []any{
 	nil,                              // 51: rummikub.v1.ListGamesRequest.LabelsEntry
 	(*Ruleset)(nil),                  // 52: rummikub.v1.Ruleset
 	(Visibility)(0),                  // 53: rummikub.v1.Visibility
-	(*Game)(nil),                     // 54: rummikub.v1.Game
-	(BotLevel)(0),                    // 55: rummikub.v1.BotLevel
-	(GameState)(0),                   // 56: rummikub.v1.GameState
-	(Preset)(0),                      // 57: rummikub.v1.Preset
-	(*GameSummary)(nil),              // 58: rummikub.v1.GameSummary
-	(*GameChange)(nil),               // 59: rummikub.v1.GameChange
-	(*SavedDraft)(nil),               // 60: rummikub.v1.SavedDraft
-	(*timestamppb.Timestamp)(nil),    // 61: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 62: google.protobuf.Duration
-	(*GameRecord)(nil),               // 63: rummikub.v1.GameRecord
+	(*RoomSettings)(nil),             // 54: rummikub.v1.RoomSettings
+	(*Game)(nil),                     // 55: rummikub.v1.Game
+	(BotLevel)(0),                    // 56: rummikub.v1.BotLevel
+	(GameState)(0),                   // 57: rummikub.v1.GameState
+	(Preset)(0),                      // 58: rummikub.v1.Preset
+	(*GameSummary)(nil),              // 59: rummikub.v1.GameSummary
+	(*GameChange)(nil),               // 60: rummikub.v1.GameChange
+	(*SavedDraft)(nil),               // 61: rummikub.v1.SavedDraft
+	(*timestamppb.Timestamp)(nil),    // 62: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 63: google.protobuf.Duration
+	(*GameRecord)(nil),               // 64: rummikub.v1.GameRecord
 }
 var file_rummikub_v1_game_service_proto_depIdxs = []int32{
 	52, // 0: rummikub.v1.CreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
 	53, // 1: rummikub.v1.CreateGameRequest.visibility:type_name -> rummikub.v1.Visibility
 	47, // 2: rummikub.v1.CreateGameRequest.labels:type_name -> rummikub.v1.CreateGameRequest.LabelsEntry
 	48, // 3: rummikub.v1.CreateGameRequest.operator_labels:type_name -> rummikub.v1.CreateGameRequest.OperatorLabelsEntry
-	54, // 4: rummikub.v1.CreateGameResponse.game:type_name -> rummikub.v1.Game
-	54, // 5: rummikub.v1.JoinGameResponse.game:type_name -> rummikub.v1.Game
-	52, // 6: rummikub.v1.JoinOrCreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	49, // 7: rummikub.v1.JoinOrCreateGameRequest.labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
-	50, // 8: rummikub.v1.JoinOrCreateGameRequest.operator_labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
-	54, // 9: rummikub.v1.JoinOrCreateGameResponse.game:type_name -> rummikub.v1.Game
-	55, // 10: rummikub.v1.AddBotRequest.level:type_name -> rummikub.v1.BotLevel
-	54, // 11: rummikub.v1.AddBotResponse.game:type_name -> rummikub.v1.Game
-	54, // 12: rummikub.v1.LeaveGameResponse.game:type_name -> rummikub.v1.Game
-	54, // 13: rummikub.v1.KickPlayerResponse.game:type_name -> rummikub.v1.Game
-	54, // 14: rummikub.v1.SetReadyResponse.game:type_name -> rummikub.v1.Game
-	54, // 15: rummikub.v1.RenewSeatTokenResponse.game:type_name -> rummikub.v1.Game
-	54, // 16: rummikub.v1.ReissueSeatTokenResponse.game:type_name -> rummikub.v1.Game
-	54, // 17: rummikub.v1.StartGameResponse.game:type_name -> rummikub.v1.Game
-	54, // 18: rummikub.v1.AbortGameResponse.game:type_name -> rummikub.v1.Game
-	54, // 19: rummikub.v1.CreateRematchResponse.game:type_name -> rummikub.v1.Game
-	54, // 20: rummikub.v1.GetGameResponse.game:type_name -> rummikub.v1.Game
-	56, // 21: rummikub.v1.ListGamesRequest.state:type_name -> rummikub.v1.GameState
-	57, // 22: rummikub.v1.ListGamesRequest.preset:type_name -> rummikub.v1.Preset
-	51, // 23: rummikub.v1.ListGamesRequest.labels:type_name -> rummikub.v1.ListGamesRequest.LabelsEntry
-	58, // 24: rummikub.v1.ListGamesResponse.games:type_name -> rummikub.v1.GameSummary
-	1,  // 25: rummikub.v1.WatchGameRequest.content:type_name -> rummikub.v1.WatchContent
-	54, // 26: rummikub.v1.WatchGameResponse.snapshot:type_name -> rummikub.v1.Game
-	59, // 27: rummikub.v1.WatchGameResponse.change:type_name -> rummikub.v1.GameChange
-	33, // 28: rummikub.v1.WatchGameResponse.heartbeat:type_name -> rummikub.v1.Heartbeat
-	34, // 29: rummikub.v1.WatchGameResponse.closing:type_name -> rummikub.v1.Closing
-	60, // 30: rummikub.v1.WatchGameResponse.draft:type_name -> rummikub.v1.SavedDraft
-	32, // 31: rummikub.v1.WatchGameResponse.presence:type_name -> rummikub.v1.Presence
-	54, // 32: rummikub.v1.WatchGameResponse.game:type_name -> rummikub.v1.Game
-	61, // 33: rummikub.v1.Presence.last_seen_time:type_name -> google.protobuf.Timestamp
-	62, // 34: rummikub.v1.Closing.retry_delay:type_name -> google.protobuf.Duration
-	59, // 35: rummikub.v1.ListChangesResponse.changes:type_name -> rummikub.v1.GameChange
-	54, // 36: rummikub.v1.ResignGameResponse.game:type_name -> rummikub.v1.Game
-	54, // 37: rummikub.v1.StartNextRoundResponse.game:type_name -> rummikub.v1.Game
-	54, // 38: rummikub.v1.RequestRedealResponse.game:type_name -> rummikub.v1.Game
-	0,  // 39: rummikub.v1.ExportGameRequest.form:type_name -> rummikub.v1.RecordForm
-	63, // 40: rummikub.v1.ExportGameResponse.record:type_name -> rummikub.v1.GameRecord
-	54, // 41: rummikub.v1.ReturnToSeatResponse.game:type_name -> rummikub.v1.Game
-	2,  // 42: rummikub.v1.GameService.CreateGame:input_type -> rummikub.v1.CreateGameRequest
-	4,  // 43: rummikub.v1.GameService.JoinGame:input_type -> rummikub.v1.JoinGameRequest
-	6,  // 44: rummikub.v1.GameService.JoinOrCreateGame:input_type -> rummikub.v1.JoinOrCreateGameRequest
-	8,  // 45: rummikub.v1.GameService.AddBot:input_type -> rummikub.v1.AddBotRequest
-	10, // 46: rummikub.v1.GameService.LeaveGame:input_type -> rummikub.v1.LeaveGameRequest
-	12, // 47: rummikub.v1.GameService.KickPlayer:input_type -> rummikub.v1.KickPlayerRequest
-	14, // 48: rummikub.v1.GameService.SetReady:input_type -> rummikub.v1.SetReadyRequest
-	16, // 49: rummikub.v1.GameService.RenewSeatToken:input_type -> rummikub.v1.RenewSeatTokenRequest
-	18, // 50: rummikub.v1.GameService.ReissueSeatToken:input_type -> rummikub.v1.ReissueSeatTokenRequest
-	20, // 51: rummikub.v1.GameService.StartGame:input_type -> rummikub.v1.StartGameRequest
-	22, // 52: rummikub.v1.GameService.AbortGame:input_type -> rummikub.v1.AbortGameRequest
-	24, // 53: rummikub.v1.GameService.CreateRematch:input_type -> rummikub.v1.CreateRematchRequest
-	26, // 54: rummikub.v1.GameService.GetGame:input_type -> rummikub.v1.GetGameRequest
-	28, // 55: rummikub.v1.GameService.ListGames:input_type -> rummikub.v1.ListGamesRequest
-	30, // 56: rummikub.v1.GameService.WatchGame:input_type -> rummikub.v1.WatchGameRequest
-	35, // 57: rummikub.v1.GameService.ListChanges:input_type -> rummikub.v1.ListChangesRequest
-	37, // 58: rummikub.v1.GameService.ResignGame:input_type -> rummikub.v1.ResignGameRequest
-	39, // 59: rummikub.v1.GameService.StartNextRound:input_type -> rummikub.v1.StartNextRoundRequest
-	41, // 60: rummikub.v1.GameService.RequestRedeal:input_type -> rummikub.v1.RequestRedealRequest
-	45, // 61: rummikub.v1.GameService.ReturnToSeat:input_type -> rummikub.v1.ReturnToSeatRequest
-	43, // 62: rummikub.v1.GameService.ExportGame:input_type -> rummikub.v1.ExportGameRequest
-	3,  // 63: rummikub.v1.GameService.CreateGame:output_type -> rummikub.v1.CreateGameResponse
-	5,  // 64: rummikub.v1.GameService.JoinGame:output_type -> rummikub.v1.JoinGameResponse
-	7,  // 65: rummikub.v1.GameService.JoinOrCreateGame:output_type -> rummikub.v1.JoinOrCreateGameResponse
-	9,  // 66: rummikub.v1.GameService.AddBot:output_type -> rummikub.v1.AddBotResponse
-	11, // 67: rummikub.v1.GameService.LeaveGame:output_type -> rummikub.v1.LeaveGameResponse
-	13, // 68: rummikub.v1.GameService.KickPlayer:output_type -> rummikub.v1.KickPlayerResponse
-	15, // 69: rummikub.v1.GameService.SetReady:output_type -> rummikub.v1.SetReadyResponse
-	17, // 70: rummikub.v1.GameService.RenewSeatToken:output_type -> rummikub.v1.RenewSeatTokenResponse
-	19, // 71: rummikub.v1.GameService.ReissueSeatToken:output_type -> rummikub.v1.ReissueSeatTokenResponse
-	21, // 72: rummikub.v1.GameService.StartGame:output_type -> rummikub.v1.StartGameResponse
-	23, // 73: rummikub.v1.GameService.AbortGame:output_type -> rummikub.v1.AbortGameResponse
-	25, // 74: rummikub.v1.GameService.CreateRematch:output_type -> rummikub.v1.CreateRematchResponse
-	27, // 75: rummikub.v1.GameService.GetGame:output_type -> rummikub.v1.GetGameResponse
-	29, // 76: rummikub.v1.GameService.ListGames:output_type -> rummikub.v1.ListGamesResponse
-	31, // 77: rummikub.v1.GameService.WatchGame:output_type -> rummikub.v1.WatchGameResponse
-	36, // 78: rummikub.v1.GameService.ListChanges:output_type -> rummikub.v1.ListChangesResponse
-	38, // 79: rummikub.v1.GameService.ResignGame:output_type -> rummikub.v1.ResignGameResponse
-	40, // 80: rummikub.v1.GameService.StartNextRound:output_type -> rummikub.v1.StartNextRoundResponse
-	42, // 81: rummikub.v1.GameService.RequestRedeal:output_type -> rummikub.v1.RequestRedealResponse
-	46, // 82: rummikub.v1.GameService.ReturnToSeat:output_type -> rummikub.v1.ReturnToSeatResponse
-	44, // 83: rummikub.v1.GameService.ExportGame:output_type -> rummikub.v1.ExportGameResponse
-	63, // [63:84] is the sub-list for method output_type
-	42, // [42:63] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	54, // 4: rummikub.v1.CreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
+	55, // 5: rummikub.v1.CreateGameResponse.game:type_name -> rummikub.v1.Game
+	55, // 6: rummikub.v1.JoinGameResponse.game:type_name -> rummikub.v1.Game
+	52, // 7: rummikub.v1.JoinOrCreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	49, // 8: rummikub.v1.JoinOrCreateGameRequest.labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
+	50, // 9: rummikub.v1.JoinOrCreateGameRequest.operator_labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
+	54, // 10: rummikub.v1.JoinOrCreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
+	55, // 11: rummikub.v1.JoinOrCreateGameResponse.game:type_name -> rummikub.v1.Game
+	56, // 12: rummikub.v1.AddBotRequest.level:type_name -> rummikub.v1.BotLevel
+	55, // 13: rummikub.v1.AddBotResponse.game:type_name -> rummikub.v1.Game
+	55, // 14: rummikub.v1.LeaveGameResponse.game:type_name -> rummikub.v1.Game
+	55, // 15: rummikub.v1.KickPlayerResponse.game:type_name -> rummikub.v1.Game
+	55, // 16: rummikub.v1.SetReadyResponse.game:type_name -> rummikub.v1.Game
+	55, // 17: rummikub.v1.RenewSeatTokenResponse.game:type_name -> rummikub.v1.Game
+	55, // 18: rummikub.v1.ReissueSeatTokenResponse.game:type_name -> rummikub.v1.Game
+	55, // 19: rummikub.v1.StartGameResponse.game:type_name -> rummikub.v1.Game
+	55, // 20: rummikub.v1.AbortGameResponse.game:type_name -> rummikub.v1.Game
+	55, // 21: rummikub.v1.CreateRematchResponse.game:type_name -> rummikub.v1.Game
+	55, // 22: rummikub.v1.GetGameResponse.game:type_name -> rummikub.v1.Game
+	57, // 23: rummikub.v1.ListGamesRequest.state:type_name -> rummikub.v1.GameState
+	58, // 24: rummikub.v1.ListGamesRequest.preset:type_name -> rummikub.v1.Preset
+	51, // 25: rummikub.v1.ListGamesRequest.labels:type_name -> rummikub.v1.ListGamesRequest.LabelsEntry
+	59, // 26: rummikub.v1.ListGamesResponse.games:type_name -> rummikub.v1.GameSummary
+	1,  // 27: rummikub.v1.WatchGameRequest.content:type_name -> rummikub.v1.WatchContent
+	55, // 28: rummikub.v1.WatchGameResponse.snapshot:type_name -> rummikub.v1.Game
+	60, // 29: rummikub.v1.WatchGameResponse.change:type_name -> rummikub.v1.GameChange
+	33, // 30: rummikub.v1.WatchGameResponse.heartbeat:type_name -> rummikub.v1.Heartbeat
+	34, // 31: rummikub.v1.WatchGameResponse.closing:type_name -> rummikub.v1.Closing
+	61, // 32: rummikub.v1.WatchGameResponse.draft:type_name -> rummikub.v1.SavedDraft
+	32, // 33: rummikub.v1.WatchGameResponse.presence:type_name -> rummikub.v1.Presence
+	55, // 34: rummikub.v1.WatchGameResponse.game:type_name -> rummikub.v1.Game
+	62, // 35: rummikub.v1.Presence.last_seen_time:type_name -> google.protobuf.Timestamp
+	63, // 36: rummikub.v1.Closing.retry_delay:type_name -> google.protobuf.Duration
+	60, // 37: rummikub.v1.ListChangesResponse.changes:type_name -> rummikub.v1.GameChange
+	55, // 38: rummikub.v1.ResignGameResponse.game:type_name -> rummikub.v1.Game
+	55, // 39: rummikub.v1.StartNextRoundResponse.game:type_name -> rummikub.v1.Game
+	55, // 40: rummikub.v1.RequestRedealResponse.game:type_name -> rummikub.v1.Game
+	0,  // 41: rummikub.v1.ExportGameRequest.form:type_name -> rummikub.v1.RecordForm
+	64, // 42: rummikub.v1.ExportGameResponse.record:type_name -> rummikub.v1.GameRecord
+	55, // 43: rummikub.v1.ReturnToSeatResponse.game:type_name -> rummikub.v1.Game
+	2,  // 44: rummikub.v1.GameService.CreateGame:input_type -> rummikub.v1.CreateGameRequest
+	4,  // 45: rummikub.v1.GameService.JoinGame:input_type -> rummikub.v1.JoinGameRequest
+	6,  // 46: rummikub.v1.GameService.JoinOrCreateGame:input_type -> rummikub.v1.JoinOrCreateGameRequest
+	8,  // 47: rummikub.v1.GameService.AddBot:input_type -> rummikub.v1.AddBotRequest
+	10, // 48: rummikub.v1.GameService.LeaveGame:input_type -> rummikub.v1.LeaveGameRequest
+	12, // 49: rummikub.v1.GameService.KickPlayer:input_type -> rummikub.v1.KickPlayerRequest
+	14, // 50: rummikub.v1.GameService.SetReady:input_type -> rummikub.v1.SetReadyRequest
+	16, // 51: rummikub.v1.GameService.RenewSeatToken:input_type -> rummikub.v1.RenewSeatTokenRequest
+	18, // 52: rummikub.v1.GameService.ReissueSeatToken:input_type -> rummikub.v1.ReissueSeatTokenRequest
+	20, // 53: rummikub.v1.GameService.StartGame:input_type -> rummikub.v1.StartGameRequest
+	22, // 54: rummikub.v1.GameService.AbortGame:input_type -> rummikub.v1.AbortGameRequest
+	24, // 55: rummikub.v1.GameService.CreateRematch:input_type -> rummikub.v1.CreateRematchRequest
+	26, // 56: rummikub.v1.GameService.GetGame:input_type -> rummikub.v1.GetGameRequest
+	28, // 57: rummikub.v1.GameService.ListGames:input_type -> rummikub.v1.ListGamesRequest
+	30, // 58: rummikub.v1.GameService.WatchGame:input_type -> rummikub.v1.WatchGameRequest
+	35, // 59: rummikub.v1.GameService.ListChanges:input_type -> rummikub.v1.ListChangesRequest
+	37, // 60: rummikub.v1.GameService.ResignGame:input_type -> rummikub.v1.ResignGameRequest
+	39, // 61: rummikub.v1.GameService.StartNextRound:input_type -> rummikub.v1.StartNextRoundRequest
+	41, // 62: rummikub.v1.GameService.RequestRedeal:input_type -> rummikub.v1.RequestRedealRequest
+	45, // 63: rummikub.v1.GameService.ReturnToSeat:input_type -> rummikub.v1.ReturnToSeatRequest
+	43, // 64: rummikub.v1.GameService.ExportGame:input_type -> rummikub.v1.ExportGameRequest
+	3,  // 65: rummikub.v1.GameService.CreateGame:output_type -> rummikub.v1.CreateGameResponse
+	5,  // 66: rummikub.v1.GameService.JoinGame:output_type -> rummikub.v1.JoinGameResponse
+	7,  // 67: rummikub.v1.GameService.JoinOrCreateGame:output_type -> rummikub.v1.JoinOrCreateGameResponse
+	9,  // 68: rummikub.v1.GameService.AddBot:output_type -> rummikub.v1.AddBotResponse
+	11, // 69: rummikub.v1.GameService.LeaveGame:output_type -> rummikub.v1.LeaveGameResponse
+	13, // 70: rummikub.v1.GameService.KickPlayer:output_type -> rummikub.v1.KickPlayerResponse
+	15, // 71: rummikub.v1.GameService.SetReady:output_type -> rummikub.v1.SetReadyResponse
+	17, // 72: rummikub.v1.GameService.RenewSeatToken:output_type -> rummikub.v1.RenewSeatTokenResponse
+	19, // 73: rummikub.v1.GameService.ReissueSeatToken:output_type -> rummikub.v1.ReissueSeatTokenResponse
+	21, // 74: rummikub.v1.GameService.StartGame:output_type -> rummikub.v1.StartGameResponse
+	23, // 75: rummikub.v1.GameService.AbortGame:output_type -> rummikub.v1.AbortGameResponse
+	25, // 76: rummikub.v1.GameService.CreateRematch:output_type -> rummikub.v1.CreateRematchResponse
+	27, // 77: rummikub.v1.GameService.GetGame:output_type -> rummikub.v1.GetGameResponse
+	29, // 78: rummikub.v1.GameService.ListGames:output_type -> rummikub.v1.ListGamesResponse
+	31, // 79: rummikub.v1.GameService.WatchGame:output_type -> rummikub.v1.WatchGameResponse
+	36, // 80: rummikub.v1.GameService.ListChanges:output_type -> rummikub.v1.ListChangesResponse
+	38, // 81: rummikub.v1.GameService.ResignGame:output_type -> rummikub.v1.ResignGameResponse
+	40, // 82: rummikub.v1.GameService.StartNextRound:output_type -> rummikub.v1.StartNextRoundResponse
+	42, // 83: rummikub.v1.GameService.RequestRedeal:output_type -> rummikub.v1.RequestRedealResponse
+	46, // 84: rummikub.v1.GameService.ReturnToSeat:output_type -> rummikub.v1.ReturnToSeatResponse
+	44, // 85: rummikub.v1.GameService.ExportGame:output_type -> rummikub.v1.ExportGameResponse
+	65, // [65:86] is the sub-list for method output_type
+	44, // [44:65] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_game_service_proto_init() }
@@ -3391,6 +3414,7 @@ func file_rummikub_v1_game_service_proto_init() {
 	}
 	file_rummikub_v1_game_proto_init()
 	file_rummikub_v1_record_proto_init()
+	file_rummikub_v1_room_settings_proto_init()
 	file_rummikub_v1_ruleset_proto_init()
 	file_rummikub_v1_game_service_proto_msgTypes[2].OneofWrappers = []any{
 		(*JoinGameRequest_GameId)(nil),

@@ -561,7 +561,9 @@ type GameRecord struct {
 	// The scores of the finished rounds.
 	Rounds []*RecordedScore `protobuf:"bytes,5,rep,name=rounds,proto3" json:"rounds,omitempty"`
 	// The winners of a finished game, by seat.
-	WinnerSeats   []uint32 `protobuf:"varint,6,rep,packed,name=winner_seats,json=winnerSeats,proto3" json:"winner_seats,omitempty"`
+	WinnerSeats []uint32 `protobuf:"varint,6,rep,packed,name=winner_seats,json=winnerSeats,proto3" json:"winner_seats,omitempty"`
+	// The settings of the room.
+	Settings      *RoomSettings `protobuf:"bytes,7,opt,name=settings,proto3" json:"settings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -638,11 +640,18 @@ func (x *GameRecord) GetWinnerSeats() []uint32 {
 	return nil
 }
 
+func (x *GameRecord) GetSettings() *RoomSettings {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
 var File_rummikub_v1_record_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\n" +
-	"\x18rummikub/v1/record.proto\x12\vrummikub.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\"l\n" +
+	"\x18rummikub/v1/record.proto\x12\vrummikub.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\"l\n" +
 	"\x0eRecordedPlayer\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x122\n" +
@@ -673,7 +682,7 @@ const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\x06points\x18\x02 \x01(\x11R\x06points\"x\n" +
 	"\rRecordedScore\x122\n" +
 	"\tround_end\x18\x01 \x01(\x0e2\x15.rummikub.v1.RoundEndR\broundEnd\x123\n" +
-	"\x06points\x18\x02 \x03(\v2\x1b.rummikub.v1.RecordedPointsR\x06points\"\xb8\x02\n" +
+	"\x06points\x18\x02 \x03(\v2\x1b.rummikub.v1.RecordedPointsR\x06points\"\xef\x02\n" +
 	"\n" +
 	"GameRecord\x12.\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetR\aruleset\x12;\n" +
@@ -682,7 +691,8 @@ const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\aplayers\x18\x03 \x03(\v2\x1b.rummikub.v1.RecordedPlayerR\aplayers\x12/\n" +
 	"\x05moves\x18\x04 \x03(\v2\x19.rummikub.v1.RecordedMoveR\x05moves\x122\n" +
 	"\x06rounds\x18\x05 \x03(\v2\x1a.rummikub.v1.RecordedScoreR\x06rounds\x12!\n" +
-	"\fwinner_seats\x18\x06 \x03(\rR\vwinnerSeats*\xe3\x02\n" +
+	"\fwinner_seats\x18\x06 \x03(\rR\vwinnerSeats\x125\n" +
+	"\bsettings\x18\a \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings*\xe3\x02\n" +
 	"\bMoveKind\x12\x19\n" +
 	"\x15MOVE_KIND_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eMOVE_KIND_DEAL\x10\x01\x12\x14\n" +
@@ -732,6 +742,7 @@ var file_rummikub_v1_record_proto_goTypes = []any{
 	(*Meld)(nil),                  // 12: rummikub.v1.Meld
 	(RoundEnd)(0),                 // 13: rummikub.v1.RoundEnd
 	(*Ruleset)(nil),               // 14: rummikub.v1.Ruleset
+	(*RoomSettings)(nil),          // 15: rummikub.v1.RoomSettings
 }
 var file_rummikub_v1_record_proto_depIdxs = []int32{
 	8,  // 0: rummikub.v1.RecordedPlayer.bot_level:type_name -> rummikub.v1.BotLevel
@@ -751,11 +762,12 @@ var file_rummikub_v1_record_proto_depIdxs = []int32{
 	1,  // 14: rummikub.v1.GameRecord.players:type_name -> rummikub.v1.RecordedPlayer
 	4,  // 15: rummikub.v1.GameRecord.moves:type_name -> rummikub.v1.RecordedMove
 	6,  // 16: rummikub.v1.GameRecord.rounds:type_name -> rummikub.v1.RecordedScore
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	15, // 17: rummikub.v1.GameRecord.settings:type_name -> rummikub.v1.RoomSettings
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_record_proto_init() }
@@ -765,6 +777,7 @@ func file_rummikub_v1_record_proto_init() {
 	}
 	file_rummikub_v1_game_proto_init()
 	file_rummikub_v1_meld_proto_init()
+	file_rummikub_v1_room_settings_proto_init()
 	file_rummikub_v1_ruleset_proto_init()
 	file_rummikub_v1_tile_proto_init()
 	file_rummikub_v1_record_proto_msgTypes[3].OneofWrappers = []any{}

@@ -2701,482 +2701,8 @@ func (Contract) EnumDescriptor() ([]byte, []int) {
 	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{45}
 }
 
-// Who may start the first round (option start_by). Evidence: none; our own.
-type StartBy int32
-
-const (
-	// Unset: the preset's value applies.
-	StartBy_START_BY_UNSPECIFIED StartBy = 0
-	// Only the host, with a seat or without one (NOT_THE_HOST). Evidence: none; our own.
-	StartBy_START_BY_HOST StartBy = 1
-	// Any seated player, and the host. Evidence: none; our own.
-	StartBy_START_BY_ANYONE StartBy = 2
-	// Any seated player, and the host, once all players are ready (SetReady, PLAYERS_NOT_READY). Bots are always ready.
-	// Evidence: none; our own.
-	StartBy_START_BY_ALL_READY StartBy = 3
-	// As ALL_READY, and the game starts by itself five seconds after all seats are taken (Game.next_round_time), unless a
-	// player leaves before. The default of JoinOrCreateGame: no stranger can hold up the others. Evidence: none; our own.
-	StartBy_START_BY_FULL_OR_READY StartBy = 4
-)
-
-// Enum value maps for StartBy.
-var (
-	StartBy_name = map[int32]string{
-		0: "START_BY_UNSPECIFIED",
-		1: "START_BY_HOST",
-		2: "START_BY_ANYONE",
-		3: "START_BY_ALL_READY",
-		4: "START_BY_FULL_OR_READY",
-	}
-	StartBy_value = map[string]int32{
-		"START_BY_UNSPECIFIED":   0,
-		"START_BY_HOST":          1,
-		"START_BY_ANYONE":        2,
-		"START_BY_ALL_READY":     3,
-		"START_BY_FULL_OR_READY": 4,
-	}
-)
-
-func (x StartBy) Enum() *StartBy {
-	p := new(StartBy)
-	*p = x
-	return p
-}
-
-func (x StartBy) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (StartBy) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[46].Descriptor()
-}
-
-func (StartBy) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[46]
-}
-
-func (x StartBy) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use StartBy.Descriptor instead.
-func (StartBy) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{46}
-}
-
-// Who may abort a game in its first round (option abort_by). The host may always abort it in the lobby; from the second
-// round on all people must agree. Evidence: none; our own.
-type AbortBy int32
-
-const (
-	// Unset: the preset's value applies.
-	AbortBy_ABORT_BY_UNSPECIFIED AbortBy = 0
-	// The host, with a seat or without one. Evidence: none; our own.
-	AbortBy_ABORT_BY_HOST AbortBy = 1
-	// All people who have not resigned and are not absent (GAME_NOT_ABORTABLE for a host without a seat). The default of
-	// JoinOrCreateGame: a host among strangers could annul a game that is being lost. Evidence: none; our own.
-	AbortBy_ABORT_BY_ALL AbortBy = 2
-)
-
-// Enum value maps for AbortBy.
-var (
-	AbortBy_name = map[int32]string{
-		0: "ABORT_BY_UNSPECIFIED",
-		1: "ABORT_BY_HOST",
-		2: "ABORT_BY_ALL",
-	}
-	AbortBy_value = map[string]int32{
-		"ABORT_BY_UNSPECIFIED": 0,
-		"ABORT_BY_HOST":        1,
-		"ABORT_BY_ALL":         2,
-	}
-)
-
-func (x AbortBy) Enum() *AbortBy {
-	p := new(AbortBy)
-	*p = x
-	return p
-}
-
-func (x AbortBy) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (AbortBy) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[47].Descriptor()
-}
-
-func (AbortBy) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[47]
-}
-
-func (x AbortBy) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use AbortBy.Descriptor instead.
-func (AbortBy) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{47}
-}
-
-// Whether callers who are neither seated nor the host may see a game (option spectators). Everyone may see the lobby,
-// because it shows whom a player would join.
-type Spectators int32
-
-const (
-	// Unset: the preset's value applies.
-	Spectators_SPECTATORS_UNSPECIFIED Spectators = 0
-	// Everyone who knows the game's id may watch it; ListGames lists it. Evidence: none; our own.
-	Spectators_SPECTATORS_ALLOWED Spectators = 1
-	// Once the game has started, GetGame, WatchGame, ListChanges, ExportGame and ReviewGame need a token of the game
-	// (SPECTATORS_NOT_ALLOWED), and ListGames omits the game. Evidence: none; our own.
-	Spectators_SPECTATORS_OFF Spectators = 2
-)
-
-// Enum value maps for Spectators.
-var (
-	Spectators_name = map[int32]string{
-		0: "SPECTATORS_UNSPECIFIED",
-		1: "SPECTATORS_ALLOWED",
-		2: "SPECTATORS_OFF",
-	}
-	Spectators_value = map[string]int32{
-		"SPECTATORS_UNSPECIFIED": 0,
-		"SPECTATORS_ALLOWED":     1,
-		"SPECTATORS_OFF":         2,
-	}
-)
-
-func (x Spectators) Enum() *Spectators {
-	p := new(Spectators)
-	*p = x
-	return p
-}
-
-func (x Spectators) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (Spectators) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[48].Descriptor()
-}
-
-func (Spectators) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[48]
-}
-
-func (x Spectators) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use Spectators.Descriptor instead.
-func (Spectators) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{48}
-}
-
-// Which hints a seat of a running game may get from AnalysisService by its game_id (option hints). It forbids no
-// question about a position, and a player can send the table and the own rack as one. Only a server with keys can
-// prevent that, by a key without the right position_searches (docs/keys.md). The option does not affect turns.
-type Hints int32
-
-const (
-	// Unset: the preset's value applies.
-	Hints_HINTS_UNSPECIFIED Hints = 0
-	// No hints (HINT_NOT_ALLOWED). Evidence: none; our own.
-	Hints_HINTS_OFF Hints = 1
-	// Only whether a play exists. Evidence: none; our own.
-	Hints_HINTS_PLAY_EXISTS Hints = 2
-	// Also which tiles of the rack a best turn plays. Evidence: none; our own.
-	Hints_HINTS_TILES Hints = 3
-	// Also the whole turn. Evidence: none; our own.
-	Hints_HINTS_TURN Hints = 4
-	// The whole turn for a player whose opponents and partners are all bots (AddBot); no hints in a game with another
-	// person, resigned ones included. Evidence: none; our own.
-	Hints_HINTS_AGAINST_BOTS Hints = 5
-)
-
-// Enum value maps for Hints.
-var (
-	Hints_name = map[int32]string{
-		0: "HINTS_UNSPECIFIED",
-		1: "HINTS_OFF",
-		2: "HINTS_PLAY_EXISTS",
-		3: "HINTS_TILES",
-		4: "HINTS_TURN",
-		5: "HINTS_AGAINST_BOTS",
-	}
-	Hints_value = map[string]int32{
-		"HINTS_UNSPECIFIED":  0,
-		"HINTS_OFF":          1,
-		"HINTS_PLAY_EXISTS":  2,
-		"HINTS_TILES":        3,
-		"HINTS_TURN":         4,
-		"HINTS_AGAINST_BOTS": 5,
-	}
-)
-
-func (x Hints) Enum() *Hints {
-	p := new(Hints)
-	*p = x
-	return p
-}
-
-func (x Hints) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (Hints) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[49].Descriptor()
-}
-
-func (Hints) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[49]
-}
-
-func (x Hints) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use Hints.Descriptor instead.
-func (Hints) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{49}
-}
-
-// When everyone, spectators included, may see the racks of a round, also those of players who have resigned, and the
-// order of its pool (option racks_shown). Until then they are hidden. It also decides who may export a game.
-type RacksShown int32
-
-const (
-	// Unset: the preset's value applies.
-	RacksShown_RACKS_SHOWN_UNSPECIFIED RacksShown = 0
-	// Never. The game cannot be exported (RECORD_HIDDEN). Evidence: none; our own.
-	RacksShown_RACKS_SHOWN_HIDDEN RacksShown = 1
-	// With the end of the round. Evidence: all sources: the players count the tiles left on their racks in the open.
-	RacksShown_RACKS_SHOWN_AFTER_ROUND RacksShown = 2
-	// With the end of the game; never if it is aborted. Evidence: none; our own: in games of several rounds,
-	// players do not learn how others play.
-	RacksShown_RACKS_SHOWN_AFTER_GAME RacksShown = 3
-)
-
-// Enum value maps for RacksShown.
-var (
-	RacksShown_name = map[int32]string{
-		0: "RACKS_SHOWN_UNSPECIFIED",
-		1: "RACKS_SHOWN_HIDDEN",
-		2: "RACKS_SHOWN_AFTER_ROUND",
-		3: "RACKS_SHOWN_AFTER_GAME",
-	}
-	RacksShown_value = map[string]int32{
-		"RACKS_SHOWN_UNSPECIFIED": 0,
-		"RACKS_SHOWN_HIDDEN":      1,
-		"RACKS_SHOWN_AFTER_ROUND": 2,
-		"RACKS_SHOWN_AFTER_GAME":  3,
-	}
-)
-
-func (x RacksShown) Enum() *RacksShown {
-	p := new(RacksShown)
-	*p = x
-	return p
-}
-
-func (x RacksShown) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (RacksShown) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[50].Descriptor()
-}
-
-func (RacksShown) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[50]
-}
-
-func (x RacksShown) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use RacksShown.Descriptor instead.
-func (RacksShown) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{50}
-}
-
-// Who sees the table that a player is arranging (option draft_visibility). The option does not affect the rules.
-type DraftVisibility int32
-
-const (
-	// Unset: the preset's value applies.
-	DraftVisibility_DRAFT_VISIBILITY_UNSPECIFIED DraftVisibility = 0
-	// Only its player. Evidence: none; our own.
-	DraftVisibility_DRAFT_VISIBILITY_OWNER DraftVisibility = 1
-	// Everyone, as at a real table. Evidence: none in the rules; a table is in plain view.
-	DraftVisibility_DRAFT_VISIBILITY_EVERYONE DraftVisibility = 2
-)
-
-// Enum value maps for DraftVisibility.
-var (
-	DraftVisibility_name = map[int32]string{
-		0: "DRAFT_VISIBILITY_UNSPECIFIED",
-		1: "DRAFT_VISIBILITY_OWNER",
-		2: "DRAFT_VISIBILITY_EVERYONE",
-	}
-	DraftVisibility_value = map[string]int32{
-		"DRAFT_VISIBILITY_UNSPECIFIED": 0,
-		"DRAFT_VISIBILITY_OWNER":       1,
-		"DRAFT_VISIBILITY_EVERYONE":    2,
-	}
-)
-
-func (x DraftVisibility) Enum() *DraftVisibility {
-	p := new(DraftVisibility)
-	*p = x
-	return p
-}
-
-func (x DraftVisibility) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (DraftVisibility) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[51].Descriptor()
-}
-
-func (DraftVisibility) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[51]
-}
-
-func (x DraftVisibility) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use DraftVisibility.Descriptor instead.
-func (DraftVisibility) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{51}
-}
-
-// What happens to the seat of an absent player (option absent_action): one whose turns timed out absent_after_timeouts
-// times in a row. When all people who have not resigned are absent, the game ends.
-type AbsentAction int32
-
-const (
-	// Unset: the preset's value applies.
-	AbsentAction_ABSENT_ACTION_UNSPECIFIED AbsentAction = 0
-	// Nothing: no player counts as absent, and each turn times out. Evidence: the sources are silent.
-	AbsentAction_ABSENT_ACTION_OFF AbsentAction = 1
-	// The player resigns. Evidence: none; a decision.
-	AbsentAction_ABSENT_ACTION_RESIGN AbsentAction = 2
-	// A bot of level EASY plays until the player returns. Evidence: none; a decision.
-	AbsentAction_ABSENT_ACTION_BOT_EASY AbsentAction = 3
-	// A bot of level MEDIUM plays until the player returns. Evidence: none; a decision.
-	AbsentAction_ABSENT_ACTION_BOT_MEDIUM AbsentAction = 4
-	// A bot of level HARD plays until the player returns. Evidence: none; a decision.
-	AbsentAction_ABSENT_ACTION_BOT_HARD AbsentAction = 5
-)
-
-// Enum value maps for AbsentAction.
-var (
-	AbsentAction_name = map[int32]string{
-		0: "ABSENT_ACTION_UNSPECIFIED",
-		1: "ABSENT_ACTION_OFF",
-		2: "ABSENT_ACTION_RESIGN",
-		3: "ABSENT_ACTION_BOT_EASY",
-		4: "ABSENT_ACTION_BOT_MEDIUM",
-		5: "ABSENT_ACTION_BOT_HARD",
-	}
-	AbsentAction_value = map[string]int32{
-		"ABSENT_ACTION_UNSPECIFIED": 0,
-		"ABSENT_ACTION_OFF":         1,
-		"ABSENT_ACTION_RESIGN":      2,
-		"ABSENT_ACTION_BOT_EASY":    3,
-		"ABSENT_ACTION_BOT_MEDIUM":  4,
-		"ABSENT_ACTION_BOT_HARD":    5,
-	}
-)
-
-func (x AbsentAction) Enum() *AbsentAction {
-	p := new(AbsentAction)
-	*p = x
-	return p
-}
-
-func (x AbsentAction) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (AbsentAction) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[52].Descriptor()
-}
-
-func (AbsentAction) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[52]
-}
-
-func (x AbsentAction) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use AbsentAction.Descriptor instead.
-func (AbsentAction) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{52}
-}
-
-// What happens to a player whose time by clock_total_seconds is used up (option clock_flag).
-type ClockFlag int32
-
-const (
-	// Unset: the preset's value applies.
-	ClockFlag_CLOCK_FLAG_UNSPECIFIED ClockFlag = 0
-	// The player resigns. Evidence: none; as in chess, where the flag ends the game.
-	ClockFlag_CLOCK_FLAG_RESIGN ClockFlag = 1
-	// The turn times out, and each later turn of the round lasts as long as the increments since have added:
-	// clock_increment_seconds, or no time at all. Such turns without any time do not count for absent_after_timeouts.
-	// Evidence: none; a decision.
-	ClockFlag_CLOCK_FLAG_TIME_OUT_EACH_TURN ClockFlag = 2
-)
-
-// Enum value maps for ClockFlag.
-var (
-	ClockFlag_name = map[int32]string{
-		0: "CLOCK_FLAG_UNSPECIFIED",
-		1: "CLOCK_FLAG_RESIGN",
-		2: "CLOCK_FLAG_TIME_OUT_EACH_TURN",
-	}
-	ClockFlag_value = map[string]int32{
-		"CLOCK_FLAG_UNSPECIFIED":        0,
-		"CLOCK_FLAG_RESIGN":             1,
-		"CLOCK_FLAG_TIME_OUT_EACH_TURN": 2,
-	}
-)
-
-func (x ClockFlag) Enum() *ClockFlag {
-	p := new(ClockFlag)
-	*p = x
-	return p
-}
-
-func (x ClockFlag) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (ClockFlag) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[53].Descriptor()
-}
-
-func (ClockFlag) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[53]
-}
-
-func (x ClockFlag) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use ClockFlag.Descriptor instead.
-func (ClockFlag) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{53}
-}
-
-// The rules of a game. An unset field has the preset's value, except joker_retrieval_same_meld. In answers every field
-// is set.
+// The rules of a game: what is legal, dealt and scored. An unset field has the preset's value, except
+// joker_retrieval_same_meld. In answers every field is set. What concerns the players beside the rules is in RoomSettings.
 //
 // A number out of range is refused with INVALID_ARGUMENT and OPTION_VALUE_INVALID. Options that contradict each other,
 // or that have no effect together, are refused with INVALID_ARGUMENT and OPTIONS_CONFLICT, which names both fields;
@@ -3220,9 +2746,6 @@ type Ruleset struct {
 	TurnVoluntaryDraw TurnVoluntaryDraw `protobuf:"varint,16,opt,name=turn_voluntary_draw,json=turnVoluntaryDraw,proto3,enum=rummikub.v1.TurnVoluntaryDraw" json:"turn_voluntary_draw,omitempty"`
 	// What a player draws, and whether the turn then ends. Default ONE.
 	TurnDraw TurnDraw `protobuf:"varint,17,opt,name=turn_draw,json=turnDraw,proto3,enum=rummikub.v1.TurnDraw" json:"turn_draw,omitempty"`
-	// Time limit of a turn in seconds: 0 (no limit) to 1209600 (14 days). Default 120. Evidence: 120 in three sources; 60
-	// in the international manuals; 40 in a championship.
-	TurnTimeLimitSeconds *uint32 `protobuf:"varint,18,opt,name=turn_time_limit_seconds,json=turnTimeLimitSeconds,proto3,oneof" json:"turn_time_limit_seconds,omitempty"`
 	// What happens when a turn's time runs out while the table differs from the one at its start, or after an illegal play
 	// was shown. Default COMMIT_IF_VALID_ELSE_REVERT.
 	TurnTimeoutDirty TurnTimeoutDirty `protobuf:"varint,19,opt,name=turn_timeout_dirty,json=turnTimeoutDirty,proto3,enum=rummikub.v1.TurnTimeoutDirty" json:"turn_timeout_dirty,omitempty"`
@@ -3334,38 +2857,8 @@ type Ruleset struct {
 	// Extra points for the winner of a round with a contract, if that player has melded: 0 to 1000. Default 0. Other
 	// values require a contract (OPTIONS_CONFLICT). Evidence: the French article names no number.
 	ContractPoints *uint32 `protobuf:"varint,65,opt,name=contract_points,json=contractPoints,proto3,oneof" json:"contract_points,omitempty"`
-	// Which hints a seat of a running game may get by its game_id. Default AGAINST_BOTS.
-	Hints Hints `protobuf:"varint,66,opt,name=hints,proto3,enum=rummikub.v1.Hints" json:"hints,omitempty"`
-	// Who may start the first round. Default HOST.
-	StartBy StartBy `protobuf:"varint,74,opt,name=start_by,json=startBy,proto3,enum=rummikub.v1.StartBy" json:"start_by,omitempty"`
-	// Who may abort the game in its first round. Default HOST.
-	AbortBy AbortBy `protobuf:"varint,77,opt,name=abort_by,json=abortBy,proto3,enum=rummikub.v1.AbortBy" json:"abort_by,omitempty"`
-	// Whether callers without a seat may see a game that has started. Default ALLOWED.
-	Spectators Spectators `protobuf:"varint,75,opt,name=spectators,proto3,enum=rummikub.v1.Spectators" json:"spectators,omitempty"`
-	// When everyone may see the racks of a round and the order of its pool. Default AFTER_ROUND.
-	RacksShown RacksShown `protobuf:"varint,76,opt,name=racks_shown,json=racksShown,proto3,enum=rummikub.v1.RacksShown" json:"racks_shown,omitempty"`
-	// Who sees the table that a player is arranging. Default OWNER.
-	DraftVisibility DraftVisibility `protobuf:"varint,67,opt,name=draft_visibility,json=draftVisibility,proto3,enum=rummikub.v1.DraftVisibility" json:"draft_visibility,omitempty"`
-	// Number of a player's turns that time out in a row before the player counts as absent: 0 (never) to 100. Default 3.
-	// Any action in a turn restarts the count. Without a time limit no turn times out. Evidence: the sources are silent; a
-	// decision.
-	AbsentAfterTimeouts *uint32 `protobuf:"varint,68,opt,name=absent_after_timeouts,json=absentAfterTimeouts,proto3,oneof" json:"absent_after_timeouts,omitempty"`
-	// What happens to the seat of an absent player. Default BOT_EASY.
-	AbsentAction AbsentAction `protobuf:"varint,69,opt,name=absent_action,json=absentAction,proto3,enum=rummikub.v1.AbsentAction" json:"absent_action,omitempty"`
-	// Pause in seconds after a round, after which the next one starts by itself: 0 (only StartNextRound starts it) to
-	// 86400. Default 30. Any player may start it earlier. Evidence: the sources are silent; a decision.
-	RoundPauseSeconds *uint32 `protobuf:"varint,70,opt,name=round_pause_seconds,json=roundPauseSeconds,proto3,oneof" json:"round_pause_seconds,omitempty"`
-	// Each player's time in seconds for all turns of a round, beside the limit of each turn: 0 (no clock) to 1209600 (14
-	// days). Default 0. Evidence: a tournament with chess clocks of ten minutes.
-	ClockTotalSeconds *uint32 `protobuf:"varint,71,opt,name=clock_total_seconds,json=clockTotalSeconds,proto3,oneof" json:"clock_total_seconds,omitempty"`
-	// Seconds that are added to a player's time after each of the player's turns: 0 to 86400. Default 0. A player never
-	// has more than 14 days. Other values require clock_total_seconds (OPTIONS_CONFLICT). Evidence: ten seconds in a
-	// tournament.
-	ClockIncrementSeconds *uint32 `protobuf:"varint,72,opt,name=clock_increment_seconds,json=clockIncrementSeconds,proto3,oneof" json:"clock_increment_seconds,omitempty"`
-	// What happens to a player whose time is used up. Default RESIGN. Another value requires clock_total_seconds.
-	ClockFlag     ClockFlag `protobuf:"varint,73,opt,name=clock_flag,json=clockFlag,proto3,enum=rummikub.v1.ClockFlag" json:"clock_flag,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Ruleset) Reset() {
@@ -3515,13 +3008,6 @@ func (x *Ruleset) GetTurnDraw() TurnDraw {
 		return x.TurnDraw
 	}
 	return TurnDraw_TURN_DRAW_UNSPECIFIED
-}
-
-func (x *Ruleset) GetTurnTimeLimitSeconds() uint32 {
-	if x != nil && x.TurnTimeLimitSeconds != nil {
-		return *x.TurnTimeLimitSeconds
-	}
-	return 0
 }
 
 func (x *Ruleset) GetTurnTimeoutDirty() TurnTimeoutDirty {
@@ -3853,95 +3339,11 @@ func (x *Ruleset) GetContractPoints() uint32 {
 	return 0
 }
 
-func (x *Ruleset) GetHints() Hints {
-	if x != nil {
-		return x.Hints
-	}
-	return Hints_HINTS_UNSPECIFIED
-}
-
-func (x *Ruleset) GetStartBy() StartBy {
-	if x != nil {
-		return x.StartBy
-	}
-	return StartBy_START_BY_UNSPECIFIED
-}
-
-func (x *Ruleset) GetAbortBy() AbortBy {
-	if x != nil {
-		return x.AbortBy
-	}
-	return AbortBy_ABORT_BY_UNSPECIFIED
-}
-
-func (x *Ruleset) GetSpectators() Spectators {
-	if x != nil {
-		return x.Spectators
-	}
-	return Spectators_SPECTATORS_UNSPECIFIED
-}
-
-func (x *Ruleset) GetRacksShown() RacksShown {
-	if x != nil {
-		return x.RacksShown
-	}
-	return RacksShown_RACKS_SHOWN_UNSPECIFIED
-}
-
-func (x *Ruleset) GetDraftVisibility() DraftVisibility {
-	if x != nil {
-		return x.DraftVisibility
-	}
-	return DraftVisibility_DRAFT_VISIBILITY_UNSPECIFIED
-}
-
-func (x *Ruleset) GetAbsentAfterTimeouts() uint32 {
-	if x != nil && x.AbsentAfterTimeouts != nil {
-		return *x.AbsentAfterTimeouts
-	}
-	return 0
-}
-
-func (x *Ruleset) GetAbsentAction() AbsentAction {
-	if x != nil {
-		return x.AbsentAction
-	}
-	return AbsentAction_ABSENT_ACTION_UNSPECIFIED
-}
-
-func (x *Ruleset) GetRoundPauseSeconds() uint32 {
-	if x != nil && x.RoundPauseSeconds != nil {
-		return *x.RoundPauseSeconds
-	}
-	return 0
-}
-
-func (x *Ruleset) GetClockTotalSeconds() uint32 {
-	if x != nil && x.ClockTotalSeconds != nil {
-		return *x.ClockTotalSeconds
-	}
-	return 0
-}
-
-func (x *Ruleset) GetClockIncrementSeconds() uint32 {
-	if x != nil && x.ClockIncrementSeconds != nil {
-		return *x.ClockIncrementSeconds
-	}
-	return 0
-}
-
-func (x *Ruleset) GetClockFlag() ClockFlag {
-	if x != nil {
-		return x.ClockFlag
-	}
-	return ClockFlag_CLOCK_FLAG_UNSPECIFIED
-}
-
 var File_rummikub_v1_ruleset_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\n" +
-	"\x19rummikub/v1/ruleset.proto\x12\vrummikub.v1\"\x81,\n" +
+	"\x19rummikub/v1/ruleset.proto\x12\vrummikub.v1\"\xa4%\n" +
 	"\aRuleset\x12+\n" +
 	"\x06preset\x18\x01 \x01(\x0e2\x13.rummikub.v1.PresetR\x06preset\x12,\n" +
 	"\x0fgeometry_jokers\x18\x02 \x01(\rH\x00R\x0egeometryJokers\x88\x01\x01\x12$\n" +
@@ -3962,8 +3364,7 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\x12initial_meld_joker\x18\x0e \x01(\x0e2\x1d.rummikub.v1.InitialMeldJokerR\x10initialMeldJoker\x12r\n" +
 	"!initial_meld_same_turn_table_play\x18\x0f \x01(\x0e2).rummikub.v1.InitialMeldSameTurnTablePlayR\x1cinitialMeldSameTurnTablePlay\x12N\n" +
 	"\x13turn_voluntary_draw\x18\x10 \x01(\x0e2\x1e.rummikub.v1.TurnVoluntaryDrawR\x11turnVoluntaryDraw\x122\n" +
-	"\tturn_draw\x18\x11 \x01(\x0e2\x15.rummikub.v1.TurnDrawR\bturnDraw\x12:\n" +
-	"\x17turn_time_limit_seconds\x18\x12 \x01(\rH\x04R\x14turnTimeLimitSeconds\x88\x01\x01\x12K\n" +
+	"\tturn_draw\x18\x11 \x01(\x0e2\x15.rummikub.v1.TurnDrawR\bturnDraw\x12K\n" +
 	"\x12turn_timeout_dirty\x18\x13 \x01(\x0e2\x1d.rummikub.v1.TurnTimeoutDirtyR\x10turnTimeoutDirty\x12Z\n" +
 	"\x17turn_invalid_submission\x18\x14 \x01(\x0e2\".rummikub.v1.TurnInvalidSubmissionR\x15turnInvalidSubmission\x12Q\n" +
 	"\x14joker_retrieval_mode\x18\x15 \x01(\x0e2\x1f.rummikub.v1.JokerRetrievalModeR\x12jokerRetrievalMode\x12W\n" +
@@ -3976,20 +3377,20 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\x15pool_empty_stuck_test\x18\x1c \x01(\x0e2\x1f.rummikub.v1.PoolEmptyStuckTestR\x12poolEmptyStuckTest\x12Q\n" +
 	"\x14score_blocked_winner\x18\x1d \x01(\x0e2\x1f.rummikub.v1.ScoreBlockedWinnerR\x12scoreBlockedWinner\x12Q\n" +
 	"\x14score_blocked_points\x18\x1e \x01(\x0e2\x1f.rummikub.v1.ScoreBlockedPointsR\x12scoreBlockedPoints\x123\n" +
-	"\x13score_joker_penalty\x18\x1f \x01(\rH\x05R\x11scoreJokerPenalty\x88\x01\x01\x12K\n" +
+	"\x13score_joker_penalty\x18\x1f \x01(\rH\x04R\x11scoreJokerPenalty\x88\x01\x01\x12K\n" +
 	"\x12score_never_melded\x18  \x01(\x0e2\x1d.rummikub.v1.ScoreNeverMeldedR\x10scoreNeverMelded\x122\n" +
 	"\tmatch_end\x18! \x01(\x0e2\x15.rummikub.v1.MatchEndR\bmatchEnd\x12&\n" +
-	"\fmatch_rounds\x18\" \x01(\rH\x06R\vmatchRounds\x88\x01\x01\x121\n" +
-	"\x12match_target_score\x18# \x01(\rH\aR\x10matchTargetScore\x88\x01\x01\x12,\n" +
-	"\x0fgeometry_colors\x18$ \x01(\rH\bR\x0egeometryColors\x88\x01\x01\x12,\n" +
-	"\x0fgeometry_copies\x18% \x01(\rH\tR\x0egeometryCopies\x88\x01\x01\x12@\n" +
-	"\x1ageometry_jokers_per_player\x18& \x01(\rH\n" +
-	"R\x17geometryJokersPerPlayer\x88\x01\x01\x12)\n" +
-	"\x0edeal_hand_size\x18' \x01(\rH\vR\fdealHandSize\x88\x01\x01\x125\n" +
+	"\fmatch_rounds\x18\" \x01(\rH\x05R\vmatchRounds\x88\x01\x01\x121\n" +
+	"\x12match_target_score\x18# \x01(\rH\x06R\x10matchTargetScore\x88\x01\x01\x12,\n" +
+	"\x0fgeometry_colors\x18$ \x01(\rH\aR\x0egeometryColors\x88\x01\x01\x12,\n" +
+	"\x0fgeometry_copies\x18% \x01(\rH\bR\x0egeometryCopies\x88\x01\x01\x12@\n" +
+	"\x1ageometry_jokers_per_player\x18& \x01(\rH\tR\x17geometryJokersPerPlayer\x88\x01\x01\x12)\n" +
+	"\x0edeal_hand_size\x18' \x01(\rH\n" +
+	"R\fdealHandSize\x88\x01\x01\x125\n" +
 	"\n" +
 	"deal_order\x18( \x01(\x0e2\x16.rummikub.v1.DealOrderR\tdealOrder\x12a\n" +
 	"\x1adeal_three_pairs_reshuffle\x18) \x01(\x0e2$.rummikub.v1.DealThreePairsReshuffleR\x17dealThreePairsReshuffle\x12/\n" +
-	"\x11deal_fixed_jokers\x18* \x01(\rH\fR\x0fdealFixedJokers\x88\x01\x01\x12B\n" +
+	"\x11deal_fixed_jokers\x18* \x01(\rH\vR\x0fdealFixedJokers\x88\x01\x01\x12B\n" +
 	"\x0fstart_draw_tile\x18+ \x01(\x0e2\x1a.rummikub.v1.StartDrawTileR\rstartDrawTile\x12?\n" +
 	"\x0estart_draw_tie\x18, \x01(\x0e2\x19.rummikub.v1.StartDrawTieR\fstartDrawTie\x12T\n" +
 	"\x15start_draw_determines\x18- \x01(\x0e2 .rummikub.v1.StartDrawDeterminesR\x13startDrawDetermines\x12;\n" +
@@ -3998,43 +3399,26 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\x05teams\x180 \x01(\x0e2\x12.rummikub.v1.TeamsR\x05teams\x125\n" +
 	"\n" +
 	"meld_order\x181 \x01(\x0e2\x16.rummikub.v1.MeldOrderR\tmeldOrder\x12+\n" +
-	"\x0fjokers_may_lead\x182 \x01(\bH\rR\rjokersMayLead\x88\x01\x01\x129\n" +
-	"\x16jokers_beyond_physical\x183 \x01(\bH\x0eR\x14jokersBeyondPhysical\x88\x01\x01\x12a\n" +
+	"\x0fjokers_may_lead\x182 \x01(\bH\fR\rjokersMayLead\x88\x01\x01\x129\n" +
+	"\x16jokers_beyond_physical\x183 \x01(\bH\rR\x14jokersBeyondPhysical\x88\x01\x01\x12a\n" +
 	"\x1ainitial_meld_required_kind\x184 \x01(\x0e2$.rummikub.v1.InitialMeldRequiredKindR\x17initialMeldRequiredKind\x12D\n" +
-	"\x1cinitial_meld_voluntary_delay\x185 \x01(\bH\x0fR\x19initialMeldVoluntaryDelay\x88\x01\x01\x12O\n" +
+	"\x1cinitial_meld_voluntary_delay\x185 \x01(\bH\x0eR\x19initialMeldVoluntaryDelay\x88\x01\x01\x12O\n" +
 	"\x14turn_play_after_draw\x186 \x01(\x0e2\x1e.rummikub.v1.TurnPlayAfterDrawR\x11turnPlayAfterDraw\x12K\n" +
 	"\x12turn_timeout_clean\x187 \x01(\x0e2\x1d.rummikub.v1.TurnTimeoutCleanR\x10turnTimeoutClean\x12(\n" +
-	"\rpenalty_tiles\x188 \x01(\rH\x10R\fpenaltyTiles\x88\x01\x01\x12=\n" +
+	"\rpenalty_tiles\x188 \x01(\rH\x0fR\fpenaltyTiles\x88\x01\x01\x12=\n" +
 	"\fmanipulation\x189 \x01(\x0e2\x19.rummikub.v1.ManipulationR\fmanipulation\x12H\n" +
-	"\x1fjoker_retrieval_end_of_run_free\x18: \x01(\bH\x11R\x1ajokerRetrievalEndOfRunFree\x88\x01\x01\x12e\n" +
+	"\x1fjoker_retrieval_end_of_run_free\x18: \x01(\bH\x10R\x1ajokerRetrievalEndOfRunFree\x88\x01\x01\x12e\n" +
 	"\x1cpool_empty_last_chance_start\x18; \x01(\x0e2%.rummikub.v1.PoolEmptyLastChanceStartR\x18poolEmptyLastChanceStart\x12H\n" +
 	"\x11score_blocked_tie\x18< \x01(\x0e2\x1c.rummikub.v1.ScoreBlockedTieR\x0fscoreBlockedTie\x12/\n" +
 	"\bwin_call\x18= \x01(\x0e2\x14.rummikub.v1.WinCallR\awinCall\x12;\n" +
 	"\fscore_winner\x18> \x01(\x0e2\x18.rummikub.v1.ScoreWinnerR\vscoreWinner\x12;\n" +
 	"\fmatch_winner\x18? \x01(\x0e2\x18.rummikub.v1.MatchWinnerR\vmatchWinner\x121\n" +
 	"\bcontract\x18@ \x01(\x0e2\x15.rummikub.v1.ContractR\bcontract\x12,\n" +
-	"\x0fcontract_points\x18A \x01(\rH\x12R\x0econtractPoints\x88\x01\x01\x12(\n" +
-	"\x05hints\x18B \x01(\x0e2\x12.rummikub.v1.HintsR\x05hints\x12/\n" +
-	"\bstart_by\x18J \x01(\x0e2\x14.rummikub.v1.StartByR\astartBy\x12/\n" +
-	"\babort_by\x18M \x01(\x0e2\x14.rummikub.v1.AbortByR\aabortBy\x127\n" +
-	"\n" +
-	"spectators\x18K \x01(\x0e2\x17.rummikub.v1.SpectatorsR\n" +
-	"spectators\x128\n" +
-	"\vracks_shown\x18L \x01(\x0e2\x17.rummikub.v1.RacksShownR\n" +
-	"racksShown\x12G\n" +
-	"\x10draft_visibility\x18C \x01(\x0e2\x1c.rummikub.v1.DraftVisibilityR\x0fdraftVisibility\x127\n" +
-	"\x15absent_after_timeouts\x18D \x01(\rH\x13R\x13absentAfterTimeouts\x88\x01\x01\x12>\n" +
-	"\rabsent_action\x18E \x01(\x0e2\x19.rummikub.v1.AbsentActionR\fabsentAction\x123\n" +
-	"\x13round_pause_seconds\x18F \x01(\rH\x14R\x11roundPauseSeconds\x88\x01\x01\x123\n" +
-	"\x13clock_total_seconds\x18G \x01(\rH\x15R\x11clockTotalSeconds\x88\x01\x01\x12;\n" +
-	"\x17clock_increment_seconds\x18H \x01(\rH\x16R\x15clockIncrementSeconds\x88\x01\x01\x125\n" +
-	"\n" +
-	"clock_flag\x18I \x01(\x0e2\x16.rummikub.v1.ClockFlagR\tclockFlagB\x12\n" +
+	"\x0fcontract_points\x18A \x01(\rH\x11R\x0econtractPoints\x88\x01\x01B\x12\n" +
 	"\x10_geometry_jokersB\x0e\n" +
 	"\f_players_minB\x0e\n" +
 	"\f_players_maxB\x19\n" +
-	"\x17_initial_meld_thresholdB\x1a\n" +
-	"\x18_turn_time_limit_secondsB\x16\n" +
+	"\x17_initial_meld_thresholdB\x16\n" +
 	"\x14_score_joker_penaltyB\x0f\n" +
 	"\r_match_roundsB\x15\n" +
 	"\x13_match_target_scoreB\x12\n" +
@@ -4048,11 +3432,7 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\x1d_initial_meld_voluntary_delayB\x10\n" +
 	"\x0e_penalty_tilesB\"\n" +
 	" _joker_retrieval_end_of_run_freeB\x12\n" +
-	"\x10_contract_pointsB\x18\n" +
-	"\x16_absent_after_timeoutsB\x16\n" +
-	"\x14_round_pause_secondsB\x16\n" +
-	"\x14_clock_total_secondsB\x1a\n" +
-	"\x18_clock_increment_seconds*\xd5\x02\n" +
+	"\x10_contract_points*\xd5\x02\n" +
 	"\x06Preset\x12\x16\n" +
 	"\x12PRESET_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fPRESET_SABRA\x10\x01\x12\x18\n" +
@@ -4286,51 +3666,7 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\fCONTRACT_OFF\x10\x01\x12\x1c\n" +
 	"\x18CONTRACT_VALUES_BELOW_10\x10\x02\x12\x19\n" +
 	"\x15CONTRACT_SINGLE_COLOR\x10\x03\x12\x1b\n" +
-	"\x17CONTRACT_SUM_AT_MOST_41\x10\x04*\x7f\n" +
-	"\aStartBy\x12\x18\n" +
-	"\x14START_BY_UNSPECIFIED\x10\x00\x12\x11\n" +
-	"\rSTART_BY_HOST\x10\x01\x12\x13\n" +
-	"\x0fSTART_BY_ANYONE\x10\x02\x12\x16\n" +
-	"\x12START_BY_ALL_READY\x10\x03\x12\x1a\n" +
-	"\x16START_BY_FULL_OR_READY\x10\x04*H\n" +
-	"\aAbortBy\x12\x18\n" +
-	"\x14ABORT_BY_UNSPECIFIED\x10\x00\x12\x11\n" +
-	"\rABORT_BY_HOST\x10\x01\x12\x10\n" +
-	"\fABORT_BY_ALL\x10\x02*T\n" +
-	"\n" +
-	"Spectators\x12\x1a\n" +
-	"\x16SPECTATORS_UNSPECIFIED\x10\x00\x12\x16\n" +
-	"\x12SPECTATORS_ALLOWED\x10\x01\x12\x12\n" +
-	"\x0eSPECTATORS_OFF\x10\x02*}\n" +
-	"\x05Hints\x12\x15\n" +
-	"\x11HINTS_UNSPECIFIED\x10\x00\x12\r\n" +
-	"\tHINTS_OFF\x10\x01\x12\x15\n" +
-	"\x11HINTS_PLAY_EXISTS\x10\x02\x12\x0f\n" +
-	"\vHINTS_TILES\x10\x03\x12\x0e\n" +
-	"\n" +
-	"HINTS_TURN\x10\x04\x12\x16\n" +
-	"\x12HINTS_AGAINST_BOTS\x10\x05*z\n" +
-	"\n" +
-	"RacksShown\x12\x1b\n" +
-	"\x17RACKS_SHOWN_UNSPECIFIED\x10\x00\x12\x16\n" +
-	"\x12RACKS_SHOWN_HIDDEN\x10\x01\x12\x1b\n" +
-	"\x17RACKS_SHOWN_AFTER_ROUND\x10\x02\x12\x1a\n" +
-	"\x16RACKS_SHOWN_AFTER_GAME\x10\x03*n\n" +
-	"\x0fDraftVisibility\x12 \n" +
-	"\x1cDRAFT_VISIBILITY_UNSPECIFIED\x10\x00\x12\x1a\n" +
-	"\x16DRAFT_VISIBILITY_OWNER\x10\x01\x12\x1d\n" +
-	"\x19DRAFT_VISIBILITY_EVERYONE\x10\x02*\xb4\x01\n" +
-	"\fAbsentAction\x12\x1d\n" +
-	"\x19ABSENT_ACTION_UNSPECIFIED\x10\x00\x12\x15\n" +
-	"\x11ABSENT_ACTION_OFF\x10\x01\x12\x18\n" +
-	"\x14ABSENT_ACTION_RESIGN\x10\x02\x12\x1a\n" +
-	"\x16ABSENT_ACTION_BOT_EASY\x10\x03\x12\x1c\n" +
-	"\x18ABSENT_ACTION_BOT_MEDIUM\x10\x04\x12\x1a\n" +
-	"\x16ABSENT_ACTION_BOT_HARD\x10\x05*a\n" +
-	"\tClockFlag\x12\x1a\n" +
-	"\x16CLOCK_FLAG_UNSPECIFIED\x10\x00\x12\x15\n" +
-	"\x11CLOCK_FLAG_RESIGN\x10\x01\x12!\n" +
-	"\x1dCLOCK_FLAG_TIME_OUT_EACH_TURN\x10\x02B\x84\x01\n" +
+	"\x17CONTRACT_SUM_AT_MOST_41\x10\x04B\x84\x01\n" +
 	"\vrummikub.v1B\fRulesetProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (
@@ -4345,7 +3681,7 @@ func file_rummikub_v1_ruleset_proto_rawDescGZIP() []byte {
 	return file_rummikub_v1_ruleset_proto_rawDescData
 }
 
-var file_rummikub_v1_ruleset_proto_enumTypes = make([]protoimpl.EnumInfo, 54)
+var file_rummikub_v1_ruleset_proto_enumTypes = make([]protoimpl.EnumInfo, 46)
 var file_rummikub_v1_ruleset_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
 var file_rummikub_v1_ruleset_proto_goTypes = []any{
 	(Preset)(0),                       // 0: rummikub.v1.Preset
@@ -4394,15 +3730,7 @@ var file_rummikub_v1_ruleset_proto_goTypes = []any{
 	(ScoreWinner)(0),                  // 43: rummikub.v1.ScoreWinner
 	(MatchWinner)(0),                  // 44: rummikub.v1.MatchWinner
 	(Contract)(0),                     // 45: rummikub.v1.Contract
-	(StartBy)(0),                      // 46: rummikub.v1.StartBy
-	(AbortBy)(0),                      // 47: rummikub.v1.AbortBy
-	(Spectators)(0),                   // 48: rummikub.v1.Spectators
-	(Hints)(0),                        // 49: rummikub.v1.Hints
-	(RacksShown)(0),                   // 50: rummikub.v1.RacksShown
-	(DraftVisibility)(0),              // 51: rummikub.v1.DraftVisibility
-	(AbsentAction)(0),                 // 52: rummikub.v1.AbsentAction
-	(ClockFlag)(0),                    // 53: rummikub.v1.ClockFlag
-	(*Ruleset)(nil),                   // 54: rummikub.v1.Ruleset
+	(*Ruleset)(nil),                   // 46: rummikub.v1.Ruleset
 }
 var file_rummikub_v1_ruleset_proto_depIdxs = []int32{
 	0,  // 0: rummikub.v1.Ruleset.preset:type_name -> rummikub.v1.Preset
@@ -4451,19 +3779,11 @@ var file_rummikub_v1_ruleset_proto_depIdxs = []int32{
 	43, // 43: rummikub.v1.Ruleset.score_winner:type_name -> rummikub.v1.ScoreWinner
 	44, // 44: rummikub.v1.Ruleset.match_winner:type_name -> rummikub.v1.MatchWinner
 	45, // 45: rummikub.v1.Ruleset.contract:type_name -> rummikub.v1.Contract
-	49, // 46: rummikub.v1.Ruleset.hints:type_name -> rummikub.v1.Hints
-	46, // 47: rummikub.v1.Ruleset.start_by:type_name -> rummikub.v1.StartBy
-	47, // 48: rummikub.v1.Ruleset.abort_by:type_name -> rummikub.v1.AbortBy
-	48, // 49: rummikub.v1.Ruleset.spectators:type_name -> rummikub.v1.Spectators
-	50, // 50: rummikub.v1.Ruleset.racks_shown:type_name -> rummikub.v1.RacksShown
-	51, // 51: rummikub.v1.Ruleset.draft_visibility:type_name -> rummikub.v1.DraftVisibility
-	52, // 52: rummikub.v1.Ruleset.absent_action:type_name -> rummikub.v1.AbsentAction
-	53, // 53: rummikub.v1.Ruleset.clock_flag:type_name -> rummikub.v1.ClockFlag
-	54, // [54:54] is the sub-list for method output_type
-	54, // [54:54] is the sub-list for method input_type
-	54, // [54:54] is the sub-list for extension type_name
-	54, // [54:54] is the sub-list for extension extendee
-	0,  // [0:54] is the sub-list for field type_name
+	46, // [46:46] is the sub-list for method output_type
+	46, // [46:46] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_ruleset_proto_init() }
@@ -4477,7 +3797,7 @@ func file_rummikub_v1_ruleset_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_ruleset_proto_rawDesc), len(file_rummikub_v1_ruleset_proto_rawDesc)),
-			NumEnums:      54,
+			NumEnums:      46,
 			NumMessages:   1,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -855,7 +855,9 @@ type NamedRuleset struct {
 	// What is special about the preset, in one line of English, for a menu. At most 100 characters.
 	Summary string `protobuf:"bytes,4,opt,name=summary,proto3" json:"summary,omitempty"`
 	// The source of the preset's rules.
-	Source        string `protobuf:"bytes,5,opt,name=source,proto3" json:"source,omitempty"`
+	Source string `protobuf:"bytes,5,opt,name=source,proto3" json:"source,omitempty"`
+	// The settings of a room that the preset's rules have by default, all of them set.
+	Settings      *RoomSettings `protobuf:"bytes,6,opt,name=settings,proto3" json:"settings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -923,6 +925,13 @@ func (x *NamedRuleset) GetSource() string {
 		return x.Source
 	}
 	return ""
+}
+
+func (x *NamedRuleset) GetSettings() *RoomSettings {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
 }
 
 // The response to ListRulesets.
@@ -1252,7 +1261,7 @@ var File_rummikub_v1_validation_service_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_validation_service_proto_rawDesc = "" +
 	"\n" +
-	"$rummikub/v1/validation_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"{\n" +
+	"$rummikub/v1/validation_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"{\n" +
 	"\x14ValidateMeldsRequest\x124\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12-\n" +
 	"\x05melds\x18\x02 \x03(\v2\x11.rummikub.v1.MeldB\x04\xe2A\x01\x01R\x05melds\"G\n" +
@@ -1308,13 +1317,14 @@ const file_rummikub_v1_validation_service_proto_rawDesc = "" +
 	"\x13ListRulesetsRequest\x12!\n" +
 	"\tpage_size\x18\x01 \x01(\rB\x04\xe2A\x01\x01R\bpageSize\x12#\n" +
 	"\n" +
-	"page_token\x18\x02 \x01(\tB\x04\xe2A\x01\x01R\tpageToken\"\x9a\x01\n" +
+	"page_token\x18\x02 \x01(\tB\x04\xe2A\x01\x01R\tpageToken\"\xd1\x01\n" +
 	"\fNamedRuleset\x12.\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetR\aruleset\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
 	"\x05title\x18\x03 \x01(\tR\x05title\x12\x18\n" +
 	"\asummary\x18\x04 \x01(\tR\asummary\x12\x16\n" +
-	"\x06source\x18\x05 \x01(\tR\x06source\"u\n" +
+	"\x06source\x18\x05 \x01(\tR\x06source\x125\n" +
+	"\bsettings\x18\x06 \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings\"u\n" +
 	"\x14ListRulesetsResponse\x125\n" +
 	"\brulesets\x18\x01 \x03(\v2\x19.rummikub.v1.NamedRulesetR\brulesets\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"Q\n" +
@@ -1392,8 +1402,9 @@ var file_rummikub_v1_validation_service_proto_goTypes = []any{
 	(*Violation)(nil),                   // 23: rummikub.v1.Violation
 	(RoundEnd)(0),                       // 24: rummikub.v1.RoundEnd
 	(*SeatResult)(nil),                  // 25: rummikub.v1.SeatResult
-	(ErrorReason)(0),                    // 26: rummikub.v1.ErrorReason
-	(TileColor)(0),                      // 27: rummikub.v1.TileColor
+	(*RoomSettings)(nil),                // 26: rummikub.v1.RoomSettings
+	(ErrorReason)(0),                    // 27: rummikub.v1.ErrorReason
+	(TileColor)(0),                      // 28: rummikub.v1.TileColor
 }
 var file_rummikub_v1_validation_service_proto_depIdxs = []int32{
 	19, // 0: rummikub.v1.ValidateMeldsRequest.ruleset:type_name -> rummikub.v1.Ruleset
@@ -1419,31 +1430,32 @@ var file_rummikub_v1_validation_service_proto_depIdxs = []int32{
 	24, // 20: rummikub.v1.ScoreRoundResponse.round_end:type_name -> rummikub.v1.RoundEnd
 	25, // 21: rummikub.v1.ScoreRoundResponse.seats:type_name -> rummikub.v1.SeatResult
 	19, // 22: rummikub.v1.NamedRuleset.ruleset:type_name -> rummikub.v1.Ruleset
-	13, // 23: rummikub.v1.ListRulesetsResponse.rulesets:type_name -> rummikub.v1.NamedRuleset
-	26, // 24: rummikub.v1.ReasonText.reason:type_name -> rummikub.v1.ErrorReason
-	27, // 25: rummikub.v1.ColorText.color:type_name -> rummikub.v1.TileColor
-	0,  // 26: rummikub.v1.ListMessagesResponse.direction:type_name -> rummikub.v1.TextDirection
-	16, // 27: rummikub.v1.ListMessagesResponse.reasons:type_name -> rummikub.v1.ReasonText
-	17, // 28: rummikub.v1.ListMessagesResponse.colors:type_name -> rummikub.v1.ColorText
-	1,  // 29: rummikub.v1.ValidationService.ValidateMelds:input_type -> rummikub.v1.ValidateMeldsRequest
-	3,  // 30: rummikub.v1.ValidationService.ValidateTurn:input_type -> rummikub.v1.ValidateTurnRequest
-	5,  // 31: rummikub.v1.ValidationService.BatchValidateTurns:input_type -> rummikub.v1.BatchValidateTurnsRequest
-	7,  // 32: rummikub.v1.ValidationService.StreamValidateTurns:input_type -> rummikub.v1.StreamValidateTurnsRequest
-	10, // 33: rummikub.v1.ValidationService.ScoreRound:input_type -> rummikub.v1.ScoreRoundRequest
-	12, // 34: rummikub.v1.ValidationService.ListRulesets:input_type -> rummikub.v1.ListRulesetsRequest
-	15, // 35: rummikub.v1.ValidationService.ListMessages:input_type -> rummikub.v1.ListMessagesRequest
-	2,  // 36: rummikub.v1.ValidationService.ValidateMelds:output_type -> rummikub.v1.ValidateMeldsResponse
-	4,  // 37: rummikub.v1.ValidationService.ValidateTurn:output_type -> rummikub.v1.ValidateTurnResponse
-	6,  // 38: rummikub.v1.ValidationService.BatchValidateTurns:output_type -> rummikub.v1.BatchValidateTurnsResponse
-	8,  // 39: rummikub.v1.ValidationService.StreamValidateTurns:output_type -> rummikub.v1.StreamValidateTurnsResponse
-	11, // 40: rummikub.v1.ValidationService.ScoreRound:output_type -> rummikub.v1.ScoreRoundResponse
-	14, // 41: rummikub.v1.ValidationService.ListRulesets:output_type -> rummikub.v1.ListRulesetsResponse
-	18, // 42: rummikub.v1.ValidationService.ListMessages:output_type -> rummikub.v1.ListMessagesResponse
-	36, // [36:43] is the sub-list for method output_type
-	29, // [29:36] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	26, // 23: rummikub.v1.NamedRuleset.settings:type_name -> rummikub.v1.RoomSettings
+	13, // 24: rummikub.v1.ListRulesetsResponse.rulesets:type_name -> rummikub.v1.NamedRuleset
+	27, // 25: rummikub.v1.ReasonText.reason:type_name -> rummikub.v1.ErrorReason
+	28, // 26: rummikub.v1.ColorText.color:type_name -> rummikub.v1.TileColor
+	0,  // 27: rummikub.v1.ListMessagesResponse.direction:type_name -> rummikub.v1.TextDirection
+	16, // 28: rummikub.v1.ListMessagesResponse.reasons:type_name -> rummikub.v1.ReasonText
+	17, // 29: rummikub.v1.ListMessagesResponse.colors:type_name -> rummikub.v1.ColorText
+	1,  // 30: rummikub.v1.ValidationService.ValidateMelds:input_type -> rummikub.v1.ValidateMeldsRequest
+	3,  // 31: rummikub.v1.ValidationService.ValidateTurn:input_type -> rummikub.v1.ValidateTurnRequest
+	5,  // 32: rummikub.v1.ValidationService.BatchValidateTurns:input_type -> rummikub.v1.BatchValidateTurnsRequest
+	7,  // 33: rummikub.v1.ValidationService.StreamValidateTurns:input_type -> rummikub.v1.StreamValidateTurnsRequest
+	10, // 34: rummikub.v1.ValidationService.ScoreRound:input_type -> rummikub.v1.ScoreRoundRequest
+	12, // 35: rummikub.v1.ValidationService.ListRulesets:input_type -> rummikub.v1.ListRulesetsRequest
+	15, // 36: rummikub.v1.ValidationService.ListMessages:input_type -> rummikub.v1.ListMessagesRequest
+	2,  // 37: rummikub.v1.ValidationService.ValidateMelds:output_type -> rummikub.v1.ValidateMeldsResponse
+	4,  // 38: rummikub.v1.ValidationService.ValidateTurn:output_type -> rummikub.v1.ValidateTurnResponse
+	6,  // 39: rummikub.v1.ValidationService.BatchValidateTurns:output_type -> rummikub.v1.BatchValidateTurnsResponse
+	8,  // 40: rummikub.v1.ValidationService.StreamValidateTurns:output_type -> rummikub.v1.StreamValidateTurnsResponse
+	11, // 41: rummikub.v1.ValidationService.ScoreRound:output_type -> rummikub.v1.ScoreRoundResponse
+	14, // 42: rummikub.v1.ValidationService.ListRulesets:output_type -> rummikub.v1.ListRulesetsResponse
+	18, // 43: rummikub.v1.ValidationService.ListMessages:output_type -> rummikub.v1.ListMessagesResponse
+	37, // [37:44] is the sub-list for method output_type
+	30, // [30:37] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_validation_service_proto_init() }
@@ -1454,6 +1466,7 @@ func file_rummikub_v1_validation_service_proto_init() {
 	file_rummikub_v1_error_reason_proto_init()
 	file_rummikub_v1_game_proto_init()
 	file_rummikub_v1_meld_proto_init()
+	file_rummikub_v1_room_settings_proto_init()
 	file_rummikub_v1_ruleset_proto_init()
 	file_rummikub_v1_tile_proto_init()
 	file_rummikub_v1_violation_proto_init()

@@ -6,16 +6,17 @@ Usage: terminal.py [host:port]
 import sys
 
 import grpc
+from google.protobuf.duration_pb2 import Duration
 
 import rummikub
 
 HELP = "play [R7 R8 R9] | ... (the whole table after your turn), draw, pass, hint, quit"
-NO_LIMIT = rummikub.Ruleset(turn_time_limit_seconds=0)
+NO_LIMIT = rummikub.RoomSettings(turn_time_limit=Duration())
 
 
 def start(lobby: rummikub.Rummikub) -> tuple[rummikub.Rummikub, str]:
     """Creates a game against a bot; returns the person's connection and the game's id."""
-    created = lobby.games.CreateGame(rummikub.CreateGameRequest(ruleset=NO_LIMIT))
+    created = lobby.games.CreateGame(rummikub.CreateGameRequest(settings=NO_LIMIT))
     game_id, host = created.game.game_id, lobby.seated(created.host_token)
     person = lobby.seated(host.games.JoinGame(rummikub.JoinGameRequest(game_id=game_id, name="You")).seat_token)
     person.games.AddBot(rummikub.AddBotRequest(game_id=game_id, level=rummikub.BOT_LEVEL_MEDIUM))

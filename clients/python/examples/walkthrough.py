@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import grpc
 from demo import service_at, take_turn, target_argument
+from google.protobuf.duration_pb2 import Duration
 
 from rummikub import (
     ABSENT_ACTION_BOT_EASY,
@@ -31,6 +32,7 @@ from rummikub import (
     Meld,
     ReturnToSeatRequest,
     ReviewGameRequest,
+    RoomSettings,
     RoundResult,
     Ruleset,
     Rummikub,
@@ -45,17 +47,17 @@ from rummikub import (
 
 ANN, BOB = 1, 2
 """Their seats in the first game and its rematch."""
-RULES = Ruleset(
-    turn_time_limit_seconds=6,
+RULES = Ruleset(match_end=MATCH_END_FIXED_ROUNDS, match_rounds=2)
+SETTINGS = RoomSettings(
+    turn_time_limit=Duration(seconds=6),
     absent_after_timeouts=2,
     absent_action=ABSENT_ACTION_BOT_EASY,
-    match_end=MATCH_END_FIXED_ROUNDS,
-    match_rounds=2,
-    round_pause_seconds=1,
+    round_pause=Duration(seconds=1),
     draft_visibility=DRAFT_VISIBILITY_EVERYONE,
     hints=HINTS_TURN,
 )
-CHESS_CLOCK = Ruleset(turn_time_limit_seconds=0, clock_total_seconds=2, players_max=2)
+FOR_TWO = Ruleset(players_max=2)
+CHESS_CLOCK = RoomSettings(turn_time_limit=Duration(), clock_total=Duration(seconds=2))
 
 
 class Watcher:
@@ -93,7 +95,9 @@ def open_lobby(service: Rummikub) -> tuple[str, Rummikub, Rummikub]:
 
     Returns the game's id and the clients of Ann and Bob.
     """
-    created = service.games.CreateGame(CreateGameRequest(ruleset=RULES, visibility=VISIBILITY_UNLISTED))
+    created = service.games.CreateGame(
+        CreateGameRequest(ruleset=RULES, settings=SETTINGS, visibility=VISIBILITY_UNLISTED)
+    )
     game_id, code = created.game.game_id, created.game.join_code
     say(f"Ann creates an unlisted game; its code is {code}")
     host = service.seated(created.host_token)
@@ -206,10 +210,10 @@ def play_rematch(game_id: str, old_ann: Rummikub, old_bob: Rummikub) -> None:
 
 def run_out_of_time(service: Rummikub) -> None:
     """Ann and Cem are matched by the rules that they want; the time of who is to move runs out."""
-    wanted = JoinOrCreateGameRequest(ruleset=CHESS_CLOCK, name="Ann")
+    wanted = JoinOrCreateGameRequest(ruleset=FOR_TWO, settings=CHESS_CLOCK, name="Ann")
     first = service.games.JoinOrCreateGame(wanted)
     watch = Watcher(service.seated(first.seat_token), first.game.game_id)
-    wanted = JoinOrCreateGameRequest(ruleset=CHESS_CLOCK, name="Cem")
+    wanted = JoinOrCreateGameRequest(ruleset=FOR_TWO, settings=CHESS_CLOCK, name="Cem")
     second = service.games.JoinOrCreateGame(wanted)
     tables = {first.game.game_id, second.game.game_id}
     say(f"Ann and Cem ask for a game with a chess clock and are seated at {len(tables)} table")

@@ -218,6 +218,7 @@ impl State {
     fn complete(&mut self, game: &mut Game) {
         let (given, taken) = if game.ruleset.is_some() { (&*game, &mut self.lasting) } else { (&self.lasting, game) };
         taken.ruleset.clone_from(&given.ruleset);
+        taken.settings.clone_from(&given.settings);
         taken.visibility = given.visibility;
         taken.labels.clone_from(&given.labels);
     }

@@ -43,7 +43,7 @@ export class Watch implements AsyncIterable<Update> {
   /** The revision of the last change that was yielded. */
   #seen = 0;
   /** What never changes, which only the first game of a stream has. */
-  #lasting: Partial<Pick<Game, "ruleset" | "visibility" | "labels">> = {};
+  #lasting: Partial<Pick<Game, "ruleset" | "settings" | "visibility" | "labels">> = {};
   #isPaused = false;
   #isWaiting = false;
   /** Aborts when pause, resume or stop is called: ends the current stream or delay. */
@@ -197,9 +197,9 @@ export class Watch implements AsyncIterable<Update> {
   }
 
   #complete(game: Game): void {
-    const { ruleset, visibility, labels } = game;
+    const { ruleset, settings, visibility, labels } = game;
     if (ruleset === undefined) Object.assign(game, this.#lasting);
-    else this.#lasting = { ruleset, visibility, labels };
+    else this.#lasting = { ruleset, settings, visibility, labels };
   }
 
   async #delay(ms: number): Promise<void> {

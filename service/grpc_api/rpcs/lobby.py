@@ -27,7 +27,8 @@ async def create_game(
 ) -> bytes:
     """CreateGame."""
     visibility, labels = game_codec.visibility(request.visibility), fields.labels(request.labels)
-    ruleset, operator_labels = rulesets.ruleset(request.ruleset), fields.operator_labels(request.operator_labels)
+    ruleset = rulesets.ruleset(request.ruleset, settings=request.settings)
+    operator_labels = fields.operator_labels(request.operator_labels)
     check_labels((*labels, *operator_labels))
     plan = GamePlan(ruleset, visibility, labels, identity.caller.key, operator_labels)
     with _creating(backend, object()):
@@ -77,7 +78,7 @@ async def join_or_create_game(
 ) -> bytes:
     """JoinOrCreateGame."""
     labels, name = fields.labels(request.labels), fields.player_name(request.name)
-    ruleset = rulesets.quick_play_ruleset(request.ruleset)
+    ruleset = rulesets.quick_play_ruleset(request.ruleset, request.settings)
     operator_labels = fields.operator_labels(request.operator_labels)
     check_labels((*labels, *operator_labels))
     plan = GamePlan(ruleset, Visibility.PUBLIC, labels, identity.caller.key, operator_labels)

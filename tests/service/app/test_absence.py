@@ -26,11 +26,12 @@ from support.harness import (
     server_process,
     server_settings,
 )
+from tools.games import options
 
 LIMIT = 30
 PAUSE = 20
-SOON = ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT, absent_after_timeouts=1)
-ROUNDS = ruleset_pb2.Ruleset(
+SOON = options(turn_time_limit_seconds=LIMIT, absent_after_timeouts=1)
+ROUNDS = options(
     turn_time_limit_seconds=LIMIT,
     match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS,
     match_rounds=3,
@@ -165,7 +166,7 @@ async def test_a_game_whose_people_are_all_absent_is_abandoned(
 
 
 async def test_another_server_stands_in_when_the_first_is_killed(redis_url: str) -> None:
-    rules = ruleset_pb2.Ruleset(turn_time_limit_seconds=1, absent_after_timeouts=1)
+    rules = options(turn_time_limit_seconds=1, absent_after_timeouts=1)
     environment = {"RUMMIKUB_REDIS_URL": redis_url, "RUMMIKUB_SWEEP_SECONDS": "0.1", "RUMMIKUB_BOT_DELAY_MS": "0"}
     async with AsyncExitStack() as stack:
         first = await stack.enter_async_context(server_process(environment))
@@ -247,8 +248,8 @@ async def test_the_sweeper_starts_the_next_round_before_the_last_turn_would_have
 ) -> None:
     """A long turn's deadline was written when the round began; the pause is over long before."""
     server, client = served
-    rules = ruleset_pb2.Ruleset(turn_time_limit_seconds=86_400, deal_hand_size=5)
-    rules.MergeFrom(ruleset_pb2.Ruleset(match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS, match_rounds=2))
+    two = options(match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS, match_rounds=2)
+    rules = {**options(turn_time_limit_seconds=86_400, deal_hand_size=5), **two}
     game = await client.new_game(2, ruleset=rules)
     while (seen := await game.see()).state == game_pb2.GAME_STATE_PLAYING:
         await (game.draw() if seen.pool_count else game.pass_on())
@@ -279,10 +280,7 @@ async def test_without_a_pause_only_a_player_starts_the_next_round(
     served: tuple[Server, Client], clock: FakeClock
 ) -> None:
     server, client = served
-    rules = ruleset_pb2.Ruleset()
-    rules.MergeFrom(ROUNDS)
-    rules.round_pause_seconds = 0
-    game = await client.new_game(2, ruleset=rules)
+    game = await client.new_game(2, ruleset={**ROUNDS, **options(round_pause_seconds=0)})
     assert not (await to_round_end(game, clock)).HasField("next_round_time")
     clock.advance(1_000_000)
     await server.sweeper.sweep()
@@ -298,7 +296,7 @@ async def test_a_game_is_kept_beyond_the_time_at_which_it_is_due(
 ) -> None:
     store = redis_store(empty_redis_url, clock)
     async with running_server(store, NO_SWEEPS) as (_, client):
-        game = await client.new_game(2, ruleset=ruleset_pb2.Ruleset(turn_time_limit_seconds=limit))
+        game = await client.new_game(2, ruleset=options(turn_time_limit_seconds=limit))
         record = (await store.games.load(game.game_id)).record
         assert isinstance(record, Record)
         assert LIFETIMES.milliseconds(record) == LIFETIMES.started * 1000 + extra_ms

@@ -44,10 +44,11 @@ from support.harness import (
     server_settings,
 )
 from support.stores import ALL_STORES, running_store
+from tools.games import options
 from tools.redis_servers import HOST
 
 LIMIT = 30
-TIMED = ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT)
+TIMED = options(turn_time_limit_seconds=LIMIT)
 STARTED_REVISION = 4
 """The revision of a two-player game that has just started."""
 LOBBIES = "rummikub:games:lobby"

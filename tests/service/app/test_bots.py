@@ -53,15 +53,16 @@ from support.harness import (
     server_process,
     server_settings,
 )
+from tools.games import Options, options
 
 T = TypeVar("T")
 
 EASY, MEDIUM, HARD = game_pb2.BOT_LEVEL_EASY, game_pb2.BOT_LEVEL_MEDIUM, game_pb2.BOT_LEVEL_HARD
-UNTIMED = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
-TWO_ROUNDS = ruleset_pb2.Ruleset(
+UNTIMED = options(turn_time_limit_seconds=0)
+TWO_ROUNDS = options(
     turn_time_limit_seconds=0, match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS, match_rounds=2, deal_hand_size=5
 )
-CLAIMS = ruleset_pb2.Ruleset(
+CLAIMS = options(
     turn_time_limit_seconds=0,
     turn_invalid_submission=ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM,
 )
@@ -76,7 +77,7 @@ async def add_bot(game: GameAtHand, level: game_pb2.BotLevel.ValueType, name: st
 
 
 async def new_game(
-    client: Client, *levels: game_pb2.BotLevel.ValueType, ruleset: ruleset_pb2.Ruleset = UNTIMED, start: bool = True
+    client: Client, *levels: game_pb2.BotLevel.ValueType, ruleset: Options = UNTIMED, start: bool = True
 ) -> GameAtHand:
     """Returns a game of a person at seat 1 and bots, started by default."""
     game = await client.new_game(players=1, start=False, ruleset=ruleset)
@@ -451,7 +452,7 @@ async def test_a_bot_acts_although_the_commit_of_the_previous_turn_got_no_reply(
 
 
 async def test_bots_play_after_the_sweeper_applies_a_time_out(store: Store, clock: FakeClock) -> None:
-    timed = ruleset_pb2.Ruleset(turn_time_limit_seconds=60)
+    timed = options(turn_time_limit_seconds=60)
     async with running_server(store, server_settings(sweep_seconds=0.05)) as (_, client):
         game = await new_game(client, EASY, MEDIUM, ruleset=timed)
         before = await until(game, lambda now: now.turn.seat == 1)
@@ -462,7 +463,7 @@ async def test_bots_play_after_the_sweeper_applies_a_time_out(store: Store, cloc
 
 
 async def test_a_bots_delay_stays_within_its_turn(store: Store) -> None:
-    hasty = ruleset_pb2.Ruleset(turn_time_limit_seconds=1)
+    hasty = options(turn_time_limit_seconds=1)
     async with running_server(store, server_settings(bot_delay_ms=60_000)) as (_, client):
         game = await new_game(client, EASY, EASY, ruleset=hasty)
         await resign(game)

@@ -36,14 +36,13 @@ from support.harness import (
     running_server,
     server_settings,
 )
+from tools.games import options
 from tools.redis_servers import RedisServer
 
 LIMIT = 30
-TIMED = ruleset_pb2.Ruleset(
-    turn_time_limit_seconds=LIMIT, turn_timeout_clean=ruleset_pb2.TURN_TIMEOUT_CLEAN_DRAW_PENALTY
-)
+TIMED = options(turn_time_limit_seconds=LIMIT, turn_timeout_clean=ruleset_pb2.TURN_TIMEOUT_CLEAN_DRAW_PENALTY)
 """Rules under which each time-out draws three tiles, although no draft is saved."""
-ENDLESS = ruleset_pb2.Ruleset(
+ENDLESS = options(
     turn_time_limit_seconds=LIMIT,
     turn_timeout_clean=ruleset_pb2.TURN_TIMEOUT_CLEAN_DRAW_PENALTY,
     absent_after_timeouts=0,
@@ -163,7 +162,7 @@ async def test_a_play_is_not_judged_after_the_deadline(client: Client, clock: Fa
 
 
 async def test_without_a_time_limit_no_turn_times_out(client: Client, server: Server, clock: FakeClock) -> None:
-    game = await client.new_game(ruleset=ruleset_pb2.Ruleset(turn_time_limit_seconds=0))
+    game = await client.new_game(ruleset=options(turn_time_limit_seconds=0))
     seen = await game.see()
     assert not seen.turn.HasField("deadline")
     clock.advance(10 * 365 * 86_400)
@@ -372,8 +371,7 @@ async def test_only_the_player_who_timed_out_sees_the_penalty_tiles(client: Clie
 async def test_the_sweeper_finds_the_deadlines_of_later_rounds(
     client: Client, server: Server, store: Store, clock: FakeClock
 ) -> None:
-    rules = ruleset_pb2.Ruleset(match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS, match_rounds=3)
-    rules.MergeFrom(ENDLESS)
+    rules = {**ENDLESS, **options(match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS, match_rounds=3)}
     game = await client.new_game(ruleset=rules)
     for number in (1, 2, 3):
         while (seen := await game.see()).state == game_pb2.GAME_STATE_PLAYING:
@@ -531,7 +529,7 @@ async def test_nothing_is_due_after_a_sweep_of_randomly_changed_games(seed: int)
     rng = random.Random(seed)
     clock = FakeClock()
     store = memory_store(clock)
-    rules = ruleset_pb2.Ruleset(
+    rules = options(
         turn_time_limit_seconds=rng.choice((1, 5, 30)),
         match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS,
         match_rounds=4,
@@ -540,7 +538,7 @@ async def test_nothing_is_due_after_a_sweep_of_randomly_changed_games(seed: int)
     )
     async with running_server(store, NO_SWEEPS, seed) as (server, client):
         games = [await client.new_game(players=rng.randint(2, 4), ruleset=rules) for _ in range(3)]
-        limit = rules.turn_time_limit_seconds
+        limit = rules["turn_time_limit_seconds"]
         swept = {GameState.PLAYING: 0, GameState.ROUND_OVER: 0}
         for _ in range(250):
             clock.advance(rng.choice((0, 0.001, limit / 2, limit, limit + 0.001, 7 * limit)))
@@ -580,7 +578,7 @@ async def test_calls_of_spectators_and_with_wrong_tokens_apply_a_time_out_and_re
 # Banks
 
 BANK = 60
-CLOCKS = ruleset_pb2.Ruleset(turn_time_limit_seconds=0, clock_total_seconds=BANK)
+CLOCKS = options(turn_time_limit_seconds=0, clock_total_seconds=BANK)
 
 
 def time_left(game: game_pb2.Game) -> list[float]:
@@ -647,7 +645,7 @@ async def test_the_sweeper_finds_a_bank_that_is_empty_before_the_turn_before_wou
 
 async def test_a_turn_may_last_14_days(client: Client, server: Server, store: Store, clock: FakeClock) -> None:
     limit = 14 * 86_400
-    game = await client.new_game(ruleset=ruleset_pb2.Ruleset(turn_time_limit_seconds=limit))
+    game = await client.new_game(ruleset=options(turn_time_limit_seconds=limit))
     seen = await game.see()
     clock.advance(limit)
     assert await server.sweeper.sweep() == 0

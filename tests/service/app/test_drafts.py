@@ -15,7 +15,7 @@ from engine.game import Game, Playing
 from engine.melding.drafts import Draft
 from engine.melding.ruleset import SABRA, DraftVisibility, Ruleset, TurnTimeoutDirty
 from engine.seats import Turn
-from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2
+from rummikub.v1 import game_pb2, meld_pb2, room_settings_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.app.changes import BOT_WAIT_MS
@@ -46,12 +46,13 @@ from support.harness import (
     status_details,
 )
 from support.positions import game_at
+from tools.games import Options, options
 
 LIMIT = 30
 VIEWERS = (0, 1, 2, 3)
-TIMED = ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT)
-OPEN = ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT, draft_visibility=ruleset_pb2.DRAFT_VISIBILITY_EVERYONE)
-PASSING = ruleset_pb2.Ruleset(
+TIMED = options(turn_time_limit_seconds=LIMIT)
+OPEN = options(turn_time_limit_seconds=LIMIT, draft_visibility=room_settings_pb2.DRAFT_VISIBILITY_EVERYONE)
+PASSING = options(
     turn_time_limit_seconds=LIMIT, turn_timeout_clean=ruleset_pb2.TURN_TIMEOUT_CLEAN_PASS, penalty_tiles=7
 )
 NO_SWEEPS = server_settings(sweep_seconds=3600.0)
@@ -132,7 +133,7 @@ async def test_a_draft_changes_no_game(client: Client, store: Store) -> None:
 
 
 @pytest.mark.parametrize("rules", [TIMED, OPEN], ids=["owner", "everyone"])
-async def test_a_draft_is_visible_to_its_player_or_to_everyone(client: Client, rules: ruleset_pb2.Ruleset) -> None:
+async def test_a_draft_is_visible_to_its_player_or_to_everyone(client: Client, rules: Options) -> None:
     game = await client.new_game(3, ruleset=rules)
     before = await game.see()
     seat = before.turn.seat
@@ -215,7 +216,7 @@ async def test_a_draft_for_another_state_is_refused(client: Client) -> None:
     [(TIMED, None, 1), (TIMED, 0, 1), (TIMED, 2, 3), (PASSING, None, 0), (PASSING, 2, 7)],
 )
 async def test_a_draft_decides_the_penalty_of_a_time_out(
-    client: Client, clock: FakeClock, rules: ruleset_pb2.Ruleset, count: int | None, tiles: int
+    client: Client, clock: FakeClock, rules: Options, count: int | None, tiles: int
 ) -> None:
     game = await client.new_game(3, ruleset=rules)
     seat = (await game.see()).turn.seat
@@ -376,8 +377,8 @@ MANY = 300
 async def test_a_slow_watcher_gets_the_latest_draft_and_none_of_an_earlier_turn(
     client: Client, store: Store, clock: FakeClock
 ) -> None:
-    everyone = ruleset_pb2.DRAFT_VISIBILITY_EVERYONE
-    rules = ruleset_pb2.Ruleset(turn_time_limit_seconds=0, draft_visibility=everyone)
+    everyone = room_settings_pb2.DRAFT_VISIBILITY_EVERYONE
+    rules = options(turn_time_limit_seconds=0, draft_visibility=everyone)
     game = await client.new_game(2, ruleset=rules)
     watch = Watch(use_cases(store, SeededChance(1), BOT_WAIT_MS).games, store, 60.0, asyncio.Event())
     async with (
@@ -471,7 +472,7 @@ AT_ONCE = 50
 @pytest.mark.parametrize("drafts", [DRAFTS, pytest.param(MANY_DRAFTS, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("rules", [TIMED, OPEN], ids=["owner", "everyone"])
 async def test_drafts_without_end_in_a_turn_cost_nobody_else_anything(
-    empty_redis_url: str, clock: FakeClock, rules: ruleset_pb2.Ruleset, drafts: int
+    empty_redis_url: str, clock: FakeClock, rules: Options, drafts: int
 ) -> None:
     """The clock stands still, so that a seat may save 20 drafts; then each of 20 more is due when it is sent."""
     store = redis_store(empty_redis_url, clock)
@@ -516,7 +517,7 @@ async def stored(store: RedisStore, game: GameAtHand) -> tuple[object, ...]:
 
 
 @contextlib.asynccontextmanager
-async def watched_bytes(client: Client, rules: ruleset_pb2.Ruleset) -> AsyncIterator[tuple[GameAtHand, "Counter[str]"]]:
+async def watched_bytes(client: Client, rules: Options) -> AsyncIterator[tuple[GameAtHand, "Counter[str]"]]:
     """Yields a new game and a count of the bytes that its two watchers receive besides heartbeats."""
     game, received = await client.new_game(2, ruleset=rules), Counter[str]()
 

@@ -10,7 +10,7 @@ import grpc.aio
 import pytest
 import redis
 
-from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.model import record as stored_record
 from service.model.record import EMPTIED_MS, GameState, Lifetimes
@@ -30,10 +30,11 @@ from support.harness import (
     server_settings,
     until,
 )
+from tools.games import creation, options
 from tools.redis_servers import RedisServer
 
 NO_SWEEPS = server_settings(sweep_seconds=3600)
-UNTIMED = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
+UNTIMED = options(turn_time_limit_seconds=0)
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ class Lifetime:
         """Returns a game before the call, without an id if the call creates it; and the request."""
         if self.rpc == "CreateGame":
             public = game_pb2.VISIBILITY_PUBLIC
-            return GameAtHand(client, ""), gs.CreateGameRequest(request_id=new_id(), visibility=public, ruleset=UNTIMED)
+            request = gs.CreateGameRequest(request_id=new_id(), visibility=public, **creation(UNTIMED))
+            return GameAtHand(client, ""), request
         game = await client.new_game(self.players, start=self.rpc == "ResignGame", ruleset=UNTIMED)
         return game, getattr(gs, f"{self.rpc}Request")(game_id=game.game_id, request_id=new_id())
 

@@ -8,7 +8,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_pb2, room_settings_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.errors import StoreUnavailable
 from service.model.change import Commit, Outcome
@@ -16,10 +16,11 @@ from service.model.record import GameState
 from service.storage.store import Store
 from support.delegating_store import DelegatingStore
 from support.harness import Client, FakeClock, GameAtHand, bearer, error_info, memory_store, new_id, running_server
+from tools.games import creation, options
 
-ALL_READY = ruleset_pb2.Ruleset(start_by=ruleset_pb2.START_BY_ALL_READY)
-PRIVATE = ruleset_pb2.Ruleset(spectators=ruleset_pb2.SPECTATORS_OFF)
-BY_HOST = ruleset_pb2.Ruleset(start_by=ruleset_pb2.START_BY_HOST, abort_by=ruleset_pb2.ABORT_BY_HOST)
+ALL_READY = options(start_by=room_settings_pb2.START_BY_ALL_READY)
+PRIVATE = options(spectators=room_settings_pb2.SPECTATORS_OFF)
+BY_HOST = options(start_by=room_settings_pb2.START_BY_HOST, abort_by=room_settings_pb2.ABORT_BY_HOST)
 Metadata = tuple[tuple[str, str], ...]
 
 
@@ -423,7 +424,7 @@ async def test_a_stranger_does_not_become_the_host_of_a_rematch(client: Client) 
     join = gs.JoinGameRequest(join_code=code, name="Mallory", request_id=new_id())
     stranger = await client.games.JoinGame(join)
     assert not any(player.is_host for player in stranger.game.players)
-    quick = gs.JoinOrCreateGameRequest(name="Eve", ruleset=BY_HOST)
+    quick = gs.JoinOrCreateGameRequest(name="Eve", **creation(BY_HOST))
     assert (await client.games.JoinOrCreateGame(quick)).game.game_id != again.game_id
     assert [player.is_host for player in (await come(again, game, 2)).game.players] == [False, True]
 
@@ -471,7 +472,7 @@ async def test_a_host_without_a_seat_is_the_host_of_the_rematch(client: Client) 
 
 
 async def test_a_full_lobby_starts_by_itself_at_a_time_that_all_see(client: Client, clock: FakeClock) -> None:
-    rules = ruleset_pb2.Ruleset(start_by=ruleset_pb2.START_BY_FULL_OR_READY, players_max=2)
+    rules = options(start_by=room_settings_pb2.START_BY_FULL_OR_READY, players_max=2)
     game = await client.new_game(players=1, start=False, ruleset=rules)
     watcher = Watcher(game, game.as_seat(1), etag=(await game.see()).etag)
     await game.join("player 2")
@@ -484,7 +485,7 @@ async def test_a_full_lobby_starts_by_itself_at_a_time_that_all_see(client: Clie
 
 
 async def test_who_leaves_a_full_lobby_stops_its_start(client: Client, clock: FakeClock) -> None:
-    rules = ruleset_pb2.Ruleset(start_by=ruleset_pb2.START_BY_FULL_OR_READY, players_max=2)
+    rules = options(start_by=room_settings_pb2.START_BY_FULL_OR_READY, players_max=2)
     game = await client.new_game(players=2, start=False, ruleset=rules)
     await client.games.LeaveGame(gs.LeaveGameRequest(game_id=game.game_id), metadata=game.as_seat(2))
     clock.advance(60)

@@ -11,7 +11,7 @@ import grpc.aio
 import pytest
 import redis
 
-from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_pb2, room_settings_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.app.commands.command import RequestIdentity
 from service.app.game_lists import READ_AT_ONCE, READS_MAX
@@ -36,10 +36,11 @@ from support.harness import (
     running_server,
     server_settings,
 )
+from tools.games import creation, options
 
 PUBLIC, UNLISTED = game_pb2.VISIBILITY_PUBLIC, game_pb2.VISIBILITY_UNLISTED
 LOBBY, PLAYING = game_pb2.GAME_STATE_LOBBY, game_pb2.GAME_STATE_PLAYING
-QUICK_PLAY = ruleset_pb2.Ruleset(start_by=ruleset_pb2.START_BY_FULL_OR_READY, abort_by=ruleset_pb2.ABORT_BY_ALL)
+QUICK_PLAY = options(start_by=room_settings_pb2.START_BY_FULL_OR_READY, abort_by=room_settings_pb2.ABORT_BY_ALL)
 """The rules of JoinOrCreateGame where the caller names none."""
 SWEEPLESS = server_settings(sweep_seconds=3600.0)
 
@@ -66,13 +67,19 @@ async def own(empty_redis_url: str) -> AsyncIterator[tuple[Client, redis.Redis]]
     await store.close()
 
 
+def with_messages(fields: dict[str, Any]) -> dict[str, Any]:
+    """Returns fields of a request; where `ruleset` has options by name, with their messages."""
+    rules = fields.get("ruleset")
+    return fields if rules is None or isinstance(rules, ruleset_pb2.Ruleset) else {**fields, **creation(rules)}
+
+
 async def create(client: Client, **fields: Any) -> game_pb2.Game:  # noqa: ANN401 - any field
     return (await hosted(client, **fields))[1]
 
 
 async def hosted(client: Client, **fields: Any) -> tuple[GameAtHand, game_pb2.Game]:  # noqa: ANN401 - any field
     """Creates a game; returns it with the host token, and as the response shows it."""
-    request = gs.CreateGameRequest(**{"visibility": PUBLIC, **fields})
+    request = gs.CreateGameRequest(**{"visibility": PUBLIC, **with_messages(fields)})
     created = await client.games.CreateGame(request)
     return GameAtHand(client, created.game.game_id, host_token=created.host_token), created.game
 
@@ -90,7 +97,7 @@ async def listed(client: Client, **filters: Any) -> list[str]:  # noqa: ANN401 -
 
 
 async def quick(client: Client, name: str, **fields: Any) -> gs.JoinOrCreateGameResponse:  # noqa: ANN401 - any field
-    request = gs.JoinOrCreateGameRequest(name=name, **{"request_id": new_id(), **fields})
+    request = gs.JoinOrCreateGameRequest(name=name, **{"request_id": new_id(), **with_messages(fields)})
     return await client.games.JoinOrCreateGame(request)
 
 
@@ -133,7 +140,7 @@ async def test_an_unlisted_game_appears_in_no_list_in_any_state(client: Client) 
 
 
 async def test_a_summary_has_what_a_list_shows(client: Client, clock: FakeClock) -> None:
-    rules = ruleset_pb2.Ruleset(preset=ruleset_pb2.PRESET_INTL_OFFICIAL, players_max=3, turn_time_limit_seconds=90)
+    rules = options(preset=ruleset_pb2.PRESET_INTL_OFFICIAL, players_max=3, turn_time_limit_seconds=90)
     labels = {"region": "eu", "league": ""}
     game, created = await hosted(client, ruleset=rules, labels=labels)
     await game.join("Ada")
@@ -147,7 +154,7 @@ async def test_a_summary_has_what_a_list_shows(client: Client, clock: FakeClock)
         players_max=3,
         create_time=created.create_time,
         revision=3,
-        ruleset=rules,
+        **creation(rules),
         seats_taken=2,
         seats_free=1,
         bots=1,
@@ -403,7 +410,7 @@ async def test_quick_play_passes_over_full_started_and_emptied_games_and_games_w
 
 @pytest.mark.parametrize("by_code", [False, True])
 async def test_who_joins_a_game_that_has_no_host_any_more_is_the_host(client: Client, by_code: bool) -> None:
-    rules = ruleset_pb2.Ruleset(start_by=ruleset_pb2.START_BY_HOST)
+    rules = options(start_by=room_settings_pb2.START_BY_HOST)
     first = await quick(client, "Ada", ruleset=rules)
     game = seated(client, first)
     await leave(game, 1)

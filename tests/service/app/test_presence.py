@@ -8,7 +8,7 @@ from typing import TypeVar
 import grpc.aio
 import pytest
 
-from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.app import presence
@@ -17,8 +17,9 @@ from service.model.presence import PRESENCE_MS, Sighting
 from service.storage.store import Store
 from support.delegating_store import DelegatingStore
 from support.harness import Client, FakeClock, GameAtHand, new_id, running_server, server_settings
+from tools.games import options
 
-UNLIMITED = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
+UNLIMITED = options(turn_time_limit_seconds=0)
 _T = TypeVar("_T")
 
 

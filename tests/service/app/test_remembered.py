@@ -10,7 +10,7 @@ import grpc.aio
 import pytest
 import redis.asyncio as aredis
 
-from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_pb2
 from rummikub.v1 import turn_service_pb2 as ts
 from support.grpc_play import history, random_turn
 from support.harness import (
@@ -23,10 +23,11 @@ from support.harness import (
     running_server,
     server_settings,
 )
+from tools.games import options
 
 NO_SWEEPS = server_settings(sweep_seconds=3600)
 LIMIT = 30
-TIMED = ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT)
+TIMED = options(turn_time_limit_seconds=LIMIT)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from google.protobuf import message_factory
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
-from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_pb2, room_settings_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.app.identity import digest
@@ -30,6 +30,7 @@ from support.harness import (
     running_server,
     server_settings,
 )
+from tools.games import creation, options
 
 pytestmark = pytest.mark.usefixtures("all_rights")
 
@@ -94,8 +95,8 @@ class Sent:
 HOST_KEY = 99
 """The key in `tokens` of the host token, where a test sends it like a seat's."""
 OVER = (game_pb2.GAME_STATE_FINISHED, game_pb2.GAME_STATE_ABORTED)
-TWO_ROUNDS = ruleset_pb2.Ruleset(match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS, match_rounds=2, absent_after_timeouts=0)
-SOON_ABSENT = ruleset_pb2.Ruleset(absent_after_timeouts=1)
+TWO_ROUNDS = options(match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS, match_rounds=2, absent_after_timeouts=0)
+SOON_ABSENT = options(absent_after_timeouts=1)
 CLAIMS = ruleset_pb2.Ruleset(turn_invalid_submission=ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM)
 
 
@@ -104,8 +105,8 @@ async def ready_for(rpc: str, servers: Servers) -> Sent:
     if rpc == "CreateGame":
         return Sent(rpc, gs.CreateGameRequest(request_id=new_id()))
     if rpc == "JoinOrCreateGame":
-        by_host = ruleset_pb2.Ruleset(start_by=ruleset_pb2.START_BY_HOST)
-        return Sent(rpc, gs.JoinOrCreateGameRequest(name="first", ruleset=by_host, request_id=new_id()))
+        by_host = creation(options(start_by=room_settings_pb2.START_BY_HOST))
+        return Sent(rpc, gs.JoinOrCreateGameRequest(name="first", **by_host, request_id=new_id()))
     made = message_factory.GetMessageClass(MUTATING[rpc].input_type)
     game, seat = await game_for(rpc, servers)
     seen = await game.see()
@@ -168,7 +169,7 @@ async def be_absent(servers: Servers, game: GameAtHand) -> int:
 async def to_the_rounds_end(servers: Servers, game: GameAtHand) -> None:
     """Times out every turn until the pool is empty and all have passed."""
     while (seen := await game.see()).state == game_pb2.GAME_STATE_PLAYING:
-        servers.clock.advance(seen.ruleset.turn_time_limit_seconds + 1)
+        servers.clock.advance(seen.settings.turn_time_limit.seconds + 1)
     assert seen.state == game_pb2.GAME_STATE_ROUND_OVER
 
 
@@ -513,7 +514,7 @@ async def test_a_penalized_play_is_stored_like_an_accepted_turn(servers: Servers
 async def test_a_late_turn_is_not_stored(servers: Servers) -> None:
     sent = await ready_for("PlayTurn", servers)
     assert sent.game
-    servers.clock.advance((await sent.game.see()).ruleset.turn_time_limit_seconds + 1)
+    servers.clock.advance((await sent.game.see()).settings.turn_time_limit.seconds + 1)
     assert await reason_of_refusal(servers.client, sent) == ("FAILED_PRECONDITION", "TURN_TIMED_OUT")
     assert await reason_of_refusal(servers.client, sent) == ("ABORTED", "STALE_STATE")
 

@@ -13,7 +13,7 @@ import grpc.aio
 import pytest
 
 from engine.melding.ruleset import OPTIONS, AbsentAction, ClockFlag
-from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_pb2, room_settings_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.app.changes import ChangeLoop
 from service.app.sweeper import Sweeper
@@ -77,7 +77,7 @@ class Timer:
 
     async def start(self, client: Client, clock: FakeClock) -> GameAtHand:
         """Returns a game in which the timer has just begun to run."""
-        game = await client.new_game(self.players, ruleset=ruleset_pb2.Ruleset(**self.options))
+        game = await client.new_game(self.players, ruleset=self.options)
         for _ in range(self.timed_out):
             clock.advance(LIMIT + 0.001)
             await game.see()
@@ -94,30 +94,30 @@ STANDS_IN = ("turn_timed_out", "player_absent", "turn_started")
 TIMERS = (
     Timer(
         "everybody is absent",
-        {**ABSENT, "absent_action": ruleset_pb2.ABSENT_ACTION_BOT_EASY},
+        {**ABSENT, "absent_action": room_settings_pb2.ABSENT_ACTION_BOT_EASY},
         ("turn_timed_out", "player_absent", "game_ended"),
         players=2,
         timed_out=1,
         goes_on=False,
     ),
     Timer("turn", TURN, OVER),
-    Timer("absent, off", {**ABSENT, "absent_action": ruleset_pb2.ABSENT_ACTION_OFF}, OVER),
+    Timer("absent, off", {**ABSENT, "absent_action": room_settings_pb2.ABSENT_ACTION_OFF}, OVER),
     Timer(
         "absent, resigned",
-        {**ABSENT, "absent_action": ruleset_pb2.ABSENT_ACTION_RESIGN},
+        {**ABSENT, "absent_action": room_settings_pb2.ABSENT_ACTION_RESIGN},
         ("turn_timed_out", "player_absent", "player_resigned", "turn_started"),
     ),
-    Timer("absent, easy bot", {**ABSENT, "absent_action": ruleset_pb2.ABSENT_ACTION_BOT_EASY}, STANDS_IN),
-    Timer("absent, medium bot", {**ABSENT, "absent_action": ruleset_pb2.ABSENT_ACTION_BOT_MEDIUM}, STANDS_IN),
-    Timer("absent, hard bot", {**ABSENT, "absent_action": ruleset_pb2.ABSENT_ACTION_BOT_HARD}, STANDS_IN),
+    Timer("absent, easy bot", {**ABSENT, "absent_action": room_settings_pb2.ABSENT_ACTION_BOT_EASY}, STANDS_IN),
+    Timer("absent, medium bot", {**ABSENT, "absent_action": room_settings_pb2.ABSENT_ACTION_BOT_MEDIUM}, STANDS_IN),
+    Timer("absent, hard bot", {**ABSENT, "absent_action": room_settings_pb2.ABSENT_ACTION_BOT_HARD}, STANDS_IN),
     Timer(
         "bank, resigned",
-        {**BANK, "clock_flag": ruleset_pb2.CLOCK_FLAG_RESIGN},
+        {**BANK, "clock_flag": room_settings_pb2.CLOCK_FLAG_RESIGN},
         ("turn_timed_out", "player_resigned", "clock_stopped", "turn_started"),
     ),
     Timer(
         "bank, timed out",
-        {**BANK, "clock_flag": ruleset_pb2.CLOCK_FLAG_TIME_OUT_EACH_TURN, "clock_increment_seconds": LIMIT},
+        {**BANK, "clock_flag": room_settings_pb2.CLOCK_FLAG_TIME_OUT_EACH_TURN, "clock_increment_seconds": LIMIT},
         ("turn_timed_out", "clock_stopped", "turn_started"),
     ),
     Timer(

@@ -40,14 +40,15 @@ from support.harness import (
     server_settings,
     without_lasting,
 )
+from tools.games import options
 
 LIMIT = 30
-RIVER = ruleset_pb2.Ruleset(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER, turn_time_limit_seconds=LIMIT)
-DRAW_AND_PLAY = ruleset_pb2.Ruleset(
+RIVER = options(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER, turn_time_limit_seconds=LIMIT)
+DRAW_AND_PLAY = options(
     turn_play_after_draw=ruleset_pb2.TURN_PLAY_AFTER_DRAW_OTHER_TILES, turn_time_limit_seconds=LIMIT
 )
 PENALISE = ruleset_pb2.Ruleset(turn_invalid_submission=ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE)
-CLAIMS = ruleset_pb2.Ruleset(
+CLAIMS = options(
     turn_invalid_submission=ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM,
     turn_time_limit_seconds=LIMIT,
 )

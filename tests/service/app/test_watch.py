@@ -17,7 +17,7 @@ from engine.melding.ruleset import Ruleset
 from engine.seats import HOST
 from engine.turns import Applied, apply, create
 from engine.views import see
-from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_pb2, room_settings_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.app.changes import BOT_WAIT_MS
 from service.app.identity import SPECTATOR, Caller, digest, new_shuffle
@@ -59,8 +59,9 @@ from support.harness import (
     server_settings,
     without_presence,
 )
+from tools.games import options
 
-UNLIMITED = ruleset_pb2.Ruleset(turn_time_limit_seconds=0, start_by=ruleset_pb2.START_BY_ANYONE)
+UNLIMITED = options(turn_time_limit_seconds=0, start_by=room_settings_pb2.START_BY_ANYONE)
 
 
 def no_etag(revision: int) -> str:

@@ -16,7 +16,7 @@ from engine.game import Playing
 from engine.melding.ruleset import SABRA, MatchEnd
 from engine.tiles import in_order
 from rummikub.admin.v1 import admin_service_pb2 as pb
-from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_pb2, room_settings_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.app.views import ChangeView
 from service.codec.admin import cursor_of, position
@@ -47,6 +47,7 @@ from support.harness import (
 from support.operator import Operated, admin_at, changes, operated, traces_of
 from support.random_play import random_changes
 from support.stores import ALL_STORES, running_store
+from tools.games import options
 
 LOG_MS = 60_000
 ANN, BOB = "account 17 of Ann", "account 18 of Bob"
@@ -124,8 +125,8 @@ async def test_the_operator_sees_offered_tiles_and_join_codes(house: Operated) -
 
 
 async def test_the_operator_sees_racks_of_finished_rounds(house: Operated) -> None:
-    hidden_until_the_end = ruleset_pb2.Ruleset(
-        racks_shown=ruleset_pb2.RACKS_SHOWN_AFTER_GAME,
+    hidden_until_the_end = options(
+        racks_shown=room_settings_pb2.RACKS_SHOWN_AFTER_GAME,
         match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS,
         match_rounds=3,
         players_min=3,

@@ -53,6 +53,7 @@ from rummikub.v1 import (
     game_service_pb2,
     meld_pb2,
     record_pb2,
+    room_settings_pb2,
     ruleset_pb2,
     tile_pb2,
     turn_service_pb2,
@@ -96,6 +97,7 @@ from support.harness import (
     status_details,
 )
 from support.scripted_worker import Script
+from tools.games import options
 from tools.redis_servers import RedisServer
 
 pytestmark = pytest.mark.usefixtures("all_rights")
@@ -970,6 +972,31 @@ for _reason in RULESETS:
     case(_reason, *CREATING, *JUDGED_OR_ANALYZED)(with_ruleset(_reason))
 
 
+SETTINGS = {
+    "OPTION_UNKNOWN": (room_settings_pb2.RoomSettings(hints=99), ["hints"]),  # type: ignore[arg-type]  # unknown
+    "OPTION_VALUE_INVALID": (room_settings_pb2.RoomSettings(absent_after_timeouts=101), ["absent_after_timeouts"]),
+    "OPTIONS_CONFLICT": (
+        room_settings_pb2.RoomSettings(clock_flag=room_settings_pb2.CLOCK_FLAG_TIME_OUT_EACH_TURN),
+        ["clock_flag", "clock_total"],
+    ),
+}
+
+
+def with_settings(reason: str) -> Preparation:
+    settings, fields = SETTINGS[reason]
+
+    async def prepare(_stage: Stage, rpc: str) -> Ask:
+        named = {"name": "Cleo"} if rpc == "JoinOrCreateGame" else {}
+        return Ask(message(rpc, settings=settings, **named), fields=[f"settings.{field}" for field in fields])
+
+    prepare.__name__ = "settings"
+    return prepare
+
+
+for _reason in SETTINGS:
+    case(_reason, *CREATING)(with_settings(_reason))
+
+
 @case("OPTION_UNKNOWN", "CreateGame", "ValidateMelds", "ScoreRound", "ValidateTurn", "BatchValidateTurns")
 async def _unknown_option(_stage: Stage, rpc: str) -> Ask:
     rules = ruleset_pb2.Ruleset.FromString(b"\xf8\x3f\x01")  # field 1023
@@ -1458,7 +1485,7 @@ async def _with_the_token_of_a_seated_host(stage: Stage, rpc: str) -> Ask:
 
 @case("PLAYERS_NOT_READY", "StartGame")
 async def _(stage: Stage, rpc: str) -> Ask:
-    rules = ruleset_pb2.Ruleset(start_by=ruleset_pb2.START_BY_ALL_READY)
+    rules = options(start_by=room_settings_pb2.START_BY_ALL_READY)
     game = await stage.client.new_game(players=2, start=False, ruleset=rules)
     return Ask(on_game(rpc, stage, game), game.as_seat(1))
 
@@ -1607,7 +1634,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
 async def _(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game()
     seen = await game.see()
-    stage.clock.advance(seen.ruleset.turn_time_limit_seconds + 0.001)
+    stage.clock.advance(seen.settings.turn_time_limit.seconds + 0.001)
     return Ask(on_game(rpc, stage, game), game.as_seat(seen.turn.seat))
 
 

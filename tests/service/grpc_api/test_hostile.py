@@ -11,6 +11,7 @@ import pytest_asyncio
 import redis
 from google.protobuf import message_factory
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
@@ -19,7 +20,16 @@ from hypothesis import strategies as st
 
 from engine.tiles import JOKER
 from rummikub.v1 import analysis_service_pb2 as an
-from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, record_pb2, ruleset_pb2, tile_pb2, violation_pb2
+from rummikub.v1 import (
+    error_reason_pb2,
+    game_pb2,
+    meld_pb2,
+    record_pb2,
+    room_settings_pb2,
+    ruleset_pb2,
+    tile_pb2,
+    violation_pb2,
+)
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
@@ -44,6 +54,7 @@ from support.harness import (
     running_server,
     server_settings,
 )
+from tools.games import options
 from tools.redis_servers import RedisServer
 
 pytestmark = pytest.mark.usefixtures("all_rights")
@@ -134,13 +145,13 @@ class Scene:
 async def scene_on(
     client: Client, store: Store, clock: FakeClock, stored: Callable[[], Mapping[object, object]]
 ) -> Scene:
-    game = await client.new_game(PLAYERS, ruleset=ruleset_pb2.Ruleset(hints=ruleset_pb2.HINTS_TURN))
+    game = await client.new_game(PLAYERS, ruleset=options(hints=room_settings_pb2.HINTS_TURN))
     for _ in range(PLAYERS):
         await game.draw()
     late = (await game.see()).turn.seat
     unfinished = game_pb2.Draft(table=[meld_pb2.Meld(tiles=(await game.see(late)).rack[:1])])
     await game.save_draft(unfinished)
-    limit = (await game.see()).ruleset.turn_time_limit_seconds
+    limit = (await game.see()).settings.turn_time_limit.seconds
     clock.advance(limit + 1)
     seen = await game.see()
     other = await client.new_game(PLAYERS)
@@ -726,7 +737,19 @@ async def test_an_unknown_value_of_an_enum_is_named(scene: Scene, number: int) -
             requests.append(
                 ("CreateGame", gs.CreateGameRequest(ruleset=rules), "OPTION_UNKNOWN", f"ruleset.{option.name}")
             )
-    assert len(requests) > 20
+    for setting in room_settings_pb2.RoomSettings.DESCRIPTOR.fields:
+        settings = room_settings_pb2.RoomSettings()
+        if setting.enum_type:
+            setattr(settings, setting.name, number)
+            named = "OPTION_UNKNOWN", f"settings.{setting.name}"
+            requests.append(("CreateGame", gs.CreateGameRequest(settings=settings), *named))
+        elif setting.message_type:
+            for duration in (Duration(seconds=-1), Duration(seconds=2**40), Duration(nanos=1), Duration(nanos=-1)):
+                settings = room_settings_pb2.RoomSettings(clock_total=Duration(seconds=60))  # clock_increment needs it
+                getattr(settings, setting.name).CopyFrom(duration)
+                named = "OPTION_VALUE_INVALID", f"settings.{setting.name}"
+                requests.append(("CreateGame", gs.CreateGameRequest(settings=settings), *named))
+    assert len(requests) > 30
     for rpc, request, reason, place in requests:
         refusal = await refused(scene, rpc, request, scene.game.as_seat(scene.seat), scene.seat)
         assert reason_of(refusal) == ("INVALID_ARGUMENT", reason), place

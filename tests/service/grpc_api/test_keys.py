@@ -13,7 +13,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import analysis_service_pb2 as an
-from rummikub.v1 import game_pb2, meld_pb2, record_pb2, ruleset_pb2
+from rummikub.v1 import game_pb2, meld_pb2, record_pb2, room_settings_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
@@ -39,8 +39,9 @@ from support.harness import (
     server_settings,
 )
 from support.operator import admin_at
+from tools.games import options
 
-UNLIMITED = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
+UNLIMITED = options(turn_time_limit_seconds=0)
 PUBLIC = game_pb2.VISIBILITY_PUBLIC
 A_RECORD = record_pb2.GameRecord(players=[record_pb2.RecordedPlayer(seat=seat, name=f"{seat}") for seat in (1, 2)])
 OVERDUE_SECONDS = 3_600
@@ -213,7 +214,7 @@ async def test_a_key_without_the_right_searches_no_position(tmp_path: Path, rpc:
 
 
 async def test_a_key_without_the_right_asks_about_its_own_games_and_plain_rules(tmp_path: Path) -> None:
-    hints = ruleset_pb2.Ruleset(hints=ruleset_pb2.HINTS_TURN)
+    hints = options(hints=room_settings_pb2.HINTS_TURN)
     async with serving(tmp_path, memory_store(), web="position_searches = false", partner="") as scene:
         game = await scene.web.new_game(ruleset=hints)
         own = an.SuggestTurnRequest(game_id=game.game_id)

@@ -22,7 +22,7 @@ from engine.melding.ruleset import OPTIONS, Ruleset, problems
 from engine.tiles import COLORS, tile, tile_set
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_service_pb2 as gs
-from rummikub.v1 import meld_pb2, record_pb2, ruleset_pb2, tile_pb2
+from rummikub.v1 import meld_pb2, record_pb2, tile_pb2
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.app import changes
@@ -57,9 +57,10 @@ from support.harness import (
     running_server,
     server_settings,
 )
+from tools.games import options
 from tools.redis_servers import RedisServer
 
-UNLIMITED = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
+UNLIMITED = options(turn_time_limit_seconds=0)
 
 
 async def refused_with(call: Awaitable[object]) -> str:

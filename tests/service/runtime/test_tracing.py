@@ -18,7 +18,7 @@ from google.protobuf.duration_pb2 import Duration
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from rummikub.admin.v1 import admin_service_pb2 as admin_pb
-from rummikub.v1 import analysis_service_pb2, meld_pb2, ruleset_pb2, tile_pb2
+from rummikub.v1 import analysis_service_pb2, meld_pb2, room_settings_pb2, tile_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
@@ -49,13 +49,14 @@ from support.harness import (
     server_settings,
 )
 from support.operator import admin_at
+from tools.games import options
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = "b7ad6b7169203331"
 OTHER_TRACE = "11111111111111111111111111111111"
 PLAY_TURN = "rummikub.v1.TurnService/PlayTurn"
 VALIDATE_TURN = "rummikub.v1.ValidationService/ValidateTurn"
-UNLIMITED = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
+UNLIMITED = options(turn_time_limit_seconds=0)
 RUN = meld_pb2.Meld(tiles=[tile_pb2.TILE_RED_11, tile_pb2.TILE_RED_12, tile_pb2.TILE_RED_13])
 LEGAL = vs.ValidateTurnRequest(table_after=[RUN], rack=RUN.tiles, has_melded=True)
 BATCH = vs.BatchValidateTurnsRequest(turns=[LEGAL])
@@ -198,7 +199,7 @@ async def test_a_call_whose_caller_does_not_sample_has_no_span(traced: Traced) -
 
 
 async def test_a_suggestion_has_its_search_with_the_time_that_it_waited(traced: Traced) -> None:
-    game = await traced.client.new_game(ruleset=ruleset_pb2.Ruleset(hints=ruleset_pb2.HINTS_TURN))
+    game = await traced.client.new_game(ruleset=options(hints=room_settings_pb2.HINTS_TURN))
     seat = (await game.see()).turn.seat
     request = analysis_service_pb2.SuggestTurnRequest(
         game_id=game.game_id, tier=analysis_service_pb2.HINT_TIER_TURN, time_limit=Duration(nanos=100_000_000)

@@ -11,7 +11,7 @@ from itertools import count, islice
 import pytest
 from structlog.testing import capture_logs
 
-from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_pb2
 from service.errors import StoreUnavailable
 from service.model.change import Commit, Committed, Conflict
 from service.model.record import GameState, Record
@@ -22,6 +22,7 @@ from service.storage.redis.store import RedisStore
 from support.commits import GAME, MEMO, creation, joining
 from support.grpc_play import Fleet, history, lost_or_doubled, play_game
 from support.harness import START_MS, FakeClock, redis_store, running_server, server_settings
+from tools.games import options
 from tools.redis_cluster import ClusterNode, RedisCluster, redis_cluster
 
 pytestmark = pytest.mark.slow
@@ -362,7 +363,7 @@ async def test_games_on_two_servers_lose_and_double_no_turn(limited_cluster_url:
 async def test_the_sweeper_times_out_the_games_of_all_parts(on_cluster: RedisStore, clock: FakeClock) -> None:
     settings = server_settings(sweep_seconds=3_600)
     async with running_server(on_cluster, settings) as (server, client):
-        games = [await client.new_game(ruleset=ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT)) for _ in range(40)]
+        games = [await client.new_game(ruleset=options(turn_time_limit_seconds=LIMIT)) for _ in range(40)]
         before = [(await on_cluster.games.load(game.game_id)).record for game in games]
         clock.advance(LIMIT + 1)
         assert await server.sweeper.sweep() == len(games)

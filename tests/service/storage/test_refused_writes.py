@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import grpc.aio
 import pytest
 
-from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.storage.redis.keys import CLUSTER_PARTS, ONE_PART, list_key, part_of, slot_of
@@ -21,6 +21,7 @@ from support.harness import (
     running_server,
     server_settings,
 )
+from tools.games import options
 from tools.redis_cluster import RedisCluster
 from tools.redis_servers import RedisServer
 
@@ -104,7 +105,7 @@ class Overdue:
 async def overdue(servers: Servers, clock: FakeClock) -> AsyncIterator[Overdue]:
     store = redis_store(servers.url, clock)
     async with running_server(store, server_settings(sweep_seconds=3600)) as (_, client):
-        game = await client.new_game(ruleset=ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT))
+        game = await client.new_game(ruleset=options(turn_time_limit_seconds=LIMIT))
         await game.draw()
         seen = await game.see()
         clock.advance(LIMIT + 1)

@@ -1,4 +1,5 @@
 /** Creating, joining and listing games: what the home page does with the service. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
   BotLevel,
   DraftVisibility,
@@ -8,7 +9,8 @@ import {
   MatchEnd,
   type NamedRuleset,
   type Preset,
-  type Ruleset,
+  RoomSettingsSchema,
+  type RulesetSchema,
   TurnDraw,
   Visibility,
 } from "rummikub-client";
@@ -33,18 +35,26 @@ export interface NewGame {
   readonly options: Readonly<Record<string, number | boolean>>;
 }
 
-/** Returns the ruleset of a new game: the preset and the options that differ from it. */
-export function rulesetOf(
-  wanted: Omit<NewGame, "name" | "bots" | "level" | "isPublic">,
-): Partial<Ruleset> & { preset: Preset } {
-  return {
-    preset: wanted.preset,
-    ...(wanted.turnSeconds !== undefined && { turnTimeLimitSeconds: wanted.turnSeconds }),
+/** Returns the ruleset and the settings of a new game: the preset and the options that differ from it. */
+export function rulesOf(wanted: Omit<NewGame, "name" | "bots" | "level" | "isPublic">): {
+  ruleset: MessageInitShape<typeof RulesetSchema>;
+  settings: MessageInitShape<typeof RoomSettingsSchema>;
+} {
+  const options: Record<string, number | boolean> = {
+    ...(wanted.turnSeconds !== undefined && { turnTimeLimit: wanted.turnSeconds }),
     ...(wanted.rounds > 1 && { matchEnd: MatchEnd.FIXED_ROUNDS, matchRounds: wanted.rounds }),
     ...(wanted.hasRiver && { turnDraw: TurnDraw.TWO_RIVER }),
     ...(wanted.showsDrafts && { draftVisibility: DraftVisibility.EVERYONE }),
     ...wanted.options,
   };
+  const settings: Record<string, unknown> = {};
+  for (const { localName, fieldKind } of RoomSettingsSchema.fields) {
+    const { [localName]: value } = options;
+    if (value === undefined) continue;
+    settings[localName] = fieldKind === "message" ? { seconds: BigInt(value) } : value;
+    delete options[localName];
+  }
+  return { ruleset: { preset: wanted.preset, ...options }, settings };
 }
 
 /**
@@ -52,9 +62,8 @@ export function rulesetOf(
  * has the host's rights too. Returns the game's id.
  */
 export async function createGame(wanted: NewGame): Promise<string> {
-  const { $typeName: _, ...ruleset } = rulesetOf(wanted) as Partial<Ruleset>;
   const visibility = wanted.isPublic ? Visibility.PUBLIC : Visibility.UNLISTED;
-  const { game, hostToken } = await service.games.createGame({ ruleset, visibility });
+  const { game, hostToken } = await service.games.createGame({ ...rulesOf(wanted), visibility });
   const gameId = game!.gameId;
   seats.keep({ gameId, token: hostToken, seat: 0, name: wanted.name, time: Date.now() });
   await joinGame({ case: "gameId", value: gameId }, wanted.name);
@@ -76,8 +85,7 @@ export async function joinGame(
 
 /** Takes a seat in any public game with these rules, or in a new one. Returns the game's id. */
 export async function joinAnyGame(wanted: NewGame): Promise<string> {
-  const { $typeName: _, ...ruleset } = rulesetOf(wanted) as Partial<Ruleset>;
-  return keepSeat(await service.games.joinOrCreateGame({ ruleset, name: wanted.name }), wanted.name);
+  return keepSeat(await service.games.joinOrCreateGame({ ...rulesOf(wanted), name: wanted.name }), wanted.name);
 }
 
 /** Stores a seat that was taken. Returns the game's id. */

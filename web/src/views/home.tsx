@@ -170,7 +170,7 @@ function CreateForm({ name, isBusy, enter, onProblem }: FormProps & { onProblem:
         <Check label={t("isPublic")} isOn={isPublic} onChange={setPublic} />
         <details onToggle={(event) => setAllShown(event.currentTarget.open)}>
           <summary>{t("allOptions")}</summary>
-          {isAllShown && <AllOptions options={options} base={chosen?.ruleset} onChange={setOptions} />}
+          {isAllShown && <AllOptions options={options} base={chosen} onChange={setOptions} />}
         </details>
         <div class="actions">
           <button class="primary" disabled={isBusy}>

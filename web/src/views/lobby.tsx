@@ -29,7 +29,7 @@ export function Lobby({ game, session, joinCode, onSeat }: LobbyProps) {
   const [level, setLevel] = useState(BotLevel.MEDIUM);
   const me = playerOf(game, game.seat);
   const isHost = me?.isHost ?? seats.find(game.gameId)?.seat === 0;
-  const mayStart = isHost || (me !== undefined && game.ruleset?.startBy !== StartBy.HOST);
+  const mayStart = isHost || (me !== undefined && game.settings?.startBy !== StartBy.HOST);
   const free = Array.from({ length: game.ruleset?.playersMax ?? 4 }, (_, i) => i + 1).filter(
     (seat) => ![...game.players, ...game.reservedSeats].some((taken) => taken.seat === seat),
   );
@@ -140,7 +140,7 @@ export function Lobby({ game, session, joinCode, onSeat }: LobbyProps) {
 /** Returns what the lobby waits for; empty if only for the player who may start the game. */
 function waitingText(game: Game, mayStart: boolean): string {
   if (game.reservedSeats.length > 0) return t("startsWithAll");
-  if (game.ruleset?.startBy === StartBy.FULL_OR_READY) return t("startsWhenFull");
+  if (game.settings?.startBy === StartBy.FULL_OR_READY) return t("startsWhenFull");
   return mayStart ? "" : `${t("waiting")} …`;
 }
 

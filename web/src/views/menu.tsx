@@ -13,7 +13,7 @@ export function Menu({ game, session }: { game: Game; session: GameSession }) {
   const me = playerOf(game, game.seat);
   const isRunning = game.state === GameState.PLAYING || game.state === GameState.ROUND_OVER;
   if (me === undefined || me.resigned || !isRunning) return null;
-  const isHostsChoice = me.isHost && game.ruleset?.abortBy === AbortBy.HOST && game.rounds.length === 0;
+  const isHostsChoice = me.isHost && game.settings?.abortBy === AbortBy.HOST && game.rounds.length === 0;
   const abortText = isHostsChoice ? t("abortSure") : t("abortVoteSure");
   const close = () => {
     setOpen(false);

@@ -1,13 +1,14 @@
-/** All options of a ruleset, made from the contract's descriptor: a new option appears by itself. */
+/** All options of a ruleset and the settings of a room, made from the contract's descriptors: a new one appears by itself. */
 import { ScalarType, type DescField } from "@bufbuild/protobuf";
-import { type Ruleset, RulesetSchema } from "rummikub-client";
+import type { Duration } from "@bufbuild/protobuf/wkt";
+import { type NamedRuleset, RoomSettingsSchema, RulesetSchema } from "rummikub-client";
 import { t } from "../i18n/index.js";
 
 type Options = Readonly<Record<string, number | boolean>>;
 
 export function AllOptions(props: {
   options: Options;
-  base: Ruleset | undefined;
+  base: NamedRuleset | undefined;
   onChange: (options: Options) => void;
 }) {
   const { options, base, onChange } = props;
@@ -19,7 +20,7 @@ export function AllOptions(props: {
     <>
       <p class="help">{t("allOptionsHelp")}</p>
       <div class="options">
-        {RulesetSchema.fields
+        {[...RulesetSchema.fields, ...RoomSettingsSchema.fields]
           .filter(({ name }) => name !== "preset")
           .map((field) => (
             <label key={field.name} class="field">
@@ -27,7 +28,7 @@ export function AllOptions(props: {
               <OptionInput
                 field={field}
                 value={options[field.localName]}
-                base={(base as Record<string, unknown> | undefined)?.[field.localName]}
+                base={baseOf(field, base)}
                 onChange={(value) => set(field.localName, value)}
               />
             </label>
@@ -35,6 +36,13 @@ export function AllOptions(props: {
       </div>
     </>
   );
+}
+
+/** Returns the value of an option under a preset; of a length of time its seconds. */
+function baseOf(field: DescField, base: NamedRuleset | undefined): unknown {
+  const message = field.parent.typeName === RulesetSchema.typeName ? base?.ruleset : base?.settings;
+  const value = (message as Record<string, unknown> | undefined)?.[field.localName];
+  return field.fieldKind === "message" ? (value as Duration | undefined)?.seconds : value;
 }
 
 interface OptionProps {
@@ -45,7 +53,7 @@ interface OptionProps {
 }
 
 function OptionInput({ field, value, base, onChange }: OptionProps) {
-  if (field.fieldKind === "scalar" && field.scalar !== ScalarType.BOOL) {
+  if (field.fieldKind === "message" || (field.fieldKind === "scalar" && field.scalar !== ScalarType.BOOL)) {
     return (
       <input
         type="number"

@@ -21,7 +21,7 @@ import {
   tilesOf,
 } from "./support.mjs";
 
-const QUICK = { deal_hand_size: 7, initial_meld_threshold: 0, turn_time_limit_seconds: 0 };
+const QUICK = { deal_hand_size: 7, initial_meld_threshold: 0, turn_time_limit: 0 };
 /** Nobody can make the initial meld: the table stays empty. */
 const CALM = { ...QUICK, initial_meld_threshold: 200 };
 /** The example of a watch in the page on the web edge. */
@@ -68,7 +68,7 @@ test("a round is played to its end by drags and clicks against bots; the next fo
   await inspect(page, "home");
   await createGame(page, {
     level: "hard",
-    options: { ...QUICK, deal_hand_size: 6, match_end: "FIXED_ROUNDS", match_rounds: 2, round_pause_seconds: 0 },
+    options: { ...QUICK, deal_hand_size: 6, match_end: "FIXED_ROUNDS", match_rounds: 2, round_pause: 0 },
   });
   await inspect(page, "lobby");
   await startGame(page);
@@ -443,7 +443,7 @@ test("with the River, a player lays one of two drawn tiles, and takes tiles from
 
 test("the time of a turn is counted down, and a time-out puts the tiles back", async () => {
   const page = await world.open();
-  await createGame(page, { options: { ...CALM, turn_time_limit_seconds: 4, absent_after_timeouts: 0 } });
+  await createGame(page, { options: { ...CALM, turn_time_limit: 4, absent_after_timeouts: 0 } });
   await startGame(page);
   await myTurn(page);
   const { rack } = await tilesOf(page);

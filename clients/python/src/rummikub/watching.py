@@ -124,7 +124,9 @@ class WatchPosition:
 
     def _receive_game(self, game: Game) -> None:
         if game.HasField("ruleset"):
-            self._lasting = Game(ruleset=game.ruleset, visibility=game.visibility, labels=game.labels)
+            self._lasting = Game(
+                ruleset=game.ruleset, settings=game.settings, visibility=game.visibility, labels=game.labels
+            )
         else:
             game.MergeFrom(self._lasting)
         self._request.etag = game.etag

@@ -1178,8 +1178,378 @@ impl MeldKind {
         }
     }
 }
-/// The rules of a game. An unset field has the preset's value, except joker_retrieval_same_meld. In answers every field
-/// is set.
+/// What the players of a game agree on beside its rules: clocks, absent players, the lobby, and who sees what. It never
+/// changes. In answers every field is set.
+///
+/// An unset field has its default, the clocks that of the ruleset's preset: turn_time_limit, clock_total and
+/// clock_increment are as ListRulesets returns them beside the preset. A value out of range is refused with
+/// INVALID_ARGUMENT and OPTION_VALUE_INVALID, settings that contradict each other with OPTIONS_CONFLICT.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RoomSettings {
+    /// Time limit of a turn, in whole seconds (turn_time_limit_seconds): 0 (no limit) to 1209600 (14 days). Default 120.
+    /// Evidence: 120 in three sources; 60 in the international manuals; 40 in a championship.
+    #[prost(message, optional, tag = "1")]
+    pub turn_time_limit: ::core::option::Option<::prost_types::Duration>,
+    /// Each player's time for all turns of a round, beside the limit of each turn, in whole seconds (clock_total_seconds): 0
+    /// (no clock) to 1209600 (14 days). Default 0. Evidence: a tournament with chess clocks of ten minutes.
+    #[prost(message, optional, tag = "2")]
+    pub clock_total: ::core::option::Option<::prost_types::Duration>,
+    /// Time that is added to a player's time after each of the player's turns, in whole seconds (clock_increment_seconds): 0
+    /// to 86400. Default 0. A player never has more than 14 days. Other values require clock_total (OPTIONS_CONFLICT).
+    /// Evidence: ten seconds in a tournament.
+    #[prost(message, optional, tag = "3")]
+    pub clock_increment: ::core::option::Option<::prost_types::Duration>,
+    /// What happens to a player whose time is used up. Default RESIGN. Another value requires clock_total_seconds.
+    #[prost(enumeration = "ClockFlag", tag = "4")]
+    pub clock_flag: i32,
+    /// Number of a player's turns that time out in a row before the player counts as absent: 0 (never) to 100. Default 3.
+    /// Any action in a turn restarts the count. Without a time limit no turn times out. Evidence: the sources are silent; a
+    /// decision.
+    #[prost(uint32, optional, tag = "5")]
+    pub absent_after_timeouts: ::core::option::Option<u32>,
+    /// What happens to the seat of an absent player. Default BOT_EASY.
+    #[prost(enumeration = "AbsentAction", tag = "6")]
+    pub absent_action: i32,
+    /// Pause after a round, after which the next one starts by itself, in whole seconds (round_pause_seconds): 0 (only
+    /// StartNextRound starts it) to 86400. Default 30. Any player may start it earlier. Evidence: the sources are silent; a
+    /// decision.
+    #[prost(message, optional, tag = "7")]
+    pub round_pause: ::core::option::Option<::prost_types::Duration>,
+    /// Who may start the first round. Default HOST.
+    #[prost(enumeration = "StartBy", tag = "8")]
+    pub start_by: i32,
+    /// Who may abort the game in its first round. Default HOST.
+    #[prost(enumeration = "AbortBy", tag = "9")]
+    pub abort_by: i32,
+    /// Which hints a seat of a running game may get by its game_id. Default AGAINST_BOTS.
+    #[prost(enumeration = "Hints", tag = "10")]
+    pub hints: i32,
+    /// Whether callers without a seat may see a game that has started. Default ALLOWED.
+    #[prost(enumeration = "Spectators", tag = "11")]
+    pub spectators: i32,
+    /// When everyone may see the racks of a round and the order of its pool. Default AFTER_ROUND.
+    #[prost(enumeration = "RacksShown", tag = "12")]
+    pub racks_shown: i32,
+    /// Who sees the table that a player is arranging. Default OWNER.
+    #[prost(enumeration = "DraftVisibility", tag = "13")]
+    pub draft_visibility: i32,
+}
+/// What happens to a player whose time by clock_total_seconds is used up (option clock_flag).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ClockFlag {
+    /// Unset: the default applies.
+    Unspecified = 0,
+    /// The player resigns. Evidence: none; as in chess, where the flag ends the game.
+    Resign = 1,
+    /// The turn times out, and each later turn of the round lasts as long as the increments since have added:
+    /// clock_increment_seconds, or no time at all. Such turns without any time do not count for absent_after_timeouts.
+    /// Evidence: none; a decision.
+    TimeOutEachTurn = 2,
+}
+impl ClockFlag {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "CLOCK_FLAG_UNSPECIFIED",
+            Self::Resign => "CLOCK_FLAG_RESIGN",
+            Self::TimeOutEachTurn => "CLOCK_FLAG_TIME_OUT_EACH_TURN",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "CLOCK_FLAG_UNSPECIFIED" => Some(Self::Unspecified),
+            "CLOCK_FLAG_RESIGN" => Some(Self::Resign),
+            "CLOCK_FLAG_TIME_OUT_EACH_TURN" => Some(Self::TimeOutEachTurn),
+            _ => None,
+        }
+    }
+}
+/// What happens to the seat of an absent player (option absent_action): one whose turns timed out absent_after_timeouts
+/// times in a row. When all people who have not resigned are absent, the game ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum AbsentAction {
+    /// Unset: the default applies.
+    Unspecified = 0,
+    /// Nothing: no player counts as absent, and each turn times out. Evidence: the sources are silent.
+    Off = 1,
+    /// The player resigns. Evidence: none; a decision.
+    Resign = 2,
+    /// A bot of level EASY plays until the player returns. Evidence: none; a decision.
+    BotEasy = 3,
+    /// A bot of level MEDIUM plays until the player returns. Evidence: none; a decision.
+    BotMedium = 4,
+    /// A bot of level HARD plays until the player returns. Evidence: none; a decision.
+    BotHard = 5,
+}
+impl AbsentAction {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ABSENT_ACTION_UNSPECIFIED",
+            Self::Off => "ABSENT_ACTION_OFF",
+            Self::Resign => "ABSENT_ACTION_RESIGN",
+            Self::BotEasy => "ABSENT_ACTION_BOT_EASY",
+            Self::BotMedium => "ABSENT_ACTION_BOT_MEDIUM",
+            Self::BotHard => "ABSENT_ACTION_BOT_HARD",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ABSENT_ACTION_UNSPECIFIED" => Some(Self::Unspecified),
+            "ABSENT_ACTION_OFF" => Some(Self::Off),
+            "ABSENT_ACTION_RESIGN" => Some(Self::Resign),
+            "ABSENT_ACTION_BOT_EASY" => Some(Self::BotEasy),
+            "ABSENT_ACTION_BOT_MEDIUM" => Some(Self::BotMedium),
+            "ABSENT_ACTION_BOT_HARD" => Some(Self::BotHard),
+            _ => None,
+        }
+    }
+}
+/// Who may start the first round (option start_by). Evidence: none; our own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum StartBy {
+    /// Unset: the default applies.
+    Unspecified = 0,
+    /// Only the host, with a seat or without one (NOT_THE_HOST). Evidence: none; our own.
+    Host = 1,
+    /// Any seated player, and the host. Evidence: none; our own.
+    Anyone = 2,
+    /// Any seated player, and the host, once all players are ready (SetReady, PLAYERS_NOT_READY). Bots are always ready.
+    /// Evidence: none; our own.
+    AllReady = 3,
+    /// As ALL_READY, and the game starts by itself five seconds after all seats are taken (Game.next_round_time), unless a
+    /// player leaves before. The default of JoinOrCreateGame: no stranger can hold up the others. Evidence: none; our own.
+    FullOrReady = 4,
+}
+impl StartBy {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "START_BY_UNSPECIFIED",
+            Self::Host => "START_BY_HOST",
+            Self::Anyone => "START_BY_ANYONE",
+            Self::AllReady => "START_BY_ALL_READY",
+            Self::FullOrReady => "START_BY_FULL_OR_READY",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "START_BY_UNSPECIFIED" => Some(Self::Unspecified),
+            "START_BY_HOST" => Some(Self::Host),
+            "START_BY_ANYONE" => Some(Self::Anyone),
+            "START_BY_ALL_READY" => Some(Self::AllReady),
+            "START_BY_FULL_OR_READY" => Some(Self::FullOrReady),
+            _ => None,
+        }
+    }
+}
+/// Who may abort a game in its first round (option abort_by). The host may always abort it in the lobby; from the second
+/// round on all people must agree. Evidence: none; our own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum AbortBy {
+    /// Unset: the default applies.
+    Unspecified = 0,
+    /// The host, with a seat or without one. Evidence: none; our own.
+    Host = 1,
+    /// All people who have not resigned and are not absent (GAME_NOT_ABORTABLE for a host without a seat). The default of
+    /// JoinOrCreateGame: a host among strangers could annul a game that is being lost. Evidence: none; our own.
+    All = 2,
+}
+impl AbortBy {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ABORT_BY_UNSPECIFIED",
+            Self::Host => "ABORT_BY_HOST",
+            Self::All => "ABORT_BY_ALL",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ABORT_BY_UNSPECIFIED" => Some(Self::Unspecified),
+            "ABORT_BY_HOST" => Some(Self::Host),
+            "ABORT_BY_ALL" => Some(Self::All),
+            _ => None,
+        }
+    }
+}
+/// Which hints a seat of a running game may get from AnalysisService by its game_id (option hints). It forbids no
+/// question about a position, and a player can send the table and the own rack as one. Only a server with keys can
+/// prevent that, by a key without the right position_searches (docs/keys.md). The option does not affect turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Hints {
+    /// Unset: the default applies.
+    Unspecified = 0,
+    /// No hints (HINT_NOT_ALLOWED). Evidence: none; our own.
+    Off = 1,
+    /// Only whether a play exists. Evidence: none; our own.
+    PlayExists = 2,
+    /// Also which tiles of the rack a best turn plays. Evidence: none; our own.
+    Tiles = 3,
+    /// Also the whole turn. Evidence: none; our own.
+    Turn = 4,
+    /// The whole turn for a player whose opponents and partners are all bots (AddBot); no hints in a game with another
+    /// person, resigned ones included. Evidence: none; our own.
+    AgainstBots = 5,
+}
+impl Hints {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "HINTS_UNSPECIFIED",
+            Self::Off => "HINTS_OFF",
+            Self::PlayExists => "HINTS_PLAY_EXISTS",
+            Self::Tiles => "HINTS_TILES",
+            Self::Turn => "HINTS_TURN",
+            Self::AgainstBots => "HINTS_AGAINST_BOTS",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "HINTS_UNSPECIFIED" => Some(Self::Unspecified),
+            "HINTS_OFF" => Some(Self::Off),
+            "HINTS_PLAY_EXISTS" => Some(Self::PlayExists),
+            "HINTS_TILES" => Some(Self::Tiles),
+            "HINTS_TURN" => Some(Self::Turn),
+            "HINTS_AGAINST_BOTS" => Some(Self::AgainstBots),
+            _ => None,
+        }
+    }
+}
+/// Whether callers who are neither seated nor the host may see a game (option spectators). Everyone may see the lobby,
+/// because it shows whom a player would join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Spectators {
+    /// Unset: the default applies.
+    Unspecified = 0,
+    /// Everyone who knows the game's id may watch it; ListGames lists it. Evidence: none; our own.
+    Allowed = 1,
+    /// Once the game has started, GetGame, WatchGame, ListChanges, ExportGame and ReviewGame need a token of the game
+    /// (SPECTATORS_NOT_ALLOWED), and ListGames omits the game. Evidence: none; our own.
+    Off = 2,
+}
+impl Spectators {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SPECTATORS_UNSPECIFIED",
+            Self::Allowed => "SPECTATORS_ALLOWED",
+            Self::Off => "SPECTATORS_OFF",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SPECTATORS_UNSPECIFIED" => Some(Self::Unspecified),
+            "SPECTATORS_ALLOWED" => Some(Self::Allowed),
+            "SPECTATORS_OFF" => Some(Self::Off),
+            _ => None,
+        }
+    }
+}
+/// When everyone, spectators included, may see the racks of a round, also those of players who have resigned, and the
+/// order of its pool (option racks_shown). Until then they are hidden. It also decides who may export a game.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum RacksShown {
+    /// Unset: the default applies.
+    Unspecified = 0,
+    /// Never. The game cannot be exported (RECORD_HIDDEN). Evidence: none; our own.
+    Hidden = 1,
+    /// With the end of the round. Evidence: all sources: the players count the tiles left on their racks in the open.
+    AfterRound = 2,
+    /// With the end of the game; never if it is aborted. Evidence: none; our own: in games of several rounds,
+    /// players do not learn how others play.
+    AfterGame = 3,
+}
+impl RacksShown {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RACKS_SHOWN_UNSPECIFIED",
+            Self::Hidden => "RACKS_SHOWN_HIDDEN",
+            Self::AfterRound => "RACKS_SHOWN_AFTER_ROUND",
+            Self::AfterGame => "RACKS_SHOWN_AFTER_GAME",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RACKS_SHOWN_UNSPECIFIED" => Some(Self::Unspecified),
+            "RACKS_SHOWN_HIDDEN" => Some(Self::Hidden),
+            "RACKS_SHOWN_AFTER_ROUND" => Some(Self::AfterRound),
+            "RACKS_SHOWN_AFTER_GAME" => Some(Self::AfterGame),
+            _ => None,
+        }
+    }
+}
+/// Who sees the table that a player is arranging (option draft_visibility). The option does not affect the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum DraftVisibility {
+    /// Unset: the default applies.
+    Unspecified = 0,
+    /// Only its player. Evidence: none; our own.
+    Owner = 1,
+    /// Everyone, as at a real table. Evidence: none in the rules; a table is in plain view.
+    Everyone = 2,
+}
+impl DraftVisibility {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "DRAFT_VISIBILITY_UNSPECIFIED",
+            Self::Owner => "DRAFT_VISIBILITY_OWNER",
+            Self::Everyone => "DRAFT_VISIBILITY_EVERYONE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "DRAFT_VISIBILITY_UNSPECIFIED" => Some(Self::Unspecified),
+            "DRAFT_VISIBILITY_OWNER" => Some(Self::Owner),
+            "DRAFT_VISIBILITY_EVERYONE" => Some(Self::Everyone),
+            _ => None,
+        }
+    }
+}
+/// The rules of a game: what is legal, dealt and scored. An unset field has the preset's value, except
+/// joker_retrieval_same_meld. In answers every field is set. What concerns the players beside the rules is in RoomSettings.
 ///
 /// A number out of range is refused with INVALID_ARGUMENT and OPTION_VALUE_INVALID. Options that contradict each other,
 /// or that have no effect together, are refused with INVALID_ARGUMENT and OPTIONS_CONFLICT, which names both fields;
@@ -1240,10 +1610,6 @@ pub struct Ruleset {
     /// What a player draws, and whether the turn then ends. Default ONE.
     #[prost(enumeration = "TurnDraw", tag = "17")]
     pub turn_draw: i32,
-    /// Time limit of a turn in seconds: 0 (no limit) to 1209600 (14 days). Default 120. Evidence: 120 in three sources; 60
-    /// in the international manuals; 40 in a championship.
-    #[prost(uint32, optional, tag = "18")]
-    pub turn_time_limit_seconds: ::core::option::Option<u32>,
     /// What happens when a turn's time runs out while the table differs from the one at its start, or after an illegal play
     /// was shown. Default COMMIT_IF_VALID_ELSE_REVERT.
     #[prost(enumeration = "TurnTimeoutDirty", tag = "19")]
@@ -1402,48 +1768,6 @@ pub struct Ruleset {
     /// values require a contract (OPTIONS_CONFLICT). Evidence: the French article names no number.
     #[prost(uint32, optional, tag = "65")]
     pub contract_points: ::core::option::Option<u32>,
-    /// Which hints a seat of a running game may get by its game_id. Default AGAINST_BOTS.
-    #[prost(enumeration = "Hints", tag = "66")]
-    pub hints: i32,
-    /// Who may start the first round. Default HOST.
-    #[prost(enumeration = "StartBy", tag = "74")]
-    pub start_by: i32,
-    /// Who may abort the game in its first round. Default HOST.
-    #[prost(enumeration = "AbortBy", tag = "77")]
-    pub abort_by: i32,
-    /// Whether callers without a seat may see a game that has started. Default ALLOWED.
-    #[prost(enumeration = "Spectators", tag = "75")]
-    pub spectators: i32,
-    /// When everyone may see the racks of a round and the order of its pool. Default AFTER_ROUND.
-    #[prost(enumeration = "RacksShown", tag = "76")]
-    pub racks_shown: i32,
-    /// Who sees the table that a player is arranging. Default OWNER.
-    #[prost(enumeration = "DraftVisibility", tag = "67")]
-    pub draft_visibility: i32,
-    /// Number of a player's turns that time out in a row before the player counts as absent: 0 (never) to 100. Default 3.
-    /// Any action in a turn restarts the count. Without a time limit no turn times out. Evidence: the sources are silent; a
-    /// decision.
-    #[prost(uint32, optional, tag = "68")]
-    pub absent_after_timeouts: ::core::option::Option<u32>,
-    /// What happens to the seat of an absent player. Default BOT_EASY.
-    #[prost(enumeration = "AbsentAction", tag = "69")]
-    pub absent_action: i32,
-    /// Pause in seconds after a round, after which the next one starts by itself: 0 (only StartNextRound starts it) to
-    /// 86400. Default 30. Any player may start it earlier. Evidence: the sources are silent; a decision.
-    #[prost(uint32, optional, tag = "70")]
-    pub round_pause_seconds: ::core::option::Option<u32>,
-    /// Each player's time in seconds for all turns of a round, beside the limit of each turn: 0 (no clock) to 1209600 (14
-    /// days). Default 0. Evidence: a tournament with chess clocks of ten minutes.
-    #[prost(uint32, optional, tag = "71")]
-    pub clock_total_seconds: ::core::option::Option<u32>,
-    /// Seconds that are added to a player's time after each of the player's turns: 0 to 86400. Default 0. A player never
-    /// has more than 14 days. Other values require clock_total_seconds (OPTIONS_CONFLICT). Evidence: ten seconds in a
-    /// tournament.
-    #[prost(uint32, optional, tag = "72")]
-    pub clock_increment_seconds: ::core::option::Option<u32>,
-    /// What happens to a player whose time is used up. Default RESIGN. Another value requires clock_total_seconds.
-    #[prost(enumeration = "ClockFlag", tag = "73")]
-    pub clock_flag: i32,
 }
 /// A named set of option values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -3239,320 +3563,6 @@ impl Contract {
         }
     }
 }
-/// Who may start the first round (option start_by). Evidence: none; our own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum StartBy {
-    /// Unset: the preset's value applies.
-    Unspecified = 0,
-    /// Only the host, with a seat or without one (NOT_THE_HOST). Evidence: none; our own.
-    Host = 1,
-    /// Any seated player, and the host. Evidence: none; our own.
-    Anyone = 2,
-    /// Any seated player, and the host, once all players are ready (SetReady, PLAYERS_NOT_READY). Bots are always ready.
-    /// Evidence: none; our own.
-    AllReady = 3,
-    /// As ALL_READY, and the game starts by itself five seconds after all seats are taken (Game.next_round_time), unless a
-    /// player leaves before. The default of JoinOrCreateGame: no stranger can hold up the others. Evidence: none; our own.
-    FullOrReady = 4,
-}
-impl StartBy {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "START_BY_UNSPECIFIED",
-            Self::Host => "START_BY_HOST",
-            Self::Anyone => "START_BY_ANYONE",
-            Self::AllReady => "START_BY_ALL_READY",
-            Self::FullOrReady => "START_BY_FULL_OR_READY",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "START_BY_UNSPECIFIED" => Some(Self::Unspecified),
-            "START_BY_HOST" => Some(Self::Host),
-            "START_BY_ANYONE" => Some(Self::Anyone),
-            "START_BY_ALL_READY" => Some(Self::AllReady),
-            "START_BY_FULL_OR_READY" => Some(Self::FullOrReady),
-            _ => None,
-        }
-    }
-}
-/// Who may abort a game in its first round (option abort_by). The host may always abort it in the lobby; from the second
-/// round on all people must agree. Evidence: none; our own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum AbortBy {
-    /// Unset: the preset's value applies.
-    Unspecified = 0,
-    /// The host, with a seat or without one. Evidence: none; our own.
-    Host = 1,
-    /// All people who have not resigned and are not absent (GAME_NOT_ABORTABLE for a host without a seat). The default of
-    /// JoinOrCreateGame: a host among strangers could annul a game that is being lost. Evidence: none; our own.
-    All = 2,
-}
-impl AbortBy {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "ABORT_BY_UNSPECIFIED",
-            Self::Host => "ABORT_BY_HOST",
-            Self::All => "ABORT_BY_ALL",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "ABORT_BY_UNSPECIFIED" => Some(Self::Unspecified),
-            "ABORT_BY_HOST" => Some(Self::Host),
-            "ABORT_BY_ALL" => Some(Self::All),
-            _ => None,
-        }
-    }
-}
-/// Whether callers who are neither seated nor the host may see a game (option spectators). Everyone may see the lobby,
-/// because it shows whom a player would join.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum Spectators {
-    /// Unset: the preset's value applies.
-    Unspecified = 0,
-    /// Everyone who knows the game's id may watch it; ListGames lists it. Evidence: none; our own.
-    Allowed = 1,
-    /// Once the game has started, GetGame, WatchGame, ListChanges, ExportGame and ReviewGame need a token of the game
-    /// (SPECTATORS_NOT_ALLOWED), and ListGames omits the game. Evidence: none; our own.
-    Off = 2,
-}
-impl Spectators {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "SPECTATORS_UNSPECIFIED",
-            Self::Allowed => "SPECTATORS_ALLOWED",
-            Self::Off => "SPECTATORS_OFF",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "SPECTATORS_UNSPECIFIED" => Some(Self::Unspecified),
-            "SPECTATORS_ALLOWED" => Some(Self::Allowed),
-            "SPECTATORS_OFF" => Some(Self::Off),
-            _ => None,
-        }
-    }
-}
-/// Which hints a seat of a running game may get from AnalysisService by its game_id (option hints). It forbids no
-/// question about a position, and a player can send the table and the own rack as one. Only a server with keys can
-/// prevent that, by a key without the right position_searches (docs/keys.md). The option does not affect turns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum Hints {
-    /// Unset: the preset's value applies.
-    Unspecified = 0,
-    /// No hints (HINT_NOT_ALLOWED). Evidence: none; our own.
-    Off = 1,
-    /// Only whether a play exists. Evidence: none; our own.
-    PlayExists = 2,
-    /// Also which tiles of the rack a best turn plays. Evidence: none; our own.
-    Tiles = 3,
-    /// Also the whole turn. Evidence: none; our own.
-    Turn = 4,
-    /// The whole turn for a player whose opponents and partners are all bots (AddBot); no hints in a game with another
-    /// person, resigned ones included. Evidence: none; our own.
-    AgainstBots = 5,
-}
-impl Hints {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "HINTS_UNSPECIFIED",
-            Self::Off => "HINTS_OFF",
-            Self::PlayExists => "HINTS_PLAY_EXISTS",
-            Self::Tiles => "HINTS_TILES",
-            Self::Turn => "HINTS_TURN",
-            Self::AgainstBots => "HINTS_AGAINST_BOTS",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "HINTS_UNSPECIFIED" => Some(Self::Unspecified),
-            "HINTS_OFF" => Some(Self::Off),
-            "HINTS_PLAY_EXISTS" => Some(Self::PlayExists),
-            "HINTS_TILES" => Some(Self::Tiles),
-            "HINTS_TURN" => Some(Self::Turn),
-            "HINTS_AGAINST_BOTS" => Some(Self::AgainstBots),
-            _ => None,
-        }
-    }
-}
-/// When everyone, spectators included, may see the racks of a round, also those of players who have resigned, and the
-/// order of its pool (option racks_shown). Until then they are hidden. It also decides who may export a game.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum RacksShown {
-    /// Unset: the preset's value applies.
-    Unspecified = 0,
-    /// Never. The game cannot be exported (RECORD_HIDDEN). Evidence: none; our own.
-    Hidden = 1,
-    /// With the end of the round. Evidence: all sources: the players count the tiles left on their racks in the open.
-    AfterRound = 2,
-    /// With the end of the game; never if it is aborted. Evidence: none; our own: in games of several rounds,
-    /// players do not learn how others play.
-    AfterGame = 3,
-}
-impl RacksShown {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "RACKS_SHOWN_UNSPECIFIED",
-            Self::Hidden => "RACKS_SHOWN_HIDDEN",
-            Self::AfterRound => "RACKS_SHOWN_AFTER_ROUND",
-            Self::AfterGame => "RACKS_SHOWN_AFTER_GAME",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "RACKS_SHOWN_UNSPECIFIED" => Some(Self::Unspecified),
-            "RACKS_SHOWN_HIDDEN" => Some(Self::Hidden),
-            "RACKS_SHOWN_AFTER_ROUND" => Some(Self::AfterRound),
-            "RACKS_SHOWN_AFTER_GAME" => Some(Self::AfterGame),
-            _ => None,
-        }
-    }
-}
-/// Who sees the table that a player is arranging (option draft_visibility). The option does not affect the rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum DraftVisibility {
-    /// Unset: the preset's value applies.
-    Unspecified = 0,
-    /// Only its player. Evidence: none; our own.
-    Owner = 1,
-    /// Everyone, as at a real table. Evidence: none in the rules; a table is in plain view.
-    Everyone = 2,
-}
-impl DraftVisibility {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "DRAFT_VISIBILITY_UNSPECIFIED",
-            Self::Owner => "DRAFT_VISIBILITY_OWNER",
-            Self::Everyone => "DRAFT_VISIBILITY_EVERYONE",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "DRAFT_VISIBILITY_UNSPECIFIED" => Some(Self::Unspecified),
-            "DRAFT_VISIBILITY_OWNER" => Some(Self::Owner),
-            "DRAFT_VISIBILITY_EVERYONE" => Some(Self::Everyone),
-            _ => None,
-        }
-    }
-}
-/// What happens to the seat of an absent player (option absent_action): one whose turns timed out absent_after_timeouts
-/// times in a row. When all people who have not resigned are absent, the game ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum AbsentAction {
-    /// Unset: the preset's value applies.
-    Unspecified = 0,
-    /// Nothing: no player counts as absent, and each turn times out. Evidence: the sources are silent.
-    Off = 1,
-    /// The player resigns. Evidence: none; a decision.
-    Resign = 2,
-    /// A bot of level EASY plays until the player returns. Evidence: none; a decision.
-    BotEasy = 3,
-    /// A bot of level MEDIUM plays until the player returns. Evidence: none; a decision.
-    BotMedium = 4,
-    /// A bot of level HARD plays until the player returns. Evidence: none; a decision.
-    BotHard = 5,
-}
-impl AbsentAction {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "ABSENT_ACTION_UNSPECIFIED",
-            Self::Off => "ABSENT_ACTION_OFF",
-            Self::Resign => "ABSENT_ACTION_RESIGN",
-            Self::BotEasy => "ABSENT_ACTION_BOT_EASY",
-            Self::BotMedium => "ABSENT_ACTION_BOT_MEDIUM",
-            Self::BotHard => "ABSENT_ACTION_BOT_HARD",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "ABSENT_ACTION_UNSPECIFIED" => Some(Self::Unspecified),
-            "ABSENT_ACTION_OFF" => Some(Self::Off),
-            "ABSENT_ACTION_RESIGN" => Some(Self::Resign),
-            "ABSENT_ACTION_BOT_EASY" => Some(Self::BotEasy),
-            "ABSENT_ACTION_BOT_MEDIUM" => Some(Self::BotMedium),
-            "ABSENT_ACTION_BOT_HARD" => Some(Self::BotHard),
-            _ => None,
-        }
-    }
-}
-/// What happens to a player whose time by clock_total_seconds is used up (option clock_flag).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum ClockFlag {
-    /// Unset: the preset's value applies.
-    Unspecified = 0,
-    /// The player resigns. Evidence: none; as in chess, where the flag ends the game.
-    Resign = 1,
-    /// The turn times out, and each later turn of the round lasts as long as the increments since have added:
-    /// clock_increment_seconds, or no time at all. Such turns without any time do not count for absent_after_timeouts.
-    /// Evidence: none; a decision.
-    TimeOutEachTurn = 2,
-}
-impl ClockFlag {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "CLOCK_FLAG_UNSPECIFIED",
-            Self::Resign => "CLOCK_FLAG_RESIGN",
-            Self::TimeOutEachTurn => "CLOCK_FLAG_TIME_OUT_EACH_TURN",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "CLOCK_FLAG_UNSPECIFIED" => Some(Self::Unspecified),
-            "CLOCK_FLAG_RESIGN" => Some(Self::Resign),
-            "CLOCK_FLAG_TIME_OUT_EACH_TURN" => Some(Self::TimeOutEachTurn),
-            _ => None,
-        }
-    }
-}
 /// A player, as everyone may see them.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Player {
@@ -3826,6 +3836,9 @@ pub struct Game {
     /// start before each is taken or given up.
     #[prost(message, repeated, tag = "29")]
     pub reserved_seats: ::prost::alloc::vec::Vec<ReservedSeat>,
+    /// The settings of the room, all of them set. They never change; set where the ruleset is.
+    #[prost(message, optional, tag = "30")]
+    pub settings: ::core::option::Option<RoomSettings>,
 }
 /// A seat of a rematch that its owner of the game before has not taken yet.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3882,6 +3895,9 @@ pub struct GameSummary {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
+    /// Only the settings that differ from the defaults beside the preset. CreateGame accepts it.
+    #[prost(message, optional, tag = "14")]
+    pub settings: ::core::option::Option<RoomSettings>,
 }
 /// A player took a seat, and has no tiles and no points. The seat is no longer in reserved_seats.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4136,6 +4152,9 @@ pub struct GameCreated {
     /// The reserved seats of a rematch, which are reserved_seats.
     #[prost(message, repeated, tag = "2")]
     pub reserved_seats: ::prost::alloc::vec::Vec<ReservedSeat>,
+    /// The settings of the room, all of them set.
+    #[prost(message, optional, tag = "3")]
+    pub settings: ::core::option::Option<RoomSettings>,
 }
 /// A player laid one of the two drawn tiles on the River and kept the other, which is now on the rack. If a time-out or a
 /// penalty ended the turn first, the tile drawn first is kept. The turn is in TURN_STEP_OPEN.
@@ -4630,6 +4649,9 @@ pub struct GameRecord {
     /// The winners of a finished game, by seat.
     #[prost(uint32, repeated, tag = "6")]
     pub winner_seats: ::prost::alloc::vec::Vec<u32>,
+    /// The settings of the room.
+    #[prost(message, optional, tag = "7")]
+    pub settings: ::core::option::Option<RoomSettings>,
 }
 /// What a player did in a change of a game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -6077,6 +6099,9 @@ pub struct CreateGameRequest {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
+    /// The settings of the room. Unset: the defaults.
+    #[prost(message, optional, tag = "6")]
+    pub settings: ::core::option::Option<RoomSettings>,
 }
 /// The response to CreateGame.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -6166,6 +6191,9 @@ pub struct JoinOrCreateGameRequest {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
+    /// The settings of the room. Unset: the defaults, but start_by FULL_OR_READY and abort_by ALL.
+    #[prost(message, optional, tag = "7")]
+    pub settings: ::core::option::Option<RoomSettings>,
 }
 /// The response to JoinOrCreateGame.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -6470,7 +6498,7 @@ pub mod watch_game_response {
         #[prost(message, tag = "6")]
         Presence(super::Presence),
         /// The game after the next change. Its server_time is the time of the change. Its turn has no draft; with
-        /// DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`. What never changes (ruleset, visibility, labels) is
+        /// DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`. What never changes (ruleset, settings, visibility, labels) is
         /// set only in the first `game` of a stream that has sent no snapshot.
         #[prost(message, tag = "7")]
         Game(super::Game),
@@ -6872,9 +6900,9 @@ pub mod game_service_client {
                 .insert(GrpcMethod::new("rummikub.v1.GameService", "JoinGame"));
             self.inner.unary(req, path, codec).await
         }
-        /// Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
+        /// Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset, settings and labels, and
         /// no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player
-        /// in it, who is the host. Where the ruleset leaves them open, start_by is FULL_OR_READY and abort_by is ALL, because
+        /// in it, who is the host. Where the settings leave them open, start_by is FULL_OR_READY and abort_by is ALL, because
         /// its players did not choose each other. Callers who find no game at the same time get seats in the same new one. It
         /// never joins an unlisted game. A call that joins a game takes nothing of the limits of creating one. A
         /// refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
@@ -7140,7 +7168,7 @@ pub mod game_service_client {
                 .insert(GrpcMethod::new("rummikub.v1.GameService", "AbortGame"));
             self.inner.unary(req, path, codec).await
         }
-        /// Creates a new game with the ruleset of a game that is over. Any seated player of it and its host may call it. A game
+        /// Creates a new game with the ruleset and settings of a game that is over. Any seated player of it and its host may call it. A game
         /// has one rematch: later calls return the same one. It has a join code of its own. Bots have their seats; those of
         /// people are reserved. Each player calls JoinGame in the rematch with the token of the old game, and gets a new token
         /// for the same seat; the first of them to come is the host, unless the old host has no seat and keeps the host token.
@@ -7614,6 +7642,9 @@ pub struct NamedRuleset {
     /// The source of the preset's rules.
     #[prost(string, tag = "5")]
     pub source: ::prost::alloc::string::String,
+    /// The settings of a room that the preset's rules have by default, all of them set.
+    #[prost(message, optional, tag = "6")]
+    pub settings: ::core::option::Option<RoomSettings>,
 }
 /// The response to ListRulesets.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -12,6 +12,7 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from rummikub.v1 import error_reason_pb2 as _error_reason_pb2
 from rummikub.v1 import meld_pb2 as _meld_pb2
+from rummikub.v1 import room_settings_pb2 as _room_settings_pb2
 from rummikub.v1 import ruleset_pb2 as _ruleset_pb2
 from rummikub.v1 import tile_pb2 as _tile_pb2
 import builtins as _builtins
@@ -581,6 +582,7 @@ class Game(_message.Message):
     NEXT_ROUND_TIME_FIELD_NUMBER: _builtins.int
     ABANDONED_FIELD_NUMBER: _builtins.int
     RESERVED_SEATS_FIELD_NUMBER: _builtins.int
+    SETTINGS_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The game's id: 32 hexadecimal digits."""
     revision: _builtins.int
@@ -695,6 +697,10 @@ class Game(_message.Message):
         start before each is taken or given up.
         """
 
+    @_builtins.property
+    def settings(self) -> _room_settings_pb2.RoomSettings:
+        """The settings of the room, all of them set. They never change; set where the ruleset is."""
+
     def __init__(
         self,
         *,
@@ -727,10 +733,11 @@ class Game(_message.Message):
         next_round_time: _timestamp_pb2.Timestamp | None = ...,
         abandoned: _builtins.bool = ...,
         reserved_seats: _abc.Iterable[Global___ReservedSeat] | None = ...,
+        settings: _room_settings_pb2.RoomSettings | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "next_round_time", b"next_round_time", "ruleset", b"ruleset", "server_time", b"server_time", "turn", b"turn", "update_time", b"update_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "next_round_time", b"next_round_time", "ruleset", b"ruleset", "server_time", b"server_time", "settings", b"settings", "turn", b"turn", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abandoned", b"abandoned", "create_time", b"create_time", "etag", b"etag", "game_id", b"game_id", "join_code", b"join_code", "labels", b"labels", "last_chance_seats", b"last_chance_seats", "next_round_time", b"next_round_time", "passed_seats", b"passed_seats", "players", b"players", "pool_count", b"pool_count", "rack", b"rack", "rematch_game_id", b"rematch_game_id", "reserved_seats", b"reserved_seats", "revision", b"revision", "river", b"river", "round", b"round", "rounds", b"rounds", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "starter_seat", b"starter_seat", "state", b"state", "table", b"table", "turn", b"turn", "turn_order", b"turn_order", "update_time", b"update_time", "visibility", b"visibility", "winner_seats", b"winner_seats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abandoned", b"abandoned", "create_time", b"create_time", "etag", b"etag", "game_id", b"game_id", "join_code", b"join_code", "labels", b"labels", "last_chance_seats", b"last_chance_seats", "next_round_time", b"next_round_time", "passed_seats", b"passed_seats", "players", b"players", "pool_count", b"pool_count", "rack", b"rack", "rematch_game_id", b"rematch_game_id", "reserved_seats", b"reserved_seats", "revision", b"revision", "river", b"river", "round", b"round", "rounds", b"rounds", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "settings", b"settings", "starter_seat", b"starter_seat", "state", b"state", "table", b"table", "turn", b"turn", "turn_order", b"turn_order", "update_time", b"update_time", "visibility", b"visibility", "winner_seats", b"winner_seats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -801,6 +808,7 @@ class GameSummary(_message.Message):
     TURN_TIME_LIMIT_FIELD_NUMBER: _builtins.int
     ROUND_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
+    SETTINGS_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The game's id."""
     state: Global___GameState.ValueType
@@ -837,6 +845,10 @@ class GameSummary(_message.Message):
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """The labels of the game."""
 
+    @_builtins.property
+    def settings(self) -> _room_settings_pb2.RoomSettings:
+        """Only the settings that differ from the defaults beside the preset. CreateGame accepts it."""
+
     def __init__(
         self,
         *,
@@ -853,10 +865,11 @@ class GameSummary(_message.Message):
         turn_time_limit: _duration_pb2.Duration | None = ...,
         round: _builtins.int = ...,
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        settings: _room_settings_pb2.RoomSettings | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "ruleset", b"ruleset", "turn_time_limit", b"turn_time_limit"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "ruleset", b"ruleset", "settings", b"settings", "turn_time_limit", b"turn_time_limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bots", b"bots", "create_time", b"create_time", "game_id", b"game_id", "labels", b"labels", "player_names", b"player_names", "players_max", b"players_max", "revision", b"revision", "round", b"round", "ruleset", b"ruleset", "seats_free", b"seats_free", "seats_taken", b"seats_taken", "state", b"state", "turn_time_limit", b"turn_time_limit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bots", b"bots", "create_time", b"create_time", "game_id", b"game_id", "labels", b"labels", "player_names", b"player_names", "players_max", b"players_max", "revision", b"revision", "round", b"round", "ruleset", b"ruleset", "seats_free", b"seats_free", "seats_taken", b"seats_taken", "settings", b"settings", "state", b"state", "turn_time_limit", b"turn_time_limit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1499,6 +1512,7 @@ class GameCreated(_message.Message):
 
     RULESET_FIELD_NUMBER: _builtins.int
     RESERVED_SEATS_FIELD_NUMBER: _builtins.int
+    SETTINGS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules of the game, with every option set."""
@@ -1507,15 +1521,20 @@ class GameCreated(_message.Message):
     def reserved_seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReservedSeat]:
         """The reserved seats of a rematch, which are reserved_seats."""
 
+    @_builtins.property
+    def settings(self) -> _room_settings_pb2.RoomSettings:
+        """The settings of the room, all of them set."""
+
     def __init__(
         self,
         *,
         ruleset: _ruleset_pb2.Ruleset | None = ...,
         reserved_seats: _abc.Iterable[Global___ReservedSeat] | None = ...,
+        settings: _room_settings_pb2.RoomSettings | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["reserved_seats", b"reserved_seats", "ruleset", b"ruleset"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reserved_seats", b"reserved_seats", "ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

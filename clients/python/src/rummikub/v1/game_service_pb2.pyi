@@ -12,6 +12,7 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from rummikub.v1 import game_pb2 as _game_pb2
 from rummikub.v1 import record_pb2 as _record_pb2
+from rummikub.v1 import room_settings_pb2 as _room_settings_pb2
 from rummikub.v1 import ruleset_pb2 as _ruleset_pb2
 import builtins as _builtins
 import sys
@@ -135,6 +136,7 @@ class CreateGameRequest(_message.Message):
     VISIBILITY_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
     OPERATOR_LABELS_FIELD_NUMBER: _builtins.int
+    SETTINGS_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """An idempotency key: a repeated request with it returns the first answer. Optional, but without it a lost response
     means a game without a host. Keep it as secret as the host token: a repeated request with it returns the token.
@@ -158,6 +160,10 @@ class CreateGameRequest(_message.Message):
         player has them, nor a watch or a record.
         """
 
+    @_builtins.property
+    def settings(self) -> _room_settings_pb2.RoomSettings:
+        """The settings of the room. Unset: the defaults."""
+
     def __init__(
         self,
         *,
@@ -166,10 +172,11 @@ class CreateGameRequest(_message.Message):
         visibility: _game_pb2.Visibility.ValueType = ...,
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         operator_labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        settings: _room_settings_pb2.RoomSettings | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "operator_labels", b"operator_labels", "request_id", b"request_id", "ruleset", b"ruleset", "visibility", b"visibility"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "operator_labels", b"operator_labels", "request_id", b"request_id", "ruleset", b"ruleset", "settings", b"settings", "visibility", b"visibility"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -340,6 +347,7 @@ class JoinOrCreateGameRequest(_message.Message):
     LABELS_FIELD_NUMBER: _builtins.int
     PLAYER_REF_FIELD_NUMBER: _builtins.int
     OPERATOR_LABELS_FIELD_NUMBER: _builtins.int
+    SETTINGS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The player's name, as in JoinGame."""
     request_id: _builtins.str
@@ -360,6 +368,10 @@ class JoinOrCreateGameRequest(_message.Message):
         game.
         """
 
+    @_builtins.property
+    def settings(self) -> _room_settings_pb2.RoomSettings:
+        """The settings of the room. Unset: the defaults, but start_by FULL_OR_READY and abort_by ALL."""
+
     def __init__(
         self,
         *,
@@ -369,10 +381,11 @@ class JoinOrCreateGameRequest(_message.Message):
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         player_ref: _builtins.str = ...,
         operator_labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        settings: _room_settings_pb2.RoomSettings | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "name", b"name", "operator_labels", b"operator_labels", "player_ref", b"player_ref", "request_id", b"request_id", "ruleset", b"ruleset"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "name", b"name", "operator_labels", b"operator_labels", "player_ref", b"player_ref", "request_id", b"request_id", "ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1130,7 +1143,7 @@ class WatchGameResponse(_message.Message):
     @_builtins.property
     def game(self) -> _game_pb2.Game:
         """The game after the next change. Its server_time is the time of the change. Its turn has no draft; with
-        DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`. What never changes (ruleset, visibility, labels) is
+        DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`. What never changes (ruleset, settings, visibility, labels) is
         set only in the first `game` of a stream that has sent no snapshot.
         """
 

@@ -232,9 +232,9 @@ class GameServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def JoinOrCreateGame(self, request, context):
-        """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
+        """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset, settings and labels, and
         no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player
-        in it, who is the host. Where the ruleset leaves them open, start_by is FULL_OR_READY and abort_by is ALL, because
+        in it, who is the host. Where the settings leave them open, start_by is FULL_OR_READY and abort_by is ALL, because
         its players did not choose each other. Callers who find no game at the same time get seats in the same new one. It
         never joins an unlisted game. A call that joins a game takes nothing of the limits of creating one. A
         refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
@@ -341,7 +341,7 @@ class GameServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def CreateRematch(self, request, context):
-        """Creates a new game with the ruleset of a game that is over. Any seated player of it and its host may call it. A game
+        """Creates a new game with the ruleset and settings of a game that is over. Any seated player of it and its host may call it. A game
         has one rematch: later calls return the same one. It has a join code of its own. Bots have their seats; those of
         people are reserved. Each player calls JoinGame in the rematch with the token of the old game, and gets a new token
         for the same seat; the first of them to come is the host, unless the old host has no seat and keeps the host token.

@@ -80,9 +80,9 @@ class GameServiceStub:
     TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
     """
     JoinOrCreateGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.JoinOrCreateGameRequest, _game_service_pb2.JoinOrCreateGameResponse]
-    """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
+    """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset, settings and labels, and
     no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player
-    in it, who is the host. Where the ruleset leaves them open, start_by is FULL_OR_READY and abort_by is ALL, because
+    in it, who is the host. Where the settings leave them open, start_by is FULL_OR_READY and abort_by is ALL, because
     its players did not choose each other. Callers who find no game at the same time get seats in the same new one. It
     never joins an unlisted game. A call that joins a game takes nothing of the limits of creating one. A
     refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
@@ -153,7 +153,7 @@ class GameServiceStub:
     GAME_OVER), ABORTED (DUPLICATE_REQUEST).
     """
     CreateRematch: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.CreateRematchRequest, _game_service_pb2.CreateRematchResponse]
-    """Creates a new game with the ruleset of a game that is over. Any seated player of it and its host may call it. A game
+    """Creates a new game with the ruleset and settings of a game that is over. Any seated player of it and its host may call it. A game
     has one rematch: later calls return the same one. It has a join code of its own. Bots have their seats; those of
     people are reserved. Each player calls JoinGame in the rematch with the token of the old game, and gets a new token
     for the same seat; the first of them to come is the host, unless the old host has no seat and keeps the host token.
@@ -277,9 +277,9 @@ class GameServiceAsyncStub(GameServiceStub):
     TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
     """
     JoinOrCreateGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.JoinOrCreateGameRequest, _game_service_pb2.JoinOrCreateGameResponse]  # type: ignore[assignment]
-    """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
+    """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset, settings and labels, and
     no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player
-    in it, who is the host. Where the ruleset leaves them open, start_by is FULL_OR_READY and abort_by is ALL, because
+    in it, who is the host. Where the settings leave them open, start_by is FULL_OR_READY and abort_by is ALL, because
     its players did not choose each other. Callers who find no game at the same time get seats in the same new one. It
     never joins an unlisted game. A call that joins a game takes nothing of the limits of creating one. A
     refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
@@ -350,7 +350,7 @@ class GameServiceAsyncStub(GameServiceStub):
     GAME_OVER), ABORTED (DUPLICATE_REQUEST).
     """
     CreateRematch: _aio.UnaryUnaryMultiCallable[_game_service_pb2.CreateRematchRequest, _game_service_pb2.CreateRematchResponse]  # type: ignore[assignment]
-    """Creates a new game with the ruleset of a game that is over. Any seated player of it and its host may call it. A game
+    """Creates a new game with the ruleset and settings of a game that is over. Any seated player of it and its host may call it. A game
     has one rematch: later calls return the same one. It has a join code of its own. Bots have their seats; those of
     people are reserved. Each player calls JoinGame in the rematch with the token of the old game, and gets a new token
     for the same seat; the first of them to come is the host, unless the old host has no seat and keeps the host token.
@@ -489,9 +489,9 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _game_service_pb2.JoinOrCreateGameRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.JoinOrCreateGameResponse, _abc.Awaitable[_game_service_pb2.JoinOrCreateGameResponse]]:
-        """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
+        """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset, settings and labels, and
         no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player
-        in it, who is the host. Where the ruleset leaves them open, start_by is FULL_OR_READY and abort_by is ALL, because
+        in it, who is the host. Where the settings leave them open, start_by is FULL_OR_READY and abort_by is ALL, because
         its players did not choose each other. Callers who find no game at the same time get seats in the same new one. It
         never joins an unlisted game. A call that joins a game takes nothing of the limits of creating one. A
         refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
@@ -616,7 +616,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _game_service_pb2.CreateRematchRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.CreateRematchResponse, _abc.Awaitable[_game_service_pb2.CreateRematchResponse]]:
-        """Creates a new game with the ruleset of a game that is over. Any seated player of it and its host may call it. A game
+        """Creates a new game with the ruleset and settings of a game that is over. Any seated player of it and its host may call it. A game
         has one rematch: later calls return the same one. It has a join code of its own. Bots have their seats; those of
         people are reserved. Each player calls JoinGame in the rematch with the token of the old game, and gets a new token
         for the same seat; the first of them to come is the host, unless the old host has no seat and keeps the host token.

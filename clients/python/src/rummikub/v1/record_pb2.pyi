@@ -11,6 +11,7 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from rummikub.v1 import game_pb2 as _game_pb2
 from rummikub.v1 import meld_pb2 as _meld_pb2
+from rummikub.v1 import room_settings_pb2 as _room_settings_pb2
 from rummikub.v1 import ruleset_pb2 as _ruleset_pb2
 from rummikub.v1 import tile_pb2 as _tile_pb2
 import builtins as _builtins
@@ -333,6 +334,7 @@ class GameRecord(_message.Message):
     MOVES_FIELD_NUMBER: _builtins.int
     ROUNDS_FIELD_NUMBER: _builtins.int
     WINNER_SEATS_FIELD_NUMBER: _builtins.int
+    SETTINGS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules."""
@@ -357,6 +359,10 @@ class GameRecord(_message.Message):
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """The winners of a finished game, by seat."""
 
+    @_builtins.property
+    def settings(self) -> _room_settings_pb2.RoomSettings:
+        """The settings of the room."""
+
     def __init__(
         self,
         *,
@@ -366,10 +372,11 @@ class GameRecord(_message.Message):
         moves: _abc.Iterable[Global___RecordedMove] | None = ...,
         rounds: _abc.Iterable[Global___RecordedScore] | None = ...,
         winner_seats: _abc.Iterable[_builtins.int] | None = ...,
+        settings: _room_settings_pb2.RoomSettings | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "ruleset", b"ruleset"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "moves", b"moves", "players", b"players", "rounds", b"rounds", "ruleset", b"ruleset", "winner_seats", b"winner_seats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "moves", b"moves", "players", b"players", "rounds", b"rounds", "ruleset", b"ruleset", "settings", b"settings", "winner_seats", b"winner_seats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1485,279 +1485,10 @@ article.
 """
 Global___Contract: _TypeAlias = Contract  # noqa: Y015
 
-class _StartBy:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _StartByEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StartBy.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    START_BY_UNSPECIFIED: _StartBy.ValueType  # 0
-    """Unset: the preset's value applies."""
-    START_BY_HOST: _StartBy.ValueType  # 1
-    """Only the host, with a seat or without one (NOT_THE_HOST). Evidence: none; our own."""
-    START_BY_ANYONE: _StartBy.ValueType  # 2
-    """Any seated player, and the host. Evidence: none; our own."""
-    START_BY_ALL_READY: _StartBy.ValueType  # 3
-    """Any seated player, and the host, once all players are ready (SetReady, PLAYERS_NOT_READY). Bots are always ready.
-    Evidence: none; our own.
-    """
-    START_BY_FULL_OR_READY: _StartBy.ValueType  # 4
-    """As ALL_READY, and the game starts by itself five seconds after all seats are taken (Game.next_round_time), unless a
-    player leaves before. The default of JoinOrCreateGame: no stranger can hold up the others. Evidence: none; our own.
-    """
-
-class StartBy(_StartBy, metaclass=_StartByEnumTypeWrapper):
-    """Who may start the first round (option start_by). Evidence: none; our own."""
-
-START_BY_UNSPECIFIED: StartBy.ValueType  # 0
-"""Unset: the preset's value applies."""
-START_BY_HOST: StartBy.ValueType  # 1
-"""Only the host, with a seat or without one (NOT_THE_HOST). Evidence: none; our own."""
-START_BY_ANYONE: StartBy.ValueType  # 2
-"""Any seated player, and the host. Evidence: none; our own."""
-START_BY_ALL_READY: StartBy.ValueType  # 3
-"""Any seated player, and the host, once all players are ready (SetReady, PLAYERS_NOT_READY). Bots are always ready.
-Evidence: none; our own.
-"""
-START_BY_FULL_OR_READY: StartBy.ValueType  # 4
-"""As ALL_READY, and the game starts by itself five seconds after all seats are taken (Game.next_round_time), unless a
-player leaves before. The default of JoinOrCreateGame: no stranger can hold up the others. Evidence: none; our own.
-"""
-Global___StartBy: _TypeAlias = StartBy  # noqa: Y015
-
-class _AbortBy:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _AbortByEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AbortBy.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    ABORT_BY_UNSPECIFIED: _AbortBy.ValueType  # 0
-    """Unset: the preset's value applies."""
-    ABORT_BY_HOST: _AbortBy.ValueType  # 1
-    """The host, with a seat or without one. Evidence: none; our own."""
-    ABORT_BY_ALL: _AbortBy.ValueType  # 2
-    """All people who have not resigned and are not absent (GAME_NOT_ABORTABLE for a host without a seat). The default of
-    JoinOrCreateGame: a host among strangers could annul a game that is being lost. Evidence: none; our own.
-    """
-
-class AbortBy(_AbortBy, metaclass=_AbortByEnumTypeWrapper):
-    """Who may abort a game in its first round (option abort_by). The host may always abort it in the lobby; from the second
-    round on all people must agree. Evidence: none; our own.
-    """
-
-ABORT_BY_UNSPECIFIED: AbortBy.ValueType  # 0
-"""Unset: the preset's value applies."""
-ABORT_BY_HOST: AbortBy.ValueType  # 1
-"""The host, with a seat or without one. Evidence: none; our own."""
-ABORT_BY_ALL: AbortBy.ValueType  # 2
-"""All people who have not resigned and are not absent (GAME_NOT_ABORTABLE for a host without a seat). The default of
-JoinOrCreateGame: a host among strangers could annul a game that is being lost. Evidence: none; our own.
-"""
-Global___AbortBy: _TypeAlias = AbortBy  # noqa: Y015
-
-class _Spectators:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _SpectatorsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Spectators.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    SPECTATORS_UNSPECIFIED: _Spectators.ValueType  # 0
-    """Unset: the preset's value applies."""
-    SPECTATORS_ALLOWED: _Spectators.ValueType  # 1
-    """Everyone who knows the game's id may watch it; ListGames lists it. Evidence: none; our own."""
-    SPECTATORS_OFF: _Spectators.ValueType  # 2
-    """Once the game has started, GetGame, WatchGame, ListChanges, ExportGame and ReviewGame need a token of the game
-    (SPECTATORS_NOT_ALLOWED), and ListGames omits the game. Evidence: none; our own.
-    """
-
-class Spectators(_Spectators, metaclass=_SpectatorsEnumTypeWrapper):
-    """Whether callers who are neither seated nor the host may see a game (option spectators). Everyone may see the lobby,
-    because it shows whom a player would join.
-    """
-
-SPECTATORS_UNSPECIFIED: Spectators.ValueType  # 0
-"""Unset: the preset's value applies."""
-SPECTATORS_ALLOWED: Spectators.ValueType  # 1
-"""Everyone who knows the game's id may watch it; ListGames lists it. Evidence: none; our own."""
-SPECTATORS_OFF: Spectators.ValueType  # 2
-"""Once the game has started, GetGame, WatchGame, ListChanges, ExportGame and ReviewGame need a token of the game
-(SPECTATORS_NOT_ALLOWED), and ListGames omits the game. Evidence: none; our own.
-"""
-Global___Spectators: _TypeAlias = Spectators  # noqa: Y015
-
-class _Hints:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _HintsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Hints.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    HINTS_UNSPECIFIED: _Hints.ValueType  # 0
-    """Unset: the preset's value applies."""
-    HINTS_OFF: _Hints.ValueType  # 1
-    """No hints (HINT_NOT_ALLOWED). Evidence: none; our own."""
-    HINTS_PLAY_EXISTS: _Hints.ValueType  # 2
-    """Only whether a play exists. Evidence: none; our own."""
-    HINTS_TILES: _Hints.ValueType  # 3
-    """Also which tiles of the rack a best turn plays. Evidence: none; our own."""
-    HINTS_TURN: _Hints.ValueType  # 4
-    """Also the whole turn. Evidence: none; our own."""
-    HINTS_AGAINST_BOTS: _Hints.ValueType  # 5
-    """The whole turn for a player whose opponents and partners are all bots (AddBot); no hints in a game with another
-    person, resigned ones included. Evidence: none; our own.
-    """
-
-class Hints(_Hints, metaclass=_HintsEnumTypeWrapper):
-    """Which hints a seat of a running game may get from AnalysisService by its game_id (option hints). It forbids no
-    question about a position, and a player can send the table and the own rack as one. Only a server with keys can
-    prevent that, by a key without the right position_searches (docs/keys.md). The option does not affect turns.
-    """
-
-HINTS_UNSPECIFIED: Hints.ValueType  # 0
-"""Unset: the preset's value applies."""
-HINTS_OFF: Hints.ValueType  # 1
-"""No hints (HINT_NOT_ALLOWED). Evidence: none; our own."""
-HINTS_PLAY_EXISTS: Hints.ValueType  # 2
-"""Only whether a play exists. Evidence: none; our own."""
-HINTS_TILES: Hints.ValueType  # 3
-"""Also which tiles of the rack a best turn plays. Evidence: none; our own."""
-HINTS_TURN: Hints.ValueType  # 4
-"""Also the whole turn. Evidence: none; our own."""
-HINTS_AGAINST_BOTS: Hints.ValueType  # 5
-"""The whole turn for a player whose opponents and partners are all bots (AddBot); no hints in a game with another
-person, resigned ones included. Evidence: none; our own.
-"""
-Global___Hints: _TypeAlias = Hints  # noqa: Y015
-
-class _RacksShown:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _RacksShownEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RacksShown.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    RACKS_SHOWN_UNSPECIFIED: _RacksShown.ValueType  # 0
-    """Unset: the preset's value applies."""
-    RACKS_SHOWN_HIDDEN: _RacksShown.ValueType  # 1
-    """Never. The game cannot be exported (RECORD_HIDDEN). Evidence: none; our own."""
-    RACKS_SHOWN_AFTER_ROUND: _RacksShown.ValueType  # 2
-    """With the end of the round. Evidence: all sources: the players count the tiles left on their racks in the open."""
-    RACKS_SHOWN_AFTER_GAME: _RacksShown.ValueType  # 3
-    """With the end of the game; never if it is aborted. Evidence: none; our own: in games of several rounds,
-    players do not learn how others play.
-    """
-
-class RacksShown(_RacksShown, metaclass=_RacksShownEnumTypeWrapper):
-    """When everyone, spectators included, may see the racks of a round, also those of players who have resigned, and the
-    order of its pool (option racks_shown). Until then they are hidden. It also decides who may export a game.
-    """
-
-RACKS_SHOWN_UNSPECIFIED: RacksShown.ValueType  # 0
-"""Unset: the preset's value applies."""
-RACKS_SHOWN_HIDDEN: RacksShown.ValueType  # 1
-"""Never. The game cannot be exported (RECORD_HIDDEN). Evidence: none; our own."""
-RACKS_SHOWN_AFTER_ROUND: RacksShown.ValueType  # 2
-"""With the end of the round. Evidence: all sources: the players count the tiles left on their racks in the open."""
-RACKS_SHOWN_AFTER_GAME: RacksShown.ValueType  # 3
-"""With the end of the game; never if it is aborted. Evidence: none; our own: in games of several rounds,
-players do not learn how others play.
-"""
-Global___RacksShown: _TypeAlias = RacksShown  # noqa: Y015
-
-class _DraftVisibility:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _DraftVisibilityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DraftVisibility.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    DRAFT_VISIBILITY_UNSPECIFIED: _DraftVisibility.ValueType  # 0
-    """Unset: the preset's value applies."""
-    DRAFT_VISIBILITY_OWNER: _DraftVisibility.ValueType  # 1
-    """Only its player. Evidence: none; our own."""
-    DRAFT_VISIBILITY_EVERYONE: _DraftVisibility.ValueType  # 2
-    """Everyone, as at a real table. Evidence: none in the rules; a table is in plain view."""
-
-class DraftVisibility(_DraftVisibility, metaclass=_DraftVisibilityEnumTypeWrapper):
-    """Who sees the table that a player is arranging (option draft_visibility). The option does not affect the rules."""
-
-DRAFT_VISIBILITY_UNSPECIFIED: DraftVisibility.ValueType  # 0
-"""Unset: the preset's value applies."""
-DRAFT_VISIBILITY_OWNER: DraftVisibility.ValueType  # 1
-"""Only its player. Evidence: none; our own."""
-DRAFT_VISIBILITY_EVERYONE: DraftVisibility.ValueType  # 2
-"""Everyone, as at a real table. Evidence: none in the rules; a table is in plain view."""
-Global___DraftVisibility: _TypeAlias = DraftVisibility  # noqa: Y015
-
-class _AbsentAction:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _AbsentActionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AbsentAction.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    ABSENT_ACTION_UNSPECIFIED: _AbsentAction.ValueType  # 0
-    """Unset: the preset's value applies."""
-    ABSENT_ACTION_OFF: _AbsentAction.ValueType  # 1
-    """Nothing: no player counts as absent, and each turn times out. Evidence: the sources are silent."""
-    ABSENT_ACTION_RESIGN: _AbsentAction.ValueType  # 2
-    """The player resigns. Evidence: none; a decision."""
-    ABSENT_ACTION_BOT_EASY: _AbsentAction.ValueType  # 3
-    """A bot of level EASY plays until the player returns. Evidence: none; a decision."""
-    ABSENT_ACTION_BOT_MEDIUM: _AbsentAction.ValueType  # 4
-    """A bot of level MEDIUM plays until the player returns. Evidence: none; a decision."""
-    ABSENT_ACTION_BOT_HARD: _AbsentAction.ValueType  # 5
-    """A bot of level HARD plays until the player returns. Evidence: none; a decision."""
-
-class AbsentAction(_AbsentAction, metaclass=_AbsentActionEnumTypeWrapper):
-    """What happens to the seat of an absent player (option absent_action): one whose turns timed out absent_after_timeouts
-    times in a row. When all people who have not resigned are absent, the game ends.
-    """
-
-ABSENT_ACTION_UNSPECIFIED: AbsentAction.ValueType  # 0
-"""Unset: the preset's value applies."""
-ABSENT_ACTION_OFF: AbsentAction.ValueType  # 1
-"""Nothing: no player counts as absent, and each turn times out. Evidence: the sources are silent."""
-ABSENT_ACTION_RESIGN: AbsentAction.ValueType  # 2
-"""The player resigns. Evidence: none; a decision."""
-ABSENT_ACTION_BOT_EASY: AbsentAction.ValueType  # 3
-"""A bot of level EASY plays until the player returns. Evidence: none; a decision."""
-ABSENT_ACTION_BOT_MEDIUM: AbsentAction.ValueType  # 4
-"""A bot of level MEDIUM plays until the player returns. Evidence: none; a decision."""
-ABSENT_ACTION_BOT_HARD: AbsentAction.ValueType  # 5
-"""A bot of level HARD plays until the player returns. Evidence: none; a decision."""
-Global___AbsentAction: _TypeAlias = AbsentAction  # noqa: Y015
-
-class _ClockFlag:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _ClockFlagEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ClockFlag.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    CLOCK_FLAG_UNSPECIFIED: _ClockFlag.ValueType  # 0
-    """Unset: the preset's value applies."""
-    CLOCK_FLAG_RESIGN: _ClockFlag.ValueType  # 1
-    """The player resigns. Evidence: none; as in chess, where the flag ends the game."""
-    CLOCK_FLAG_TIME_OUT_EACH_TURN: _ClockFlag.ValueType  # 2
-    """The turn times out, and each later turn of the round lasts as long as the increments since have added:
-    clock_increment_seconds, or no time at all. Such turns without any time do not count for absent_after_timeouts.
-    Evidence: none; a decision.
-    """
-
-class ClockFlag(_ClockFlag, metaclass=_ClockFlagEnumTypeWrapper):
-    """What happens to a player whose time by clock_total_seconds is used up (option clock_flag)."""
-
-CLOCK_FLAG_UNSPECIFIED: ClockFlag.ValueType  # 0
-"""Unset: the preset's value applies."""
-CLOCK_FLAG_RESIGN: ClockFlag.ValueType  # 1
-"""The player resigns. Evidence: none; as in chess, where the flag ends the game."""
-CLOCK_FLAG_TIME_OUT_EACH_TURN: ClockFlag.ValueType  # 2
-"""The turn times out, and each later turn of the round lasts as long as the increments since have added:
-clock_increment_seconds, or no time at all. Such turns without any time do not count for absent_after_timeouts.
-Evidence: none; a decision.
-"""
-Global___ClockFlag: _TypeAlias = ClockFlag  # noqa: Y015
-
 @_typing.final
 class Ruleset(_message.Message):
-    """The rules of a game. An unset field has the preset's value, except joker_retrieval_same_meld. In answers every field
-    is set.
+    """The rules of a game: what is legal, dealt and scored. An unset field has the preset's value, except
+    joker_retrieval_same_meld. In answers every field is set. What concerns the players beside the rules is in RoomSettings.
 
     A number out of range is refused with INVALID_ARGUMENT and OPTION_VALUE_INVALID. Options that contradict each other,
     or that have no effect together, are refused with INVALID_ARGUMENT and OPTIONS_CONFLICT, which names both fields;
@@ -1783,7 +1514,6 @@ class Ruleset(_message.Message):
     INITIAL_MELD_SAME_TURN_TABLE_PLAY_FIELD_NUMBER: _builtins.int
     TURN_VOLUNTARY_DRAW_FIELD_NUMBER: _builtins.int
     TURN_DRAW_FIELD_NUMBER: _builtins.int
-    TURN_TIME_LIMIT_SECONDS_FIELD_NUMBER: _builtins.int
     TURN_TIMEOUT_DIRTY_FIELD_NUMBER: _builtins.int
     TURN_INVALID_SUBMISSION_FIELD_NUMBER: _builtins.int
     JOKER_RETRIEVAL_MODE_FIELD_NUMBER: _builtins.int
@@ -1831,18 +1561,6 @@ class Ruleset(_message.Message):
     MATCH_WINNER_FIELD_NUMBER: _builtins.int
     CONTRACT_FIELD_NUMBER: _builtins.int
     CONTRACT_POINTS_FIELD_NUMBER: _builtins.int
-    HINTS_FIELD_NUMBER: _builtins.int
-    START_BY_FIELD_NUMBER: _builtins.int
-    ABORT_BY_FIELD_NUMBER: _builtins.int
-    SPECTATORS_FIELD_NUMBER: _builtins.int
-    RACKS_SHOWN_FIELD_NUMBER: _builtins.int
-    DRAFT_VISIBILITY_FIELD_NUMBER: _builtins.int
-    ABSENT_AFTER_TIMEOUTS_FIELD_NUMBER: _builtins.int
-    ABSENT_ACTION_FIELD_NUMBER: _builtins.int
-    ROUND_PAUSE_SECONDS_FIELD_NUMBER: _builtins.int
-    CLOCK_TOTAL_SECONDS_FIELD_NUMBER: _builtins.int
-    CLOCK_INCREMENT_SECONDS_FIELD_NUMBER: _builtins.int
-    CLOCK_FLAG_FIELD_NUMBER: _builtins.int
     preset: Global___Preset.ValueType
     """The preset that supplies the values of unset fields."""
     geometry_jokers: _builtins.int
@@ -1883,10 +1601,6 @@ class Ruleset(_message.Message):
     """Whether a player who could play may draw instead. Default ALLOWED."""
     turn_draw: Global___TurnDraw.ValueType
     """What a player draws, and whether the turn then ends. Default ONE."""
-    turn_time_limit_seconds: _builtins.int
-    """Time limit of a turn in seconds: 0 (no limit) to 1209600 (14 days). Default 120. Evidence: 120 in three sources; 60
-    in the international manuals; 40 in a championship.
-    """
     turn_timeout_dirty: Global___TurnTimeoutDirty.ValueType
     """What happens when a turn's time runs out while the table differs from the one at its start, or after an illegal play
     was shown. Default COMMIT_IF_VALID_ELSE_REVERT.
@@ -2014,40 +1728,6 @@ class Ruleset(_message.Message):
     """Extra points for the winner of a round with a contract, if that player has melded: 0 to 1000. Default 0. Other
     values require a contract (OPTIONS_CONFLICT). Evidence: the French article names no number.
     """
-    hints: Global___Hints.ValueType
-    """Which hints a seat of a running game may get by its game_id. Default AGAINST_BOTS."""
-    start_by: Global___StartBy.ValueType
-    """Who may start the first round. Default HOST."""
-    abort_by: Global___AbortBy.ValueType
-    """Who may abort the game in its first round. Default HOST."""
-    spectators: Global___Spectators.ValueType
-    """Whether callers without a seat may see a game that has started. Default ALLOWED."""
-    racks_shown: Global___RacksShown.ValueType
-    """When everyone may see the racks of a round and the order of its pool. Default AFTER_ROUND."""
-    draft_visibility: Global___DraftVisibility.ValueType
-    """Who sees the table that a player is arranging. Default OWNER."""
-    absent_after_timeouts: _builtins.int
-    """Number of a player's turns that time out in a row before the player counts as absent: 0 (never) to 100. Default 3.
-    Any action in a turn restarts the count. Without a time limit no turn times out. Evidence: the sources are silent; a
-    decision.
-    """
-    absent_action: Global___AbsentAction.ValueType
-    """What happens to the seat of an absent player. Default BOT_EASY."""
-    round_pause_seconds: _builtins.int
-    """Pause in seconds after a round, after which the next one starts by itself: 0 (only StartNextRound starts it) to
-    86400. Default 30. Any player may start it earlier. Evidence: the sources are silent; a decision.
-    """
-    clock_total_seconds: _builtins.int
-    """Each player's time in seconds for all turns of a round, beside the limit of each turn: 0 (no clock) to 1209600 (14
-    days). Default 0. Evidence: a tournament with chess clocks of ten minutes.
-    """
-    clock_increment_seconds: _builtins.int
-    """Seconds that are added to a player's time after each of the player's turns: 0 to 86400. Default 0. A player never
-    has more than 14 days. Other values require clock_total_seconds (OPTIONS_CONFLICT). Evidence: ten seconds in a
-    tournament.
-    """
-    clock_flag: Global___ClockFlag.ValueType
-    """What happens to a player whose time is used up. Default RESIGN. Another value requires clock_total_seconds."""
     def __init__(
         self,
         *,
@@ -2068,7 +1748,6 @@ class Ruleset(_message.Message):
         initial_meld_same_turn_table_play: Global___InitialMeldSameTurnTablePlay.ValueType = ...,
         turn_voluntary_draw: Global___TurnVoluntaryDraw.ValueType = ...,
         turn_draw: Global___TurnDraw.ValueType = ...,
-        turn_time_limit_seconds: _builtins.int | None = ...,
         turn_timeout_dirty: Global___TurnTimeoutDirty.ValueType = ...,
         turn_invalid_submission: Global___TurnInvalidSubmission.ValueType = ...,
         joker_retrieval_mode: Global___JokerRetrievalMode.ValueType = ...,
@@ -2116,29 +1795,11 @@ class Ruleset(_message.Message):
         match_winner: Global___MatchWinner.ValueType = ...,
         contract: Global___Contract.ValueType = ...,
         contract_points: _builtins.int | None = ...,
-        hints: Global___Hints.ValueType = ...,
-        start_by: Global___StartBy.ValueType = ...,
-        abort_by: Global___AbortBy.ValueType = ...,
-        spectators: Global___Spectators.ValueType = ...,
-        racks_shown: Global___RacksShown.ValueType = ...,
-        draft_visibility: Global___DraftVisibility.ValueType = ...,
-        absent_after_timeouts: _builtins.int | None = ...,
-        absent_action: Global___AbsentAction.ValueType = ...,
-        round_pause_seconds: _builtins.int | None = ...,
-        clock_total_seconds: _builtins.int | None = ...,
-        clock_increment_seconds: _builtins.int | None = ...,
-        clock_flag: Global___ClockFlag.ValueType = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts", "_clock_increment_seconds", b"_clock_increment_seconds", "_clock_total_seconds", b"_clock_total_seconds", "_contract_points", b"_contract_points", "_deal_fixed_jokers", b"_deal_fixed_jokers", "_deal_hand_size", b"_deal_hand_size", "_geometry_colors", b"_geometry_colors", "_geometry_copies", b"_geometry_copies", "_geometry_jokers", b"_geometry_jokers", "_geometry_jokers_per_player", b"_geometry_jokers_per_player", "_initial_meld_threshold", b"_initial_meld_threshold", "_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay", "_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free", "_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "_penalty_tiles", b"_penalty_tiles", "_players_max", b"_players_max", "_players_min", b"_players_min", "_round_pause_seconds", b"_round_pause_seconds", "_score_joker_penalty", b"_score_joker_penalty", "_turn_time_limit_seconds", b"_turn_time_limit_seconds", "absent_after_timeouts", b"absent_after_timeouts", "clock_increment_seconds", b"clock_increment_seconds", "clock_total_seconds", b"clock_total_seconds", "contract_points", b"contract_points", "deal_fixed_jokers", b"deal_fixed_jokers", "deal_hand_size", b"deal_hand_size", "geometry_colors", b"geometry_colors", "geometry_copies", b"geometry_copies", "geometry_jokers", b"geometry_jokers", "geometry_jokers_per_player", b"geometry_jokers_per_player", "initial_meld_threshold", b"initial_meld_threshold", "initial_meld_voluntary_delay", b"initial_meld_voluntary_delay", "joker_retrieval_end_of_run_free", b"joker_retrieval_end_of_run_free", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_may_lead", b"jokers_may_lead", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "penalty_tiles", b"penalty_tiles", "players_max", b"players_max", "players_min", b"players_min", "round_pause_seconds", b"round_pause_seconds", "score_joker_penalty", b"score_joker_penalty", "turn_time_limit_seconds", b"turn_time_limit_seconds"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_contract_points", b"_contract_points", "_deal_fixed_jokers", b"_deal_fixed_jokers", "_deal_hand_size", b"_deal_hand_size", "_geometry_colors", b"_geometry_colors", "_geometry_copies", b"_geometry_copies", "_geometry_jokers", b"_geometry_jokers", "_geometry_jokers_per_player", b"_geometry_jokers_per_player", "_initial_meld_threshold", b"_initial_meld_threshold", "_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay", "_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free", "_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "_penalty_tiles", b"_penalty_tiles", "_players_max", b"_players_max", "_players_min", b"_players_min", "_score_joker_penalty", b"_score_joker_penalty", "contract_points", b"contract_points", "deal_fixed_jokers", b"deal_fixed_jokers", "deal_hand_size", b"deal_hand_size", "geometry_colors", b"geometry_colors", "geometry_copies", b"geometry_copies", "geometry_jokers", b"geometry_jokers", "geometry_jokers_per_player", b"geometry_jokers_per_player", "initial_meld_threshold", b"initial_meld_threshold", "initial_meld_voluntary_delay", b"initial_meld_voluntary_delay", "joker_retrieval_end_of_run_free", b"joker_retrieval_end_of_run_free", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_may_lead", b"jokers_may_lead", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "penalty_tiles", b"penalty_tiles", "players_max", b"players_max", "players_min", b"players_min", "score_joker_penalty", b"score_joker_penalty"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts", "_clock_increment_seconds", b"_clock_increment_seconds", "_clock_total_seconds", b"_clock_total_seconds", "_contract_points", b"_contract_points", "_deal_fixed_jokers", b"_deal_fixed_jokers", "_deal_hand_size", b"_deal_hand_size", "_geometry_colors", b"_geometry_colors", "_geometry_copies", b"_geometry_copies", "_geometry_jokers", b"_geometry_jokers", "_geometry_jokers_per_player", b"_geometry_jokers_per_player", "_initial_meld_threshold", b"_initial_meld_threshold", "_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay", "_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free", "_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "_penalty_tiles", b"_penalty_tiles", "_players_max", b"_players_max", "_players_min", b"_players_min", "_round_pause_seconds", b"_round_pause_seconds", "_score_joker_penalty", b"_score_joker_penalty", "_turn_time_limit_seconds", b"_turn_time_limit_seconds", "abort_by", b"abort_by", "absent_action", b"absent_action", "absent_after_timeouts", b"absent_after_timeouts", "clock_flag", b"clock_flag", "clock_increment_seconds", b"clock_increment_seconds", "clock_total_seconds", b"clock_total_seconds", "contract", b"contract", "contract_points", b"contract_points", "deal_fixed_jokers", b"deal_fixed_jokers", "deal_hand_size", b"deal_hand_size", "deal_order", b"deal_order", "deal_three_pairs_reshuffle", b"deal_three_pairs_reshuffle", "draft_visibility", b"draft_visibility", "geometry_colors", b"geometry_colors", "geometry_copies", b"geometry_copies", "geometry_jokers", b"geometry_jokers", "geometry_jokers_per_player", b"geometry_jokers_per_player", "hints", b"hints", "initial_meld_comparison", b"initial_meld_comparison", "initial_meld_count", b"initial_meld_count", "initial_meld_joker", b"initial_meld_joker", "initial_meld_required_kind", b"initial_meld_required_kind", "initial_meld_same_turn_table_play", b"initial_meld_same_turn_table_play", "initial_meld_threshold", b"initial_meld_threshold", "initial_meld_voluntary_delay", b"initial_meld_voluntary_delay", "joker_retrieval_end_of_run_free", b"joker_retrieval_end_of_run_free", "joker_retrieval_group_of_three", b"joker_retrieval_group_of_three", "joker_retrieval_mode", b"joker_retrieval_mode", "joker_retrieval_reuse", b"joker_retrieval_reuse", "joker_retrieval_same_meld", b"joker_retrieval_same_meld", "joker_retrieval_source", b"joker_retrieval_source", "jokers_adjacent", b"jokers_adjacent", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_declaration", b"jokers_declaration", "jokers_max_per_meld", b"jokers_max_per_meld", "jokers_may_lead", b"jokers_may_lead", "manipulation", b"manipulation", "match_end", b"match_end", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "match_winner", b"match_winner", "meld_order", b"meld_order", "penalty_tiles", b"penalty_tiles", "players_max", b"players_max", "players_min", b"players_min", "pool_empty_last_chance_start", b"pool_empty_last_chance_start", "pool_empty_mode", b"pool_empty_mode", "pool_empty_pass", b"pool_empty_pass", "pool_empty_stuck_test", b"pool_empty_stuck_test", "preset", b"preset", "racks_shown", b"racks_shown", "round_pause_seconds", b"round_pause_seconds", "run_wrap", b"run_wrap", "score_blocked_points", b"score_blocked_points", "score_blocked_tie", b"score_blocked_tie", "score_blocked_winner", b"score_blocked_winner", "score_joker_penalty", b"score_joker_penalty", "score_never_melded", b"score_never_melded", "score_winner", b"score_winner", "spectators", b"spectators", "start_by", b"start_by", "start_draw_determines", b"start_draw_determines", "start_draw_joker", b"start_draw_joker", "start_draw_tie", b"start_draw_tie", "start_draw_tile", b"start_draw_tile", "start_player", b"start_player", "start_player_next_rounds", b"start_player_next_rounds", "teams", b"teams", "turn_direction", b"turn_direction", "turn_draw", b"turn_draw", "turn_invalid_submission", b"turn_invalid_submission", "turn_play_after_draw", b"turn_play_after_draw", "turn_time_limit_seconds", b"turn_time_limit_seconds", "turn_timeout_clean", b"turn_timeout_clean", "turn_timeout_dirty", b"turn_timeout_dirty", "turn_voluntary_draw", b"turn_voluntary_draw", "win_call", b"win_call"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_contract_points", b"_contract_points", "_deal_fixed_jokers", b"_deal_fixed_jokers", "_deal_hand_size", b"_deal_hand_size", "_geometry_colors", b"_geometry_colors", "_geometry_copies", b"_geometry_copies", "_geometry_jokers", b"_geometry_jokers", "_geometry_jokers_per_player", b"_geometry_jokers_per_player", "_initial_meld_threshold", b"_initial_meld_threshold", "_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay", "_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free", "_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "_penalty_tiles", b"_penalty_tiles", "_players_max", b"_players_max", "_players_min", b"_players_min", "_score_joker_penalty", b"_score_joker_penalty", "contract", b"contract", "contract_points", b"contract_points", "deal_fixed_jokers", b"deal_fixed_jokers", "deal_hand_size", b"deal_hand_size", "deal_order", b"deal_order", "deal_three_pairs_reshuffle", b"deal_three_pairs_reshuffle", "geometry_colors", b"geometry_colors", "geometry_copies", b"geometry_copies", "geometry_jokers", b"geometry_jokers", "geometry_jokers_per_player", b"geometry_jokers_per_player", "initial_meld_comparison", b"initial_meld_comparison", "initial_meld_count", b"initial_meld_count", "initial_meld_joker", b"initial_meld_joker", "initial_meld_required_kind", b"initial_meld_required_kind", "initial_meld_same_turn_table_play", b"initial_meld_same_turn_table_play", "initial_meld_threshold", b"initial_meld_threshold", "initial_meld_voluntary_delay", b"initial_meld_voluntary_delay", "joker_retrieval_end_of_run_free", b"joker_retrieval_end_of_run_free", "joker_retrieval_group_of_three", b"joker_retrieval_group_of_three", "joker_retrieval_mode", b"joker_retrieval_mode", "joker_retrieval_reuse", b"joker_retrieval_reuse", "joker_retrieval_same_meld", b"joker_retrieval_same_meld", "joker_retrieval_source", b"joker_retrieval_source", "jokers_adjacent", b"jokers_adjacent", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_declaration", b"jokers_declaration", "jokers_max_per_meld", b"jokers_max_per_meld", "jokers_may_lead", b"jokers_may_lead", "manipulation", b"manipulation", "match_end", b"match_end", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "match_winner", b"match_winner", "meld_order", b"meld_order", "penalty_tiles", b"penalty_tiles", "players_max", b"players_max", "players_min", b"players_min", "pool_empty_last_chance_start", b"pool_empty_last_chance_start", "pool_empty_mode", b"pool_empty_mode", "pool_empty_pass", b"pool_empty_pass", "pool_empty_stuck_test", b"pool_empty_stuck_test", "preset", b"preset", "run_wrap", b"run_wrap", "score_blocked_points", b"score_blocked_points", "score_blocked_tie", b"score_blocked_tie", "score_blocked_winner", b"score_blocked_winner", "score_joker_penalty", b"score_joker_penalty", "score_never_melded", b"score_never_melded", "score_winner", b"score_winner", "start_draw_determines", b"start_draw_determines", "start_draw_joker", b"start_draw_joker", "start_draw_tie", b"start_draw_tie", "start_draw_tile", b"start_draw_tile", "start_player", b"start_player", "start_player_next_rounds", b"start_player_next_rounds", "teams", b"teams", "turn_direction", b"turn_direction", "turn_draw", b"turn_draw", "turn_invalid_submission", b"turn_invalid_submission", "turn_play_after_draw", b"turn_play_after_draw", "turn_timeout_clean", b"turn_timeout_clean", "turn_timeout_dirty", b"turn_timeout_dirty", "turn_voluntary_draw", b"turn_voluntary_draw", "win_call", b"win_call"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__absent_after_timeouts: _TypeAlias = _typing.Literal["absent_after_timeouts"]  # noqa: Y015
-    _WhichOneofArgType__absent_after_timeouts: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts"]  # noqa: Y015
-    _WhichOneofReturnType__clock_increment_seconds: _TypeAlias = _typing.Literal["clock_increment_seconds"]  # noqa: Y015
-    _WhichOneofArgType__clock_increment_seconds: _TypeAlias = _typing.Literal["_clock_increment_seconds", b"_clock_increment_seconds"]  # noqa: Y015
-    _WhichOneofReturnType__clock_total_seconds: _TypeAlias = _typing.Literal["clock_total_seconds"]  # noqa: Y015
-    _WhichOneofArgType__clock_total_seconds: _TypeAlias = _typing.Literal["_clock_total_seconds", b"_clock_total_seconds"]  # noqa: Y015
     _WhichOneofReturnType__contract_points: _TypeAlias = _typing.Literal["contract_points"]  # noqa: Y015
     _WhichOneofArgType__contract_points: _TypeAlias = _typing.Literal["_contract_points", b"_contract_points"]  # noqa: Y015
     _WhichOneofReturnType__deal_fixed_jokers: _TypeAlias = _typing.Literal["deal_fixed_jokers"]  # noqa: Y015
@@ -2173,18 +1834,8 @@ class Ruleset(_message.Message):
     _WhichOneofArgType__players_max: _TypeAlias = _typing.Literal["_players_max", b"_players_max"]  # noqa: Y015
     _WhichOneofReturnType__players_min: _TypeAlias = _typing.Literal["players_min"]  # noqa: Y015
     _WhichOneofArgType__players_min: _TypeAlias = _typing.Literal["_players_min", b"_players_min"]  # noqa: Y015
-    _WhichOneofReturnType__round_pause_seconds: _TypeAlias = _typing.Literal["round_pause_seconds"]  # noqa: Y015
-    _WhichOneofArgType__round_pause_seconds: _TypeAlias = _typing.Literal["_round_pause_seconds", b"_round_pause_seconds"]  # noqa: Y015
     _WhichOneofReturnType__score_joker_penalty: _TypeAlias = _typing.Literal["score_joker_penalty"]  # noqa: Y015
     _WhichOneofArgType__score_joker_penalty: _TypeAlias = _typing.Literal["_score_joker_penalty", b"_score_joker_penalty"]  # noqa: Y015
-    _WhichOneofReturnType__turn_time_limit_seconds: _TypeAlias = _typing.Literal["turn_time_limit_seconds"]  # noqa: Y015
-    _WhichOneofArgType__turn_time_limit_seconds: _TypeAlias = _typing.Literal["_turn_time_limit_seconds", b"_turn_time_limit_seconds"]  # noqa: Y015
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__absent_after_timeouts) -> _WhichOneofReturnType__absent_after_timeouts | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__clock_increment_seconds) -> _WhichOneofReturnType__clock_increment_seconds | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__clock_total_seconds) -> _WhichOneofReturnType__clock_total_seconds | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__contract_points) -> _WhichOneofReturnType__contract_points | None: ...
     @_typing.overload
@@ -2220,10 +1871,6 @@ class Ruleset(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__players_min) -> _WhichOneofReturnType__players_min | None: ...
     @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__round_pause_seconds) -> _WhichOneofReturnType__round_pause_seconds | None: ...
-    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__score_joker_penalty) -> _WhichOneofReturnType__score_joker_penalty | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__turn_time_limit_seconds) -> _WhichOneofReturnType__turn_time_limit_seconds | None: ...
 
 Global___Ruleset: _TypeAlias = Ruleset  # noqa: Y015

@@ -11,6 +11,7 @@ from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from rummikub.v1 import error_reason_pb2 as _error_reason_pb2
 from rummikub.v1 import game_pb2 as _game_pb2
 from rummikub.v1 import meld_pb2 as _meld_pb2
+from rummikub.v1 import room_settings_pb2 as _room_settings_pb2
 from rummikub.v1 import ruleset_pb2 as _ruleset_pb2
 from rummikub.v1 import tile_pb2 as _tile_pb2
 from rummikub.v1 import violation_pb2 as _violation_pb2
@@ -481,6 +482,7 @@ class NamedRuleset(_message.Message):
     TITLE_FIELD_NUMBER: _builtins.int
     SUMMARY_FIELD_NUMBER: _builtins.int
     SOURCE_FIELD_NUMBER: _builtins.int
+    SETTINGS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The name of the preset: that of the enum value without PRESET_."""
     title: _builtins.str
@@ -493,6 +495,10 @@ class NamedRuleset(_message.Message):
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules of the preset, with every option set."""
 
+    @_builtins.property
+    def settings(self) -> _room_settings_pb2.RoomSettings:
+        """The settings of a room that the preset's rules have by default, all of them set."""
+
     def __init__(
         self,
         *,
@@ -501,10 +507,11 @@ class NamedRuleset(_message.Message):
         title: _builtins.str = ...,
         summary: _builtins.str = ...,
         source: _builtins.str = ...,
+        settings: _room_settings_pb2.RoomSettings | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "ruleset", b"ruleset", "source", b"source", "summary", b"summary", "title", b"title"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "ruleset", b"ruleset", "settings", b"settings", "source", b"source", "summary", b"summary", "title", b"title"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -89,6 +89,7 @@ final class WatchPosition {
       lasting =
           Game.newBuilder()
               .setRuleset(game.getRuleset())
+              .setSettings(game.getSettings())
               .setVisibilityValue(game.getVisibilityValue())
               .putAllLabels(game.getLabelsMap())
               .build();
