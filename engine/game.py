@@ -182,7 +182,7 @@ def bots_to_act(game: Game) -> tuple[int, ...]:
     """Returns the seats that bots play and that must act: first those that vote on the shown play, then the turn's."""
     if not isinstance(game.phase, Playing):
         return ()
-    bots = tuple([player.seat for player in game.players if player.played_by and not player.resigned])
+    bots = tuple([one.seat for one in game.players if (one.bot or one.stand_in) and not one.resigned])
     if not bots:
         return ()
     voters, turn = game.phase.round.voters, game.phase.round.turn
@@ -199,9 +199,10 @@ def is_expired(game: Game, now_ms: int) -> bool:
 
 def round_of(game: Game) -> Round:
     """Returns the round in progress, or the last one. Raises ValueError if none has started."""
-    if game.round is None:
+    round_ = game.round
+    if round_ is None:
         raise ValueError("no round of the game has started")
-    return game.round
+    return round_
 
 
 def with_result(game: Game, result: RoundResult) -> Game:

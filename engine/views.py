@@ -295,7 +295,7 @@ def _player(player: Player, rack: Rack | None) -> PlayerView:
         has_melded,
         player.total_points,
         player.resigned,
-        player.played_by,
+        player.bot or player.stand_in,
         player.timeouts_in_a_row,
         player.stand_in is not None,
         player.time_left_ms,

@@ -45,11 +45,12 @@ _FREE: Final = (
 
 def costs_nothing(applied: Applied) -> bool:
     """Returns whether a change costs its sender nothing: it ends no turn, and may be made again and again."""
-    events = applied.events
-    ends_turn = any(isinstance(event, TurnStarted | RoundEnded) for event in events)
-    if ends_turn and not any(isinstance(event, RedealDemanded) for event in events):
-        return False
-    return any(isinstance(event, _FREE) for event in events)
+    ends_turn = is_free = is_redeal = False
+    for event in applied.events:
+        ends_turn |= isinstance(event, TurnStarted | RoundEnded)
+        is_free |= isinstance(event, _FREE)
+        is_redeal |= isinstance(event, RedealDemanded)
+    return is_free and (is_redeal or not ends_turn)
 
 
 class ChangePace:

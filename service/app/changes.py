@@ -14,7 +14,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Final
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from engine.events import PlayerKicked, PlayerLeft, SeatTokenRenewed
 from engine.game import Game, Lobby, Playing, bots_to_act
@@ -27,7 +27,7 @@ from service.app.commands.turns import decide_due
 from service.app.history import OffLoopRunner
 from service.app.identity import Caller, Chance, check_key, join_codes, seat_token
 from service.errors import DuplicateRequest, Fault, GameNotFound, StaleState, StoredFormatUnknown, StoreUnavailable
-from service.model.change import NO_ETAG, Commit, Committed, Conflict, Loaded, Memo, Outcome, lineage
+from service.model.change import NO_ETAG, Commit, Committed, Loaded, Memo, Outcome, lineage
 from service.model.outbox import OUTBOX_VALID_MS
 from service.model.record import KICKED_MAX, GameState, Kicked, OperatorData, PlayerRef, Record, code_name
 from service.runtime.slow_calls import in_one_step
@@ -52,6 +52,10 @@ SEARCH_STEP_SECONDS: Final = 0.25
 """Decisions that searched other racks take a multiple of this, so their time leaks little. Nearly all take one step."""
 SEARCH_THREADS: Final = 2
 """Most decisions with a search at once. More threads would only compete with other calls for the interpreter."""
+
+
+_C = TypeVar("_C", bound=Command)
+_P = ParamSpec("_P")
 
 
 class Overtaken(Exception):  # noqa: N818 - a signal between two methods
@@ -105,11 +109,11 @@ class ChangeLoop:
             answer: Encodes the answer.
             runner: Makes the decision off the event loop; for one that may take long.
         """
-        return await self.retrying(command, lambda: self._try_change(command, answer, runner))
+        return await self.retrying(self._try_change, command, answer, runner)
 
     async def run_cached(self, command: GameCommand, answer: Answer = NO_ANSWER) -> bytes:
         """Changes a game with one commit if it is cached, otherwise as `run` does."""
-        return await self.retrying(command, lambda: self._try_cached(command, answer))
+        return await self.retrying(self._try_cached, command, answer)
 
     async def basis(self, game_id: str, caller: Caller) -> Basis:
         """Returns a game to decide on, after what was due in it. Raises GameNotFound, for another key too."""
@@ -169,15 +173,18 @@ class ChangeLoop:
         wait_ms = loaded.now_ms + self._bot_wait_ms
         return wait_ms if at_ms is None else min(wait_ms, at_ms)
 
-    async def retrying(self, command: Command, attempt: Callable[[], Awaitable[bytes]]) -> bytes:
+    @staticmethod
+    async def retrying(
+        attempt: Callable[Concatenate[_C, _P], Awaitable[bytes]], command: _C, *args: _P.args, **kwargs: _P.kwargs
+    ) -> bytes:
         """Returns an attempt's answer. If the store fails, it tries once more, provided that the request has an id."""
         try:
-            return await attempt()
+            return await attempt(command, *args, **kwargs)
         except StoreUnavailable:
-            if not command.request.key:
+            if not command.request.request_id:
                 raise
         await asyncio.sleep(RETRY_SECONDS)
-        return await attempt()
+        return await attempt(command, *args, **kwargs)
 
     async def _try_change(self, command: GameCommand, answer: Answer, runner: OffLoopRunner | None = None) -> bytes:
         revision = 0
@@ -216,9 +223,14 @@ class ChangeLoop:
         if cached is None or cached.record is None:
             return None
         record, now_ms = cached.record, cached.now_ms
-        if options_needing_analysis(record.game.ruleset) or is_due(record.game, now_ms):
+        if options_needing_analysis(record.game.ruleset):
             return None
-        return Basis(record, now_ms, self._chance, until_ms=_valid_until_ms(record, now_ms))
+        at_ms, until_ms = due_ms(record.game), now_ms + CACHED_MS
+        if at_ms is not None:
+            if at_ms <= now_ms:
+                return None
+            until_ms = min(until_ms, at_ms)
+        return Basis(record, now_ms, self._chance, until_ms=until_ms)
 
     async def _commit_cached(self, command: GameCommand, answer: Answer, basis: Basis) -> bytes:
         """Decides on a cached game and commits; the commit checks that the game is unchanged.
@@ -280,24 +292,11 @@ class ChangeLoop:
     def after(self, basis: Basis, decision: Decision) -> tuple[Record, bytes]:
         """Returns the record after a change, and the change's stored bytes, which its etag hashes."""
         before, game = basis.record, decision.applied.game
-        reserved = {one.seat for one in game.reserved}
-        invited = {token.seat: token for token in (*before.invited, *decision.tokens)}
         nonce = self._chance.token_bytes(NONCE_BYTES)
         change = encode_change(game.revision, basis.now_ms, nonce, decision.applied.events)
         etag = lineage(before.etag, change)
-        after = replace(
-            before,
-            game=game,
-            etag=etag,
-            tokens=tuple(token for token in decision.tokens if token.seat not in reserved),
-            updated_ms=basis.now_ms,
-            listing=listing_after(before.listing, decision.applied.events),
-            is_emptied=_is_emptied(before, decision.applied),
-            operator_data=_operator_after(before.operator_data, decision),
-            kicked=_kicked_after(before, decision),
-            invited=tuple(token for token in invited.values() if token.seat in reserved),
-        )
-        return after, change
+        after = replace(before, game=game, etag=etag, tokens=decision.tokens, updated_ms=basis.now_ms)
+        return (_with_lobby(after, before, decision) if isinstance(before.game.phase, Lobby) else after), change
 
     async def _check_room(self, command: Command, record: Record) -> None:
         """Raises StoreFull for a change of a long game if the store's room is reserved for the growth of small ones."""
@@ -318,51 +317,59 @@ class ChangeLoop:
 
         Of a decision that changes nothing, only the answer is stored.
         """
-        is_change = bool(decision.applied.events)
-        decision = await self._with_new_code(basis.record, decision)
-        after, change = self.after(basis, decision) if is_change else (basis.record, b"")
+        before, is_change = basis.record, bool(decision.applied.events)
+        is_of_lobby = isinstance(before.game.phase, Lobby)
+        if is_of_lobby:
+            decision = await self._with_new_code(before, decision)
+        after, change = self.after(basis, decision) if is_change else (before, b"")
         encoded, request_key = answer.encode(decision, after), command.request.key
         memo = Memo(command.request.fingerprint, encoded, decision.salt)
         commit = Commit(
-            basis.record.etag,
+            before.etag,
             after,
             change,
             request_key,
             memo if request_key else None,
             sender="" if decision.actor is None else str(decision.actor),
-            vacated=_vacated(decision.applied),
+            vacated=_vacated(decision.applied) if is_of_lobby else 0,
             until_ms=basis.until_ms,
         )
-        outcome = await (self._store_change(basis.record, commit) if is_change else self._store.games.commit(commit))
-        paced = _paced_seat(command, basis.record.game, decision)
-        if paced is not None and not isinstance(outcome, Committed):
-            self._pace.give_back(basis.record.game_id, paced)
-        match outcome:
-            case Memo():
-                return replay(outcome, command, answer)
-            case Conflict():
-                raise Overtaken
-            case Committed():
-                if decision.actor and _is_of_person(after.game, decision.actor):
-                    self._on_change(after.game_id, decision.actor)
-                return _complete(answer, encoded, decision.salt, command)
+        outcome = await (self._store_change(before, commit) if is_change else self._store.games.commit(commit))
+        if isinstance(outcome, Committed):
+            if decision.actor and _is_of_person(after.game, decision.actor):
+                self._on_change(after.game_id, decision.actor)
+            return _complete(answer, encoded, decision.salt, command)
+        paced = _paced_seat(command, before.game, decision)
+        if paced is not None:
+            self._pace.give_back(before.game_id, paced)
+        if isinstance(outcome, Memo):
+            return replay(outcome, command, answer)
+        raise Overtaken
 
     async def _store_change(self, before: Record, commit: Commit) -> Outcome:
         """Commits a change and reports bot turns, also if it is unknown whether the change is stored."""
         after = commit.record
-        await self._arm(before, after)
-        if after.listing.join_code and _stays_in_lobby(before, after):  # the code must not expire before the game
+        state, bots = after.state, bots_to_act(after.game)
+        is_moved, is_in_lobby = state is not before.state, state is GameState.LOBBY
+        stays_in_lobby = is_in_lobby and before.etag != NO_ETAG
+        begins = (is_moved and not state.is_over) or (is_in_lobby and due_ms(after.game) is not None)
+        if begins or bots:
+            await self._arm(before, after)
+        if stays_in_lobby and after.listing.join_code:  # the code must not expire before the game
             await self._store.names.point(code_name(after.listing.join_code), after.game_id)
         if self._is_archived and after.has_record:
             commit = await self._announced(commit)
         try:
             outcome = await self._store.games.commit(commit)
         except (StoreUnavailable, asyncio.CancelledError):
-            self._notify_of_bot_turn(after)
+            if bots:
+                self._on_bot_turn(after)
             raise
         if isinstance(outcome, Committed):
-            self._notify_of_bot_turn(after)
-            await self._update_lists(before, after)
+            if bots:
+                self._on_bot_turn(after)
+            if is_moved or stays_in_lobby:
+                await self._update_lists(after, stays_in_lobby=stays_in_lobby)
         return outcome
 
     async def _announced(self, commit: Commit) -> Commit:
@@ -381,30 +388,23 @@ class ChangeLoop:
             self._notify_of_bot_turn(record)
 
     async def _arm(self, before: Record, after: Record) -> None:
-        """Schedules the sweeper's look at a game, before a round starts or ends or a bot acts, or one is to start.
+        """Schedules the sweeper's look at a game before a round starts or ends, a bot acts, or a start is set.
 
         No turn of a round can be due before the sweeper's next look (earliest_due_ms), so no turn writes its deadline.
         The next round may be due before the last turn of this one would have been. A bot's turn is written because it
         may have no deadline, and the sweeper must find it if this server dies.
         """
-        moved = after.state is not before.state and after.state in {GameState.PLAYING, GameState.ROUND_OVER}
-        starts = after.state is GameState.LOBBY and due_ms(after.game) is not None
-        if not (moved or starts or bots_to_act(after.game)):
-            return
         looks = (earliest_due_ms(before.game, after.updated_ms), self.next_look(Loaded(after.updated_ms, after, None)))
         known = [at_ms for at_ms in looks if at_ms is not None]
         if known:
             await self._store.deadlines.arm(after.game_id, min(known))
 
-    async def _update_lists(self, before: Record, after: Record) -> None:
+    async def _update_lists(self, after: Record, *, stays_in_lobby: bool) -> None:
         """Puts a game into its new lists. A failure is ignored: the change is stored, and reading repairs lists.
 
         In the lobby, another server may have listed a later change before: then that one is listed again, because
         nothing repairs a game that is in no list.
         """
-        stays_in_lobby = _stays_in_lobby(before, after)
-        if before.state is after.state and not stays_in_lobby:
-            return
         with contextlib.suppress(StoreUnavailable, StoredFormatUnknown):
             await self._store.lists.index(after)
             if stays_in_lobby:
@@ -419,6 +419,21 @@ async def reserve_code(store: Store, game_id: str, revision: int = 0) -> str:
         if await store.names.point(code_name(code), game_id) == game_id:
             break
     return code
+
+
+def _with_lobby(after: Record, before: Record, decision: Decision) -> Record:
+    """Returns the record after a change of a lobby, with what only a lobby has."""
+    reserved = {one.seat for one in after.game.reserved}
+    invited = {token.seat: token for token in (*before.invited, *decision.tokens)}
+    return replace(
+        after,
+        tokens=tuple(token for token in decision.tokens if token.seat not in reserved),
+        listing=listing_after(before.listing, decision.applied.events),
+        is_emptied=_is_emptied(before, decision.applied),
+        operator_data=_operator_after(before.operator_data, decision),
+        kicked=_kicked_after(before, decision),
+        invited=tuple(token for token in invited.values() if token.seat in reserved),
+    )
 
 
 def _kicked_person(before: Record, decision: Decision) -> Kicked | None:
@@ -462,11 +477,6 @@ def _complete(answer: Answer, encoded: bytes, salt: bytes, command: Command) -> 
     return answer.add_token(encoded, seat_token(salt, command.request.request_id)) if salt else encoded
 
 
-def _stays_in_lobby(before: Record, after: Record) -> bool:
-    """Returns whether a change of a stored game leaves it in the lobby."""
-    return after.state is GameState.LOBBY and before.etag != NO_ETAG
-
-
 def _is_emptied(before: Record, applied: Applied) -> bool:
     """Returns whether all people have left the lobby: not before the first has come, nor if the host stays seatless."""
     after = applied.game
@@ -501,9 +511,3 @@ def _paced_seat(command: Command, game: Game, decision: Decision) -> int | None:
 
 def _has_people(game: Game) -> bool:
     return bool(game.reserved) or any(player.bot is None for player in game.players)
-
-
-def _valid_until_ms(record: Record, now_ms: int) -> int:
-    """Returns when a decision on a cached game expires: at the latest when the game is due."""
-    at_ms = due_ms(record.game)
-    return now_ms + CACHED_MS if at_ms is None else min(now_ms + CACHED_MS, at_ms)

@@ -35,7 +35,7 @@ class GameCreation:
 
     async def create(self, command: CreateGame, answer: Answer) -> bytes:
         """Creates a game and returns the answer."""
-        return await self._changes.retrying(command, lambda: self._try_create(command, answer))
+        return await self._changes.retrying(self._try_create, command, answer)
 
     async def _try_create(self, command: CreateGame, answer: Answer) -> bytes:
         key = command.request.key

@@ -150,10 +150,13 @@ def token_in(record: Record, caller: Caller) -> int | None:
     check_key(record, caller)
     if caller.digest is None:
         return None
-    matches = [token.seat for token in record.tokens if hmac.compare_digest(token.digest, caller.digest)]
-    if not matches:
+    seat = None
+    for token in record.tokens:
+        if hmac.compare_digest(token.digest, caller.digest):
+            seat = token.seat
+    if seat is None:
         raise TokenVoid
-    return matches[0]
+    return seat
 
 
 def invited_in(record: Record, caller: Caller) -> int | None:

@@ -39,7 +39,7 @@ class QuickPlay:
 
     async def join_or_create(self, command: JoinOrCreateGame, answer: Answer) -> bytes:
         """Seats a player in the oldest open game like the plan, or creates one, and returns the answer."""
-        return await self._changes.retrying(command, lambda: self._try(command, answer))
+        return await self._changes.retrying(self._try, command, answer)
 
     async def _try(self, command: JoinOrCreateGame, answer: Answer) -> bytes:
         refused = ""

@@ -31,19 +31,20 @@ def caller(context: Context) -> Caller:
     """Returns the caller of `authorization: Bearer <seat token>`, else a spectator. Raises AuthorizationMalformed."""
     api_key = current_origin().key
     name = api_key.name if api_key else ""
-    sent = [value for key, value in context.invocation_metadata() or () if key == "authorization"]
-    if not sent:
-        return Caller(key=name)
-    match = _BEARER.fullmatch(sent[0]) if len(sent) == 1 and isinstance(sent[0], str) else None
-    if match is None:
-        raise AuthorizationMalformed
-    return Caller(digest(match.group(1)), key=name)
+    token = ""
+    for key, value in context.invocation_metadata() or ():
+        if key == "authorization":
+            match = _BEARER.fullmatch(value) if isinstance(value, str) and not token else None
+            if match is None:
+                raise AuthorizationMalformed
+            token = match[1]
+    return Caller(digest(token) if token else None, key=name)
 
 
 def player(context: Context) -> Caller:
     """Returns the caller of an RPC that needs a token. Raises AuthorizationMalformed, NotAPlayer."""
     sender = caller(context)
-    if sender.is_spectator:
+    if sender.digest is None:
         raise NotAPlayer
     return sender
 
@@ -56,6 +57,6 @@ def mutation(request: MutatingRequest, sender: Caller, *, is_secret: bool) -> Re
         sender: Its caller.
         is_secret: Whether its id yields a token, so that it must be unguessable. Without a token it always must.
     """
-    least = SECRET_REQUEST_ID_LEAST if is_secret or sender.is_spectator else REQUEST_ID_LEAST
+    least = SECRET_REQUEST_ID_LEAST if is_secret or sender.digest is None else REQUEST_ID_LEAST
     request_id = fields.request_id(request.request_id, least)
     return RequestIdentity(sender, request_id, fields.fingerprint(type(request).__name__, request))

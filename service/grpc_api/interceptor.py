@@ -176,7 +176,8 @@ class CallInterceptor(ServerInterceptor):
     ) -> None:
         """Logs and counts a finished call. Nothing of the request's content is logged."""
         self._metrics.call(method, code, seconds)
-        self._metrics.refused(reason, limit)
+        if reason:
+            self._metrics.refused(reason, limit)
         log_call(method, request_id, code, seconds, reason, limit)
 
 
@@ -192,8 +193,12 @@ def log_call(  # noqa: PLR0913, PLR0917 - what a call is
     """Logs a finished call. Successful calls of ValidationService are frequent and have level debug."""
     logger = _bound_log()
     log = logger.debug if code == "OK" and method.startswith(_FREQUENT) else logger.info
-    fields = {name: value for name, value in (("reason", reason), ("limit", limit)) if value}
-    log("call", method=method, code=code, request_id=request_id, ms=round(seconds * 1000, 3), **fields)
+    fields: dict[str, object] = {"method": method, "code": code, "request_id": request_id}
+    if reason:
+        fields["reason"] = reason
+    if limit:
+        fields["limit"] = limit
+    log("call", ms=round(seconds * 1000, 3), **fields)
 
 
 def check_size(data: bytes, most: int) -> None:
