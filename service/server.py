@@ -140,7 +140,7 @@ class Server:
         self._bots = Bots(
             app.changes, PriorityAnalysis(self.analysis), bot_searches, settings.bot_delay_ms / 1000, self._stopping
         )
-        app.changes.on_cached(lambda is_hit: self.metrics.game_cache_lookup(is_hit=is_hit))
+        app.changes.on_cached(self.metrics.game_cache_lookup)
         backend = Backend(
             app, self._watch, self.analysis, limits_of(settings), RequestReader(self.slow_calls), self.metrics
         )
