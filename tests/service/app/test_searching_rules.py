@@ -13,7 +13,7 @@ from engine.turns import Applied, apply
 from engine.violations import Refused
 from rummikub.v1 import ruleset_pb2
 from rummikub.v1 import turn_service_pb2 as ts
-from service.app import commands
+from service.app.commands import turns as commands
 from support.harness import memory_store, running_server
 
 ASKING = ruleset_pb2.Ruleset(turn_voluntary_draw=ruleset_pb2.TURN_VOLUNTARY_DRAW_ONLY_IF_NO_PLAY)
