@@ -316,7 +316,7 @@ def made_changes() -> Iterator[Change]:
     made.happens(RedealDemanded(3), *made.deal(1, (2, 1, 3)))
     happen_in_turns(made)
     happen_at_the_end(made)
-    happen_in_the_second_round(made)
+    second_round(made)
     yield from made.changes
 
 
@@ -351,7 +351,7 @@ def happen_at_the_end(made: MadeGame) -> None:
     made.happens(TurnPassed(2), RoundEnded(result(1, RoundEnd.BLOCKED), START_MS + 90_000))
 
 
-def happen_in_the_second_round(made: MadeGame) -> None:
+def second_round(made: MadeGame) -> None:
     """A player returns, another resigns while choosing a tile, and the rest is absent."""
     made.happens(*made.deal(2, (1, 3, 2)))
     made.happens(PlayerReturned(3))
