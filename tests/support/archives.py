@@ -24,6 +24,7 @@ from obstore.store import S3Store
 from engine.game import Finished
 from engine.melding.ruleset import SABRA, MatchEnd, Ruleset
 from service.app.identity import digest
+from service.codec.fields import encode_etag
 from service.model.change import NO_ETAG, Commit, Committed, lineage
 from service.model.record import Record, SeatToken
 from service.operator.archive.archived_game import ArchivedGame
@@ -80,6 +81,11 @@ async def store_game(
         assert await store.games.commit(Commit(previous, records[-1], changes[-1])) == Committed()
     assert until or isinstance(records[-1].game.phase, Finished)
     return StoredGame(tuple(records), tuple(changes), tokens)
+
+
+def etag_of(record: Record) -> str:
+    """Returns the etag of a game in the contract."""
+    return encode_etag(record.game.revision, record.etag)
 
 
 class MemorySink:

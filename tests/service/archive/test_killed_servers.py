@@ -16,11 +16,12 @@ from engine.record_text import parse_record
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from service.codec.fields import encode_etag
 from service.operator.archive.archived_game import ArchivedGame, from_history, from_line
 from service.operator.archive.file_sink import FileSink
 from service.storage.redis.keys import ONE_PART, outbox_key
 from service.storage.redis.outbox import GROUP
-from support.archives import Database, ObjectStorage
+from support.archives import Database, ObjectStorage, etag_of
 from support.grpc_play import Fleet, play_game
 from support.harness import ROOT, Client, GameAtHand, ServerProcess, new_id, server_process
 
@@ -108,7 +109,7 @@ async def test_a_game_is_archived_whose_server_is_killed(
         await eventually(lambda: not outbox.xlen(OUTBOX))
         found = games()
         assert [found_game.record.game_id for found_game in found] == [game.game_id], "no part of an attempt is left"
-        assert {found_game.record.etag for found_game in found} == {final.etag}
+        assert {etag_of(found_game.record) for found_game in found} == {final.etag}
         export = gs.ExportGameRequest(game_id=game.game_id, form=gs.RECORD_FORM_TEXT)
         assert {found_game.text for found_game in found} == {(await client.games.ExportGame(export)).text}
         checked = await client.analysis.ImportRecord(an.ImportRecordRequest(text=found[0].text))
@@ -145,8 +146,8 @@ async def test_every_game_of_servers_that_are_killed_at_random_is_archived(
     for one in played:
         game = archived[one.game.game_id]
         assert await sink.read(one.game.game_id) == game
-        assert (game.record.etag, game.record.game.revision) == (one.final.etag, one.final.revision)
-        revisions = {game.first_revision + index: etag for index, etag in enumerate(game.etags)}
+        assert (etag_of(game.record), game.record.game.revision) == (one.final.etag, one.final.revision)
+        revisions = {at: encode_etag(at, etag) for at, etag in enumerate(game.etags, game.first_revision)}
         assert all(revisions[revision] == etag for revision, etag in one.etags.items())
         assert parse_record(game.text).moves[-1].revision == one.final.revision
     await sink.close()

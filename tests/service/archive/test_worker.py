@@ -29,7 +29,7 @@ from service.storage.redis.keys import keys_of
 from service.storage.redis.store import RedisStore, connect
 from service.storage.store import Store
 from service.storage.stored_events import decode_entry, encode_change
-from support.archives import MemorySink, StoredGame, store_game
+from support.archives import MemorySink, StoredGame, etag_of, store_game
 from support.delegating_store import DelegatingStore, MortalStore
 from support.harness import (
     HISTORY,
@@ -456,7 +456,7 @@ async def test_a_server_archives_the_games_that_end_and_no_others(store: Store) 
             while await store.outbox.size():  # noqa: ASYNC110 - an outbox sends no notification
                 await asyncio.sleep(0.05)
         [game] = sink.written
-        assert (game.record.game_id, game.record.etag) == (ended.game_id, final.etag)
+        assert (game.record.game_id, etag_of(game.record)) == (ended.game_id, final.etag)
         assert game.text == await exported(client, ended.game_id)
         checked = await client.analysis.ImportRecord(an.ImportRecordRequest(text=game.text))
         assert checked.is_complete
@@ -516,7 +516,7 @@ async def test_a_game_is_archived_if_a_server_dies_between_any_two_steps_of_its_
             await until_archived(stores[1], worker, clock)
             found = await sink.read(game.game_id)
             assert found
-            assert found.record.etag == final.etag
+            assert etag_of(found.record) == final.etag
             assert found.text == await exported(client, game.game_id)
             if not has_died:
                 break
@@ -579,7 +579,7 @@ async def test_an_ending_is_not_stored_after_its_entry_may_have_been_dropped(sto
     assert pausing.outcomes[0] == Conflict()
     assert len(pausing.outcomes) == 2
     await until_archived(store, worker_of(store, sink), clock)
-    assert [game.record.etag for game in sink.written][-1] == final.etag
+    assert [etag_of(game.record) for game in sink.written][-1] == final.etag
 
 
 async def test_two_workers_share_the_games(store: Store) -> None:
