@@ -191,7 +191,7 @@ class ForgetfulStore(DelegatingStore):
 
     is_down = False
 
-    async def pointed(self, name: str) -> str:
+    async def find_name(self, name: str) -> str:
         if self.is_down:
             raise StoreUnavailable("down")
         return await self._store.names.find(name)
