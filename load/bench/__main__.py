@@ -54,15 +54,14 @@ def run(name: str, size: Size) -> bool:
     return are_met(report)
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the named part, or all, each of which prints and writes its own results; returns 1 if one fails."""
     parser = argparse.ArgumentParser(description="Run benchmarks.")
     parser.add_argument("part", nargs="?", choices=sorted(PARTS), help="the part to run (all)")
     amount = parser.add_mutually_exclusive_group()
     for size, text in ((Size.QUICK, "measure little, to try it"), (Size.FULL, "measure longer")):
         amount.add_argument(f"--{size.value}", dest="size", action="store_const", const=size, help=text)
-    chosen = parser.parse_args()
-    end_in_order()
+    chosen = parser.parse_args(arguments)
     RESULTS.mkdir(parents=True, exist_ok=True)
     names = [chosen.part] if chosen.part else sorted(PARTS)
     met, errors = run_parts(lambda name: run(name, chosen.size or Size.USUAL), {name: name for name in names})
@@ -74,4 +73,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    end_in_order()
     sys.exit(main())

@@ -9,7 +9,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -40,14 +40,13 @@ PARTS: Final[dict[str, Callable[..., Awaitable[dict[str, Any]]]]] = {
 }
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None, results: Path | None = None) -> int:
     """Runs the named parts, or all; returns 1 if a requirement is missed."""
-    chosen = _parser().parse_args()
+    chosen = _parser().parse_args(arguments)
     unknown = sorted(set(chosen.parts) - set(PARTS))
     if unknown:
         sys.exit(f"no such part: {', '.join(unknown)}; the parts are {', '.join(PARTS)}")
-    end_in_order()
-    results = QUICK_RESULTS if chosen.quick else RESULTS
+    results = results or (QUICK_RESULTS if chosen.quick else RESULTS)
     results.parent.mkdir(exist_ok=True)
 
     def measure(name: str) -> dict[str, Any]:
@@ -115,4 +114,5 @@ def _step(text: str) -> None:
 
 
 if __name__ == "__main__":
+    end_in_order()
     sys.exit(main())

@@ -7,7 +7,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from difflib import get_close_matches
 from enum import Enum
@@ -57,14 +57,17 @@ example:
 """
 
 
+Search: TypeAlias = Callable[[Situation, Objective, Budget], BestTurn]
+
+
 class PositionError(ValueError):
     """A position or option is invalid; the message says where."""
 
 
-def main() -> None:
-    """Reads a position from the command line and prints its best turn."""
+def main(arguments: Sequence[str] | None = None, search: Search = best_turn) -> None:
+    """Reads a position from the command line and prints its best turn, which a search finds."""
     try:
-        _analyze()
+        _analyze(arguments, search)
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discards the final flush
         if not isinstance(error, BrokenPipeError):  # the reader closed the pipe, like head
@@ -73,9 +76,9 @@ def main() -> None:
         sys.exit(130)
 
 
-def _analyze() -> None:
+def _analyze(words: Sequence[str] | None, search: Search) -> None:
     parser = _parser()
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     naming = Naming.CARDS if arguments.cards else Naming.TILES
     if arguments.record and arguments.json:
         parser.exit(2, f"{NAME}: --json is for positions; for programs, the service reviews records (ReviewGame)\n")
@@ -89,7 +92,7 @@ def _analyze() -> None:
         number = None if arguments.position else arguments.puzzle or _puzzle_of_the_day()
         position = PUZZLES[number - 1] if number else arguments.position
         situation = read_situation(position, ruleset, naming, arguments.river, unmelded=arguments.unmelded)
-        found = best_turn(situation, objective, _budget(arguments.budget_ms))
+        found = search(situation, objective, _budget(arguments.budget_ms))
         if arguments.json:
             puzzle = {"puzzle": number} if number else {}
             text = json.dumps({**puzzle, **_values_of(situation, objective, found, naming)}, indent=2)

@@ -131,14 +131,9 @@ def test_what_was_not_measured_has_no_tables() -> None:
 @pytest.mark.parametrize(
     "part", ["games", "commits", pytest.param("watchers", marks=pytest.mark.soak), "lists", "restart"]
 )
-def test_a_quick_run_of_a_part_has_its_tables(
-    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_quick_run_of_a_part_has_its_tables(part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = tmp_path / "capacity-quick.json"
-    monkeypatch.setattr(command, "QUICK_RESULTS", results)
-    monkeypatch.setattr(command, "end_in_order", lambda: None)
-    monkeypatch.setattr("sys.argv", ["load.capacity", part, "--quick"])
-    command.main()
+    command.main([part, "--quick"], results)
     report = json.loads(results.read_text())
     assert list(report["parts"]) == [part]
     tables = tables_of(report["parts"], Assumptions())
@@ -153,10 +148,9 @@ def test_a_quick_run_of_a_part_has_its_tables(
         assert report["parts"][part]["1000"]["sweeper check"]["games"] > 0
 
 
-def test_an_unknown_part_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["load.capacity", "games", "nothing"])
+def test_an_unknown_part_is_named() -> None:
     with pytest.raises(SystemExit, match="no such part: nothing; the parts are games, commits"):
-        command.main()
+        command.main(["games", "nothing"])
 
 
 def test_more_games_than_the_memory_holds_are_refused(tmp_path: Path) -> None:

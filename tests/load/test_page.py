@@ -60,10 +60,8 @@ def test_the_pages_have_a_place_for_each_benchmark(tmp_path: Path, monkeypatch: 
         (tmp_path / part.page).write_text((pages.DOCS / part.page).read_text())
     (tmp_path / "jokers.json").write_text(json.dumps(REPORT))
     monkeypatch.setattr(pages, "DOCS", tmp_path)
-    monkeypatch.setattr(page, "RESULTS", tmp_path)
     monkeypatch.setattr(page, "PARTS", {**with_page, "jokers": told})
-    monkeypatch.setattr("sys.argv", ["load.bench.page"])
-    assert page.main() == 0
+    assert page.main([], tmp_path) == 0
     assert "| a | 7 |" in (tmp_path / told.page).read_text()
     for name, part in with_page.items():
         page_with((tmp_path / part.page).read_text(), f"make bench PART={name}", "")
@@ -90,8 +88,6 @@ def test_programs_are_told_with_how_many_times_as_long_as_the_solver_they_took()
     ]
 
 
-def test_without_figures_it_says_how_to_make_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "RESULTS", tmp_path)
-    monkeypatch.setattr("sys.argv", ["load.bench.page"])
+def test_without_figures_it_says_how_to_make_them(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="make bench"):
-        page.main()
+        page.main([], tmp_path)

@@ -60,9 +60,7 @@ def test_benchmarks_run_on_after_one_that_fails(
 
     monkeypatch.setattr(bench, "PARTS", {name: measured(name) for name in outcomes})
     monkeypatch.setattr(bench, "RESULTS", tmp_path)
-    monkeypatch.setattr(bench, "end_in_order", lambda: None)
-    monkeypatch.setattr("sys.argv", ["load.bench"])
-    assert bench.main() == 1
+    assert bench.main([]) == 1
     printed = [line.split(":")[0].rstrip() for line in capsys.readouterr().out.splitlines()]
     assert [line for line in printed if "the requirements of" in line or "every part" in line] == [
         "met    the requirements of analysis",
@@ -83,8 +81,5 @@ def test_measurements_of_capacity_run_on_after_one_that_fails(
         return {**report, "parts": {}, "requirements": []}
 
     monkeypatch.setattr(capacity, "run", run)
-    monkeypatch.setattr(capacity, "QUICK_RESULTS", tmp_path / "quick.json")
-    monkeypatch.setattr(capacity, "end_in_order", lambda: None)
-    monkeypatch.setattr("sys.argv", ["load.capacity", "games", "commits", "--quick"])
-    assert capacity.main() == 1
+    assert capacity.main(["games", "commits", "--quick"], tmp_path / "quick.json") == 1
     assert "MISSED every part runs to its end: games: ValueError: no turn" in capsys.readouterr().out

@@ -121,15 +121,11 @@ def test_a_puzzle_can_be_chosen_by_its_number() -> None:
 
 
 def test_each_day_has_another_puzzle(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("sys.argv", ["rummikub-analyze"])
-    monkeypatch.setattr(
-        "service.cli.analyze.best_turn", lambda *_: BestTurn(None, is_proven=True, is_least_change=True)
-    )
     shown = []
     for day in range(len(PUZZLES) + 1):
         today = date(2027, 1, 1) + timedelta(days=day)
         monkeypatch.setattr("service.cli.analyze.date", Mock(today=lambda today=today: today))
-        service.cli.analyze.main()
+        service.cli.analyze.main([], lambda *_: BestTurn(None, is_proven=True, is_least_change=True))
         shown.append(capsys.readouterr().out.splitlines()[0])
     assert len(set(shown)) == len(PUZZLES)
     assert shown[0] == shown[-1]
@@ -216,15 +212,13 @@ def test_cards_are_printed_with_their_own_names() -> None:
     ],
 )
 def test_unproven_results_are_marked(
-    is_found: bool, is_proven: bool, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    is_found: bool, is_proven: bool, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def search(situation: Situation, objective: Objective, budget: Budget) -> BestTurn:
         found = best_turn(situation, objective, budget)
         return BestTurn(found.turn if is_found else None, is_proven, is_least_change=False)
 
-    monkeypatch.setattr("service.cli.analyze.best_turn", search)
-    monkeypatch.setattr("sys.argv", ["rummikub-analyze", "[R3 R4 R5] + *{R6}"])
-    service.cli.analyze.main()
+    service.cli.analyze.main(["[R3 R4 R5] + *{R6}"], search)
     assert f"{says}\n" in capsys.readouterr().out
 
 
@@ -372,16 +366,12 @@ def test_a_write_error_on_the_output_prints_no_traceback(to: str, status: int, e
     assert (ran.returncode, ran.stderr) == (status, error)
 
 
-def test_ctrl_c_ends_a_search_without_a_traceback(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ctrl_c_ends_a_search_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     def search(*_: object) -> BestTurn:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("service.cli.analyze.best_turn", search)
-    monkeypatch.setattr("sys.argv", ["rummikub-analyze"])
     with pytest.raises(SystemExit) as end:
-        service.cli.analyze.main()
+        service.cli.analyze.main([], search)
     assert end.value.code == 130
     assert capsys.readouterr() == ("", "")
 
