@@ -5,7 +5,7 @@ arguments, and import-linter rejects the modules that would provide them. Rule n
 (initial_meld_threshold) in docstrings are those of docs/rules.md.
 
 What all games share is here; the rules of a family of games are in its package (`melding`), which `family` names.
-Where to add things: an option in `melding.ruleset`; a rule of plays in `melding.rules`; an
-action in `melding.actions` and `melding.turns`; an event in `melding.events`, `melding.evolution` and `views`; a reason
-in `violations` and `violation_texts`.
+Where to add things: an option in `melding.ruleset`; a rule of plays in `melding.rules`; an action in `melding.actions`
+and `melding.turns`; an event in `melding.events`, `melding.evolution` and `melding.views`; a reason in `violations` and
+`violation_texts`.
 """

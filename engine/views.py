@@ -27,26 +27,11 @@ from engine.events import (
 )
 from engine.game import Finished, Game, Phase, Playing, Round, RoundResult
 from engine.melding.drafts import Draft
-from engine.melding.events import (
-    ErrorClaimed,
-    IllegalPlayShown,
-    LastChanceStarted,
-    RedealDemanded,
-    RiverTileLaid,
-    RoundStarted,
-    StartDraw,
-    TileDrawn,
-    TilesDrawn,
-    TilesOffered,
-    TilesPlayed,
-    TurnEnded,
-    TurnPassed,
-    TurnPenalised,
-)
-from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
+from engine.melding.events import MeldingEvent
 from engine.melding.ruleset import DraftVisibility, Ruleset, Spectators
 from engine.melding.table import Table
-from engine.seats import BotLevel, Player, Rack, ReservedSeat, Turn
+from engine.melding.views import MeldingEventView, OpenMeldingEvent, TurnView, see_melding_event, see_turn
+from engine.seats import BotLevel, Player, Rack, ReservedSeat
 from engine.tiles import Tile
 from engine.timers import due_ms
 
@@ -68,25 +53,6 @@ class PlayerView:
     is_ready: bool = False
     is_host: bool = False
     wants_abort: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class TurnView:
-    """The turn in progress.
-
-    Attributes:
-        turn: Its seat and deadline.
-        step: The type of its step.
-        tiles_drawn: The tiles to choose from, or the one drawn; empty for other seats.
-        draft: The last draft of the turn; None if there is none or the viewer may not see it (draft_visibility).
-        shown_play: The last illegal play shown.
-    """
-
-    turn: Turn
-    step: type[Step]
-    tiles_drawn: tuple[Tile, ...]
-    draft: Draft | None
-    shown_play: ShownPlay | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,26 +105,6 @@ class GameView:
 
 
 @dataclass(frozen=True, slots=True)
-class RoundStartedView:
-    """A deal. The rack is the viewer's own; of the pool only the number of tiles is visible."""
-
-    number: int
-    draws: tuple[StartDraw, ...]
-    order: tuple[int, ...]
-    rack: tuple[Tile, ...]
-    pool_count: int
-
-
-@dataclass(frozen=True, slots=True)
-class TilesDrawnView:
-    """A draw, or an offer of two tiles. Only the seat that drew sees the tiles; all see their number."""
-
-    seat: int
-    tile_count: int
-    tiles: tuple[Tile, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class TurnTimedOutView:
     """A time-out. Only the seat that drew sees the tiles; all see their number."""
 
@@ -167,38 +113,9 @@ class TurnTimedOutView:
     tiles: tuple[Tile, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TurnPenalisedView:
-    """A penalty. Only the seat that drew sees the tiles; all see their number."""
-
-    seat: int
-    tile_count: int
-    tiles: tuple[Tile, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TurnPassedView:
-    """A pass, without whether the player declined the initial meld."""
-
-    seat: int
-
-
-@dataclass(frozen=True, slots=True)
-class TurnEndedView:
-    """The end of a turn after a draw, without whether the player declined the initial meld."""
-
-    seat: int
-
-
 OpenEvent = (
     LobbyEvent
     | TurnStarted
-    | TilesPlayed
-    | RiverTileLaid
-    | IllegalPlayShown
-    | ErrorClaimed
-    | RedealDemanded
-    | LastChanceStarted
     | PlayerResigned
     | PlayerAbsent
     | PlayerReturned
@@ -209,18 +126,11 @@ OpenEvent = (
     | GameAborted
     | SeatTokenRenewed
     | RematchCreated
+    | OpenMeldingEvent
 )
 """Events without hidden parts, which are their own views."""
 
-EventView = (
-    OpenEvent
-    | RoundStartedView
-    | TilesDrawnView
-    | TurnEndedView
-    | TurnPassedView
-    | TurnTimedOutView
-    | TurnPenalisedView
-)
+EventView = OpenEvent | TurnTimedOutView | MeldingEventView
 
 
 def sees_drafts(game: Game, seat: int | None) -> bool:
@@ -255,7 +165,7 @@ def see(game: Game, seat: int | None, draft: Draft | None = None) -> GameView:
         table=round_.table if round_ else (),
         river=round_.river if round_ else (),
         pool_count=len(round_.pool) if round_ else 0,
-        turn=_turn(game.phase.round, seat, visible_draft) if isinstance(game.phase, Playing) else None,
+        turn=see_turn(game.phase.round, seat, visible_draft) if isinstance(game.phase, Playing) else None,
         seat=seat or None,
         rack=viewer_rack.tiles if viewer_rack else (),
         order=round_.order if round_ else (),
@@ -312,44 +222,13 @@ def _last_chance(game: Game) -> tuple[int, ...]:
     return tuple(seat for seat in game.phase.round.last_chance if seat in game.active_seats)
 
 
-def _turn(round_: Round, seat: int | None, draft: Draft | None) -> TurnView:
-    return TurnView(
-        turn=round_.turn,
-        step=type(round_.step),
-        tiles_drawn=_tiles_drawn(round_.step) if round_.turn.seat == seat else (),
-        draft=draft if draft and draft.turn_revision == round_.turn.revision else None,
-        shown_play=round_.shown_play,
-    )
-
-
-def _tiles_drawn(step: Step) -> tuple[Tile, ...]:
-    match step:
-        case Open():
-            return ()
-        case Choosing(tiles):
-            return tiles
-        case Drawn(tile):
-            return (tile,)
-
-
 def see_event(event: Event, seat: int | None) -> EventView:
     """Returns the view of an event."""
+    if isinstance(event, MeldingEvent):
+        return see_melding_event(event, seat)
     match event:
-        case RoundStarted(number, draws, order, racks, pool):
-            viewer_rack = next((rack.tiles for rack in racks if rack.seat == seat), ())
-            return RoundStartedView(number, draws, order, viewer_rack, len(pool))
-        case TileDrawn(drawer, tile):
-            return TilesDrawnView(drawer, 1, (tile,) if drawer == seat else ())
-        case TilesDrawn(drawer, tiles) | TilesOffered(drawer, tiles):
-            return TilesDrawnView(drawer, len(tiles), tiles if drawer == seat else ())
-        case TurnEnded(ender):
-            return TurnEndedView(ender)
-        case TurnPassed(passer):
-            return TurnPassedView(passer)
         case TurnTimedOut(drawer, tiles):
             return TurnTimedOutView(drawer, len(tiles), tiles if drawer == seat else ())
-        case TurnPenalised(drawer, tiles):
-            return TurnPenalisedView(drawer, len(tiles), tiles if drawer == seat else ())
         case RoundEnded(result, next_round_ms):
             return RoundEnded(_open_result(result), next_round_ms)
         case PlayerKicked() | RematchCreated():

@@ -29,9 +29,10 @@ from engine.melding.ruleset import (
 from engine.melding.run_shape import run_shape
 from engine.melding.solver import Budget, LegalTurn, Objective, best_turn
 from engine.melding.table import ProposedTable
+from engine.melding.views import TurnView
 from engine.seats import BotLevel
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, color_of, tile, value_of, without
-from engine.views import GameView, TurnView
+from engine.views import GameView
 
 BUDGET: Final = Budget(nodes=20_000)
 """The default search budget of a turn: about two seconds."""

@@ -31,8 +31,9 @@ from engine.melding.solver import (
 from engine.melding.solver.explanation import explain
 from engine.melding.solver.steps import Step
 from engine.melding.table import ProposedTable, as_proposed_table
+from engine.melding.views import TurnView
 from engine.tiles import Tile, in_order, without
-from engine.views import GameView, TurnView
+from engine.views import GameView
 from engine.violations import Reason, refused
 from service.errors import ActionRefused, HintNotAllowed
 

@@ -18,14 +18,10 @@ from engine.melding.melds import Meld, ProposedMeld
 from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
 from engine.melding.ruleset import Ruleset
 from engine.melding.table import Table
+from engine.melding.views import RoundStartedView, TurnView
 from engine.seats import BotLevel, ReservedSeat, Turn
 from engine.tiles import Tile
-from engine.views import (
-    EventView,
-    PlayerView,
-    RoundStartedView,
-    TurnView,
-)
+from engine.views import EventView, PlayerView
 from rummikub.v1 import game_pb2, game_service_pb2
 from service.app.commands.command import Answer, Decision
 from service.app.views import ChangeView, GameSnapshotView, SeatPresence, committed_view

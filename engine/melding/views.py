@@ -1,0 +1,136 @@
+"""Views of a melding round and of its events for one viewer: a seat, or none. They have no field for a hidden tile."""
+
+from dataclasses import dataclass
+
+from engine.melding.drafts import Draft
+from engine.melding.events import (
+    ErrorClaimed,
+    IllegalPlayShown,
+    LastChanceStarted,
+    MeldingEvent,
+    RedealDemanded,
+    RiverTileLaid,
+    RoundStarted,
+    StartDraw,
+    TileDrawn,
+    TilesDrawn,
+    TilesOffered,
+    TilesPlayed,
+    TurnEnded,
+    TurnPassed,
+    TurnPenalised,
+)
+from engine.melding.round import Choosing, Drawn, MeldingRound, Open, ShownPlay, Step
+from engine.seats import Turn
+from engine.tiles import Tile
+
+
+@dataclass(frozen=True, slots=True)
+class TurnView:
+    """The turn in progress.
+
+    Attributes:
+        turn: Its seat and deadline.
+        step: The type of its step.
+        tiles_drawn: The tiles to choose from, or the one drawn; empty for other seats.
+        draft: The last draft of the turn; None if there is none or the viewer may not see it (draft_visibility).
+        shown_play: The last illegal play shown.
+    """
+
+    turn: Turn
+    step: type[Step]
+    tiles_drawn: tuple[Tile, ...]
+    draft: Draft | None
+    shown_play: ShownPlay | None
+
+
+@dataclass(frozen=True, slots=True)
+class RoundStartedView:
+    """A deal. The rack is the viewer's own; of the pool only the number of tiles is visible."""
+
+    number: int
+    draws: tuple[StartDraw, ...]
+    order: tuple[int, ...]
+    rack: tuple[Tile, ...]
+    pool_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TilesDrawnView:
+    """A draw, or an offer of two tiles. Only the seat that drew sees the tiles; all see their number."""
+
+    seat: int
+    tile_count: int
+    tiles: tuple[Tile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPenalisedView:
+    """A penalty. Only the seat that drew sees the tiles; all see their number."""
+
+    seat: int
+    tile_count: int
+    tiles: tuple[Tile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPassedView:
+    """A pass, without whether the player declined the initial meld."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEndedView:
+    """The end of a turn after a draw, without whether the player declined the initial meld."""
+
+    seat: int
+
+
+OpenMeldingEvent = TilesPlayed | RiverTileLaid | IllegalPlayShown | ErrorClaimed | RedealDemanded | LastChanceStarted
+"""Events without hidden parts, which are their own views."""
+
+MeldingEventView = (
+    OpenMeldingEvent | RoundStartedView | TilesDrawnView | TurnEndedView | TurnPassedView | TurnPenalisedView
+)
+
+
+def see_turn(round_: MeldingRound, seat: int | None, draft: Draft | None) -> TurnView:
+    """Returns the view of the turn in progress."""
+    return TurnView(
+        turn=round_.turn,
+        step=type(round_.step),
+        tiles_drawn=_tiles_drawn(round_.step) if round_.turn.seat == seat else (),
+        draft=draft if draft and draft.turn_revision == round_.turn.revision else None,
+        shown_play=round_.shown_play,
+    )
+
+
+def _tiles_drawn(step: Step) -> tuple[Tile, ...]:
+    match step:
+        case Open():
+            return ()
+        case Choosing(tiles):
+            return tiles
+        case Drawn(tile):
+            return (tile,)
+
+
+def see_melding_event(event: MeldingEvent, seat: int | None) -> MeldingEventView:
+    """Returns the view of an event."""
+    match event:
+        case RoundStarted(number, draws, order, racks, pool):
+            viewer_rack = next((rack.tiles for rack in racks if rack.seat == seat), ())
+            return RoundStartedView(number, draws, order, viewer_rack, len(pool))
+        case TileDrawn(drawer, tile):
+            return TilesDrawnView(drawer, 1, (tile,) if drawer == seat else ())
+        case TilesDrawn(drawer, tiles) | TilesOffered(drawer, tiles):
+            return TilesDrawnView(drawer, len(tiles), tiles if drawer == seat else ())
+        case TurnEnded(ender):
+            return TurnEndedView(ender)
+        case TurnPassed(passer):
+            return TurnPassedView(passer)
+        case TurnPenalised(drawer, tiles):
+            return TurnPenalisedView(drawer, len(tiles), tiles if drawer == seat else ())
+        case _:
+            return event
