@@ -377,7 +377,7 @@ def test_a_record_may_end_before_the_game_and_have_comments() -> None:
         (EXAMPLE, "", "line 1, column 1: the text is empty"),
         ("preset SABRA", "preset CHESS", "line 2, column 8: 'CHESS' is not a preset"),
         ("preset SABRA", "preset SABRA\npreset SABRA", "line 3, column 1: 'preset' does not follow preset"),
-        ("option deal_hand_size 6", "option hand 6", "line 4, column 8: 'hand' is not an option"),
+        ("option deal_hand_size 6", "option hand 6", "line 3, column 8: 'hand' is not an option"),
         ("option deal_hand_size 6", "option deal_hand_size", "has 2 words: expected option NAME VALUE"),
         ("option deal_hand_size 6", "option deal_hand_size x", "'x' is not a value of this option"),
         ("option deal_hand_size 6", "option jokers_may_lead 1", "'1' is not a value of this option"),
