@@ -21,6 +21,7 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.app.identity import digest
+from service.codec.fields import encode_etag
 from service.model.change import NO_ETAG, Commit, lineage
 from service.model.record import Record, SeatToken
 from service.storage.store import Store
@@ -93,6 +94,7 @@ async def put(service: Service, options: Options, round_: Round) -> GameAtHand:
     change = encode_change(1, service.clock(), bytes(16), (GameCreated(game.ruleset),))
     record = Record(at_hand.game_id, game, lineage(NO_ETAG, change), tokens, service.clock(), service.clock())
     await service.store.games.commit(Commit(NO_ETAG, record, change))
+    at_hand.etags[1] = encode_etag(1, record.etag)
     return at_hand
 
 
