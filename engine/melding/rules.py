@@ -11,13 +11,7 @@ from typing import Final
 
 from engine.effort import TooComplexError
 from engine.matching import unmatched
-from engine.melding.initial_meld import (
-    from_left_to_right,
-    has_required_kind,
-    initial_points,
-    reaches,
-    total_points,
-)
+from engine.melding.initial_meld import from_left_to_right, has_required_kind, initial_points, reaches, total_points
 from engine.melding.manipulation import melds_only_grow, no_meld_is_dissolved
 from engine.melding.melds import Meld, NotAMeld, joker_points
 from engine.melding.play import STEPS, BasePlay

@@ -12,13 +12,7 @@ from typing import Final, Protocol
 
 from engine.melding.melds import Meld, MeldKind
 from engine.melding.retrieval import limits_retrieval, may_be_retrieved
-from engine.melding.ruleset import (
-    JokerRetrievalMode,
-    JokerRetrievalReuse,
-    JokerRetrievalSource,
-    Manipulation,
-    Ruleset,
-)
+from engine.melding.ruleset import JokerRetrievalMode, JokerRetrievalReuse, JokerRetrievalSource, Manipulation, Ruleset
 from engine.melding.run_shape import run_shape
 from engine.melding.solver.meld_enumeration import Shape, possible_melds, useful_declarations
 from engine.melding.solver.restricted_problem import Melds, tiles_of

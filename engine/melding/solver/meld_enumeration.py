@@ -7,11 +7,7 @@ from functools import lru_cache
 from itertools import combinations
 
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, must_declare, read_meld
-from engine.melding.ruleset import (
-    JokersDeclaration,
-    MeldOrder,
-    Ruleset,
-)
+from engine.melding.ruleset import JokersDeclaration, MeldOrder, Ruleset
 from engine.melding.run_shape import RunShape, run_shape
 from engine.melding.solver.joker_rules import joker_rules
 from engine.melding.solver.problem import FACES
