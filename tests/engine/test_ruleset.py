@@ -116,6 +116,18 @@ def test_a_number_next_to_its_range_is_named(option: str, value: int) -> None:
     assert {problem.options for problem in found[1:]} <= beside, "of players and jokers there may be too few besides"
 
 
+def test_an_option_has_its_place_in_the_contract() -> None:
+    paths = {name: (OPTIONS[name].path, OPTIONS[name].is_duration) for name in ("run_wrap", "initial_meld_threshold")}
+    assert paths == {
+        "run_wrap": (("melds", "run_wrap"), False),
+        "initial_meld_threshold": (("initial_meld", "threshold"), False),
+    }
+    assert (OPTIONS["turn_time_limit_seconds"].path, OPTIONS["turn_time_limit_seconds"].is_duration) == (
+        ("turn_time_limit",),
+        True,
+    )
+
+
 def test_a_number_between_those_allowed_is_named() -> None:
     named = OptionProblem(Reason.OPTION_VALUE_INVALID, ("geometry_colors",), "5")
     assert problems(chosen(geometry_colors=5)) == (named,)
