@@ -160,8 +160,13 @@ async def scene_on(
 
 def kept_in_memory(store: MemoryStore) -> Mapping[object, object]:
     """Returns what the store holds, except for presence, which changes by itself."""
-    workings = {"observe", "report", "_history", "_clock", "_subscriptions", "_presence"}
-    return copy.deepcopy({name: value for name, value in vars(store).items() if name not in workings})
+    kept: dict[object, object] = {
+        game_id: {name: getattr(stored, name) for name in stored.__slots__ if name != "presence"}
+        for game_id, stored in store.memory.games.items()
+    }
+    for part in (store.lists, store.names, store.deadlines, store.outbox, store.log):
+        kept[type(part)] = {name: value for name, value in vars(part).items() if name not in {"reports", "_memory"}}
+    return copy.deepcopy(kept)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=["memory", "redis"])
