@@ -32,7 +32,7 @@ def fold(before: Game, change: GameChange) -> Game:
     return game
 
 
-LASTING: Final = ("ruleset", "visibility", "labels")
+LASTING: Final = ("ruleset", "settings", "visibility", "labels")
 """The fields of a game that never change: only the first game of a stream has them."""
 
 
@@ -41,6 +41,7 @@ def completed(game: Game, first: Game) -> Game:
     whole = Game()
     whole.CopyFrom(game)
     whole.ruleset.CopyFrom(first.ruleset)
+    whole.settings.CopyFrom(first.settings)
     whole.visibility = first.visibility
     whole.labels.update(first.labels)
     return whole
@@ -70,6 +71,7 @@ def _pass(game: Game, seat: int) -> None:
 def _game_created(game: Game, event: game_pb2.GameCreated, change: GameChange) -> None:
     game.state = game_pb2.GAME_STATE_LOBBY
     game.ruleset.CopyFrom(event.ruleset)
+    game.settings.CopyFrom(event.settings)
     game.reserved_seats.extend(event.reserved_seats)
     game.create_time.CopyFrom(change.time)
 

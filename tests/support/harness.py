@@ -185,7 +185,7 @@ def without_lasting(game: game_pb2.Game) -> game_pb2.Game:
     """Returns a game as answers to changes have it."""
     copy = game_pb2.Game()
     copy.CopyFrom(game)
-    for lasting in ("ruleset", "visibility", "labels"):
+    for lasting in ("ruleset", "settings", "visibility", "labels"):
         copy.ClearField(lasting)
     return copy
 

@@ -449,7 +449,8 @@ PLAYED = {
 async def test_a_suggested_turn_can_be_played_as_received(served: tuple[Client, MemoryStore], rules: Ruleset) -> None:
     """The conformance programs of the clients do the same with every preset."""
     client, _ = served
-    game = await client.new_game(ruleset=rulesets.encode_ruleset(replace(rules, hints=Hints.TURN)))
+    rules = replace(rules, hints=Hints.TURN)
+    game = await client.new_game(ruleset=rulesets.encode_ruleset(rules), settings=rulesets.encode_settings(rules))
     plays = 0
     while (seen := await game.see()).state == game_pb2.GAME_STATE_PLAYING:
         seat = seen.turn.seat

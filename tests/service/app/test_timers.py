@@ -358,11 +358,12 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
         writer.write(data)
 
 
-@pytest.mark.parametrize(("step", "is_sent"), few_of([(1, False), (4, True), (8, False), (12, True)], 2))
+@pytest.mark.parametrize("killed", few_of([(1, False), (4, True), (8, False), (12, True)], 2))
 async def test_timers_are_applied_once_if_a_server_process_is_killed_while_it_applies_them(
-    step: int, *, is_sent: bool
+    killed: tuple[int, bool],
 ) -> None:
     """By the real clock, and so without the timer that needs an earlier time-out. The next timers may follow."""
+    step, is_sent = killed
     timers = [timer.within(SOON) for timer in TIMERS if not timer.timed_out]
     async with AsyncExitStack() as stack:
         redis = RedisServer()
