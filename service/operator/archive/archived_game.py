@@ -23,7 +23,7 @@ from service.model.record import Record
 from service.storage.snapshot import decode_record, encode_record
 from service.storage.store import Store, read_in_pages
 from service.storage.stored_events import decode_entry
-from service.storage.stored_values import dump, read_number, read_text, reading
+from service.storage.stored_values import LATEST_MS, dump, read_number, read_text, reading
 
 LINE_FORMAT: Final = 1
 """The version of the lines that `to_line` returns."""
@@ -194,7 +194,7 @@ def head_of_line(line: bytes) -> LineHead | None:
     if "deleted" in values:
         return None
     players = frozenset(map(read_text, values["players"]))
-    return LineHead(read_number(values["created_ms"]), read_number(values["revision"]), players)
+    return LineHead(read_number(values["created_ms"], 0, LATEST_MS), read_number(values["revision"]), players)
 
 
 def _base64(data: bytes) -> str:
