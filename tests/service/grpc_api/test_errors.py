@@ -20,7 +20,6 @@ import grpc.aio
 import pytest
 import pytest_asyncio
 import redis
-from google.protobuf import message_factory
 from google.protobuf.descriptor import Descriptor, MethodDescriptor
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
@@ -96,6 +95,7 @@ from support.harness import (
     server_settings,
     status_details,
 )
+from support.rpcs import MUTATING, OF_A_SEAT, new_message, usual_request
 from support.scripted_worker import Script
 from tools.games import options
 from tools.redis_servers import RedisServer
@@ -693,9 +693,6 @@ def case(reason: str, *rpcs: str, staging: Staging = usual) -> Callable[[Prepara
 
 ON_GAMES = [rpc.name for file in ("game_service.proto", "turn_service.proto") for rpc in SERVICES[file].methods]
 WITH_GAME_ID = [name for name in ON_GAMES if "game_id" in RPCS[name].input_type.fields_by_name]
-MUTATING = [name for name in ON_GAMES if "request_id" in RPCS[name].input_type.fields_by_name]
-WITHOUT_A_TOKEN = {"CreateGame", "JoinGame", "JoinOrCreateGame", "ReissueSeatToken"}
-OF_A_SEAT = [name for name in (*MUTATING, "SaveDraft") if name not in WITHOUT_A_TOKEN]
 CREATING = ["CreateGame", "JoinOrCreateGame"]
 JUDGING = ["ValidateTurn", "BatchValidateTurns", "StreamValidateTurns"]
 WITH_RULESET = ["ValidateMelds", "ScoreRound", *JUDGING]
@@ -708,56 +705,23 @@ IN_A_TURN = ["PlayTurn", "SaveDraft", "ClaimError"]
 ON_A_REVISION = ["PlayTurn", "SaveDraft"]
 
 
-def message(rpc: str, **fields: object) -> Message:
-    """Returns a request of an RPC."""
-    made: Message = message_factory.GetMessageClass(RPCS[rpc].input_type)(**fields)
-    return made
-
-
-POSITIONS: dict[str, dict[str, object]] = {
-    "SuggestTurn": {"position": an.Position(has_melded=True)},
-    "HasLegalTurn": {"position": an.Position(has_melded=True)},
-    "BatchSuggestTurns": {"positions": [an.Position(has_melded=True)]},
-    "FormatPosition": {"position": an.Position(has_melded=True)},
-    "ParsePosition": {"text": ". + {}"},
-    **{key: {"record": record_pb2.GameRecord()} for key in WITH_RECORD},
-}
-
-
-def usual_request(rpc: str, stage: Stage) -> Message:  # noqa: C901 - one case an RPC
+def request_of(rpc: str, stage: Stage) -> Message:
     """Returns a valid request."""
-    match rpc:
-        case "CreateGame":
-            return message(rpc, request_id=stage.creation.request_id)
-        case "JoinGame":
-            return message(rpc, game_id=stage.game.game_id, name="Cleo")
-        case "JoinOrCreateGame":
-            return message(rpc, name="Cleo")
-        case "AddBot":
-            return message(rpc, game_id=stage.game.game_id, level=game_pb2.BOT_LEVEL_EASY)
-        case "KickPlayer" | "ReissueSeatToken":
-            return message(rpc, game_id=stage.game.game_id, seat=2)
-        case "ListGames":
-            return message(rpc, state=game_pb2.GAME_STATE_PLAYING)
-        case "PlayTurn":
-            return message(rpc, game_id=stage.game.game_id, etag=stage.game.etag, draw=ts.DrawTile())
-        case "SaveDraft":
-            return message(rpc, game_id=stage.game.game_id, etag=stage.game.etag)
-        case "ClaimError":
-            return message(rpc, game_id=stage.game.game_id, play_revision=1)
-        case _ if rpc in WITH_GAME_ID:
-            return message(rpc, game_id=stage.game.game_id)
-        case _:
-            return message(rpc, **POSITIONS.get(rpc, {}))
+    own: dict[str, dict[str, object]] = {
+        "CreateGame": {"request_id": stage.creation.request_id},
+        "SetReady": {"is_ready": False},
+        "ScoreRound": {"racks": []},
+    }
+    return usual_request(rpc, stage.game.game_id, stage.game.etag, **own.get(rpc, {}))
 
 
 def on_game(rpc: str, stage: Stage, game: GameAtHand, etag: str = "") -> Message:
     """Returns a valid request for another game, or with another etag."""
-    request = usual_request(rpc, stage)
+    request = request_of(rpc, stage)
     changes: dict[str, object] = {"game_id": game.game_id}
     if rpc in ON_A_REVISION:
         changes["etag"] = etag or game.etag
-    request.MergeFrom(message(rpc, **changes))
+    request.MergeFrom(new_message(rpc, **changes))
     return request
 
 
@@ -791,8 +755,8 @@ INVALID_FIELDS: dict[str, tuple[str, object]] = {
 @case("FIELD_INVALID", *INVALID_FIELDS)
 async def _(stage: Stage, rpc: str) -> Ask:
     field, value = INVALID_FIELDS[rpc]
-    request = usual_request(rpc, stage)
-    request.MergeFrom(message(rpc, **{field: value}))
+    request = request_of(rpc, stage)
+    request.MergeFrom(new_message(rpc, **{field: value}))
     return Ask(request, as_anyone(rpc, stage.game), [field])
 
 
@@ -819,8 +783,8 @@ MORE_INVALID_FIELDS: list[tuple[str, str, object]] = [
 
 def with_field(field: str, value: object) -> Preparation:
     async def prepare(stage: Stage, rpc: str) -> Ask:
-        request = usual_request(rpc, stage)
-        request.MergeFrom(message(rpc, **{field: value}))
+        request = request_of(rpc, stage)
+        request.MergeFrom(new_message(rpc, **{field: value}))
         return Ask(request, fields=[field])
 
     prepare.__name__ = field
@@ -833,17 +797,17 @@ for _rpc, _field, _value in MORE_INVALID_FIELDS:
 
 @case("AUTHORIZATION_MALFORMED", *ON_GAMES)
 async def _(stage: Stage, rpc: str) -> Ask:
-    return Ask(usual_request(rpc, stage), (("authorization", "Basic QWRhOnBhc3N3b3Jk"),))
+    return Ask(request_of(rpc, stage), (("authorization", "Basic QWRhOnBhc3N3b3Jk"),))
 
 
 @case("API_KEY_INVALID", *RPCS, staging=with_keys)
 async def _(stage: Stage, rpc: str) -> Ask:
-    return Ask(usual_request(rpc, stage), as_anyone(rpc, stage.game))
+    return Ask(request_of(rpc, stage), as_anyone(rpc, stage.game))
 
 
 @case("API_KEY_NOT_ALLOWED", *RPCS, staging=with_keys)
 async def _(stage: Stage, rpc: str) -> Ask:
-    return Ask(usual_request(rpc, stage), (*as_anyone(rpc, stage.game), (HEADER, "none")))
+    return Ask(request_of(rpc, stage), (*as_anyone(rpc, stage.game), (HEADER, "none")))
 
 
 @case("STORE_UNAVAILABLE", *ON_GAMES, staging=store_away)
@@ -852,7 +816,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
 @case("SHUTTING_DOWN", *RPCS, staging=stopping)
 @case("OVERLOADED", *RPCS, staging=overloaded)
 async def _(stage: Stage, rpc: str) -> Ask:
-    return Ask(usual_request(rpc, stage), as_anyone(rpc, stage.game))
+    return Ask(request_of(rpc, stage), as_anyone(rpc, stage.game))
 
 
 @case("REQUEST_TIMED_OUT", *(rpc for rpc in RPCS if rpc != "StreamValidateTurns"), staging=impatient)
@@ -863,21 +827,21 @@ async def _(stage: Stage, rpc: str) -> Ask:
 @case("TOO_MANY_GAMES", *CREATING, staging=few_games)
 @case("STORE_FULL", *CREATING, staging=store_nearly_full)
 async def _(stage: Stage, rpc: str) -> Ask:
-    request = usual_request(rpc, stage)
+    request = request_of(rpc, stage)
     request.ClearField("request_id")
     return Ask(request, as_anyone(rpc, stage.game))
 
 
 @case("STORE_FULL", *(rpc for rpc in MUTATING if rpc not in CREATING), staging=full_with_long_game)
 async def _(stage: Stage, rpc: str) -> Ask:
-    return Ask(usual_request(rpc, stage), as_anyone(rpc, stage.game))
+    return Ask(request_of(rpc, stage), as_anyone(rpc, stage.game))
 
 
 @case("TOO_MANY_GAMES", "CreateRematch", staging=few_games)
 @case("STORE_FULL", "CreateRematch", staging=store_nearly_full)
 async def _(stage: Stage, rpc: str) -> Ask:
     await stage.client.games.AbortGame(gs.AbortGameRequest(game_id=stage.game.game_id), metadata=stage.game.as_host())
-    return Ask(usual_request(rpc, stage), stage.game.as_seat(1))
+    return Ask(request_of(rpc, stage), stage.game.as_seat(1))
 
 
 async def with_kicked(stage: Stage) -> GameAtHand:
@@ -893,19 +857,19 @@ async def with_kicked(stage: Stage) -> GameAtHand:
 
 @case("JOIN_CODE_REQUIRED", "JoinGame")
 async def _by_the_id_after_a_kick(stage: Stage, rpc: str) -> Ask:
-    return Ask(message(rpc, game_id=(await with_kicked(stage)).game_id, name="Cleo"))
+    return Ask(new_message(rpc, game_id=(await with_kicked(stage)).game_id, name="Cleo"))
 
 
 @case("PLAYER_KICKED", "JoinGame")
 async def _kicked_before(stage: Stage, rpc: str) -> Ask:
     code = (await (await with_kicked(stage)).see(1)).join_code
-    return Ask(message(rpc, join_code=code, name="Eve"))
+    return Ask(new_message(rpc, join_code=code, name="Eve"))
 
 
 @case("JOIN_CODE_UNKNOWN", "JoinGame")
 @case("TOO_MANY_GUESSES", "JoinGame", staging=few_guesses)
 async def _(_stage: Stage, rpc: str) -> Ask:
-    return Ask(message(rpc, join_code="222222", name="Cleo"))
+    return Ask(new_message(rpc, join_code="222222", name="Cleo"))
 
 
 @case("STORED_FORMAT_UNKNOWN", "JoinOrCreateGame", staging=newer_format)
@@ -913,24 +877,24 @@ async def _(stage: Stage, rpc: str) -> Ask:
     request_id = new_id()
     key = RequestIdentity(SPECTATOR, request_id, b"").key
     await stage.store.names.point(f"request:{key}", stage.game.game_id)  # as if it had joined the game
-    return Ask(message(rpc, name="Cleo", request_id=request_id))
+    return Ask(new_message(rpc, name="Cleo", request_id=request_id))
 
 
 @case("GAME_NOT_FOUND", *WITH_GAME_ID)
 async def _unknown_game(stage: Stage, rpc: str) -> Ask:
-    request = usual_request(rpc, stage)
-    request.MergeFrom(message(rpc, game_id=UNKNOWN_GAME))
+    request = request_of(rpc, stage)
+    request.MergeFrom(new_message(rpc, game_id=UNKNOWN_GAME))
     return Ask(request, as_anyone(rpc, stage.game))
 
 
 @case("TOKEN_VOID", *WITH_GAME_ID)
 async def _unknown_token(stage: Stage, rpc: str) -> Ask:
-    return Ask(usual_request(rpc, stage), bearer(STRANGER))
+    return Ask(request_of(rpc, stage), bearer(STRANGER))
 
 
 @case("NOT_A_PLAYER", *OF_A_SEAT)
 async def _(stage: Stage, rpc: str) -> Ask:
-    return Ask(usual_request(rpc, stage))
+    return Ask(request_of(rpc, stage))
 
 
 RULESETS = {
@@ -955,13 +919,13 @@ def with_ruleset(reason: str) -> Preparation:
             turn = vs.ValidateTurnRequest(ruleset=rules, has_melded=True)
             return Ask(vs.StreamValidateTurnsRequest(turn=turn), fields=[f"turn.{field}" for field in fields])
         if rpc in WITH_RECORD:
-            request = message(rpc, record=record_pb2.GameRecord(ruleset=rules))
+            request = new_message(rpc, record=record_pb2.GameRecord(ruleset=rules))
             return Ask(request, fields=[f"record.{field}" for field in fields])
         if rpc in {"SuggestTurn", "HasLegalTurn"}:
             request, prefix = position_message(rpc, an.Position(ruleset=rules, has_melded=True))
             return Ask(request, fields=[prefix + field for field in fields])
         named = {"name": "Cleo"} if rpc == "JoinOrCreateGame" else {}
-        return Ask(message(rpc, ruleset=rules, **named), fields=fields)
+        return Ask(new_message(rpc, ruleset=rules, **named), fields=fields)
 
     prepare.__name__ = "ruleset"
     return prepare
@@ -987,7 +951,7 @@ def with_settings(reason: str) -> Preparation:
 
     async def prepare(_stage: Stage, rpc: str) -> Ask:
         named = {"name": "Cleo"} if rpc == "JoinOrCreateGame" else {}
-        return Ask(message(rpc, settings=settings, **named), fields=[f"settings.{field}" for field in fields])
+        return Ask(new_message(rpc, settings=settings, **named), fields=[f"settings.{field}" for field in fields])
 
     prepare.__name__ = "settings"
     return prepare
@@ -1000,7 +964,7 @@ for _reason in SETTINGS:
 @case("OPTION_UNKNOWN", "CreateGame", "ValidateMelds", "ScoreRound", "ValidateTurn", "BatchValidateTurns")
 async def _unknown_option(_stage: Stage, rpc: str) -> Ask:
     rules = ruleset_pb2.Ruleset.FromString(b"\xf8\x3f\x01")  # field 1023
-    return Ask(message(rpc, ruleset=rules), fields=["ruleset"])
+    return Ask(new_message(rpc, ruleset=rules), fields=["ruleset"])
 
 
 def turn_message(rpc: str, turn: vs.ValidateTurnRequest) -> tuple[Message, str]:
@@ -1018,7 +982,7 @@ def position_message(rpc: str, position: an.Position) -> tuple[Message, str]:
     """Returns a request with a position, and the path of the position's fields."""
     if rpc == "BatchSuggestTurns":
         return an.BatchSuggestTurnsRequest(positions=[an.Position(has_melded=True), position]), "positions[1]."
-    return message(rpc, position=position), "position."
+    return new_message(rpc, position=position), "position."
 
 
 TOO_LONG = meld_pb2.Meld(tiles=[tile_pb2.TILE_RED_1] * 33)
@@ -1043,11 +1007,11 @@ def with_table(place: str, table: list[meld_pb2.Meld]) -> Preparation:
             case "ValidateMelds":
                 return Ask(vs.ValidateMeldsRequest(melds=table), fields=[place.format("melds")])
             case "PlayTurn":
-                request = usual_request(rpc, stage)
+                request = request_of(rpc, stage)
                 request.MergeFrom(ts.PlayTurnRequest(play=ts.PlayTiles(table=table)))
                 return Ask(request, stage.game.as_seat(1), [place.format("play.table")])
             case "SaveDraft":
-                request = usual_request(rpc, stage)
+                request = request_of(rpc, stage)
                 request.MergeFrom(ts.SaveDraftRequest(draft=game_pb2.Draft(table=table)))
                 return Ask(request, stage.game.as_seat(1), [place.format("draft.table")])
             case "ExplainTurn":
@@ -1057,7 +1021,7 @@ def with_table(place: str, table: list[meld_pb2.Meld]) -> Preparation:
                 return Ask(an.FormatPositionRequest(position=position), fields=[place.format("position.table")])
             case _ if rpc in WITH_RECORD:
                 move = record_pb2.RecordedMove(kind=record_pb2.MOVE_KIND_PLAY, table=table)
-                request = message(rpc, record=record_pb2.GameRecord(moves=[move]))
+                request = new_message(rpc, record=record_pb2.GameRecord(moves=[move]))
                 return Ask(request, fields=[place.format("record.moves[0].table")])
             case _ if rpc in ANALYZING:
                 request, prefix = position_message(rpc, an.Position(table=table, has_melded=True))
@@ -1114,7 +1078,7 @@ async def _lost_tile(_stage: Stage, _rpc: str) -> Ask:
 
 @case("RECORD_INVALID", *WITH_RECORD)
 async def _no_record(_stage: Stage, rpc: str) -> Ask:
-    return Ask(message(rpc, text="e4 e5"), fields=["text"])
+    return Ask(new_message(rpc, text="e4 e5"), fields=["text"])
 
 
 @case("RECORD_INVALID", "ReviewGame")
@@ -1124,7 +1088,7 @@ async def _illegal_record(_stage: Stage, _rpc: str) -> Ask:
 
 def game_to_review(rpc: str, game_id: str) -> Message:
     """Returns a request for the record of a game."""
-    return message(rpc, game_id=game_id)
+    return new_message(rpc, game_id=game_id)
 
 
 @case("FIELD_INVALID", "ReviewGame")
@@ -1134,7 +1098,7 @@ async def _no_game_id_to_review(_stage: Stage, rpc: str) -> Ask:
 
 @case("FIELD_INVALID", "ExportGame")
 async def _no_form(stage: Stage, rpc: str) -> Ask:
-    return Ask(message(rpc, game_id=stage.game.game_id, form=9), fields=["form"])
+    return Ask(new_message(rpc, game_id=stage.game.game_id, form=9), fields=["form"])
 
 
 @case("AUTHORIZATION_MALFORMED", "ReviewGame")
@@ -1176,13 +1140,13 @@ async def _(stage: Stage, rpc: str) -> Ask:
 
 @case("HISTORY_UNAVAILABLE", "GetGame")
 async def _no_such_revision(stage: Stage, rpc: str) -> Ask:
-    return Ask(message(rpc, game_id=stage.game.game_id, revision=99))
+    return Ask(new_message(rpc, game_id=stage.game.game_id, revision=99))
 
 
 @case("ANALYSIS_BUSY", *ANALYZING, staging=analysis_busy)
 @case("ANALYSIS_UNAVAILABLE", *ANALYZING, staging=workers_die)
 async def _(stage: Stage, rpc: str) -> Ask:
-    return Ask(usual_request(rpc, stage))
+    return Ask(request_of(rpc, stage))
 
 
 def hint(game_id: str) -> an.SuggestTurnRequest:
@@ -1255,7 +1219,7 @@ async def _(stage: Stage, _rpc: str) -> Ask:
 
 @case("TILE_UNKNOWN", "PlayTurn")
 async def _laid(stage: Stage, rpc: str) -> Ask:
-    request = usual_request(rpc, stage)
+    request = request_of(rpc, stage)
     request.MergeFrom(ts.PlayTurnRequest(lay_on_river=ts.LayOnRiver()))
     return Ask(request, stage.game.as_seat(1), ["lay_on_river.tile"])
 
@@ -1285,7 +1249,7 @@ async def _long_river(_stage: Stage, rpc: str) -> Ask:
 
 @case("FIELD_INVALID", "ClaimError")
 async def _no_revision(stage: Stage, rpc: str) -> Ask:
-    return Ask(message(rpc, game_id=stage.game.game_id), stage.game.as_seat(1), ["play_revision"])
+    return Ask(new_message(rpc, game_id=stage.game.game_id), stage.game.as_seat(1), ["play_revision"])
 
 
 @case("MALFORMED_TABLE", *JUDGING)
@@ -1379,7 +1343,7 @@ async def _(stage: Stage, _rpc: str) -> Ask:
 async def _(stage: Stage, rpc: str) -> Ask:
     request = gs.JoinOrCreateGameRequest(name="Ada", request_id=new_id())
     await stage.client.games.JoinOrCreateGame(request)
-    return Ask(message(rpc, name="Ben", request_id=request.request_id))
+    return Ask(new_message(rpc, name="Ben", request_id=request.request_id))
 
 
 @case("DUPLICATE_REQUEST", "JoinGame")
@@ -1387,7 +1351,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=0, start=False)
     request = gs.JoinGameRequest(game_id=game.game_id, name="Ada", request_id=new_id())
     await stage.client.games.JoinGame(request)
-    return Ask(message(rpc, game_id=game.game_id, name="Ben", request_id=request.request_id))
+    return Ask(new_message(rpc, game_id=game.game_id, name="Ben", request_id=request.request_id))
 
 
 @case("DUPLICATE_REQUEST", "ReissueSeatToken")
@@ -1395,7 +1359,7 @@ async def _used_for_another_seat(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game()
     used = gs.ReissueSeatTokenRequest(game_id=game.game_id, seat=1, request_id=new_id())
     await stage.client.games.ReissueSeatToken(used)
-    return Ask(message(rpc, game_id=game.game_id, seat=2, request_id=used.request_id))
+    return Ask(new_message(rpc, game_id=game.game_id, seat=2, request_id=used.request_id))
 
 
 @case("DUPLICATE_REQUEST", *(rpc for rpc in OF_A_SEAT if rpc in MUTATING))
@@ -1410,51 +1374,51 @@ async def _used_for_another_rpc(stage: Stage, rpc: str) -> Ask:
         seat = 1
         resigning = gs.ResignGameRequest(game_id=game.game_id, request_id=used)
         await stage.client.games.ResignGame(resigning, metadata=game.as_seat(seat))
-    request = usual_request(rpc, stage)
-    request.MergeFrom(message(rpc, game_id=game.game_id, request_id=used))
+    request = request_of(rpc, stage)
+    request.MergeFrom(new_message(rpc, game_id=game.game_id, request_id=used))
     return Ask(request, game.as_seat(seat))
 
 
 @case("PLAYER_ALREADY_JOINED", "JoinGame")
 async def _name_taken(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=1, start=False)
-    return Ask(message(rpc, game_id=game.game_id, name="player 1"))
+    return Ask(new_message(rpc, game_id=game.game_id, name="player 1"))
 
 
 @case("PLAYER_ALREADY_JOINED", "JoinGame")
 async def _name_like_one_that_is_taken(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=1, start=False)
-    return Ask(message(rpc, game_id=game.game_id, name="Pl\u0430yer l"))  # a Cyrillic a, an l in place of 1
+    return Ask(new_message(rpc, game_id=game.game_id, name="Pl\u0430yer l"))  # a Cyrillic a, an l in place of 1
 
 
 @case("PLAYER_ALREADY_JOINED", "JoinGame")
 async def _with_a_seats_token(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=1, start=False)
-    return Ask(message(rpc, game_id=game.game_id, name="Ben"), game.as_seat(1))
+    return Ask(new_message(rpc, game_id=game.game_id, name="Ben"), game.as_seat(1))
 
 
 @case("PLAYER_ALREADY_JOINED", "AddBot")
 async def _name_taken_by_a_player(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=1, start=False)
-    named = message(rpc, game_id=game.game_id, level=game_pb2.BOT_LEVEL_HARD, name="player 1")
+    named = new_message(rpc, game_id=game.game_id, level=game_pb2.BOT_LEVEL_HARD, name="player 1")
     return Ask(named, game.as_seat(1))
 
 
 @case("FIELD_INVALID", "KickPlayer", "ReissueSeatToken")
 async def _no_seat(stage: Stage, rpc: str) -> Ask:
-    return Ask(message(rpc, game_id=stage.game.game_id), stage.game.as_seat(1), ["seat"])
+    return Ask(new_message(rpc, game_id=stage.game.game_id), stage.game.as_seat(1), ["seat"])
 
 
 @case("FIELD_INVALID", "RenewSeatToken", "ReissueSeatToken")
 async def _guessable_id(stage: Stage, rpc: str) -> Ask:
-    request = usual_request(rpc, stage)
-    request.MergeFrom(message(rpc, request_id="x" * 21))
+    request = request_of(rpc, stage)
+    request.MergeFrom(new_message(rpc, request_id="x" * 21))
     return Ask(request, stage.game.as_seat(1), ["request_id"])
 
 
 @case("NOT_A_PLAYER", "LeaveGame", "SetReady", "ResignGame", "StartNextRound", "RequestRedeal", *IN_A_TURN)
 async def _with_the_host_token(stage: Stage, rpc: str) -> Ask:
-    return Ask(usual_request(rpc, stage), stage.game.as_host())
+    return Ask(request_of(rpc, stage), stage.game.as_host())
 
 
 @case("NOT_THE_HOST", "KickPlayer", "StartGame", "AbortGame")
@@ -1473,14 +1437,14 @@ async def _(stage: Stage, rpc: str) -> Ask:
 async def _(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=1, start=False)
     request = on_game(rpc, stage, game)
-    request.MergeFrom(message(rpc, seat=1))
+    request.MergeFrom(new_message(rpc, seat=1))
     return Ask(request, as_anyone(rpc, game))
 
 
 @case("PLAYER_ALREADY_JOINED", "JoinGame")
 async def _with_the_token_of_a_seated_host(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=1, start=False)
-    return Ask(message(rpc, game_id=game.game_id, name="Ben"), game.as_host())
+    return Ask(new_message(rpc, game_id=game.game_id, name="Ben"), game.as_host())
 
 
 @case("PLAYERS_NOT_READY", "StartGame")
@@ -1499,7 +1463,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
 
 @case("GAME_NOT_OVER", "CreateRematch")
 async def _(stage: Stage, rpc: str) -> Ask:
-    return Ask(usual_request(rpc, stage), stage.game.as_seat(1))
+    return Ask(request_of(rpc, stage), stage.game.as_seat(1))
 
 
 @case("SPECTATORS_NOT_ALLOWED", "GetGame", "ListChanges", "WatchGame", "ExportGame", "ReviewGame")
@@ -1511,15 +1475,15 @@ async def _(stage: Stage, rpc: str) -> Ask:
 @case("GAME_FULL", "JoinGame", "AddBot")
 async def _(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=4, start=False)
-    request = usual_request(rpc, stage)
-    request.MergeFrom(message(rpc, game_id=game.game_id, name="a fifth"))
+    request = request_of(rpc, stage)
+    request.MergeFrom(new_message(rpc, game_id=game.game_id, name="a fifth"))
     return Ask(request, as_anyone(rpc, game))
 
 
 @case("TOO_FEW_PLAYERS", "StartGame")
 async def _(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=1, start=False)
-    return Ask(message(rpc, game_id=game.game_id), game.as_seat(1))
+    return Ask(new_message(rpc, game_id=game.game_id), game.as_seat(1))
 
 
 @case("GAME_OVER", "JoinGame", "AddBot", "LeaveGame", "KickPlayer", "SetReady", "StartGame")
@@ -1539,7 +1503,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
 @case("GAME_ALREADY_STARTED", "JoinGame", "AddBot", "LeaveGame", "KickPlayer", "SetReady", "StartGame")
 @case("ROUND_IN_PROGRESS", "StartNextRound")
 async def _(stage: Stage, rpc: str) -> Ask:
-    return Ask(usual_request(rpc, stage), as_anyone(rpc, stage.game))
+    return Ask(request_of(rpc, stage), as_anyone(rpc, stage.game))
 
 
 @case("GAME_NOT_STARTED", "ResignGame", "StartNextRound", "RequestRedeal", "ReturnToSeat", *IN_A_TURN)
@@ -1562,7 +1526,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
 
 @case("PLAYER_NOT_ABSENT", "ReturnToSeat")
 async def _(stage: Stage, rpc: str) -> Ask:
-    return Ask(usual_request(rpc, stage), stage.game.as_seat(1))
+    return Ask(request_of(rpc, stage), stage.game.as_seat(1))
 
 
 @case("PLAYER_RESIGNED", "ResignGame", "RequestRedeal", "ReturnToSeat", "AbortGame", *IN_A_TURN)
@@ -1581,7 +1545,7 @@ async def _between_rounds(stage: Stage, rpc: str) -> Ask:
 
 @case("STALE_STATE", "ClaimError", staging=contended)
 async def _overtaken(stage: Stage, rpc: str) -> Ask:
-    return Ask(message(rpc, game_id=stage.game.game_id, play_revision=1), stage.game.as_seat(2))
+    return Ask(new_message(rpc, game_id=stage.game.game_id, play_revision=1), stage.game.as_seat(2))
 
 
 @case("STALE_STATE", *ON_A_REVISION)
@@ -1601,27 +1565,27 @@ async def _of_another_history(stage: Stage, rpc: str) -> Ask:
 
 @case("HISTORY_UNAVAILABLE", "WatchGame")
 async def _of_another_history_to_watch(stage: Stage, rpc: str) -> Ask:
-    return Ask(message(rpc, game_id=stage.game.game_id, etag=f"3-{NO_LINEAGE}"))
+    return Ask(new_message(rpc, game_id=stage.game.game_id, etag=f"3-{NO_LINEAGE}"))
 
 
 @case("HISTORY_UNAVAILABLE", "WatchGame")
 async def _not_yet(stage: Stage, rpc: str) -> Ask:
-    return Ask(message(rpc, game_id=stage.game.game_id, etag=f"5-{NO_LINEAGE}"))
+    return Ask(new_message(rpc, game_id=stage.game.game_id, etag=f"5-{NO_LINEAGE}"))
 
 
 @case("HISTORY_UNAVAILABLE", "WatchGame", staging=forgetful)
 async def _no_longer(stage: Stage, rpc: str) -> Ask:
-    return Ask(message(rpc, game_id=stage.game.game_id, etag=f"2-{NO_LINEAGE}"))
+    return Ask(new_message(rpc, game_id=stage.game.game_id, etag=f"2-{NO_LINEAGE}"))
 
 
 @case("HISTORY_UNAVAILABLE", "ListChanges", staging=forgetful)
 async def _from_before(stage: Stage, rpc: str) -> Ask:
-    return Ask(message(rpc, game_id=stage.game.game_id, after_revision=1))
+    return Ask(new_message(rpc, game_id=stage.game.game_id, after_revision=1))
 
 
 @case("HISTORY_UNAVAILABLE", "ListChanges")
 async def _from_later(stage: Stage, rpc: str) -> Ask:
-    return Ask(message(rpc, game_id=stage.game.game_id, after_revision=5))
+    return Ask(new_message(rpc, game_id=stage.game.game_id, after_revision=5))
 
 
 @case("NOT_YOUR_TURN", *ON_A_REVISION)
@@ -1727,7 +1691,7 @@ async def _(stage: Stage, _rpc: str) -> Ask:
 
 @case("REDEAL_NOT_ALLOWED", "RequestRedeal")
 async def _(stage: Stage, rpc: str) -> Ask:
-    return Ask(usual_request(rpc, stage), stage.game.as_seat(1))
+    return Ask(request_of(rpc, stage), stage.game.as_seat(1))
 
 
 def with_violation(reason: str) -> Preparation:
@@ -1964,7 +1928,7 @@ async def test_a_store_that_hangs_is_unavailable() -> None:
     async with running_server(store, settings()) as (_, client):
         stage = await staged(client, store, FakeClock())
         hanging.pause()
-        asks = {rpc: Ask(usual_request(rpc, stage), as_anyone(rpc, stage.game)) for rpc in ON_GAMES}
+        asks = {rpc: Ask(request_of(rpc, stage), as_anyone(rpc, stage.game)) for rpc in ON_GAMES}
         refusals = await asyncio.gather(*(refusal_of(client, RPCS[rpc], ask) for rpc, ask in asks.items()))
         reasons = dict(zip(asks, (error_info(refusal).reason for refusal in refusals), strict=True))
         hanging.resume()

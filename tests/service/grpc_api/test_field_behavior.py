@@ -1,6 +1,7 @@
 """`google.api.field_behavior`: required fields are refused when they are missing, optional ones are not."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from typing import Any
 
 import grpc.aio
@@ -11,8 +12,7 @@ from google.protobuf import message_factory
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor, OneofDescriptor
 from google.protobuf.message import Message
 
-from rummikub.v1 import game_pb2, tile_pb2
-from rummikub.v1 import validation_service_pb2 as vs
+from rummikub.v1 import tile_pb2
 from support.harness import (
     CONTRACT,
     Client,
@@ -23,22 +23,19 @@ from support.harness import (
     memory_store,
     running_server,
 )
+from support.rpcs import USUAL
 
 Path = tuple[FieldDescriptor | OneofDescriptor, ...]
 """A field in a request: the fields that lead to it, and itself."""
 
 RPCS: list[MethodDescriptor] = [rpc for service in CONTRACT for rpc in service.methods]
 
+SIMPLE = {name: value for fields in USUAL.values() for name, value in fields.items() if isinstance(value, str | int)}
 VALUES: dict[str, Callable[[GameAtHand], Any]] = {
+    **{name: partial(lambda value, _: value, value) for name, value in SIMPLE.items()},
     "etag": lambda game: game.etag,
     "game_id": lambda game: game.game_id,
-    "has_melded": lambda _: True,
-    "level": lambda _: game_pb2.BOT_LEVEL_EASY,
-    "name": lambda _: "Eve",
-    "play_revision": lambda _: 1,
-    "seat": lambda _: 2,
-    "racks": lambda _: [vs.RackToScore(seat=1), vs.RackToScore(seat=2, rack=[tile_pb2.TILE_RED_1])],
-    "text": lambda _: "[R3 R4 R5] + {R6}",
+    "racks": lambda _: USUAL["ScoreRound"]["racks"],
     "tile": lambda _: tile_pb2.TILE_RED_1,
 }
 """A valid value of each required field, and of a member of each oneof, by the field's name."""

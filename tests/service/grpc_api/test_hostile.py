@@ -24,7 +24,6 @@ from rummikub.v1 import (
     error_reason_pb2,
     game_pb2,
     meld_pb2,
-    record_pb2,
     room_settings_pb2,
     ruleset_pb2,
     tile_pb2,
@@ -54,6 +53,7 @@ from support.harness import (
     running_server,
     server_settings,
 )
+from support.rpcs import METHODS, OF_A_SEAT, ROWS, usual_request
 from tools.games import options
 from tools.redis_servers import RedisServer
 
@@ -79,17 +79,8 @@ RPCS: dict[str, MethodDescriptor] = {rpc.name: rpc for service in SERVICES[:-2] 
 RPCS |= {name: service.methods[0] for name, service in zip(REFLECTION, reflection.SERVICES, strict=True)}
 ON_GAMES = [rpc.name for service in CONTRACT[:2] for rpc in service.methods]
 WITH_GAME_ID = [name for name in ON_GAMES if "game_id" in RPCS[name].input_type.fields_by_name]
-MUTATING = [
-    name
-    for name in WITH_GAME_ID
-    if "request_id" in RPCS[name].input_type.fields_by_name and name not in {"JoinGame", "ReissueSeatToken"}
-]
+MUTATING = [name for name in OF_A_SEAT if ROWS[name].mutates]
 """RPCs of a seat with a request id."""
-OF_A_SEAT = [*MUTATING, "SaveDraft"]
-A_RECORD = record_pb2.GameRecord(
-    players=[record_pb2.RecordedPlayer(seat=seat, name=f"player {seat}") for seat in (1, 2)]
-)
-"""The shortest legal record."""
 READING = ["GetGame", "ListGames", "WatchGame", "ListChanges"]
 
 
@@ -188,51 +179,9 @@ async def scene(request: pytest.FixtureRequest) -> AsyncIterator[Scene]:
 
 def usual_requests(scene: Scene) -> dict[str, Message]:
     """Returns a valid request of each RPC; PlayTurn's is legal for the seat that has the turn."""
-    game_id = scene.game.game_id
-    turn = ts.PlayTurnRequest(game_id=game_id, etag=scene.game.etag, draw=ts.DrawTile())
+    game = scene.game
     return {
-        "CreateGame": gs.CreateGameRequest(),
-        "JoinGame": gs.JoinGameRequest(game_id=game_id, name="Eve"),
-        "JoinOrCreateGame": gs.JoinOrCreateGameRequest(name="Eve"),
-        "AddBot": gs.AddBotRequest(game_id=game_id, level=game_pb2.BOT_LEVEL_EASY),
-        "LeaveGame": gs.LeaveGameRequest(game_id=game_id),
-        "KickPlayer": gs.KickPlayerRequest(game_id=game_id, seat=2),
-        "SetReady": gs.SetReadyRequest(game_id=game_id, is_ready=True),
-        "RenewSeatToken": gs.RenewSeatTokenRequest(game_id=game_id),
-        "ReissueSeatToken": gs.ReissueSeatTokenRequest(game_id=game_id, seat=2),
-        "StartGame": gs.StartGameRequest(game_id=game_id),
-        "AbortGame": gs.AbortGameRequest(game_id=game_id),
-        "CreateRematch": gs.CreateRematchRequest(game_id=game_id),
-        "GetGame": gs.GetGameRequest(game_id=game_id),
-        "ListGames": gs.ListGamesRequest(state=game_pb2.GAME_STATE_PLAYING),
-        "WatchGame": gs.WatchGameRequest(game_id=game_id),
-        "ListChanges": gs.ListChangesRequest(game_id=game_id),
-        "ResignGame": gs.ResignGameRequest(game_id=game_id),
-        "StartNextRound": gs.StartNextRoundRequest(game_id=game_id),
-        "RequestRedeal": gs.RequestRedealRequest(game_id=game_id),
-        "ExportGame": gs.ExportGameRequest(game_id=game_id),
-        "ReturnToSeat": gs.ReturnToSeatRequest(game_id=game_id),
-        "PlayTurn": turn,
-        "SaveDraft": ts.SaveDraftRequest(game_id=game_id, etag=scene.game.etag),
-        "ClaimError": ts.ClaimErrorRequest(game_id=game_id, play_revision=1),
-        "ValidateMelds": vs.ValidateMeldsRequest(melds=[meld_pb2.Meld()]),
-        "ValidateTurn": vs.ValidateTurnRequest(has_melded=True),
-        "BatchValidateTurns": vs.BatchValidateTurnsRequest(turns=[vs.ValidateTurnRequest(has_melded=True)]),
-        "StreamValidateTurns": vs.StreamValidateTurnsRequest(
-            turn=vs.ValidateTurnRequest(has_melded=True), correlation_id="1"
-        ),
-        "ScoreRound": vs.ScoreRoundRequest(racks=[vs.RackToScore(seat=1), vs.RackToScore(seat=2, rack=as_tiles([1]))]),
-        "ListRulesets": vs.ListRulesetsRequest(page_size=1),
-        "ListMessages": vs.ListMessagesRequest(language="de"),
-        "SuggestTurn": an.SuggestTurnRequest(position=an.Position(has_melded=True)),
-        "HasLegalTurn": an.HasLegalTurnRequest(position=an.Position(has_melded=True)),
-        "ArrangeTiles": an.ArrangeTilesRequest(tiles=as_tiles([1, 2, 3])),
-        "BatchSuggestTurns": an.BatchSuggestTurnsRequest(positions=[an.Position(has_melded=True)]),
-        "ExplainTurn": an.ExplainTurnRequest(table_after=[meld_pb2.Meld(tiles=as_tiles([1, 2, 3]))]),
-        "ImportRecord": an.ImportRecordRequest(record=record_pb2.GameRecord()),
-        "ReviewGame": an.ReviewGameRequest(record=A_RECORD),
-        "ParsePosition": an.ParsePositionRequest(text=". + {}"),
-        "FormatPosition": an.FormatPositionRequest(position=an.Position(has_melded=True)),
+        **{name: usual_request(name, game.game_id, game.etag) for name in METHODS},
         "Check": health_pb2.HealthCheckRequest(),
         "List": health_pb2.HealthListRequest(),
         "Watch": health_pb2.HealthCheckRequest(),

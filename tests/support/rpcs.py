@@ -1,0 +1,84 @@
+"""One usual request of each RPC, and who may call it: tests of errors, hostile calls, retries and fields derive theirs.
+
+A request is in this table only if it has a field beside those that name the game; who may call is in the rows of
+`service/grpc_api/rpcs`.
+"""
+
+from typing import Any, Final
+
+from google.protobuf import message_factory
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import Message
+
+from rummikub.v1 import analysis_service_pb2 as an
+from rummikub.v1 import game_pb2, meld_pb2, record_pb2
+from rummikub.v1 import turn_service_pb2 as ts
+from rummikub.v1 import validation_service_pb2 as vs
+from service.grpc_api.rpc import Rpc, Token
+from service.grpc_api.services import SERVICES
+from support.harness import CONTRACT
+from tools.games import as_tiles
+
+METHODS: Final[dict[str, MethodDescriptor]] = {rpc.name: rpc for service in CONTRACT for rpc in service.methods}
+ROWS: Final[dict[str, Rpc]] = {rpc.name: rpc for rpcs in SERVICES.values() for rpc in rpcs}
+"""The rows of all RPCs, apart from ValidationService's."""
+MUTATING: Final = [name for name, rpc in ROWS.items() if rpc.mutates]
+"""RPCs with a request id."""
+OF_A_SEAT: Final = [name for name, rpc in ROWS.items() if rpc.token is Token.REQUIRED]
+"""RPCs that need a token."""
+
+A_RECORD: Final = record_pb2.GameRecord(
+    players=[record_pb2.RecordedPlayer(seat=seat, name=f"player {seat}") for seat in (1, 2)]
+)
+"""The shortest legal record."""
+A_POSITION: Final = an.Position(has_melded=True)
+A_TURN: Final = vs.ValidateTurnRequest(has_melded=True)
+
+USUAL: Final[dict[str, dict[str, Any]]] = {
+    "JoinGame": {"name": "Eve"},
+    "JoinOrCreateGame": {"name": "Eve"},
+    "AddBot": {"level": game_pb2.BOT_LEVEL_EASY},
+    "KickPlayer": {"seat": 2},
+    "ReissueSeatToken": {"seat": 2},
+    "SetReady": {"is_ready": True},
+    "ListGames": {"state": game_pb2.GAME_STATE_PLAYING},
+    "PlayTurn": {"draw": ts.DrawTile()},
+    "ClaimError": {"play_revision": 1},
+    "ValidateMelds": {"melds": [meld_pb2.Meld()]},
+    "ValidateTurn": {"has_melded": True},
+    "BatchValidateTurns": {"turns": [A_TURN]},
+    "StreamValidateTurns": {"turn": A_TURN, "correlation_id": "1"},
+    "ScoreRound": {"racks": [vs.RackToScore(seat=1), vs.RackToScore(seat=2, rack=as_tiles([1]))]},
+    "ListRulesets": {"page_size": 1},
+    "ListMessages": {"language": "de"},
+    "SuggestTurn": {"position": A_POSITION},
+    "HasLegalTurn": {"position": A_POSITION},
+    "ArrangeTiles": {"tiles": as_tiles([1, 2, 3])},
+    "BatchSuggestTurns": {"positions": [A_POSITION]},
+    "ExplainTurn": {"table_after": [meld_pb2.Meld(tiles=as_tiles([1, 2, 3]))]},
+    "ImportRecord": {"record": record_pb2.GameRecord()},
+    "ReviewGame": {"record": A_RECORD},
+    "ParsePosition": {"text": ". + {}"},
+    "FormatPosition": {"position": A_POSITION},
+}
+"""The fields of a usual request, beside game and etag."""
+WITH_ETAG: Final = {"PlayTurn", "SaveDraft"}
+"""RPCs on the state that their caller saw."""
+
+
+def new_message(rpc: str, **fields: object) -> Message:
+    """Returns a request of an RPC."""
+    made: Message = message_factory.GetMessageClass(METHODS[rpc].input_type)(**fields)
+    return made
+
+
+def usual_request(rpc: str, game_id: str, etag: str, **fields: object) -> Message:
+    """Returns a valid request on a game whose state has an etag; `fields` replace others."""
+    usual: dict[str, object] = dict(USUAL.get(rpc, {}))
+    has_game = "game_id" in METHODS[rpc].input_type.fields_by_name
+    is_on_game = has_game and not METHODS[rpc].input_type.fields_by_name["game_id"].containing_oneof
+    if is_on_game or rpc == "JoinGame":
+        usual["game_id"] = game_id
+    if rpc in WITH_ETAG:
+        usual["etag"] = etag
+    return new_message(rpc, **(usual | fields))
