@@ -27,7 +27,6 @@ NO_OPS: Final = {
 """The kinds with their names in reports."""
 
 STOCK_THREADS: Final = 10
-UNARIES: Final = ("ValidateTurn", "ValidateMelds", "BatchValidateTurns")
 STREAM: Final = "StreamValidateTurns"
 ANYWHERE: Final = "127.0.0.1:0"
 

@@ -60,11 +60,9 @@ class SystemChance:
     """The operating system's randomness."""
 
     def token_bytes(self, count: int) -> bytes:
-        """See Chance."""
         return secrets.token_bytes(count)
 
     def shuffle(self, tiles: Sequence[Tile]) -> tuple[Tile, ...]:
-        """See Chance."""
         shuffled = list(tiles)
         secrets.SystemRandom().shuffle(shuffled)
         return tuple(shuffled)
