@@ -117,8 +117,8 @@ def play(service: Rummikub) -> Game:
     print(f"Game {game_id}: {NAME} against the bots {', '.join(BOTS)}")
     for update in watch:
         print_change(update.change, names)
-        if update.HasField("game"):
-            game = update.game
+        if update.HasField("snapshot") or update.HasField("game"):
+            game = update.snapshot if update.HasField("snapshot") else update.game
             if game.turn.seat == joined.seat:
                 take_turn(person, game_id)
     print_score(game, names)

@@ -362,6 +362,9 @@ func (s suite) round() bool {
 		}
 		game := update.GetGame()
 		if game == nil {
+			game = update.GetSnapshot() // the person may have the first turn
+		}
+		if game == nil {
 			continue
 		}
 		view = game

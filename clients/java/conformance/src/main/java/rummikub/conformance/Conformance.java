@@ -261,7 +261,8 @@ public final class Conformance extends Suite {
       for (WatchGameResponse update : watch) {
         if (update.hasSnapshot()) {
           expectEqual("the revision before a snapshot", revision, 0);
-          revision = update.getSnapshot().getRevision();
+          view = update.getSnapshot(); // the person may have the first turn
+          revision = view.getRevision();
         } else if (update.hasChange()) {
           expectEqual("the next revision", update.getChange().getRevision(), revision + 1);
           revision = update.getChange().getRevision();

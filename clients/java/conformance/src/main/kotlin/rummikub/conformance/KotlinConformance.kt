@@ -217,7 +217,8 @@ class KotlinConformance(arguments: Array<String>) : Suite(arguments) {
         watcher.seated(token).watch(watching, options).collect { update ->
             if (update.hasSnapshot()) {
                 expectEqual("the revision before a snapshot", revision, 0)
-                revision = update.snapshot.revision
+                view = update.snapshot // the person may have the first turn
+                revision = view.revision
             } else if (update.hasChange()) {
                 expectEqual("the next revision", update.change.revision, revision + 1)
                 revision = update.change.revision
