@@ -13,6 +13,7 @@ import org.junit.jupiter.api.Test;
 import rummikub.v1.Closing;
 import rummikub.v1.Game;
 import rummikub.v1.Preset;
+import rummikub.v1.RoomSettings;
 import rummikub.v1.Ruleset;
 import rummikub.v1.Visibility;
 import rummikub.v1.WatchGameRequest;
@@ -52,7 +53,9 @@ class WatchPositionTest {
   @Test
   void everyGameHasWhatOnlyTheFirstOneOfAStreamHas() {
     var ruleset = Ruleset.newBuilder().setPreset(Preset.PRESET_GUIDE_A);
-    var whole = Game.newBuilder().setRuleset(ruleset).setVisibility(Visibility.VISIBILITY_PUBLIC).putLabels("region", "eu");
+    var settings = RoomSettings.newBuilder().setTurnTimeLimit(com.google.protobuf.Duration.newBuilder().setSeconds(30));
+    var whole = Game.newBuilder().setRuleset(ruleset).setSettings(settings);
+    whole.setVisibility(Visibility.VISIBILITY_PUBLIC).putLabels("region", "eu");
     for (var first : new WatchGameResponse.Builder[] {
       WatchGameResponse.newBuilder().setSnapshot(whole), WatchGameResponse.newBuilder().setGame(whole)
     }) {
