@@ -1893,10 +1893,13 @@ async def test_an_error_names_the_first_invalid_fields(stages: Stages) -> None:
     rules = ruleset_pb2.Ruleset()
     for name in numbers:
         setattr(rules, name, 2**32 - 1)
-    request = vs.ValidateMeldsRequest(ruleset=rules)
-    refusal = await refusal_of(stage.client, RPCS["ValidateMelds"], Ask(request))
+    settings, lengths = room_settings_pb2.RoomSettings(), ("turn_time_limit", "round_pause", "clock_total")
+    for name in lengths:
+        getattr(settings, name).seconds = 10**9
+    request = gs.CreateGameRequest(ruleset=rules, settings=settings)
+    refusal = await refusal_of(stage.client, RPCS["CreateGame"], Ask(request))
     named = set(field_violations(refusal))
-    assert named <= {f"ruleset.{name}" for name in numbers}
+    assert named <= {*(f"ruleset.{name}" for name in numbers), *(f"settings.{name}" for name in lengths)}
     assert len(named) == 16
     assert size_of(refusal) < METADATA_LIMIT
 
