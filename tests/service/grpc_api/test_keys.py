@@ -93,7 +93,7 @@ async def reason(call: Any) -> str:  # noqa: ANN401 - a call of any kind
 
 def seen_by(client: Client, game: GameAtHand) -> GameAtHand:
     """Returns the game as callers of another client know it: its id and tokens are the same."""
-    return GameAtHand(client, game.game_id, dict(game.tokens), host_token=game.host_token)
+    return GameAtHand(client, game.game_id, dict(game.tokens), game.host_token, dict(game.etags))
 
 
 async def test_the_operator_changes_and_deletes_games_of_every_key(tmp_path: Path, store: Store) -> None:
