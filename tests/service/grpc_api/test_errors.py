@@ -430,7 +430,7 @@ async def store_nearly_full(_redis_url: str) -> AsyncIterator[Stage]:
         async with running_server(store, settings()) as (_, client):
             stage = await staged(client, store, clock)
             with redis.Redis.from_url(full.url) as keys:
-                keys.config_set("maxmemory", round(keys.info("memory")["used_memory"] * 1.05))
+                keys.config_set("maxmemory", round(keys.info("memory")["used_memory"] * 1.1))
             assert (await stage.game.draw()).tiles_drawn, "running games go on"
             yield stage
     finally:
