@@ -223,6 +223,6 @@ async def test_an_event_source_gives_up_where_it_has_to(web: Web) -> None:
     with pytest.raises(GivenUpError, match=" 404 "):
         await anext(source.updates())
     lost = (await new_game(web)).watched("WATCH_CONTENT_CHANGES")
-    lost.last_id = f"1.{'0' * 32}"  # a history that the store has lost
+    lost.last_id = f"1-{'0' * 32}"  # a history that the store has lost
     with pytest.raises(GivenUpError, match=" 409 "):
         await anext(lost.updates())

@@ -12,8 +12,8 @@ import pytest
 import pytest_asyncio
 from google.protobuf.message import Message
 
-from engine import turns
 from engine.game import Game, Playing
+from engine.melding import solver
 from engine.melding.analysis import Existence, Situation
 from engine.melding.events import TileDrawn, TilesDrawn, TilesOffered, TurnEnded, TurnPassed
 from engine.melding.notation import parse_tiles
@@ -218,7 +218,7 @@ async def test_validate_only_searches_only_the_players_own_rack(
         racks.append(as_tiles(situation.rack))
         return Existence.NO
 
-    monkeypatch.setattr(turns, "has_turn", search)
+    monkeypatch.setattr(solver, "has_turn", search)
     game = await put_game(client, store, start)
     own = list((await game.see(1)).rack)
     turn = ts.PlayTurnRequest(validate_only=True)
@@ -251,7 +251,7 @@ class Search:
 def searching(monkeypatch: pytest.MonkeyPatch) -> Iterator[Search]:
     """Makes every search run until the test ends it."""
     search = Search()
-    monkeypatch.setattr(turns, "has_turn", search)
+    monkeypatch.setattr(solver, "has_turn", search)
     try:
         yield search
     finally:
