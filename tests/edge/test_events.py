@@ -224,5 +224,5 @@ async def test_an_event_source_gives_up_where_it_has_to(web: Web) -> None:
         await anext(source.updates())
     lost = (await new_game(web)).watched("WATCH_CONTENT_CHANGES")
     lost.last_id = f"1-{'0' * 32}"  # a history that the store has lost
-    with pytest.raises(GivenUpError, match=" 409 "):
+    with pytest.raises(GivenUpError, match=" 400 "):
         await anext(lost.updates())
