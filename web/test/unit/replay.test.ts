@@ -70,10 +70,10 @@ test("tiles are laid on the River and pulled from it; a pending choice ends with
       { kind: MoveKind.PLAY, seat: 2, table: table("[O1 B1 R1]"), riverIndex: 0 },
     ),
     [
-      " / R1 R2 R3 K9 O1 O2 / B1 B2 / 4 / ",
-      " / R1 R2 R3 K9 O2 / B1 B2 / 4 / O1",
-      " / R1 R2 R3 K9 O2 / B1 B2 B3 O4 / 2 / O1",
-      " / R1 R2 R3 K9 O2 / B1 B2 B3 / 2 / O1 O4",
+      ". / R1 R2 R3 K9 O1 O2 / B1 B2 / 4 / ",
+      ". / R1 R2 R3 K9 O2 / B1 B2 / 4 / O1",
+      ". / R1 R2 R3 K9 O2 / B1 B2 B3 O4 / 2 / O1",
+      ". / R1 R2 R3 K9 O2 / B1 B2 B3 / 2 / O1 O4",
       "[O1 B1 R1] / R1 R2 R3 K9 O2 / B2 B3 O4 / 2 / ",
     ],
   );
