@@ -25,7 +25,7 @@ EventT_contra = TypeVar("EventT_contra", bound=Event, contravariant=True)
 
 
 class Family(Protocol[RoundT, ActionT_contra, EventT_contra]):
-    """What differs between families of games: a module with these functions, by the types of its rounds."""
+    """The functions of a family of games. Its module has them, with the types of its rounds."""
 
     def deal(self, game: Game, shuffle: Shuffle | RoundStart) -> RoundStart:
         """Returns the deal of the next round, or a new deal of the round in progress."""

@@ -48,7 +48,7 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What is known of an option.
+    """The row of an option: its range, stage and conflicts.
 
     Attributes:
         name: Its key in pages, records and stored games (`initial_meld_threshold`).

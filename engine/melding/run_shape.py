@@ -1,4 +1,4 @@
-"""What makes a run: which values follow one another, and how many (R14 to R16, run_wrap).
+"""The shape of runs: which values follow one another, and how many (R14 to R16, run_wrap).
 
 Everything that forms runs reads this value: the reader of melds, the solver, bots, and the oracles of the tests.
 """

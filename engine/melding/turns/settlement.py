@@ -1,4 +1,4 @@
-"""What follows the end of a turn: the end of the round or the game, or the next turn; and penalties."""
+"""Ends a turn: returns the end of the round or the game, or the next turn, and penalties."""
 
 from dataclasses import replace
 

@@ -59,7 +59,7 @@ class RequestIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What a change is decided on.
+    """The game on which a change is decided.
 
     Attributes:
         record: The game.
