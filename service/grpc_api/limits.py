@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal, TypeAlias
 
 from service.errors import Overloaded, TooManyDrafts, TooManyGames, TooManyGuesses
 from service.runtime.admission import Admission
@@ -15,6 +16,9 @@ from service.runtime.origins import (
 )
 from service.runtime.rate_limit import SECOND, Attempts, RateLimit
 from service.settings import Settings
+
+RateName: TypeAlias = Literal["changes", "drafts"]
+"""The Limits that count each call of an RPC."""
 
 
 @dataclass(frozen=True, slots=True)

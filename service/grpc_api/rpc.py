@@ -22,7 +22,7 @@ from service.codec.games import answer_of
 from service.grpc_api.call_origin import check_right, current_origin
 from service.grpc_api.callers import caller, mutation, player
 from service.grpc_api.handlers import Context, Handler, RequestReader, Service, unary, writing
-from service.grpc_api.limits import Limits
+from service.grpc_api.limits import Limits, RateName
 from service.metrics.metrics import Metrics
 
 
@@ -81,7 +81,7 @@ class Rpc:
             `read` returned, and who calls: a RequestIdentity if it mutates, otherwise a Caller.
         token: Whether callers send the token of a seat or host.
         is_secret: Whether its request id yields a token, so that it must be unguessable.
-        limit: Which of the Limits counts its calls; empty for none.
+        limit: Which of the Limits counts its calls; None for none.
         right: The right that the caller's key must have; empty for none.
         read: Decodes a request that may be long, in steps, into a Read; None: it is short.
         is_stream: Whether it writes several responses.
@@ -92,7 +92,7 @@ class Rpc:
     call: Callable[[Backend, Any, Any, Context], Awaitable[bytes | None]]
     token: Token = Token.OPTIONAL
     is_secret: bool = False
-    limit: str = ""
+    limit: RateName | None = None
     right: str = ""
     read: Callable[[bytes], Generator[None, None, Read]] | None = None
     is_stream: bool = False
@@ -111,7 +111,7 @@ class Rpc:
         """Returns its handler."""
         call, right, mutates, is_secret = self.call, self.right, self.mutates, self.is_secret
         identify = _SENDERS[self.token]
-        limit = getattr(backend.limits, self.limit) if self.limit else None
+        limit = getattr(backend.limits, self.limit) if self.limit is not None else None
         is_read = self.read is not None
 
         async def answer(request: Any, context: Context) -> Any:  # noqa: ANN401 - as the row says
@@ -134,7 +134,7 @@ def change(  # noqa: PLR0913 - the columns of a row
     response: type[Message],
     command: Callable[[Any, str, RequestIdentity], GameCommand],
     *,
-    limit: str = "changes",
+    limit: RateName | None = "changes",
     right: str = "",
     token: Token = Token.REQUIRED,
     is_secret: bool = False,
@@ -161,7 +161,7 @@ def seat_action(
     response: type[Message],
     action: Callable[[Any], Callable[[int, Basis], Action]],
     *,
-    limit: str = "changes",
+    limit: RateName | None = "changes",
     is_open_to_host: bool = False,
 ) -> Rpc:
     """Returns the row of an RPC that changes a game by the action of a seat, which is made of the request."""

@@ -13,19 +13,19 @@ RPCS: Final[tuple[Rpc, ...]] = (
         pb.StartGameResponse,
         lambda _: lambda seat, basis: StartGame(seat, basis.shuffle()),
         is_open_to_host=True,
-        limit="",
+        limit=None,
     ),
     seat_action(
         pb.StartNextRoundRequest,
         pb.StartNextRoundResponse,
         lambda _: lambda seat, basis: StartNextRound(seat, basis.shuffle()),
-        limit="",
+        limit=None,
     ),
     seat_action(
         pb.RequestRedealRequest,
         pb.RequestRedealResponse,
         lambda _: lambda seat, basis: RequestRedeal(seat, basis.shuffle()),
     ),
-    seat_action(pb.ResignGameRequest, pb.ResignGameResponse, lambda _: lambda seat, _: Resign(seat), limit=""),
+    seat_action(pb.ResignGameRequest, pb.ResignGameResponse, lambda _: lambda seat, _: Resign(seat), limit=None),
     seat_action(pb.ReturnToSeatRequest, pb.ReturnToSeatResponse, lambda _: lambda seat, _: ReturnToSeat(seat)),
 )
