@@ -9,7 +9,7 @@ from typing import Final
 
 from engine.events import ClockStopped, TurnStarted
 from engine.game import Game, Round
-from engine.melding.ruleset import ClockFlag
+from engine.room_settings import ClockFlag
 from engine.seats import Turn
 
 LONGEST_MS: Final = 14 * 86_400_000

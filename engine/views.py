@@ -28,9 +28,10 @@ from engine.events import (
 from engine.game import Finished, Game, Phase, Playing, Round, RoundResult
 from engine.melding.drafts import Draft
 from engine.melding.events import MeldingEvent
-from engine.melding.ruleset import DraftVisibility, Ruleset, Spectators
+from engine.melding.ruleset import Ruleset
 from engine.melding.table import Table
 from engine.melding.views import MeldingEventView, OpenMeldingEvent, TurnView, see_melding_event, see_turn
+from engine.room_settings import DraftVisibility, Spectators
 from engine.seats import BotLevel, Player, Rack, ReservedSeat
 from engine.tiles import Tile
 from engine.timers import due_ms

@@ -6,7 +6,7 @@ The use cases and the codec raise them. None carries a hidden tile, a token, or 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from engine.melding.ruleset import Hints
+from engine.room_settings import Hints
 from engine.violations import Refused
 
 

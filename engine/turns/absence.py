@@ -15,7 +15,7 @@ from engine.actions import (
 )
 from engine.events import Event, PlayerAbsent, PlayerResigned, PlayerReturned, TurnTimedOut
 from engine.game import Aborted, Finished, Game, Lobby, Playing, RoundOver
-from engine.melding.ruleset import AbsentAction
+from engine.room_settings import AbsentAction
 from engine.seats import BotLevel
 from engine.violations import Reason, Refused, refused
 

@@ -4,7 +4,7 @@ from engine.actions import AbortGame, AnnounceRematch, RenewSeatToken
 from engine.decisions import Decision
 from engine.events import AbortRequested, GameAborted, RematchCreated, SeatTokenRenewed
 from engine.game import Aborted, Finished, Game, Lobby
-from engine.melding.ruleset import AbortBy
+from engine.room_settings import AbortBy
 from engine.seats import HOST
 from engine.turns.lobby import is_host, worn_out
 from engine.violations import Reason, refused

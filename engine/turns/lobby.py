@@ -10,8 +10,8 @@ from engine.decisions import Context, Decision
 from engine.events import Event, PlayerJoined, PlayerKicked, PlayerLeft, PlayerReadied, RoundStart
 from engine.family import family_of
 from engine.game import Aborted, Finished, Game, Lobby, Playing, RoundOver
-from engine.melding.ruleset import StartBy
 from engine.replay import evolve
+from engine.room_settings import StartBy
 from engine.seats import HOST
 from engine.timers import is_due
 from engine.violations import Reason, Refused, refused

@@ -15,7 +15,7 @@ from engine.melding.bots import turn_without_play
 from engine.melding.play import Play
 from engine.melding.round import Choosing, Drawn
 from engine.melding.rules import Judgement, judge
-from engine.melding.ruleset import Hints, Ruleset, TurnPlayAfterDraw
+from engine.melding.ruleset import Ruleset, TurnPlayAfterDraw
 from engine.melding.scoring import rack_value
 from engine.melding.solver import (
     RULES_BUDGET,
@@ -32,6 +32,7 @@ from engine.melding.solver.explanation import explain
 from engine.melding.solver.steps import Step
 from engine.melding.table import ProposedTable, as_proposed_table
 from engine.melding.views import TurnView
+from engine.room_settings import Hints
 from engine.tiles import Tile, in_order, without
 from engine.views import GameView
 from engine.violations import Reason, refused

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
-from engine.melding.ruleset import RacksShown
 from engine.record import GameRecord
+from engine.room_settings import RacksShown
 from engine.views import is_open_to_spectators, sees_drafts
 from service.app.changes import ChangeLoop
 from service.app.game_lists import GameFilter, list_games

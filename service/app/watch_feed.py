@@ -20,8 +20,8 @@ from engine.events import Event, GameAborted, GameEnded, RematchCreated, RoundEn
 from engine.game import Playing
 from engine.melding.drafts import Draft
 from engine.melding.events import RoundStarted
-from engine.melding.ruleset import DraftVisibility
 from engine.replay import advance
+from engine.room_settings import DraftVisibility
 from service.app.games import Games
 from service.app.identity import Caller, revoked_by
 from service.app.views import ChangeView, GameSnapshotView, SeatPresence, change_view, snapshot_view

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from engine.melding.ruleset import Spectators
+from engine.room_settings import Spectators
 from service.app.identity import Caller, part_in
 from service.app.watch_feed import LAG, Feed, Presences, SharedChange, SharedGame, changed_presence
 from service.app.watch_updates import (

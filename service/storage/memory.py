@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from engine.game import round_of
 from engine.melding.drafts import Draft
-from engine.melding.ruleset import DraftVisibility
+from engine.room_settings import DraftVisibility
 from service.errors import TooManyDrafts
 from service.model.change import (
     MEMOS_A_SENDER,

@@ -20,7 +20,6 @@ from engine.melding.actions import ClaimError, DrawTile, Pass
 from engine.melding.events import RoundStarted, TileDrawn, TilesPlayed
 from engine.melding.ruleset import (
     SABRA,
-    AbsentAction,
     MatchEnd,
     Ruleset,
     Teams,
@@ -29,6 +28,7 @@ from engine.melding.ruleset import (
     TurnTimeoutDirty,
 )
 from engine.melding.table import ProposedTable
+from engine.room_settings import AbsentAction
 from engine.seats import BotLevel
 from engine.timers import due_ms, is_due
 from engine.turns import Applied, apply, create

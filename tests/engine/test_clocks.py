@@ -9,7 +9,14 @@ from engine.actions import Resign, StartGame, StartNextRound, TimeOut
 from engine.events import ClockStopped, GameEnded, PlayerAbsent, PlayerResigned, RoundEnded, TurnStarted, TurnTimedOut
 from engine.game import Game, Playing, round_of
 from engine.melding.actions import DrawTile, LayOnRiver, Pass
-from engine.melding.ruleset import SABRA, ClockFlag, MatchEnd, Ruleset, TurnDraw, TurnInvalidSubmission
+from engine.melding.ruleset import (
+    SABRA,
+    MatchEnd,
+    Ruleset,
+    TurnDraw,
+    TurnInvalidSubmission,
+)
+from engine.room_settings import ClockFlag
 from engine.timers import SHORTEST_LOOK_MS, due_ms, earliest_due_ms
 from engine.turns import Applied
 from support.positions import NAMES, NOW, do, is_a, lobby, play

@@ -39,13 +39,13 @@ from engine.melding.ruleset import (
     MatchEnd,
     PoolEmptyMode,
     Preset,
-    RacksShown,
     Ruleset,
     TurnDraw,
     TurnInvalidSubmission,
     TurnPlayAfterDraw,
 )
 from engine.replay import advance
+from engine.room_settings import RacksShown
 from engine.seats import BotLevel
 from engine.tiles import JOKER
 from support.invariants import Invariants

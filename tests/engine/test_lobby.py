@@ -30,8 +30,9 @@ from engine.events import (
     SeatTokenRenewed,
 )
 from engine.game import Aborted, Finished, Game, Lobby, Playing, RoundOver, bots_to_act, is_expired
-from engine.melding.ruleset import SABRA, AbortBy, MatchEnd, Ruleset, StartBy
+from engine.melding.ruleset import SABRA, MatchEnd, Ruleset
 from engine.replay import advance
+from engine.room_settings import AbortBy, StartBy
 from engine.seats import HOST, BotLevel, Player, ReservedSeat
 from engine.tiles import tile_set
 from engine.timers import due_ms

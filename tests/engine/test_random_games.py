@@ -42,7 +42,6 @@ from engine.melding.presets import PRESETS
 from engine.melding.ruleset import (
     OPTIONS,
     SABRA,
-    ClockFlag,
     DealThreePairsReshuffle,
     JokersDeclaration,
     MatchEnd,
@@ -55,6 +54,7 @@ from engine.melding.ruleset import (
     WinCall,
     problems,
 )
+from engine.room_settings import ClockFlag
 from engine.tiles import JOKER
 from support.invariants import play_checked_game
 from support.random_play import play_random_game, players_of, random_ruleset

@@ -9,7 +9,6 @@ from engine.melding.presets import PRESET_TEXTS, PRESETS, chosen_options
 from engine.melding.ruleset import (
     OPTIONS,
     SABRA,
-    ClockFlag,
     Contract,
     JokerRetrievalGroupOfThree,
     JokerRetrievalMode,
@@ -34,6 +33,7 @@ from engine.melding.ruleset import (
     with_options,
 )
 from engine.options import OptionProblem
+from engine.room_settings import ClockFlag
 from engine.tiles import JOKER, NATURALS, Color, tile
 from engine.violations import Reason
 

@@ -46,8 +46,9 @@ from engine.melding.events import (
 from engine.melding.melds import Meld, MeldKind, ProposedMeld
 from engine.melding.notation import parse_tile, parse_tiles
 from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
-from engine.melding.ruleset import SABRA, DraftVisibility, MatchEnd, RacksShown, Ruleset, Spectators
+from engine.melding.ruleset import SABRA, MatchEnd, Ruleset
 from engine.melding.views import RoundStartedView, TilesDrawnView, TurnPenalisedView
+from engine.room_settings import DraftVisibility, RacksShown, Spectators
 from engine.seats import HOST, BotLevel, Player, Rack, ReservedSeat, Turn
 from engine.tiles import JOKER, Tile
 from engine.views import GameView, OpenEvent, PlayerView, TurnTimedOutView, is_open_to_spectators, see, see_event

@@ -62,8 +62,6 @@ from engine.melding.events import (
 from engine.melding.melds import Meld, MeldKind, ProposedMeld
 from engine.melding.round import Choosing, Drawn, Open, Step
 from engine.melding.ruleset import (
-    AbsentAction,
-    ClockFlag,
     Contract,
     InitialMeldComparison,
     InitialMeldCount,
@@ -74,12 +72,10 @@ from engine.melding.ruleset import (
     PoolEmptyLastChanceStart,
     PoolEmptyMode,
     PoolEmptyStuckTest,
-    RacksShown,
     Ruleset,
     ScoreBlockedPoints,
     ScoreNeverMelded,
     ScoreWinner,
-    StartBy,
     StartDrawDetermines,
     Teams,
     TurnDirection,
@@ -92,6 +88,7 @@ from engine.melding.ruleset import (
 from engine.melding.run_shape import run_shape
 from engine.melding.table import ProposedTable
 from engine.replay import replay
+from engine.room_settings import AbsentAction, ClockFlag, RacksShown, StartBy
 from engine.seats import HOST, BotLevel, Rack
 from engine.tiles import JOKER, Tile
 from engine.turns import Applied, apply, arrange, create_rematch

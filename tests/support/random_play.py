@@ -40,14 +40,12 @@ from engine.melding.round import Choosing, Drawn
 from engine.melding.ruleset import (
     OPTIONS,
     SABRA,
-    ClockFlag,
     DealThreePairsReshuffle,
     MatchEnd,
     PoolEmptyPass,
     PoolEmptyStuckTest,
     Ruleset,
     ScoreWinner,
-    StartBy,
     Teams,
     TurnInvalidSubmission,
     TurnPlayAfterDraw,
@@ -57,6 +55,7 @@ from engine.melding.ruleset import (
     with_options,
 )
 from engine.melding.solver import Budget, Exact, best_turn
+from engine.room_settings import ClockFlag, StartBy
 from engine.seats import HOST, BotLevel
 from engine.tiles import JOKER, in_order, without
 from engine.timers import due_ms

@@ -9,8 +9,14 @@ from engine.game import Game, Playing, RoundEnd, RoundResult, next_seat, with_re
 from engine.melding.analysis import Existence, Situation
 from engine.melding.events import LastChanceStarted, RiverTileLaid, TurnPenalised
 from engine.melding.round import Choosing, MeldingRound
-from engine.melding.ruleset import PoolEmptyLastChanceStart, PoolEmptyMode, PoolEmptyStuckTest, RacksShown, Ruleset
+from engine.melding.ruleset import (
+    PoolEmptyLastChanceStart,
+    PoolEmptyMode,
+    PoolEmptyStuckTest,
+    Ruleset,
+)
 from engine.melding.scoring import Standing, are_one_side, game_winners, is_last_round, score_round
+from engine.room_settings import RacksShown
 from engine.seats import from_seat
 from engine.tiles import Tile
 

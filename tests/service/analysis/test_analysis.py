@@ -26,7 +26,6 @@ from engine.melding.round import Choosing, Drawn
 from engine.melding.rules import Judgement
 from engine.melding.ruleset import (
     SABRA,
-    Hints,
     JokersDeclaration,
     Preset,
     Ruleset,
@@ -35,6 +34,7 @@ from engine.melding.ruleset import (
     WinCall,
 )
 from engine.melding.solver import RULES_BUDGET, Budget, Existence, Objective, has_turn
+from engine.room_settings import Hints
 from engine.seats import BotLevel
 from engine.tiles import Tile
 from engine.violations import Reason, Violation

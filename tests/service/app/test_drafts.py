@@ -13,7 +13,8 @@ import pytest
 
 from engine.game import Game, Playing
 from engine.melding.drafts import Draft
-from engine.melding.ruleset import SABRA, DraftVisibility, Ruleset, TurnTimeoutDirty
+from engine.melding.ruleset import SABRA, Ruleset, TurnTimeoutDirty
+from engine.room_settings import DraftVisibility
 from engine.seats import Turn
 from rummikub.v1 import game_pb2, meld_pb2, room_settings_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs

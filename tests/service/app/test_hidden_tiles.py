@@ -19,8 +19,15 @@ from engine.actions import AbortGame, Action, Resign, TimeOut
 from engine.game import Aborted, Finished, Game, Playing, round_of
 from engine.melding.analysis import options_needing_analysis
 from engine.melding.presets import PRESETS
-from engine.melding.ruleset import SABRA, Hints, MatchEnd, RacksShown, Ruleset, TurnDraw, TurnPlayAfterDraw
+from engine.melding.ruleset import (
+    SABRA,
+    MatchEnd,
+    Ruleset,
+    TurnDraw,
+    TurnPlayAfterDraw,
+)
 from engine.replay import replay
+from engine.room_settings import Hints, RacksShown
 from engine.seats import HOST
 from engine.timers import due_ms
 from engine.turns import Applied, apply

@@ -14,9 +14,10 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2
 
-from engine.melding.ruleset import SABRA, MatchEnd, RacksShown, Ruleset
+from engine.melding.ruleset import SABRA, MatchEnd, Ruleset
 from engine.record import GameRecord, record_of
 from engine.record_text import format_record
+from engine.room_settings import RacksShown
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_pb2, meld_pb2, record_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs

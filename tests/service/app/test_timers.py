@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import grpc.aio
 import pytest
 
-from engine.melding.ruleset import OPTIONS, AbsentAction, ClockFlag
+from engine.melding.ruleset import OPTIONS
+from engine.room_settings import AbsentAction, ClockFlag
 from rummikub.v1 import game_pb2, room_settings_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.app.changes import ChangeLoop

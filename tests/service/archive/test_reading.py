@@ -10,7 +10,8 @@ import pytest
 import redis
 from structlog.testing import capture_logs
 
-from engine.melding.ruleset import RacksShown, Ruleset, Spectators
+from engine.melding.ruleset import Ruleset
+from engine.room_settings import RacksShown, Spectators
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts

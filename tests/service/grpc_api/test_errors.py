@@ -31,16 +31,14 @@ from engine.melding.play import Play
 from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
 from engine.melding.ruleset import (
     SABRA,
-    Hints,
     MatchEnd,
     PoolEmptyPass,
-    RacksShown,
     Ruleset,
-    Spectators,
     TurnDraw,
     TurnInvalidSubmission,
     TurnVoluntaryDraw,
 )
+from engine.room_settings import Hints, RacksShown, Spectators
 from engine.seats import Player, Rack, Turn
 from engine.tiles import JOKER, Tile, in_order, tile_set, without
 from engine.turns.lobby import LOBBY_CHANGES_MAX

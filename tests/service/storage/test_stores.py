@@ -21,7 +21,8 @@ from engine.game import Game, round_of
 from engine.melding.actions import DrawTile
 from engine.melding.drafts import Draft
 from engine.melding.melds import MeldKind, ProposedMeld
-from engine.melding.ruleset import DraftVisibility, Ruleset
+from engine.melding.ruleset import Ruleset
+from engine.room_settings import DraftVisibility
 from engine.seats import HOST
 from engine.tiles import Tile
 from engine.turns import Applied, apply, create
