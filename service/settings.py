@@ -75,7 +75,7 @@ def _address_if_any(text: str) -> str:
 
 def _archive_url(text: str) -> str:
     if text and not _is_archive_url(text):
-        raise ValueError("expected file:///path, s3://bucket/prefix?endpoint=URL&region=NAME or postgresql://")
+        raise ValueError("expected sqlite:///path, s3://bucket/prefix?endpoint=URL&region=NAME or postgresql://")
     return text
 
 
@@ -84,8 +84,8 @@ def _is_archive_url(text: str) -> bool:
         parts = urlsplit(text)
     except ValueError:
         return False
-    if parts.scheme == "file":
-        return not parts.netloc and parts.path.startswith("/")
+    if parts.scheme == "sqlite":
+        return not parts.netloc and not parts.path.endswith("/") and parts.path.startswith("/")
     return parts.scheme == "postgresql" or (parts.scheme == "s3" and bool(parts.netloc))
 
 
@@ -203,7 +203,7 @@ class Settings(BaseSettings):
         86_400, ge=60, le=_CENTURY, description="lifetime of a finished game and its history"
     )
     archive_url: Annotated[str, AfterValidator(_archive_url)] = Field(
-        "", description="where finished games are archived: file:///path, s3:// or postgresql://; unset: nowhere"
+        "", description="where finished games are archived: sqlite:///path, s3:// or postgresql://; unset: nowhere"
     )
     archived_ttl_seconds: int = Field(
         3_600,

@@ -258,15 +258,16 @@ def test_the_documented_store_urls_are_accepted(url: str, monkeypatch: pytest.Mo
         f"postgres://user:{PASSWORD}@host/games",
         f"postgresql://[user:{PASSWORD}@host/games",
         f"https://user:{PASSWORD}@host/games",
-        f"file://{PASSWORD}/games",
-        f"file:{PASSWORD}",
+        f"sqlite://{PASSWORD}/games",
+        f"sqlite:{PASSWORD}",
+        f"sqlite:///{PASSWORD}/",
         f"s3:///{PASSWORD}",
         PASSWORD,
     ],
 )
 def test_an_invalid_archive_url_is_rejected_and_not_printed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     message = refusal(monkeypatch, RUMMIKUB_ARCHIVE_URL=url)
-    assert message.startswith("RUMMIKUB_ARCHIVE_URL: expected file:///path, s3://")
+    assert message.startswith("RUMMIKUB_ARCHIVE_URL: expected sqlite:///path, s3://")
     assert PASSWORD not in message
 
 
@@ -274,7 +275,7 @@ def test_an_invalid_archive_url_is_rejected_and_not_printed(url: str, monkeypatc
     "url",
     [
         "",
-        "file:///var/lib/rummikub/archive",
+        "sqlite:///var/lib/rummikub/archive.sqlite3",
         "s3://bucket",
         "s3://bucket/some/prefix?endpoint=https://storage.example:9000&region=eu-1",
         "postgresql://user:secret@host:5432/games?sslmode=require",
@@ -290,7 +291,7 @@ def test_the_documented_archive_urls_are_accepted(url: str, monkeypatch: pytest.
 def test_an_archive_that_cannot_be_opened_stops_the_start(workers: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     refused = run(
-        RUMMIKUB_ARCHIVE_URL=f"file://{tmp_path}/file/games",
+        RUMMIKUB_ARCHIVE_URL=f"sqlite://{tmp_path}/file/archive/games.sqlite3",
         RUMMIKUB_WORKERS=workers,
         RUMMIKUB_DATA_DIR=str(tmp_path / "data"),
         RUMMIKUB_LISTEN="127.0.0.1:0",

@@ -1,7 +1,7 @@
 """The server, in a process that kills itself: `python mortal_server.py MOMENT`, before the operation that MOMENT names.
 
-Moments: `commit`, of the change that ends a game; `archive`, of a game in the outbox; `index`, of its line in files;
-`acknowledge`, of its entry; `never`. The entries of a dead server are taken over after a second, not ten.
+Moments: `commit`, of the change that ends a game; `archive`, of a game in the outbox; `acknowledge`, of its entry;
+`never`. The entries of a dead server are taken over after a second, not ten.
 """
 
 import os
@@ -13,9 +13,8 @@ from service import composition
 from service.model.change import Commit, Outcome
 from service.model.outbox import OutboxEntry
 from service.model.record import Record
-from service.operator.archive import archived_game, file_sink, worker
-from service.operator.archive.archived_game import ArchivedGame, LineHead
-from service.operator.archive.file_index import FileIndex, Place
+from service.operator.archive import archived_game, worker
+from service.operator.archive.archived_game import ArchivedGame
 from service.storage.redis import store as redis_store
 from service.storage.redis.games import RedisGames
 from service.storage.redis.outbox import RedisOutbox
@@ -53,18 +52,8 @@ async def collect(store: Store, record: Record) -> ArchivedGame:
     return await whole_collect(store, record)
 
 
-class MortalIndex(FileIndex):
-    """An index of an archive of files whose server dies when a game's line is written, and not yet that of the game."""
-
-    def put(self, game_id: str, head: LineHead, place: Place) -> None:
-        if MOMENT == "index":
-            die()
-        super().put(game_id, head, place)
-
-
 if __name__ == "__main__":
     MOMENT = sys.argv.pop()
-    vars(file_sink)["FileIndex"] = MortalIndex
     whole_collect = archived_game.collect
     vars(worker).update(collect=collect, CLAIM_MS=1_000)
     vars(redis_store).update(RedisGames=MortalGames, RedisOutbox=MortalOutbox)

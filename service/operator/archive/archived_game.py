@@ -34,8 +34,8 @@ class LineageBroken(Exception):  # noqa: N818 - a defect of the stored data
 
 
 @dataclass(frozen=True, slots=True)
-class LineHead:
-    """The values of a game's line that decide whether another line may replace it. See ArchivedGame."""
+class Head:
+    """The values of an entry of the archive that decide whether another one may replace it. See ArchivedGame."""
 
     created_ms: int
     revision: int
@@ -64,9 +64,9 @@ class ArchivedGame:
         return tuple(sorted({player_digest(ref.text) for ref in self.record.operator_data.player_refs}))
 
     @property
-    def head(self) -> LineHead:
-        """The head of its line."""
-        return LineHead(self.record.created_ms, self.record.game.revision, frozenset(self.players))
+    def head(self) -> Head:
+        """The head of its entry."""
+        return Head(self.record.created_ms, self.record.game.revision, frozenset(self.players))
 
     @property
     def first_revision(self) -> int:
@@ -188,13 +188,13 @@ def deletion_line(game_id: str) -> bytes:
 
 
 @reading()
-def head_of_line(line: bytes) -> LineHead | None:
+def head_of_line(line: bytes) -> Head | None:
     """Returns the head of a game's line; None if the game is deleted. Raises StoredFormatUnknown."""
     values = _values(line)
     if "deleted" in values:
         return None
     players = frozenset(map(read_text, values["players"]))
-    return LineHead(read_number(values["created_ms"], 0, LATEST_MS), read_number(values["revision"]), players)
+    return Head(read_number(values["created_ms"], 0, LATEST_MS), read_number(values["revision"]), players)
 
 
 def _base64(data: bytes) -> str:

@@ -3,8 +3,8 @@
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from service.operator.archive.file_sink import FileSink
 from service.operator.archive.sink import Sink
+from service.operator.archive.sqlite_sink import SqliteSink
 from service.settings import PREFIX, SettingsError
 
 
@@ -12,8 +12,8 @@ def open_sink(url: str) -> Sink:
     """Returns the sink of a URL. A server that it names need not answer yet. Raises SettingsError."""
     scheme = url.partition(":")[0]
     try:
-        if scheme == "file":
-            return FileSink(Path(unquote(urlsplit(url).path)))
+        if scheme == "sqlite":
+            return SqliteSink(Path(unquote(urlsplit(url).path)))
         if scheme == "s3":
             from service.operator.archive.s3_sink import S3Sink  # noqa: PLC0415 - an optional library
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Protocol
 
-from service.operator.archive.archived_game import ArchivedGame, LineHead
+from service.operator.archive.archived_game import ArchivedGame, Head
 
 
 class SinkUnavailable(Exception):  # noqa: N818 - not a defect of the service
@@ -26,7 +26,7 @@ class WriteResult(Enum):
     """Another game, which stays for good. A CreateGame that is repeated after its game expired makes such a game."""
 
 
-def write_result(before: LineHead | None, game: ArchivedGame) -> WriteResult:
+def write_result(before: Head | None, game: ArchivedGame) -> WriteResult:
     """Returns WRITTEN if a game may replace an entry, else why not. None: the entry is the mark of a deletion."""
     if before is None:
         return WriteResult.DELETED

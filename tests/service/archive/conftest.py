@@ -43,10 +43,10 @@ def archive_server(request: pytest.FixtureRequest) -> ObjectStorage | Database:
     return server
 
 
-@pytest.fixture(params=["files", "storage", "empty_database"])
+@pytest.fixture(params=["sqlite", "storage", "empty_database"])
 def archive_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of an archive of each kind, which is empty."""
-    if request.param == "files":
-        return f"file://{tmp_path}/archive"
+    if request.param == "sqlite":
+        return f"sqlite://{tmp_path}/archive/games.sqlite3"
     server: ObjectStorage | Database = request.getfixturevalue(request.param)
     return server.url

@@ -1,16 +1,12 @@
-"""Every sink of the archive, on real servers; and the files, tables and objects that are documented."""
+"""Every sink of the archive, on real servers; and the tables and objects that are documented."""
 
 import asyncio
-import base64
 import contextlib
-import fcntl
-import gzip
 import json
-import os
 import sqlite3
 import stat
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,13 +14,12 @@ from pathlib import Path
 import obstore
 import pytest
 
-from engine.record_text import parse_record
 from service.errors import StoredFormatUnknown
 from service.model.record import OperatorData, PlayerRef
-from service.operator.archive import file_index, file_sink, postgresql_sink
+from service.operator.archive import postgresql_sink, sqlite_sink
 from service.operator.archive.archived_game import (
     ArchivedGame,
-    LineHead,
+    Head,
     collect,
     deletion_line,
     from_line,
@@ -32,19 +27,17 @@ from service.operator.archive.archived_game import (
     player_digest,
     to_line,
 )
-from service.operator.archive.file_sink import FileSink
 from service.operator.archive.open_sink import open_sink
 from service.operator.archive.postgresql_sink import CREATE_TABLE, PostgresqlSink
 from service.operator.archive.s3_sink import S3Sink
 from service.operator.archive.sink import Sink, SinkUnavailable, WriteResult
+from service.operator.archive.sqlite_sink import SqliteSink
 from service.settings import SettingsError
 from service.storage.memory import MemoryStore
 from support.archives import Database, ObjectStorage, store_game
-from support.harness import HISTORY, START_MS, FakeClock
+from support.harness import HISTORY, FakeClock
 
 pytestmark = pytest.mark.slow
-
-DAY = 86_400
 
 
 async def archived(until: int | None = None, seed: int = 40) -> ArchivedGame:
@@ -388,192 +381,64 @@ async def test_wrong_credentials_are_reported_without_them(
     assert not any(secret in str(refused.value) for secret in ("wrong-secret", object_storage.KEY))
 
 
-# Files
-
-
-def lines_in(folder: Path) -> dict[str, list[bytes]]:
-    """Returns the lines of all files, by name in order."""
-    return {path.name: path.read_bytes().splitlines(keepends=True) for path in sorted(folder.glob("*.jsonl"))}
-
-
-def reverse_lines(folder: Path) -> None:
-    """Turns round the order of the lines of the only file."""
-    [file] = folder.glob("*.jsonl")
-    file.write_bytes(b"".join(reversed(file.read_bytes().splitlines(keepends=True))))
-
-
-def remove_lines(folder: Path) -> None:
-    """Removes the only file of lines."""
-    [file] = folder.glob("*.jsonl")
-    file.unlink()
-
-
-def blank_lines(folder: Path) -> None:
-    """Overwrites the only file with spaces, as if a backup had an older index than the files."""
-    [file] = folder.glob("*.jsonl")
-    file.write_bytes(b" " * len(file.read_bytes()))
+# SQLite
 
 
 def all_bytes(folder: Path) -> bytes:
-    """Returns the contents of all files, also of the index."""
+    """Returns the contents of all files."""
     return b"".join(path.read_bytes() for path in folder.iterdir())
 
 
-def blank(line: bytes) -> bytes:
-    """Returns what a line is after it was replaced."""
-    return b" " * (len(line) - 1) + b"\n"
-
-
-async def test_a_file_has_a_line_for_each_game(tmp_path: Path) -> None:
-    games = [await archived(), await archived(until=30)]
-    sink = open_sink(f"file://{tmp_path}/arch%20ive/games")
-    folder = tmp_path / "arch ive" / "games"
-    assert lines_in(folder) == {}
+async def test_a_database_has_a_row_for_each_game(tmp_path: Path) -> None:
+    games = [with_players(await archived(), "ann"), await archived(until=30)]
+    sink = open_sink(f"sqlite://{tmp_path}/arch%20ive/games.sqlite3")
     for game in games:
         await sink.write(game)
-        [lines] = lines_in(folder).values()
-        assert from_line(lines[-1]) == game
+    await sink.delete(games[1].record.game_id)
     await sink.close()
-    [lines] = lines_in(folder).values()
-    assert len(lines) == 2
-    values = json.loads(lines[0])
-    assert set(values) == {
-        "format",
-        "game_id",
-        "created_ms",
-        "updated_ms",
-        "revision",
-        "etag",
-        "players",
-        "record",
-        "history",
-    }
-    assert gzip.decompress(base64.b64decode(values["record"])).decode() == games[0].text
-    assert parse_record(games[0].text).winners
+    record = games[0].record
+    with contextlib.closing(sqlite3.connect(tmp_path / "arch ive" / "games.sqlite3")) as database:
+        rows = database.execute("SELECT * FROM games ORDER BY created_ms IS NULL")
+        assert [row[:-1] for row in rows] == [
+            (record.game_id, record.created_ms, record.updated_ms, record.game.revision, record.etag, games[0].text),
+            (games[1].record.game_id, None, None, None, None, None),
+        ]
+        assert database.execute("SELECT * FROM players").fetchall() == [(record.game_id, ANN)]
 
 
-async def test_a_line_that_is_replaced_or_deleted_is_blank(tmp_path: Path) -> None:
-    """Also if another process wrote it; what is not a game's stays as it is."""
-    whole = with_players(await archived(until=30), "ann")
-    without, game_id = with_players(whole), whole.record.game_id
-    first, second = FileSink(tmp_path), FileSink(tmp_path)
-    await first.write(whole)
-    other = await archived(until=20)
-    await first.write(other)
-    await second.write(without)
-    blanked, *rest = (line for lines in lines_in(tmp_path).values() for line in lines if line != to_line(without))
-    assert (blanked, rest) == (blank(to_line(whole)), [to_line(other)])
-    assert await first.delete(game_id)
-    lines = [line for lines in lines_in(tmp_path).values() for line in lines]
-    assert sorted(lines) == sorted(
-        [blank(to_line(whole)), blank(to_line(without)), to_line(other), deletion_line(game_id)]
-    )
-    assert ANN.encode() not in all_bytes(tmp_path)
-    await first.close()
-    await second.close()
-
-
-async def test_a_line_that_a_killed_process_has_not_blanked_is_blanked_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    game, other = with_players(await archived(until=30), "ann"), await archived(until=20)
-    dying, sink = FileSink(tmp_path), FileSink(tmp_path)
-    await dying.write(game)
-    with monkeypatch.context() as killed:
-        killed.setattr(FileSink, "_blank_unused", lambda _: {})
-        await dying.write(with_players(game))
-    assert ANN.encode() in all_bytes(tmp_path)
-    await sink.write(other)
-    assert ANN.encode() not in all_bytes(tmp_path)
-    assert await sink.read(game.record.game_id) == with_players(game)
-    await dying.close()
-    await sink.close()
-
-
-FAILURE = OSError(5, "Input/output error")
-
-
-def writes_half(file: int, data: bytes) -> None:
-    """Fails as a full disk does, or a process that is killed."""
-    os.write(file, data[: len(data) // 2])
-    raise FAILURE
-
-
-@pytest.mark.parametrize("step", ["the reservation", "half of the line", "the index", "the blanking"])
-async def test_a_write_that_fails_halfway_leaves_nothing_that_a_removal_misses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
-    """The process that fails does nothing more; another one writes the game and removes the player."""
-    game = with_players(await archived(until=30), "ann")
-    dying, sink = FileSink(tmp_path), FileSink(tmp_path)
-    with monkeypatch.context() as failing:
-        match step:
-            case "the reservation":
-                failing.setattr(file_index.FileIndex, "reserve", raises(FAILURE))
-            case "half of the line":
-                failing.setattr(file_sink, "_write_all", writes_half)
-                failing.setattr(os, "ftruncate", raises(FAILURE))
-            case "the index":
-                failing.setattr(file_index.FileIndex, "put", raises(FAILURE))
-            case _:
-                failing.setattr(FileSink, "_blank_unused", raises(FAILURE))
-        with pytest.raises(SinkUnavailable, match="Input/output error"):
-            await dying.write(game)
-    assert await sink.write(game) is WriteResult.WRITTEN
-    assert await sink.read(game.record.game_id) == game
-    assert await sink.write(with_players(game)) is WriteResult.WRITTEN
-    assert ANN.encode() not in all_bytes(tmp_path)
-    written = [line for lines in lines_in(tmp_path).values() for line in lines if not line.isspace()]
-    assert written == [to_line(with_players(game))]
-    await dying.close()
-    await sink.close()
-
-
-async def test_a_line_that_cannot_be_blanked_fails_only_the_removal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is blanked as soon as that is possible."""
-    whole, other = await archived(until=30), await archived(until=20)
-    game, game_id = with_players(whole, "ann"), whole.record.game_id
-    sink = FileSink(tmp_path)
+async def test_of_what_was_removed_no_byte_remains(tmp_path: Path) -> None:
+    game = with_players(await archived(), "ann")
+    sink = SqliteSink(tmp_path / "games.sqlite3")
     await sink.write(game)
-    with monkeypatch.context() as read_only:
-        read_only.setattr(file_sink._LineFiles, "blank", raises(PermissionError(13, "Permission denied")))  # noqa: SLF001 - the disk is no server
-        for removal in (sink.write(whole), sink.delete(game_id)):
-            with pytest.raises(SinkUnavailable, match="Permission denied"):
-                await removal
-        assert await sink.write(other) is WriteResult.WRITTEN
-    assert to_line(game) in all_bytes(tmp_path)
-    assert await sink.delete(game_id)
-    assert not await sink.delete(game_id)
-    assert to_line(game) not in all_bytes(tmp_path)
-    assert await sink.read(other.record.game_id) == other
+    assert all(part in all_bytes(tmp_path) for part in (ANN.encode(), game.text.encode()[:200], game.history()[:200]))
+    await sink.write(with_players(game))
+    assert ANN.encode() not in all_bytes(tmp_path)
+    await sink.delete(game.record.game_id)
+    assert not any(part in all_bytes(tmp_path) for part in (game.text.encode()[:200], game.history()[:200]))
     await sink.close()
 
 
-async def test_a_game_that_is_archived_again_unchanged_is_not_written_again(tmp_path: Path) -> None:
-    game, sink = await archived(), FileSink(tmp_path)
-    for _ in range(3):
-        assert await sink.write(game) is WriteResult.WRITTEN
-    assert [*lines_in(tmp_path).values()] == [[to_line(game)]]
+async def test_a_write_that_fails_halfway_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process that fails does nothing more; another one writes the game."""
+    game, path = with_players(await archived(until=30), "ann"), tmp_path / "games.sqlite3"
+    dying, sink = SqliteSink(path), SqliteSink(path)
+    await dying.write(game)
+    with monkeypatch.context() as failing:
+        failing.setattr(sqlite_sink, "_clear", fails_halfway)
+        for call in (dying.write(with_players(game)), dying.delete(game.record.game_id)):
+            with pytest.raises(SinkUnavailable, match="disk I/O error"):
+                await call
+    assert await sink.read(game.record.game_id) == game
+    assert await sink.games_of(ANN) == [game.record.game_id]
+    assert await sink.write(with_players(game)) is WriteResult.WRITTEN
+    await dying.close()
     await sink.close()
 
 
-@contextlib.contextmanager
-def lock_of(folder: Path) -> Iterator[None]:
-    """Locks a folder as another process does."""
-    with (folder / "lock").open("rb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def raises(error: Exception) -> Callable[..., object]:
-    """Returns a function that raises an error."""
-
-    def raising(*_: object, **__: object) -> object:
-        raise error
-
-    return raising
+def fails_halfway(database: sqlite3.Connection, game_id: str) -> None:
+    """Deletes the row of a game only, as a disk that fails then."""
+    database.execute("DELETE FROM games WHERE game_id = ?", (game_id,))
+    raise sqlite3.OperationalError("disk I/O error")
 
 
 def test_a_deletion_is_a_line() -> None:
@@ -586,143 +451,36 @@ def test_a_deletion_is_a_line() -> None:
 
 async def test_the_head_of_a_line_has_its_players() -> None:
     game = with_players(await archived(until=30), "ann")
-    assert game.head == LineHead(game.record.created_ms, game.record.game.revision, frozenset({ANN}))
+    assert game.head == Head(game.record.created_ms, game.record.game.revision, frozenset({ANN}))
     assert head_of_line(to_line(game)) == game.head
 
 
-async def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
-    sink = FileSink(tmp_path / "games")
+async def test_a_database_is_for_its_owner_only(tmp_path: Path) -> None:
+    sink = SqliteSink(tmp_path / "games" / "games.sqlite3")
     await sink.write(await archived(until=5))
     await sink.close()
-    files = sorted((tmp_path / "games").iterdir())
-    assert [file.name for file in files[1:]] == ["index.sqlite3", "lock"]
-    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    [file] = (tmp_path / "games").iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE((tmp_path / "games").stat().st_mode) == 0o700
 
 
-async def test_a_game_whose_file_was_moved_is_not_found(tmp_path: Path) -> None:
-    """It is written again if a server asks for it, and the other games stay."""
-    game, other = await archived(), await archived(until=20)
-    sink = FileSink(tmp_path / "games")
-    await sink.write(game)
-    [file] = (tmp_path / "games").glob("*.jsonl")
-    file.rename(tmp_path / file.name)
-    await sink.close()
-    sink = FileSink(tmp_path / "games")
-    assert await sink.read(game.record.game_id) is None
-    for one in (other, game):
-        assert await sink.write(one) is WriteResult.WRITTEN
-    assert (await sink.read(game.record.game_id), await sink.read(other.record.game_id)) == (game, other)
-    await sink.close()
-
-
-async def test_a_player_is_forgotten_in_a_game_whose_file_was_moved(tmp_path: Path) -> None:
-    game = with_players(await archived(), "ann")
-    sink = FileSink(tmp_path)
-    await sink.write(game)
-    remove_lines(tmp_path)
-    assert await sink.games_of(ANN) == [game.record.game_id]
-    await sink.unlist(ANN, game.record.game_id)
-    assert await sink.games_of(ANN) == []
-    assert await sink.write(game) is WriteResult.FORGOTTEN
-    assert ANN.encode() not in all_bytes(tmp_path)
-    await sink.close()
-
-
-async def test_a_file_that_was_edited_gives_away_no_other_game(tmp_path: Path) -> None:
-    games = [await archived(until=30, seed=seed) for seed in (40, 41)]
-    sink = FileSink(tmp_path)
-    for game in games:
-        await sink.write(game)
-    for spoil in (reverse_lines, blank_lines):
-        spoil(tmp_path)
-        for game in games:
-            with pytest.raises(StoredFormatUnknown):
-                await sink.read(game.record.game_id)
-    await sink.close()
-
-
-async def test_a_folder_whose_index_is_in_use_or_damaged_is_unavailable(
+async def test_a_database_that_is_in_use_or_damaged_is_unavailable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (file_index, file_sink):
-        monkeypatch.setattr(module, "BUSY_SECONDS", 0.1)
-    game, sink = await archived(), FileSink(tmp_path)
+    monkeypatch.setattr(sqlite_sink, "BUSY_SECONDS", 0.1)
+    path = tmp_path / "games.sqlite3"
+    game, sink = await archived(), SqliteSink(path)
     await sink.write(game)
-    with contextlib.closing(sqlite3.connect(tmp_path / file_index.NAME, isolation_level=None)) as other:
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         for call in (sink.write(game), sink.read(game.record.game_id), sink.games_of(ANN)):
             with pytest.raises(SinkUnavailable, match="database is locked"):
                 await call
-    with lock_of(tmp_path), pytest.raises(SinkUnavailable, match="another process has locked it"):
-        await sink.write(game)
     assert await sink.read(game.record.game_id) == game
     await sink.close()
-    (tmp_path / file_index.NAME).write_bytes(b"no database" * 1000)
-    with pytest.raises(SettingsError, match=r"ARCHIVE_URL: the folder's index cannot be used .*file is not a database"):
-        open_sink(f"file://{tmp_path}")
-
-
-async def test_a_new_file_begins_with_the_day_and_when_the_old_one_is_full(tmp_path: Path) -> None:
-    games = [await archived(seed=seed, until=30) for seed in range(7)]
-    now = START_MS / 1000
-    sink = FileSink(tmp_path, bytes_max=int(2.5 * max(len(to_line(game)) for game in games)), clock=lambda: now)
-    for game, seconds in zip(games, (0, 1, 2, 3, 4, DAY, DAY + 1), strict=True):
-        now = START_MS / 1000 + seconds
-        await sink.write(game)
-    await sink.close()
-    files = lines_in(tmp_path)
-    assert [len(lines) for lines in files.values()] == [2, 2, 1, 2]
-    assert [line for lines in files.values() for line in lines] == list(map(to_line, games))
-    assert [name[:16] for name in files] == ["games-2027-01-15"] * 3 + ["games-2027-01-16"]
-
-
-async def test_processes_on_one_machine_write_files_of_their_own(tmp_path: Path) -> None:
-    games = [[await archived(until=10 * number + length) for length in range(1, 11)] for number in range(3)]
-    sinks = [FileSink(tmp_path) for _ in games]
-    await asyncio.gather(*(sink.write(game) for sink, part in zip(sinks, games, strict=True) for game in part))
-    assert sorted(map(sorted, lines_in(tmp_path).values())) == sorted(sorted(map(to_line, part)) for part in games)
-    for part in games:
-        assert [await sinks[0].read(game.record.game_id) for game in part] == part
-    await asyncio.gather(*(sink.close() for sink in sinks))
-
-
-async def test_a_line_is_on_disk_before_the_index_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lengths, indexed, fsync = list[int](), list[bool](), os.fsync
-
-    def observed(file: int) -> None:
-        lengths.append(os.fstat(file).st_size)
-        indexed.append(index.place_of(game.record.game_id) is not None)
-        fsync(file)
-
-    game, sink, index = await archived(), FileSink(tmp_path), file_index.FileIndex(tmp_path)
-    monkeypatch.setattr(os, "fsync", observed)
-    await sink.write(game)
-    assert lengths[-1] == len(to_line(game))
-    assert indexed == [False, False], "the folder has a new name, the file a line; SQLite has its own calls"
-    assert index.place_of(game.record.game_id)
-    index.close()
-    await sink.close()
-
-
-async def test_after_a_failed_write_no_part_of_a_line_remains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    game, other, sink = await archived(), await archived(until=20), FileSink(tmp_path)
-    await sink.write(game)
-    write, is_full = os.write, True
-
-    def writes_a_part(file: int, data: memoryview) -> int:
-        if is_full and len(data) < 100:
-            raise OSError(28, "No space left on device")
-        return write(file, data[: max(1, len(data) // 2)])
-
-    monkeypatch.setattr(os, "write", writes_a_part)
-    with pytest.raises(SinkUnavailable, match="No space left on device"):
-        await sink.write(other)
-    assert (await sink.read(game.record.game_id), await sink.read(other.record.game_id)) == (game, None)
-    is_full = False
-    await sink.write(other)
-    await sink.close()
-    assert list(lines_in(tmp_path).values()) == [[to_line(game)], [to_line(other)]]
+    path.write_bytes(b"no database" * 1000)
+    with pytest.raises(SettingsError, match=r"ARCHIVE_URL: the database cannot be used .*file is not a database"):
+        open_sink(f"sqlite://{path}")
 
 
 # URLs
@@ -731,7 +489,7 @@ async def test_after_a_failed_write_no_part_of_a_line_remains(tmp_path: Path, mo
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
-        ("file:///proc/none/such", "the folder cannot be used (No such file or directory)"),
+        ("sqlite:///proc/none/such", "the folder cannot be used (No such file or directory)"),
         ("s3://bucket/prefix?endpoint=http://a&colour=red", "expected s3://bucket/prefix?endpoint=URL&region=NAME"),
         ("s3://bucket/prefix?endpoint", "bad query field"),
         ("s3://key:password@bucket", "without user and password"),
