@@ -25,6 +25,7 @@ from service.grpc_api.admin_service import AdminServicer
 from service.grpc_api.aio_listener import AioListener
 from service.grpc_api.aio_server import aio_server
 from service.grpc_api.call_origin import Origins
+from service.grpc_api.call_policy import CallPolicy
 from service.grpc_api.certificates import server_credentials
 from service.grpc_api.grpcio_version import INSTALLED, TESTED, is_tested
 from service.grpc_api.handlers import RequestReader
@@ -46,7 +47,6 @@ from service.operator.archive.reader import ArchiveReader
 from service.operator.archive.sink import Sink
 from service.operator.archive.worker import ArchiveWorker
 from service.runtime.addresses import address_error
-from service.runtime.admission import CallAdmission
 from service.runtime.connections import shut_down_connections
 from service.runtime.keys import RELOAD_SECONDS, Keys
 from service.runtime.proxies import TrustedProxies
@@ -148,8 +148,7 @@ class Server:
             *(served(name, rpcs, backend) for name, rpcs in SERVICES.items()),
             self._validation.service(),
         )
-        admission = CallAdmission(settings.max_calls, settings.peer_share)
-        self._interceptor = CallInterceptor(self.metrics, self._stopping, self._origins, admission, settings, tracing)
+        self._interceptor = self._build_interceptor()
         self._health = HealthServicer()
         self._server = self._build()
         self._tasks: list[asyncio.Task[None]] = []
@@ -184,18 +183,22 @@ class Server:
                 FastValidationListener,
             )
 
-            return FastValidationListener(
-                self._settings, validation, self.slow_calls, self.metrics, self._origins, self._tracing
-            )
+            return FastValidationListener(self._settings, validation, self.slow_calls, self._build_policy())
         _log.warning(
             "grpcio release not tested: RUMMIKUB_VALIDATION_LISTEN is served by grpc.aio, at twice the CPU a call",
             grpcio=self.grpcio,
             tested=TESTED,
         )
         servicer = ValidationServicer(validation, self.slow_calls, self._stopping, stream_limit(self._settings))
-        return AioValidationListener(
-            self._settings, servicer, self.metrics, self._origins, self._stopping, self.grpcio, self._tracing
-        )
+        return AioValidationListener(self._settings, servicer, self._build_interceptor(), self.grpcio)
+
+    def _build_policy(self) -> CallPolicy:
+        """Returns the policy of a listener for players."""
+        return CallPolicy(self.metrics, self._origins, self._settings, self._stopping.is_set, tracing=self._tracing)
+
+    def _build_interceptor(self) -> CallInterceptor:
+        """Returns the interceptor of a listener for players."""
+        return CallInterceptor(self._build_policy(), self._stopping, self._settings.request_seconds)
 
     def _build_admin_listener(self, app: UseCases, archive: ArchiveEraser | None) -> AioListener | None:
         """Returns the listener for RUMMIKUB_ADMIN_LISTEN; None if that is unset."""
@@ -284,7 +287,7 @@ class Server:
     async def _report_load(self) -> None:
         """Sets the gauges of the load, also while the server stops."""
         while True:
-            calls = self._interceptor.calls_in_progress
+            calls = self._interceptor.policy.calls.total
             if self._validation_listener is not None:
                 calls += self._validation_listener.calls_in_progress
             self.metrics.load(calls, self._watch.watchers, self.sweeper.lag_seconds)
@@ -325,7 +328,7 @@ class Server:
         self.report_not_serving()
         self._presence.stop()
         self._stopping.set()
-        self._interceptor.cancel_pending_requests()
+        self._interceptor.arrival.cancel_all()
         self._validation.end_streams()
         if self._validation_listener is not None:
             self._validation_listener.begin_shutdown()

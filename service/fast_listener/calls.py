@@ -9,22 +9,25 @@ import grpc
 from service.grpc_api.call_origin import AuthContext
 from service.runtime.admission import Admission
 from service.runtime.origins import Origin
+from service.runtime.tracing import CallTrace
 
 Metadata: TypeAlias = Sequence[tuple[str, str | bytes]]
 
 
 class CallDetails(NamedTuple):
-    """A call's metadata, origin and deadline.
+    """A call in progress.
 
     Attributes:
         metadata: The call's metadata.
         origin: Where it comes from.
         deadline: The deadline by time.monotonic(); infinity without one.
+        trace: Its span; None if tracing is off.
     """
 
     metadata: Metadata
     origin: Origin
     deadline: float
+    trace: CallTrace | None
 
 
 class CallResult(NamedTuple):
@@ -47,6 +50,13 @@ class CallResult(NamedTuple):
     reason: str = ""
     limit: str = ""
     delay: float = 0.0
+
+
+class RefusedCall(NamedTuple):
+    """A call that was refused before it was admitted, and its result."""
+
+    result: CallResult
+    call: CallDetails
 
 
 Cancel: TypeAlias = Callable[[], None]
@@ -110,20 +120,18 @@ Method: TypeAlias = UnaryMethod | StreamMethod
 class AdmissionControl(Protocol):
     """Admits or rejects each call when its headers arrive."""
 
-    @property
-    def refusals(self) -> Admission:
-        """Bounds the refusals that wait."""
+    refusals: Admission
+    """Bounds the refusals that wait."""
 
-    def enter(self, path: str, peer: str, metadata: Metadata, auth_context: AuthContext) -> Origin | CallResult:
-        """Admits a call and returns its origin, or returns the result of a rejected one."""
-
-    def origin_without_key(self, peer: str, metadata: Metadata) -> Origin:
-        """Returns where a call comes from, whatever its key."""
+    def enter(
+        self, path: str, peer: str, metadata: Metadata, auth_context: AuthContext, deadline: float
+    ) -> CallDetails | RefusedCall:
+        """Admits or refuses a call."""
 
     def leave(self, path: str, call: CallDetails) -> None:
         """Releases an admitted call."""
 
-    def timeout_delay(self, origin: Origin) -> float:
+    def late_delay(self, origin: Origin) -> float:
         """Returns how many seconds later than at its timeout a call of a caller ends whose request is late."""
 
     def timed_out(self, path: str, call: CallDetails, seconds: float) -> CallResult:

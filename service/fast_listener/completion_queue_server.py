@@ -38,6 +38,7 @@ from service.fast_listener.calls import (
     CallResult,
     Cancel,
     Method,
+    RefusedCall,
     StreamHandler,
     StreamMethod,
     UnaryMethod,
@@ -115,11 +116,6 @@ class CompletionQueueServer:
         """Sends the refusals that wait, and lets no more wait."""
         self._refusals.is_ended = True
 
-    @property
-    def waiting_refusals(self) -> int:
-        """The number of refusals that wait."""
-        return len(self._refusals)
-
     def stop(self, seconds: float) -> None:
         """Accepts no more calls, cancels the rest after some seconds, and returns when the thread has ended."""
         if self._thread is None:
@@ -174,7 +170,7 @@ class CompletionQueueServer:
                 return
             del self._awaiting_request[call]
             call.arrived = timeout - self._request_seconds
-            self._refusals.add(call.time_out, self._admission.timeout_delay(call.origin), call.origin, call.deadline)
+            self._refusals.add(call.time_out, self._admission.late_delay(call.origin), call.origin, call.deadline)
 
     def _dispatch(self, event: Any) -> int:  # noqa: ANN401 - cygrpc has no types
         if event.tag is None:
@@ -196,12 +192,11 @@ class CompletionQueueServer:
         if method is None:
             _finish(call, _NO_SUCH_METHOD, _on_rejected_call_over)
             return more
-        metadata, peer = event.invocation_metadata, call.peer().decode()
-        origin = self._admission.enter(path, peer, metadata, partial(_auth_context, call))
-        if not isinstance(origin, Origin):
-            caller = self._admission.origin_without_key(peer, metadata)
-            return more + self._refuse(call, origin, caller, event.call_details.deadline)
-        details = CallDetails(metadata, origin, _monotonic(event.call_details.deadline))
+        deadline = _monotonic(event.call_details.deadline)
+        peer, auth_context = call.peer().decode(), partial(_auth_context, call)
+        details = self._admission.enter(path, peer, event.invocation_metadata, auth_context, deadline)
+        if isinstance(details, RefusedCall):
+            return more + self._refuse(call, *details)
         admitted = _AdmittedCall(call, path, details, self._admission)
         if isinstance(method, UnaryMethod):
             unary = _UnaryCall(admitted, method, self._awaiting_request, self._refusals)
@@ -212,14 +207,14 @@ class CompletionQueueServer:
             more += 1
         return more
 
-    def _refuse(self, call: Any, result: CallResult, origin: Origin, deadline: float) -> int:  # noqa: ANN401 - as above
+    def _refuse(self, call: Any, result: CallResult, details: CallDetails) -> int:  # noqa: ANN401 - as above
         """Refuses a new call, perhaps later. Returns how many events are due for it beyond the first."""
         if not result.delay:
             _finish(call, result, _on_rejected_call_over)
             return 0
-        refused = _RefusedCall(call, result, self._refusals)
+        refused = _WaitingCall(call, result, self._refusals)
         call.start_server_batch((cygrpc.ReceiveCloseOnServerOperation(0),), refused.on_closed)
-        refused.wait(origin, _monotonic(deadline))
+        refused.wait(details.origin, details.deadline)
         return 1
 
     def _request_call(self) -> bool:
@@ -278,7 +273,7 @@ class _UnaryCall:
         self._awaiting_request = awaiting_request
         self._refusals = refusals
         self._cancel: Cancel | None = None
-        self._refused: _RefusedCall | None = None
+        self._refused: _WaitingCall | None = None
         self._has_request = False
         self._is_timed_out = False
 
@@ -311,7 +306,7 @@ class _UnaryCall:
         started = self._method.start(message, self._admitted.details, self._send_result)
         if isinstance(started, CallResult):
             self._admitted.leave()
-            self._refused = _RefusedCall(self._call, started, self._refusals)
+            self._refused = _WaitingCall(self._call, started, self._refusals)
             self._refused.wait(self.origin, self.deadline)
         else:
             self._cancel = started
@@ -392,8 +387,8 @@ class _StreamCall:
         """Ends the stream with a refusal, perhaps later."""
         self._admitted.leave()
         self._send_refusal = partial(self.finish, result)
-        _, origin, deadline = self._admitted.details
-        self._refusals.add(self._send_refusal, result.delay, origin, deadline)
+        details = self._admitted.details
+        self._refusals.add(self._send_refusal, result.delay, details.origin, details.deadline)
 
     def _on_received(self, event: Any) -> int:  # noqa: ANN401 - as above
         handler, message = self._handler, event.batch_operations[-1].message()
@@ -495,11 +490,8 @@ class _WaitingRefusals:
             except Exception:  # noqa: BLE001 - a bug in one call must not stop the server
                 _log.exception("a call was not answered")
 
-    def __len__(self) -> int:
-        return len(self._waiting)
 
-
-class _RefusedCall:
+class _WaitingCall:
     """A call that waits for its refusal. Two events are due: the close, and the sent refusal."""
 
     __slots__ = ("_call", "_refusals", "_result")

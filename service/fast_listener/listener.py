@@ -64,11 +64,6 @@ class FastListener:
         """Sends the refusals that wait, and lets no more wait."""
         self._server.end_refusals()
 
-    @property
-    def waiting_refusals(self) -> int:
-        """The number of refusals that wait."""
-        return self._server.waiting_refusals
-
     def stop(self) -> None:
         """Closes the connections and returns when the thread has ended."""
         self._server.stop(CLOSING_SECONDS)

@@ -6,15 +6,12 @@ from typing import Final
 from service.fast_listener.interceptor import FastInterceptor
 from service.fast_listener.listener import FastListener
 from service.fast_listener.methods import validation_methods
-from service.grpc_api.call_origin import Origins
+from service.grpc_api.call_policy import CallPolicy
+from service.grpc_api.limits import stream_limit
 from service.grpc_api.turn_validator import Validator
 from service.grpc_api.validation_service import NAME
-from service.metrics.metrics import Metrics
 from service.runtime.addresses import address_error
-from service.runtime.admission import Admission, CallAdmission
-from service.runtime.origins import STREAMS
 from service.runtime.slow_calls import SlowCalls
-from service.runtime.tracing import Tracing
 from service.settings import Settings
 
 DRAIN_POLL_SECONDS: Final = 0.01
@@ -28,26 +25,12 @@ class FastValidationListener:
         settings: The service's settings.
         validation: Answers the requests.
         slow_calls: Runs slow calls.
-        metrics: Counts calls.
-        origins: Finds where calls come from.
-        tracing: Makes spans; None if tracing is off.
+        policy: The policy of its calls.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - made in one place
-        self,
-        settings: Settings,
-        validation: Validator,
-        slow_calls: SlowCalls,
-        metrics: Metrics,
-        origins: Origins,
-        tracing: Tracing | None,
-    ) -> None:
+    def __init__(self, settings: Settings, validation: Validator, slow_calls: SlowCalls, policy: CallPolicy) -> None:
         self._address = settings.validation_listen
-        admission = CallAdmission(settings.max_calls, settings.peer_share)
-        streams = Admission(settings.validation_streams, settings.peer_share, "streams", STREAMS)
-        self._interceptor = FastInterceptor(
-            metrics, slow_calls, origins, admission, streams, settings.max_message_bytes, tracing
-        )
+        self._interceptor = FastInterceptor(policy, slow_calls, stream_limit(settings))
         services = {NAME: validation_methods(validation, self._interceptor)}
         self._listener = FastListener(services, self._interceptor, settings)
 
@@ -64,19 +47,19 @@ class FastValidationListener:
     def begin_shutdown(self) -> None:
         """Reports NOT_SERVING, rejects new calls and ends streams."""
         self.report_not_serving()
-        self._interceptor.stop()
+        self._interceptor.end_streams()
         self._listener.end_refusals()
 
     @property
     def calls_in_progress(self) -> int:
-        return self._interceptor.calls_in_progress
+        return self._interceptor.policy.calls.total
 
     async def drained(self) -> None:
         """Returns when no stream is open and no refusal waits.
 
         The caller also waits for SlowCalls. Other calls take a moment.
         """
-        while self._interceptor.open_streams or self._listener.waiting_refusals:  # noqa: ASYNC110 - see the next line
+        while self._interceptor.open_streams or self._interceptor.refusals.total:  # noqa: ASYNC110 - see the next line
             await asyncio.sleep(DRAIN_POLL_SECONDS)  # threads end streams and cannot set an asyncio.Event
 
     async def stop(self) -> None:

@@ -5,9 +5,9 @@ import asyncio
 from service.grpc_api.admin_service import AdminServicer
 from service.grpc_api.aio_listener import AioListener
 from service.grpc_api.call_origin import Origins
+from service.grpc_api.call_policy import CallPolicy
 from service.grpc_api.interceptor import CallInterceptor
 from service.metrics.metrics import Metrics
-from service.runtime.admission import CallAdmission
 from service.runtime.proxies import TrustedProxies
 from service.runtime.tracing import Tracing
 from service.settings import Settings
@@ -31,8 +31,9 @@ def admin_listener(  # noqa: PLR0913, PLR0917 - made in one place
         grpcio: The release of grpcio.
         tracing: Makes spans; None if tracing is off.
     """
-    admission = CallAdmission(settings.max_calls, 1.0)
-    interceptor = CallInterceptor(metrics, stopping, Origins(None, TrustedProxies(())), admission, settings, tracing)
+    origins = Origins(None, TrustedProxies(()))
+    policy = CallPolicy(metrics, origins, settings, stopping.is_set, tracing=tracing, peer_share=1.0)
+    interceptor = CallInterceptor(policy, stopping, settings.request_seconds)
     return AioListener(
         settings, "RUMMIKUB_ADMIN_LISTEN", settings.admin_listen, servicer.service(), interceptor, grpcio
     )

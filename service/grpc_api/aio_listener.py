@@ -59,12 +59,12 @@ class AioListener:
 
     def begin_shutdown(self) -> None:
         """Rejects calls whose request has not arrived. `stopping` is set already."""
-        self._interceptor.cancel_pending_requests()
+        self._interceptor.arrival.cancel_all()
 
     @property
     def calls_in_progress(self) -> int:
         """The number of calls in progress, apart from health."""
-        return self._interceptor.calls_in_progress
+        return self._interceptor.policy.calls.total
 
     async def drained(self) -> None:
         """Returns when no call is in progress."""

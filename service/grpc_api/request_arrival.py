@@ -3,13 +3,13 @@
 import asyncio
 import math
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any, Final, TypeAlias, cast
 
 import grpc.aio
 
 from service.errors import Fault, RequestTimedOut, ShuttingDown
 from service.runtime.origins import Origin
-from service.runtime.refusal_pace import RefusalPace
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Task: TypeAlias = "asyncio.Task[Any]"
@@ -33,13 +33,14 @@ class RequestArrival:
 
     Args:
         seconds: The timeout.
-        pace: Spreads the timeouts of an address: a client with thousands of calls without requests would otherwise
-            delay others when all of them end.
+        late_delay: Returns how many seconds later than that a call of a caller ends, given the seconds until its
+            deadline. It spreads the timeouts of an address: a client with thousands of calls without requests would
+            otherwise delay others when all of them end.
     """
 
-    def __init__(self, seconds: float, pace: RefusalPace) -> None:
+    def __init__(self, seconds: float, late_delay: Callable[[Origin, float], float]) -> None:
         self._seconds = seconds
-        self._pace = pace
+        self._late_delay = late_delay
         self._waiting: OrderedDict[Task, tuple[float, Origin, Context]] = OrderedDict()
         """The calls whose request has not arrived, each with its timeout, in the order of the timeouts."""
         self._late: set[Task] = set()
@@ -87,7 +88,7 @@ class RequestArrival:
                 return
             del self._waiting[task]
             self._late.add(task)
-            delay = self._pace.delay(origin, loop.time(), seconds_left(context))
+            delay = self._late_delay(origin, seconds_left(context))
             loop.call_later(delay, self._time_out, task)
 
     def _time_out(self, task: Task) -> None:

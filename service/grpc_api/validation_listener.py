@@ -1,6 +1,5 @@
 """ValidationService at RUMMIKUB_VALIDATION_LISTEN on grpc.aio, for untested releases of grpcio."""
 
-import asyncio
 from typing import Protocol
 
 import grpc
@@ -8,13 +7,9 @@ from grpc_health.v1 import health_pb2
 
 from service.grpc_api import health
 from service.grpc_api.aio_listener import AioListener
-from service.grpc_api.call_origin import Origins
 from service.grpc_api.health import HealthServicer
 from service.grpc_api.interceptor import CallInterceptor
 from service.grpc_api.validation_service import NAME, ValidationServicer
-from service.metrics.metrics import Metrics
-from service.runtime.admission import CallAdmission
-from service.runtime.tracing import Tracing
 from service.settings import Settings
 
 
@@ -50,25 +45,13 @@ class AioValidationListener(AioListener):
     Args:
         settings: The service's settings.
         servicer: ValidationService, with a bound on its streams.
-        metrics: Counts calls.
-        origins: Finds where calls come from.
-        stopping: Set when the server stops.
+        interceptor: Wraps its handlers.
         grpcio: The release of grpcio.
-        tracing: Makes spans; None if tracing is off.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - made in one place
-        self,
-        settings: Settings,
-        servicer: ValidationServicer,
-        metrics: Metrics,
-        origins: Origins,
-        stopping: asyncio.Event,
-        grpcio: str,
-        tracing: Tracing | None,
+    def __init__(
+        self, settings: Settings, servicer: ValidationServicer, interceptor: CallInterceptor, grpcio: str
     ) -> None:
-        admission = CallAdmission(settings.max_calls, settings.peer_share)
-        interceptor = CallInterceptor(metrics, stopping, origins, admission, settings, tracing)
         address, service = settings.validation_listen, servicer.service()
         super().__init__(settings, "RUMMIKUB_VALIDATION_LISTEN", address, service, interceptor, grpcio)
         self._servicer = servicer

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from service.errors import Limit, Overloaded
-from service.runtime.origins import CALLS, Key, Origin
-from service.runtime.refusal_pace import WAITING_MAX
+from service.runtime.origins import Key, Origin
 
 SERVER_METHODS: Final = ("/grpc.health.v1.Health/", "/grpc.reflection.")
 """Path prefixes of health and reflection, which need no key, and are served even while the server stops."""
@@ -105,29 +104,3 @@ class Admission:
             yield
         finally:
             self.leave(origin)
-
-
-class CallAdmission:
-    """Bounds the calls in progress. Health and reflection have a separate bound, so health answers under load.
-
-    Args:
-        max_calls: Most calls at a time.
-        peer_share: The share of them that one address may have alone.
-
-    Attributes:
-        calls: Bounds calls.
-        refusals: Bounds refusals that wait. Their calls are no longer in progress.
-    """
-
-    def __init__(self, max_calls: int, peer_share: float) -> None:
-        self.calls = Admission(max_calls, peer_share, "calls", CALLS)
-        self._server_calls = Admission(max_calls, peer_share, "calls")
-        self.refusals = Admission(WAITING_MAX, peer_share, "calls")
-
-    def enter(self, path: str, origin: Origin) -> None:
-        """Admits a call. Raises Overloaded."""
-        (self._server_calls if path.startswith(SERVER_METHODS) else self.calls).enter(origin)
-
-    def leave(self, path: str, origin: Origin) -> None:
-        """Releases an admitted call."""
-        (self._server_calls if path.startswith(SERVER_METHODS) else self.calls).leave(origin)

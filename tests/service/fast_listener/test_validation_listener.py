@@ -31,10 +31,9 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import meld_pb2, tile_pb2
 from rummikub.v1 import validation_service_pb2 as vs
 from service.codec.validation import BATCH_MAX
-from service.fast_listener import interceptor as fast_interceptor
-from service.grpc_api import grpcio_version, interceptor
+from service.grpc_api import call_policy, grpcio_version
 from service.grpc_api.turn_validator import StreamValidator, Validator
-from service.runtime import admission, refusal_pace
+from service.runtime import refusal_pace
 from service.runtime.slow_calls import OVERHEAD_BYTES, Pace, SlowCalls
 from service.server import Server
 from support import malformed_protobuf as wire
@@ -636,8 +635,7 @@ async def test_a_call_without_a_request_is_counted_and_times_out(listening: List
 async def test_an_address_that_is_refused_again_and_again_waits_for_its_refusals(
     listening: Listening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (fast_interceptor, interceptor):
-        monkeypatch.setattr(module, "PER_SECOND", 1 / 3_600)
+    monkeypatch.setattr(call_policy, "PER_SECOND", 1 / 3_600)
     monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
     async with (
         listening(max_calls=10, validation_streams=2, peer_share=0.5) as (server, own),
@@ -663,8 +661,7 @@ async def test_an_address_that_is_refused_again_and_again_waits_for_its_refusals
 
 def pace_all_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets each refusal wait until its call or the server ends."""
-    for module in (fast_interceptor, interceptor):
-        monkeypatch.setattr(module, "PER_SECOND", 1 / 3_600)
+    monkeypatch.setattr(call_policy, "PER_SECOND", 1 / 3_600)
     monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
 
 
@@ -673,7 +670,7 @@ def waiting_refusals(server: Server) -> int:
     own = server._validation_listener  # noqa: SLF001 - no metric has it
     assert own is not None
     interceptors: list[Any] = [own._interceptor, server._interceptor]  # type: ignore[attr-defined]  # noqa: SLF001 - as above
-    return sum(one._admission.refusals.total for one in interceptors)  # noqa: SLF001 - as above
+    return sum(one.policy.refusals.total for one in interceptors)
 
 
 async def test_refusals_for_want_of_memory_wait_too(listening: Listening, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -724,7 +721,7 @@ async def test_addresses_share_the_refusals_that_may_wait(
     fast_listening: Listening, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     pace_all_refusals(monkeypatch)
-    monkeypatch.setattr(admission, "WAITING_MAX", 6)
+    monkeypatch.setattr(call_policy, "WAITING_MAX", 6)
     async with (
         fast_listening(peer_share=0.5, keys_file=keys_file(tmp_path, web="")) as (server, caller),
         from_another_address(server.validation_port) as port,
@@ -751,8 +748,7 @@ async def test_a_call_without_a_request_has_lasted_until_its_timeout(listening: 
 async def test_calls_without_a_request_time_out_at_a_pace(
     listening: Listening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (fast_interceptor, interceptor):
-        monkeypatch.setattr(module, "LATE_PER_SECOND", 1)
+    monkeypatch.setattr(call_policy, "LATE_PER_SECOND", 1)
     monkeypatch.setattr(refusal_pace, "AT_ONCE", 1)
     async with listening(peer_share=0.5, request_seconds=0.1) as (server, own), client_of(server.port) as main:
         idle = [caller.without_message() for caller in (own, main) for _ in range(50)]
@@ -770,14 +766,13 @@ def listener_calls(server: Server) -> int:
     """Returns the number of calls in progress at both listeners."""
     own = server._validation_listener  # noqa: SLF001 - no metric is so recent
     assert own is not None
-    return own.calls_in_progress + server._interceptor.calls_in_progress  # noqa: SLF001 - as above
+    return own.calls_in_progress + server._interceptor.policy.calls.total  # noqa: SLF001 - as above
 
 
 async def test_a_call_that_waits_for_its_timeout_takes_its_request_and_ends_with_its_client(
     listening: Listening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (fast_interceptor, interceptor):
-        monkeypatch.setattr(module, "LATE_PER_SECOND", 1 / 3_600)
+    monkeypatch.setattr(call_policy, "LATE_PER_SECOND", 1 / 3_600)
     monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
     monkeypatch.setattr(refusal_pace, "WAIT_MAX_SECONDS", 3_600)
     settings = {"peer_share": 0.5, "max_calls": 10, "request_seconds": 0.1}

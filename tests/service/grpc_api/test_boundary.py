@@ -618,7 +618,7 @@ async def test_a_request_id_is_echoed(sent: str) -> None:
 async def test_a_request_id_that_is_missing_or_ill_formed_is_replaced(sent: str | None) -> None:
     async with running_server(memory_store()) as (_, client):
         ids = await request_ids(client, sent)
-    assert all(re.fullmatch(r"[0-9a-f]{16}", made) for made in ids)
+    assert all(re.fullmatch(r"[0-9a-f]{24}", made) for made in ids)
     assert len({*ids}) == 3
 
 

@@ -32,9 +32,8 @@ from service.codec.rulesets import encode_ruleset
 from service.codec.tiles import MELDS_MAX
 from service.codec.validation import BATCH_MAX
 from service.errors import Fault, GameNotFound, StoreUnavailable, TooManyGames
-from service.fast_listener import interceptor as fast_interceptor
-from service.grpc_api import interceptor
-from service.runtime import admission, rate_limit, refusal_pace
+from service.grpc_api import call_policy
+from service.runtime import rate_limit, refusal_pace
 from service.runtime.connections import shut_down_connections
 from service.runtime.origins import GAMES_PER_MINUTE, Key, Origin
 from service.runtime.rate_limit import Attempts, RateLimit, TokenBuckets
@@ -217,7 +216,7 @@ async def test_a_join_code_that_the_store_could_not_find_is_no_guess() -> None:
 async def test_an_address_that_is_refused_again_and_again_waits_for_its_refusals(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(interceptor, "PER_SECOND", 1 / 3_600)
+    monkeypatch.setattr(call_policy, "PER_SECOND", 1 / 3_600)
     monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
     settings = server_settings(games_per_minute=1, peer_share=0.5)
     async with running_server(memory_store(), settings) as (server, client), from_another_address(server.port) as port:
@@ -228,7 +227,7 @@ async def test_an_address_that_is_refused_again_and_again_waits_for_its_refusals
             await other.games.CreateGame(gs.CreateGameRequest())
         await client.games.ListGames(gs.ListGamesRequest())
         assert not waiting.done(), "its other calls are served meanwhile"
-        assert server._interceptor.calls_in_progress == 0, "it holds no call"  # noqa: SLF001 - no metric is so recent
+        assert server._interceptor.policy.calls.total == 0, "it holds no call"  # noqa: SLF001 - no metric is so recent
         stopping = asyncio.create_task(server.stop())
         assert await refused_with(waiting) == "TOO_MANY_GAMES"
         await stopping
@@ -239,8 +238,7 @@ async def listener_with_keys(
     monkeypatch: pytest.MonkeyPatch, folder: Path, listener: str, at_once: int, **settings: object
 ) -> AsyncIterator[Client]:
     """Yields a client of a server that requires keys. Refusals after the first ones wait for an hour."""
-    for module in (interceptor, fast_interceptor):
-        monkeypatch.setattr(module, "PER_SECOND", 1 / 3_600)
+    monkeypatch.setattr(call_policy, "PER_SECOND", 1 / 3_600)
     monkeypatch.setattr(refusal_pace, "AT_ONCE", at_once)
     requires_keys = server_settings(
         keys_file=keys_file(folder, web=""), validation_listen="127.0.0.1:0", peer_share=0.5, **settings
@@ -316,9 +314,9 @@ def test_the_number_of_paced_addresses_is_bounded(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_few_refusals_wait_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interceptor, "PER_SECOND", 1 / 3_600)
+    monkeypatch.setattr(call_policy, "PER_SECOND", 1 / 3_600)
     monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
-    monkeypatch.setattr(admission, "WAITING_MAX", 6)
+    monkeypatch.setattr(call_policy, "WAITING_MAX", 6)
     settings = server_settings(games_per_minute=1, peer_share=0.5)
     async with running_server(memory_store(), settings) as (server, client):
         await client.games.CreateGame(gs.CreateGameRequest())
@@ -326,7 +324,7 @@ async def test_few_refusals_wait_at_a_time(monkeypatch: pytest.MonkeyPatch) -> N
         async with asyncio.timeout(60):
             while not any(call.done() for call in calls):  # noqa: ASYNC110 - gRPC has no event for this
                 await asyncio.sleep(0.01)
-        assert server._interceptor._admission.refusals.total == 3, "half, as the address is alone"  # noqa: SLF001 - no metric has it
+        assert server._interceptor.policy.refusals.total == 3, "half, as the address is alone"  # noqa: SLF001 - no metric has it
         stopping = asyncio.create_task(server.stop())
         assert [await refused_with(call) for call in calls] == ["TOO_MANY_GAMES"] * 4
         await stopping
@@ -461,8 +459,8 @@ async def test_a_refusal_and_the_metrics_name_the_limit(
 
 
 async def test_refused_drafts_have_a_pace_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interceptor, "PER_SECOND", 1 / 3_600)
-    monkeypatch.setattr(interceptor, "DRAFT_REFUSALS_PER_SECOND", 1)
+    monkeypatch.setattr(call_policy, "PER_SECOND", 1 / 3_600)
+    monkeypatch.setattr(call_policy, "DRAFT_REFUSALS_PER_SECOND", 1)
     monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
     async with running_server(memory_store(), server_settings(drafts_per_second=1, peer_share=0.5)) as (_, client):
         began = time.monotonic()

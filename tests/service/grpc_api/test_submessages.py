@@ -19,7 +19,7 @@ from rummikub.v1 import validation_service_pb2 as vs
 from service.codec.fields import Most, decode
 from service.codec.submessages import first_excess, numbers_of
 from service.errors import InvalidRequest
-from service.grpc_api import interceptor
+from service.grpc_api import call_policy
 from service.runtime import refusal_pace
 from support.harness import Client, error_info, memory_store, running_server, server_settings, status_details
 
@@ -106,7 +106,7 @@ async def test_too_many_submessages_are_refused_with_their_field(client: Client,
     ids=["melds", "unknown fields"],
 )
 async def test_refusals_of_such_requests_are_paced(rpc: str, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interceptor, "PER_SECOND", 1 / 3_600)
+    monkeypatch.setattr(call_policy, "PER_SECOND", 1 / 3_600)
     monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
     labels = {"method": f"/rummikub.v1.{rpc}", "code": "INVALID_ARGUMENT"}
     async with running_server(memory_store(), server_settings(peer_share=0.5)) as (server, client):

@@ -5,8 +5,13 @@ from collections import Counter
 import pytest
 
 from service.errors import Overloaded
-from service.runtime.admission import Admission, CallAdmission
+from service.grpc_api.call_origin import Origins
+from service.grpc_api.call_policy import CallPolicy, MethodPolicy
+from service.metrics.metrics import Metrics
+from service.runtime.admission import Admission
 from service.runtime.origins import STREAMS, Key, Origin, peer_address
+from service.runtime.proxies import TrustedProxies
+from service.settings import Settings
 
 A, B, C, D = (Origin(name) for name in "abcd")
 
@@ -124,15 +129,19 @@ def test_a_quota_counts_under_the_key_s_name_after_a_reload() -> None:
 
 
 def test_health_and_reflection_have_a_separate_bound() -> None:
-    room = CallAdmission(1, 1)
-    room.enter("/rummikub.v1.GameService/GetGame", A)
-    room.enter("/grpc.health.v1.Health/Check", A)
-    for path in ("/rummikub.v1.GameService/GetGame", "/grpc.health.v1.Health/Watch"):
+    policy = CallPolicy(Metrics(), Origins(None, TrustedProxies(())), Settings(max_calls=1, peer_share=1), bool)
+    game, check, watch = (
+        MethodPolicy(policy, path)
+        for path in ("/rummikub.v1.GameService/GetGame", "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch")
+    )
+    game.enter(A)
+    check.enter(A)
+    for method in (game, watch):
         with pytest.raises(Overloaded):
-            room.enter(path, B)
-    room.leave("/grpc.health.v1.Health/Check", A)
-    room.enter("/grpc.health.v1.Health/Watch", B)
-    assert room.calls.total == 1
+            method.enter(B)
+    check.leave(A)
+    watch.enter(B)
+    assert policy.calls.total == 1
 
 
 def test_a_context_releases_what_it_held() -> None:

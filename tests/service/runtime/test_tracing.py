@@ -23,15 +23,10 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.errors import StoreUnavailable
-from service.fast_listener.interceptor import FastInterceptor
-from service.grpc_api.call_origin import Origins
-from service.metrics.metrics import Metrics
 from service.model.change import Loaded
-from service.runtime.admission import Admission, CallAdmission
+from service.runtime.admission import Admission
 from service.runtime.open_tracing import TracingError, check, is_requested, tracing_by
 from service.runtime.opentelemetry_tracing import OpenTelemetryTracing
-from service.runtime.proxies import TrustedProxies
-from service.runtime.slow_calls import SlowCalls
 from service.runtime.tracing import CallTrace
 from service.server import Server
 from service.storage.store import Store
@@ -472,15 +467,6 @@ async def test_nothing_is_wrapped_if_tracing_is_off() -> None:
     assert printed == b"False\n"
     with tracing_by({}, None, "redis") as tracing:
         assert tracing is None
-    plain = FastInterceptor(
-        Metrics(),
-        SlowCalls(1.0),
-        Origins(None, TrustedProxies(())),
-        CallAdmission(1, 1.0),
-        Admission(1, 1.0, "streams"),
-        1,
-    )
-    assert "traced" not in plain.unary("/a", bytes).at_once.__qualname__
     store = memory_store()
     async with running_server(store) as (server, _):
         assert store.reports.operation == server.metrics.store
