@@ -10,7 +10,7 @@ from engine.tiles import Tile
 from load.corpus.turns import RecordedTurn
 from rummikub.v1.analysis_service_pb2 import Position
 from rummikub.v1.error_reason_pb2 import ErrorReason
-from rummikub.v1.meld_pb2 import MELD_KIND_GROUP, MELD_KIND_RUN, MELD_KIND_UNSPECIFIED, Meld
+from rummikub.v1.meld_pb2 import MELD_KIND_GROUP, MELD_KIND_RUN, MELD_KIND_UNSPECIFIED, Meld, Table
 from rummikub.v1.ruleset_pb2 import Ruleset
 from rummikub.v1.tile_pb2 import Tile as TileValue
 from rummikub.v1.validation_service_pb2 import ValidateMeldsRequest, ValidateTurnRequest
@@ -34,11 +34,12 @@ class TurnToSend:
 def to_send(recorded: RecordedTurn) -> TurnToSend:
     """Returns a recorded turn as requests."""
     ruleset = Ruleset(geometry_jokers=recorded.game_jokers)  # never omitted: a stream would keep the previous one
-    table, proposal = melds_to_send(parse_table(recorded.table)), melds_to_send(parse_table(recorded.proposal))
+    proposal = melds_to_send(parse_table(recorded.proposal))
+    table, table_after = Table(melds=melds_to_send(parse_table(recorded.table))), Table(melds=proposal)
     rack, has_melded = _tiles(parse_rack(recorded.rack)), recorded.has_melded
     return TurnToSend(
         turn=ValidateTurnRequest(
-            ruleset=ruleset, table_before=table, table_after=proposal, rack=rack, has_melded=has_melded
+            ruleset=ruleset, table_before=table, table_after=table_after, rack=rack, has_melded=has_melded
         ),
         melds=ValidateMeldsRequest(ruleset=ruleset, melds=proposal),
         position=Position(ruleset=ruleset, table=table, rack=rack, has_melded=has_melded),

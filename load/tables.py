@@ -85,7 +85,7 @@ class Table:
         return ts.SaveDraftRequest(
             game_id=self.game_id,
             etag=self.game.etag,
-            draft=game_pb2.Draft(table=[meld_pb2.Meld(tiles=rack[:3])]),
+            draft=game_pb2.Draft(table=meld_pb2.Table(melds=[meld_pb2.Meld(tiles=rack[:3])])),
         )
 
 

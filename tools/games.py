@@ -232,8 +232,8 @@ class GameAtHand:
         player = seat or (await self.see()).turn.seat
         own = await self.see(player)
         unfinished = meld_pb2.Meld(tiles=own.rack[:2])
-        table = [*(meld_pb2.Meld(tiles=meld.tiles, kind=meld.kind) for meld in own.table), unfinished]
-        return await self.take(ts.PlayTurnRequest(play=ts.PlayTiles(table=table)), player)
+        table = [*(meld_pb2.Meld(tiles=meld.tiles, kind=meld.kind) for meld in own.table.melds), unfinished]
+        return await self.take(ts.PlayTurnRequest(play=ts.PlayTiles(table=meld_pb2.Table(melds=table))), player)
 
     async def save_draft(self, draft: game_pb2.Draft | None = None, seat: int = 0) -> ts.SaveDraftResponse:
         """Saves a draft at the current revision, for a seat or for the seat to move."""

@@ -156,9 +156,9 @@ class Checks:
         error = refused(seats[3 - game.turn.seat].turns.PlayTurn, turn)
         equal("reason", rummikub.refusal(error).reason, rummikub.ERROR_REASON_NOT_YOUR_TURN)
         equal("metadata", dict(rummikub.refusal(error).metadata), {"seat": str(game.turn.seat)})
-        below = rummikub.tiles("R1 R2 R3")
+        below, table = rummikub.tiles("R1 R2 R3"), rummikub.Table(melds=rummikub.melds("[R1 R2 R3]"))
         judged = self._validation.ValidateTurn(
-            rummikub.ValidateTurnRequest(has_melded=False, rack=below, table_after=rummikub.melds("[R1 R2 R3]"))
+            rummikub.ValidateTurnRequest(has_melded=False, rack=below, table_after=table)
         )
         [violation] = judged.violations
         equal("reason", violation.reason, rummikub.ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD)

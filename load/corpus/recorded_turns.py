@@ -40,7 +40,7 @@ class ReplayTurn:
         request = turn_service_pb2.PlayTurnRequest(game_id=game_id, request_id=request_id)
         match self.action:
             case PlayTiles(_, table):
-                request.play.table.extend(melds_to_send(table))
+                request.play.table.melds.extend(melds_to_send(table))
             case DrawTile():
                 request.draw.SetInParent()
             case _:

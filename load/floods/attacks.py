@@ -57,7 +57,7 @@ def unseen_batch(rng: random.Random) -> bytes:
 
 
 def _unseen_turn(rng: random.Random, melds: int, tiles: int) -> vs.ValidateTurnRequest:
-    table = [meld_pb2.Meld(tiles=_random_tiles(rng, tiles)) for _ in range(melds)]
+    table = meld_pb2.Table(melds=[meld_pb2.Meld(tiles=_random_tiles(rng, tiles)) for _ in range(melds)])
     return vs.ValidateTurnRequest(table_after=table, rack=_random_tiles(rng, 3), has_melded=True)
 
 
@@ -222,8 +222,8 @@ def slow_turn(hostile: HostileTurn) -> vs.ValidateTurnRequest:
     play = hostile.to_judge
     return vs.ValidateTurnRequest(
         ruleset=encode_ruleset(play.ruleset),
-        table_before=melds_to_send(as_proposed(meld, play.ruleset) for meld in play.table_before),
-        table_after=melds_to_send(play.table_after),
+        table_before=meld_pb2.Table(melds=melds_to_send(as_proposed(meld, play.ruleset) for meld in play.table_before)),
+        table_after=meld_pb2.Table(melds=melds_to_send(play.table_after)),
         rack=cast("list[tile_pb2.Tile.ValueType]", play.rack),
         has_melded=play.has_melded,
     )
@@ -245,7 +245,7 @@ def question(hostile: Hostile) -> analysis_service_pb2.SuggestTurnRequest:
     return analysis_service_pb2.SuggestTurnRequest(
         position=analysis_service_pb2.Position(
             ruleset=ruleset_of(hostile.options),
-            table=melds_to_send(as_proposed(meld, situation.ruleset) for meld in situation.table),
+            table=meld_pb2.Table(melds=melds_to_send(as_proposed(meld, situation.ruleset) for meld in situation.table)),
             rack=as_tiles(situation.rack),
             has_melded=situation.has_melded,
             river=as_tiles(situation.river),

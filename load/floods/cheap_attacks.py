@@ -154,13 +154,14 @@ async def compressed(attack: Attack) -> None:
     validation: dict[str, Message] = {
         "ValidationService/BatchValidateTurns": vs.BatchValidateTurnsRequest(turns=turns),
         "ValidationService/ValidateMelds": vs.ValidateMeldsRequest(melds=melds),
-        "ValidationService/ValidateTurn": vs.ValidateTurnRequest(table_after=melds),
+        "ValidationService/ValidateTurn": vs.ValidateTurnRequest(table_after=meld_pb2.Table(melds=melds)),
     }
+    table = meld_pb2.Table(melds=melds)
     record = record_pb2.GameRecord(moves=[record_pb2.RecordedMove()] * EMPTY)
     others: dict[str, Message] = {
         "AnalysisService/BatchSuggestTurns": an.BatchSuggestTurnsRequest(positions=[an.Position()] * EMPTY),
         "AnalysisService/ImportRecord": an.ImportRecordRequest(record=record),
-        "TurnService/PlayTurn": ts.PlayTurnRequest(game_id="0" * 32, play=ts.PlayTiles(table=melds)),
+        "TurnService/PlayTurn": ts.PlayTurnRequest(game_id="0" * 32, play=ts.PlayTiles(table=table)),
     }
     async with attack.channels(1) as [main], attack.channels(1, attack.validation) as [own]:
         sent = [_sender(attack, main, {**validation, **others}), _sender(attack, own, validation)]

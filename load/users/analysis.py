@@ -38,7 +38,7 @@ class AnalysisUser(GrpcUser):
         answer = self.service.analysis.SuggestTurn(request, timeout=CALL_SECONDS)
         found = answer.suggestion
         self._check("SuggestTurn", turn, found.play_exists)
-        if found.play_exists == EXISTENCE_YES and not (found.table and found.tiles_played and found.steps):
+        if found.play_exists == EXISTENCE_YES and not (found.table.melds and found.tiles_played and found.steps):
             self.report.wrong("SuggestTurn", "a turn exists, but the answer has none")
 
     @task(3)

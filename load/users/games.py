@@ -25,7 +25,7 @@ from rummikub.v1.game_service_pb2 import (
     StartGameRequest,
     WatchGameRequest,
 )
-from rummikub.v1.meld_pb2 import Meld
+from rummikub.v1.meld_pb2 import Meld, Table
 from rummikub.v1.tile_pb2 import Tile as TileValue
 from rummikub.v1.turn_service_pb2 import DrawTile, PlayTiles, PlayTurnRequest
 
@@ -156,7 +156,7 @@ class GameUser(GrpcUser):
         wrong_moves = (
             ("NOT_YOUR_TURN", other, _request(own, draw=DrawTile())),
             ("STALE_STATE", own.seat, _request(own, etag=f"1-{'0' * 32}", draw=DrawTile())),
-            ("MELD_TOO_SHORT", own.seat, _request(own, play=PlayTiles(table=unfinished))),
+            ("MELD_TOO_SHORT", own.seat, _request(own, play=PlayTiles(table=Table(melds=unfinished)))),
         )
         reason, mover, request = random.choice(wrong_moves)
         try:
@@ -190,7 +190,7 @@ def _turn(own: Game) -> PlayTurnRequest:
     melds = melds_to_lay(cast("Sequence[Tile]", own.rack), has_melded=has_melded)
     if melds:
         laid = (Meld(tiles=cast("Sequence[TileValue.ValueType]", meld)) for meld in melds)
-        return _request(own, play=PlayTiles(table=[*_current_table(own), *laid]))
+        return _request(own, play=PlayTiles(table=Table(melds=[*_current_table(own), *laid])))
     if own.pool_count:
         return _request(own, draw=DrawTile())
     request = _request(own)
@@ -206,7 +206,7 @@ def _request(
 
 
 def _current_table(game: Game) -> list[Meld]:
-    return [Meld(tiles=meld.tiles, kind=meld.kind) for meld in game.table]
+    return [Meld(tiles=meld.tiles, kind=meld.kind) for meld in game.table.melds]
 
 
 def _with_id(request: _Request) -> _Request:

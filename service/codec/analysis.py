@@ -16,7 +16,7 @@ from rummikub.v1 import analysis_service_pb2
 from service.analysis.queries import HintTier, PlayedTurn, Suggestion
 from service.codec.fields import duration, invalid
 from service.codec.rulesets import ruleset
-from service.codec.tiles import encode_meld, encode_proposed, rack, tile_numbers
+from service.codec.tiles import encode_meld, encode_proposed, encode_table, rack, tile_numbers
 from service.codec.validation import check_possible, has_melded, river_of, table_of
 
 POSITIONS_MAX: Final = 100
@@ -80,7 +80,7 @@ def situation(message: analysis_service_pb2.Position, default: Ruleset, field: s
         field: The path of the position in the request, with a dot at the end.
     """
     rules = ruleset(message.ruleset, field) if message.HasField("ruleset") else default
-    table = table_of(message.table, rules, f"{field}table")
+    table = table_of(message.table.melds, rules, f"{field}table")
     tiles = rack(message.rack, f"{field}rack")
     river = river_of(message.river, rules, f"{field}river")
     check_possible((*tiles, *tiles_on(table), *river), rules, f"{field}rack")
@@ -133,7 +133,7 @@ def encode_suggestion(suggestion: Suggestion, shown: HintTier) -> analysis_servi
 def _whole_turn(played: PlayedTurn) -> analysis_service_pb2.Suggestion:
     return analysis_service_pb2.Suggestion(
         points=played.points,
-        table=map(encode_meld, played.turn.table),
+        table=encode_table(played.turn.table),
         untouched=played.turn.untouched,
         river_index=played.turn.river_index,
         steps=map(encode_step, played.steps),

@@ -43,7 +43,6 @@ _LABEL_KEY: Final = re.compile(r"[a-z0-9_.-]{1,32}")
 _ETAG: Final = re.compile(r"([1-9][0-9]{0,9})-([0-9a-f]{32})")
 COUNTED_BYTES: Final = 4_096
 """Longer requests have their elements counted before they are decoded. Shorter ones take 200 KB at most."""
-_ELEMENTS: Final = dict.fromkeys(("table", "table_before", "table_after"), "melds")
 _M = TypeVar("_M", bound=Message)
 
 
@@ -63,10 +62,9 @@ class Most:
 
     @property
     def refusal(self) -> TooManyElements:
-        """The exception for too many elements."""
-        name = self.path.rpartition(".")[2]
-        text = f"expected at most {self.elements} {_ELEMENTS.get(name, name)}"
-        return TooManyElements(FieldFault(self.path, text, self.reason))
+        """The exception for too many elements; for those of a table, it names the table."""
+        text = f"expected at most {self.elements} {self.path.rpartition('.')[2]}"
+        return TooManyElements(FieldFault(self.path.removesuffix(".melds"), text, self.reason))
 
 
 def check_counts(message_type: type[Message], data: bytes, bounds: Sequence[Most]) -> None:

@@ -22,13 +22,21 @@ from engine.melding.views import RoundStartedView, TurnView
 from engine.seats import BotLevel, ReservedSeat, Turn
 from engine.tiles import Tile
 from engine.views import EventView, PlayerView
-from rummikub.v1 import game_pb2, game_service_pb2
+from rummikub.v1 import game_pb2, game_service_pb2, meld_pb2
 from service.app.commands.command import Answer, Decision
 from service.app.views import ChangeView, GameSnapshotView, SeatPresence, committed_view
 from service.app.watch_updates import Content
 from service.codec.fields import encode_etag, invalid
 from service.codec.rulesets import encode_difference, encode_ruleset, encode_settings
-from service.codec.tiles import encode_meld, encode_proposed, reason_number, tile_number, tile_numbers
+from service.codec.tiles import (
+    encode_meld,
+    encode_proposed,
+    encode_proposed_table,
+    encode_table,
+    reason_number,
+    tile_number,
+    tile_numbers,
+)
 from service.model.record import GameState, Record, Visibility
 
 _STATES: Final[dict[type[Phase], game_pb2.GameState.ValueType]] = {
@@ -161,13 +169,15 @@ def _ruleset_bytes(rules: Ruleset) -> bytes:
 @identity_cache(maxsize=4_096)
 def _table_bytes(table: Table) -> bytes:
     """Returns the field `table` of a game."""
-    return b"".join(_table_meld_bytes.map(table))
+    message = game_pb2.Game()
+    message.table.MergeFromString(b"".join(_meld_bytes.map(table)))
+    return message.SerializeToString()
 
 
 @identity_cache(maxsize=16_384)
-def _table_meld_bytes(meld: Meld) -> bytes:
-    """Returns the field `table` of a game with one meld."""
-    return game_pb2.Game(table=(encode_meld(meld),)).SerializeToString()
+def _meld_bytes(meld: Meld) -> bytes:
+    """Returns the field `melds` of a table with one meld."""
+    return encode_table((meld,)).SerializeToString()
 
 
 @lru_cache(maxsize=4_096)
@@ -299,14 +309,14 @@ def _turn_view(view: TurnView) -> game_pb2.Turn:
 def encode_draft(draft: Draft) -> game_pb2.SavedDraft:
     """Returns a draft."""
     return game_pb2.SavedDraft(
-        seat=draft.seat, table=map(encode_proposed, draft.table), number=draft.number, is_legal=draft.is_legal
+        seat=draft.seat, table=encode_proposed_table(draft.table), number=draft.number, is_legal=draft.is_legal
     )
 
 
 def _shown_play(shown: ShownPlay) -> game_pb2.ShownPlay:
     return game_pb2.ShownPlay(
         revision=shown.revision,
-        table=map(encode_proposed, shown.table),
+        table=encode_proposed_table(shown.table),
         claim_seats=shown.claimed,
         against_seat=shown.against or 0,
     )
@@ -380,8 +390,9 @@ def _reserved(reserved: ReservedSeat) -> game_pb2.ReservedSeat:
     return game_pb2.ReservedSeat(seat=reserved.seat, name=reserved.name)
 
 
-def _melds(table: Sequence[Meld | ProposedMeld]) -> list[Message]:
-    return [encode_meld(meld) if isinstance(meld, Meld) else encode_proposed(meld) for meld in table]
+def _any_table(table: Sequence[Meld | ProposedMeld]) -> Message:
+    melds = (encode_meld(meld) if isinstance(meld, Meld) else encode_proposed(meld) for meld in table)
+    return meld_pb2.Table(melds=melds)
 
 
 _EVENT_VIEWS: Final = frozenset(get_args(EventView))
@@ -402,7 +413,7 @@ _EVENT_FIELDS: Final[dict[str, tuple[str, _Encoder]]] = {
     "tiles": ("tiles", tile_numbers),
     "pulled": ("pulled", tile_numbers),
     "count": ("tile_count", _as_it_is),
-    "table": ("table", _melds),
+    "table": ("table", _any_table),
     "reasons": ("reasons", lambda reasons: [reason_number(reason.name) for reason in reasons]),
     "result": ("result", encode_result),
     "winners": ("winner_seats", _as_it_is),

@@ -1,10 +1,10 @@
 """Messages of the validation hot path in which lists of tiles and nested messages stay bytes.
 
 Every tile number is below 128, so the wire form of a packed `repeated Tile` is the bytes of the numbers. At import, the
-message classes are derived from the contract's descriptors: lists of tiles and nested messages, except turns, become
-`bytes` fields, so a meld is the bytes that the client sent and serves as a cache key. Both kinds of classes parse the
-same wire format. If `is_complete` is false, the contract's own messages must parse the request: its tiles are not
-packed, or it has fields that are left out here.
+message classes are derived from the contract's descriptors: lists of tiles and nested messages, except turns and
+tables, become `bytes` fields, so a meld is the bytes that the client sent and serves as a cache key. Both kinds of
+classes parse the same wire format. If `is_complete` is false, the contract's own messages must parse the request: its
+tiles are not packed, or it has fields that are left out here.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,15 +16,22 @@ from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from rummikub.v1 import validation_service_pb2 as pb
+from rummikub.v1.meld_pb2 import Table
 from rummikub.v1.turn_service_pb2 import PlayTiles, PlayTurnRequest, PlayTurnResponse
 
 
+class RawTable(Protocol):
+    """Table."""
+
+    melds: Sequence[bytes]
+
+
 class RawTurn(Protocol):
-    """ValidateTurnRequest without the River. Senders may split nested messages and lists into parts, to be joined."""
+    """ValidateTurnRequest without the River. Senders may split rulesets and lists into parts, to be joined."""
 
     ruleset: Sequence[bytes]
-    table_before: Sequence[bytes]
-    table_after: Sequence[bytes]
+    table_before: RawTable
+    table_after: RawTable
     rack: Sequence[bytes]
     has_melded: bool
     HasField: Callable[[str], bool]
@@ -54,8 +61,11 @@ class RawStreamTurn(Protocol):
 
 
 _PACKAGE: Final = "rummikub.raw"
-_CONTRACTS_TURN: Final = f".{pb.ValidateTurnRequest.DESCRIPTOR.full_name}"
-_TURN: Final = f".{_PACKAGE}.{pb.ValidateTurnRequest.DESCRIPTOR.name}"
+_NESTED: Final = {
+    f".{message.DESCRIPTOR.full_name}": f".{_PACKAGE}.{message.DESCRIPTOR.name}"
+    for message in (Table, pb.ValidateTurnRequest)
+}
+"""The nested messages that are parsed: names of the contract, and of this package."""
 
 LEFT_OUT: Final = {"river", "river_index"}
 """Rare fields that are not parsed. A message that has them is not complete."""
@@ -87,8 +97,8 @@ def _derived(requests: Sequence[type[Message]], responses: Sequence[type[Message
 def _raw_field(field: FieldDescriptorProto, tile_label: FieldDescriptorProto.Label.ValueType) -> FieldDescriptorProto:
     """Changes and returns a field: messages and lists of tiles become bytes, a single enum a number."""
     is_list = field.label == FieldDescriptorProto.LABEL_REPEATED
-    if field.type_name == _CONTRACTS_TURN:
-        field.type_name = _TURN
+    if field.type_name in _NESTED and tile_label == FieldDescriptorProto.LABEL_REPEATED:
+        field.type_name = _NESTED[field.type_name]
         return field
     if field.type == FieldDescriptorProto.TYPE_MESSAGE:
         field.type, field.label = FieldDescriptorProto.TYPE_BYTES, FieldDescriptorProto.LABEL_REPEATED
@@ -103,6 +113,7 @@ def _raw_field(field: FieldDescriptorProto, tile_label: FieldDescriptorProto.Lab
 
 _CLASSES: Final = _derived(
     requests=(
+        Table,
         pb.ValidateTurnRequest,
         pb.ValidateMeldsRequest,
         pb.BatchValidateTurnsRequest,
@@ -143,12 +154,12 @@ parse_stream_turn: Final[Callable[[bytes], RawStreamTurn]] = _CLASSES["StreamVal
 def melds_of_request(data: bytes) -> Sequence[bytes]:
     """Returns the encoded melds of a PlayTurnRequest's play; none if the play was sent in parts."""
     parts = _PLAY_REQUEST.FromString(data).play
-    return cast("Sequence[bytes]", _CLASSES["PlayTiles"].FromString(parts[0]).table) if len(parts) == 1 else ()
+    return cast("Sequence[bytes]", _CLASSES["PlayTiles"].FromString(parts[0]).table.melds) if len(parts) == 1 else ()
 
 
 def melds_of_play(play: PlayTiles) -> Sequence[bytes]:
     """Returns the encoded melds of a play."""
-    return [meld.SerializeToString() for meld in play.table]
+    return [meld.SerializeToString() for meld in play.table.melds]
 
 
 def is_complete(message: Any) -> bool:  # noqa: ANN401 - any of these

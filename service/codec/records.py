@@ -15,7 +15,7 @@ from engine.tiles import JOKER, in_order
 from rummikub.v1 import game_pb2, record_pb2
 from service.codec.fields import invalid, player_name, river_index
 from service.codec.rulesets import encode_ruleset, encode_settings, ruleset
-from service.codec.tiles import encode_proposed, melds, tile_number, tile_numbers, tile_of, tiles_of
+from service.codec.tiles import encode_proposed_table, melds, tile_number, tile_numbers, tile_of, tiles_of
 from service.errors import FieldFault, InvalidRequest
 
 MOVES_MAX: Final = 20_000
@@ -137,7 +137,7 @@ def _move(message: record_pb2.RecordedMove, field: str, created_ms: int, round_n
     time_ms = _time(message.time, f"{field}.time")
     if not 0 <= time_ms - created_ms < _LONGEST_MS:
         raise invalid(f"{field}.time", "expected a time after create_time, within 31 years")
-    has_table = kind in {MoveKind.PLAY, MoveKind.SHOW} or bool(message.table)
+    has_table = kind in {MoveKind.PLAY, MoveKind.SHOW} or message.HasField("table")
     return Move(
         revision=_revision(message.revision, f"{field}.revision"),
         time_ms=time_ms,
@@ -159,7 +159,7 @@ def _revision(number: int, field: str) -> int:
 
 def _table(message: record_pb2.RecordedMove, field: str) -> ProposedTable:
     """Returns the table of a move, in which every meld declares the faces of all its jokers or of none."""
-    table = melds(message.table, f"{field}.table")
+    table = melds(message.table.melds, f"{field}.table")
     for place, meld in enumerate(table):
         if meld.declared and len(meld.declared) != meld.tiles.count(JOKER):
             at = f"{field}.table[{place}].declared_faces"
@@ -239,7 +239,7 @@ def _encode_move(move: Move) -> record_pb2.RecordedMove:
         kind=encode_kind(move.kind),
         seat=move.seat,
         tiles=tile_numbers(move.tiles),
-        table=map(encode_proposed, move.table or ()),
+        table=None if move.table is None else encode_proposed_table(move.table),
         river_index=move.river_index,
         deal=_encode_deal(move.dealt) if move.dealt else None,
         by_bot=move.by_bot,

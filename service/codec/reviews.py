@@ -28,7 +28,7 @@ from service.codec.fields import invalid
 from service.codec.games import encode_state
 from service.codec.records import POOL_MAX, encode_kind, encode_points, encode_record
 from service.codec.rulesets import ruleset
-from service.codec.tiles import encode_proposed, encode_violation, melds, rack, tile_numbers, tiles_of
+from service.codec.tiles import encode_proposed_table, encode_violation, melds, rack, tile_numbers, tiles_of
 from service.codec.validation import check_possible, has_melded, river_of, table_of
 from service.errors import InvalidRequest
 
@@ -44,8 +44,8 @@ RACKS_MAX: Final = 9
 def turn_to_explain(message: pb.ExplainTurnRequest) -> ExplanationQuery:
     """Returns the tables of a turn to explain."""
     rules = ruleset(message.ruleset)
-    before = table_of(message.table_before, rules, "table_before")
-    after = table_of(message.table_after, rules, "table_after")
+    before = table_of(message.table_before.melds, rules, "table_before")
+    after = table_of(message.table_after.melds, rules, "table_after")
     pulled = river_of(message.pulled, rules, "pulled")
     check_possible(tiles_on(after), rules, "table_after")
     check_possible((*tiles_on(before), *pulled), rules, "pulled")
@@ -142,7 +142,7 @@ def parse_text(message: pb.ParsePositionRequest) -> pb.ParsePositionResponse:
         table, own = parse_turn(text, naming)
         return pb.ParsePositionResponse(
             position=pb.Position(
-                table=map(encode_proposed, table), rack=tile_numbers(own.tiles), has_melded=own.has_melded
+                table=encode_proposed_table(table), rack=tile_numbers(own.tiles), has_melded=own.has_melded
             )
         )
     except NotationError as error:
@@ -157,7 +157,7 @@ def _position_of_round(position: Position) -> pb.ParsePositionResponse:
     own = position.rack
     return pb.ParsePositionResponse(
         position=pb.Position(
-            table=map(encode_proposed, position.table), rack=tile_numbers(own.tiles), has_melded=own.has_melded
+            table=encode_proposed_table(position.table), rack=tile_numbers(own.tiles), has_melded=own.has_melded
         ),
         racks=(
             pb.PositionRack(seat=one.seat, tiles=tile_numbers(one.tiles), has_melded=one.has_melded)
@@ -170,7 +170,7 @@ def _position_of_round(position: Position) -> pb.ParsePositionResponse:
 
 def format_message(message: pb.FormatPositionRequest) -> str:
     """Returns the text of a position."""
-    naming, table = _naming(cards=message.cards), melds(message.position.table, "position.table")
+    naming, table = _naming(cards=message.cards), melds(message.position.table.melds, "position.table")
     try:
         if not message.racks:
             if message.pool or message.turn_seat:

@@ -66,9 +66,9 @@ MELD_BYTES_MAX: Final = 2 * (2 + MELD_TILES_MAX) + 2
 """Most bytes of a meld that is cached. A longer one has too many tiles, or unknown fields of any length."""
 
 
-def most_melds(path: str) -> Most:
-    """Returns the bound of a table in a request."""
-    return Most(path, MELDS_MAX, "MALFORMED_TABLE")
+def most_melds(table: str) -> Most:
+    """Returns the bound of the melds of a table of a request, such as `play.table`."""
+    return Most(f"{table}.melds", MELDS_MAX, "MALFORMED_TABLE")
 
 
 def check_count(count: int, field: str) -> None:
@@ -125,9 +125,19 @@ def encode_proposed(meld: ProposedMeld) -> meld_pb2.Meld:
     return meld_pb2.Meld(tiles=tile_numbers(meld.tiles), kind=kind, declared_faces=tile_numbers(meld.declared))
 
 
-def encode_meld(meld: Meld) -> meld_pb2.TableMeld:
+def encode_proposed_table(table: Iterable[ProposedMeld]) -> meld_pb2.Table:
+    """Returns a proposed table."""
+    return meld_pb2.Table(melds=map(encode_proposed, table))
+
+
+def encode_table(table: Iterable[Meld]) -> meld_pb2.Table:
+    """Returns a game's table."""
+    return meld_pb2.Table(melds=map(encode_meld, table))
+
+
+def encode_meld(meld: Meld) -> meld_pb2.Meld:
     """Returns a meld of a game's table."""
-    return meld_pb2.TableMeld(
+    return meld_pb2.Meld(
         tiles=tile_numbers(meld.tiles), kind=_kind(meld.kind), points=meld.points, jokers=_joker_faces(meld)
     )
 

@@ -17,7 +17,7 @@ from service.codec.games import changed_game_bytes
 from service.codec.tiles import (
     MELD_BYTES_MAX,
     MELDS_MAX,
-    encode_proposed,
+    encode_proposed_table,
     encode_violation,
     meld_of,
     melds,
@@ -46,7 +46,7 @@ def encode_turn_request(seen: GameSnapshotView, action: TurnAction) -> turn_serv
     match action:
         case PlayTiles(_, table, index, calls_rummikub):
             play = turn_service_pb2.PlayTiles(river_index=index, calls_rummikub=calls_rummikub)
-            play.table.extend(map(encode_proposed, table))
+            play.table.CopyFrom(encode_proposed_table(table))
             message.play.CopyFrom(play)
         case DrawTile():
             message.draw.SetInParent()
@@ -78,7 +78,7 @@ def _played(message: turn_service_pb2.PlayTiles, data: bytes) -> ProposedTable:
     if len(table) <= MELDS_MAX and max(map(len, table), default=0) <= MELD_BYTES_MAX:
         with contextlib.suppress(InvalidRequest):
             return tuple(map(meld_of, table))
-    return melds(message.table, "play.table")
+    return melds(message.table.melds, "play.table")
 
 
 def _play_tiles(message: turn_service_pb2.PlayTiles, data: bytes) -> Callable[[int], PlayTiles]:
@@ -105,7 +105,7 @@ def draft_request(message: turn_service_pb2.SaveDraftRequest) -> DraftRequest:
         game_id=game_id(message.game_id),
         revision=seen_revision,
         etag=seen_etag,
-        table=melds(message.draft.table, "draft.table") if message.HasField("draft") else None,
+        table=melds(message.draft.table.melds, "draft.table") if message.HasField("draft") else None,
     )
 
 

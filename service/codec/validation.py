@@ -43,13 +43,13 @@ def play(message: validation_service_pb2.ValidateTurnRequest, rules: Ruleset, fi
         rules: The ruleset.
         field: The path of the turn in a larger message, with a dot at the end, or "".
     """
-    table = table_of(message.table_before, rules, f"{field}table_before")
+    table = table_of(message.table_before.melds, rules, f"{field}table_before")
     tiles = rack(message.rack, f"{field}rack")
     river = river_of(message.river, rules, f"{field}river")
     check_possible((*tiles, *tiles_on(table), *river), rules, f"{field}rack")
     return Play(
         table_before=table,
-        table_after=melds(message.table_after, f"{field}table_after"),
+        table_after=melds(message.table_after.melds, f"{field}table_after"),
         rack=tiles,
         has_melded=has_melded(message, field),
         ruleset=rules,

@@ -65,7 +65,7 @@ STEPS_IN_PLACE: Final = 2_000
 
 _MOST_OF_TURN: Final = tuple(map(tiles.most_melds, ("table_before", "table_after")))
 _MOST_OF_STREAM_TURN: Final = tuple(map(tiles.most_melds, ("turn.table_before", "turn.table_after")))
-_MOST_OF_MELDS: Final = (tiles.most_melds("melds"),)
+_MOST_OF_MELDS: Final = (fields.Most("melds", tiles.MELDS_MAX, "MALFORMED_TABLE"),)
 _MOST_OF_BATCH: Final = (validation.MOST_TURNS,)
 
 T = TypeVar("T")
@@ -205,8 +205,8 @@ class Validator:
         for place, turn in enumerate(turns):
             response = self._validate_at_once(turn, default)
             if response is None:
-                tiles.check_count(len(turn.table_before), f"turns[{place}].table_before")
-                tiles.check_count(len(turn.table_after), f"turns[{place}].table_after")
+                tiles.check_count(len(turn.table_before.melds), f"turns[{place}].table_before")
+                tiles.check_count(len(turn.table_after.melds), f"turns[{place}].table_after")
                 yield from self._read_in_steps(turn, default)
                 plain_turn = partial(_turn_of, plain, place)
                 response = yield from self._respond(turn, default, plain_turn, f"turns[{place}].")
@@ -408,7 +408,7 @@ def _encode_verdict(verdict: Verdict | None) -> bytes:
 
 def _decode_turn(turn: RawTurn, default: bytes) -> _Turn:
     """Returns what the fast path needs. Raises _NeedsPlainPath if it cannot serve the turn."""
-    melds_before, melds_after = turn.table_before, turn.table_after
+    melds_before, melds_after = turn.table_before.melds, turn.table_after.melds
     if len(melds_before) > tiles.MELDS_MAX or len(melds_after) > tiles.MELDS_MAX:
         raise _NeedsPlainPath
     stated, before, after = turn.ruleset[:], melds_before[:], melds_after[:]
@@ -470,7 +470,7 @@ def _proposed(data: bytes) -> ProposedMeld:
 
 def _validate_melds_plainly(data: bytes) -> bytes:
     """Returns a ValidateMeldsResponse by the plain path. Raises InvalidRequest, MalformedRequest."""
-    request = fields.decode(pb.ValidateMeldsRequest, data, tiles.most_melds("melds"))
+    request = fields.decode(pb.ValidateMeldsRequest, data, *_MOST_OF_MELDS)
     ruleset = rulesets.ruleset(request.ruleset)
     melds = [read_meld(meld, ruleset) for meld in tiles.melds(request.melds, "melds")]
     readings = (tiles.encode_reading(meld, place) for place, meld in enumerate(melds))

@@ -12,7 +12,7 @@ GAME = rummikub.Game(game_id="g", revision=7, etag="e7")
     [
         (
             rummikub.play(GAME, rummikub.melds("[R7 R8 J]")),
-            {"play": rummikub.PlayTiles(table=rummikub.melds("[R7 R8 J]"))},
+            {"play": rummikub.PlayTiles(table=rummikub.Table(melds=rummikub.melds("[R7 R8 J]")))},
         ),
         (rummikub.draw(GAME), {"draw": rummikub.DrawTile()}),
         (rummikub.pass_turn(GAME), {"pass_turn": rummikub.Pass()}),
@@ -31,7 +31,7 @@ def test_melds_of_a_table_declare_the_faces_of_jokers_that_can_stand_for_one_onl
     tiles, run = rummikub.tiles("R7 R8 J"), rummikub.MELD_KIND_RUN
     nine, other = rummikub.tiles("R9 R6")
     one, two = rummikub.JokerFaces(index=2, faces=[nine]), rummikub.JokerFaces(index=2, faces=[nine, other])
-    table = [rummikub.TableMeld(tiles=tiles, kind=run, points=24, jokers=[faces]) for faces in (one, two)]
+    table = [rummikub.Meld(tiles=tiles, kind=run, points=24, jokers=[faces]) for faces in (one, two)]
     assert rummikub.melds_of(table) == [
         rummikub.Meld(tiles=tiles, kind=run, declared_faces=[nine]),
         rummikub.Meld(tiles=tiles, kind=run),

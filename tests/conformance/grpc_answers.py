@@ -122,8 +122,8 @@ async def answer(service: Service, question: Question, options: Options) -> "Fac
 def turn_request(question: TurnQuestion, options: Options) -> vs.ValidateTurnRequest:
     return vs.ValidateTurnRequest(
         ruleset=ruleset_of(options),
-        table_before=table_of(question.table_before),
-        table_after=table_of(question.table_after),
+        table_before=meld_pb2.Table(melds=table_of(question.table_before)),
+        table_after=meld_pb2.Table(melds=table_of(question.table_after)),
         rack=tiles_of(question.rack),
         has_melded=question.has_melded,
         river=tiles_of(question.river),
@@ -221,13 +221,13 @@ def _milliseconds(time: Timestamp) -> int:
     return time.seconds * 1000 + time.nanos // 1_000_000
 
 
-def _table(melds: Iterable[meld_pb2.Meld] | Iterable[meld_pb2.TableMeld]) -> str:
+def _table(melds: Iterable[meld_pb2.Meld] | Iterable[meld_pb2.Meld]) -> str:
     """Formats a table without kinds."""
     return table_text(tuple(MeldText(faces_of(meld.tiles)) for meld in melds))
 
 
 def _shown_play(game: game_pb2.Game) -> str | None:
-    return _table(game.turn.shown_play.table) if game.turn.HasField("shown_play") else None
+    return _table(game.turn.shown_play.table.melds) if game.turn.HasField("shown_play") else None
 
 
 def _of_last_round(game: game_pb2.Game, default: object, read: Callable[[game_pb2.RoundResult], object]) -> object:
@@ -235,7 +235,7 @@ def _of_last_round(game: game_pb2.Game, default: object, read: Callable[[game_pb
 
 
 def _open_draft(game: game_pb2.Game | None) -> str | None:
-    return _table(game.turn.draft.table) if game and game.turn.HasField("draft") else None
+    return _table(game.turn.draft.table.melds) if game and game.turn.HasField("draft") else None
 
 
 def _open_racks(result: game_pb2.RoundResult) -> dict[str, str]:
@@ -253,7 +253,7 @@ _SEEN: dict[str, Callable[[GameSeen], object]] = {
     "has_rematch": lambda seen: bool(seen.rematch_game_id),
     "turn_seat": lambda seen: seen.game.turn.seat or None,
     "turn_order": lambda seen: list(seen.game.turn_order),
-    "table": lambda seen: _table(seen.game.table),
+    "table": lambda seen: _table(seen.game.table.melds),
     "racks": lambda seen: seen.racks,
     "pool_count": lambda seen: seen.game.pool_count,
     "river": lambda seen: " ".join(faces_of(seen.game.river)),
@@ -318,7 +318,9 @@ class Table:
         match act.do:
             case "play":
                 play = ts.PlayTiles(
-                    table=table_of(act.table), river_index=act.river_index, calls_rummikub=act.calls_rummikub
+                    table=meld_pb2.Table(melds=table_of(act.table)),
+                    river_index=act.river_index,
+                    calls_rummikub=act.calls_rummikub,
                 )
                 request.play.CopyFrom(play)
             case "draw":
@@ -358,7 +360,7 @@ class Table:
             case "resign":
                 await games.ResignGame(gs.ResignGameRequest(game_id=game_id), metadata=seat)
             case "save_draft":
-                draft = game_pb2.Draft(table=table_of(act.table))
+                draft = game_pb2.Draft(table=meld_pb2.Table(melds=table_of(act.table)))
                 save = ts.SaveDraftRequest(game_id=game_id, etag=self.seen.etag, draft=draft)
                 await turns.SaveDraft(save, metadata=seat)
             case "claim_error":

@@ -93,7 +93,7 @@ def name(case: Case) -> str:
     return case.id
 
 
-def melds_of(table: Iterable[meld_pb2.TableMeld], stated: Iterable[MeldText]) -> tuple[MeldText, ...]:
+def melds_of(table: Iterable[meld_pb2.Meld], stated: Iterable[MeldText]) -> tuple[MeldText, ...]:
     """Returns a table as the case writes it, with kinds only where the case states them."""
     return tuple(
         MeldText(faces_of(meld.tiles), KIND_TEXTS[meld.kind] if text.kind else None)
@@ -186,7 +186,9 @@ async def before_turn(service: Service, case: TurnCase) -> GameAtHand:
 
 def play_tiles(case: TurnCase) -> ts.PlayTiles:
     return ts.PlayTiles(
-        table=table_of(case.table_after), river_index=case.river_index, calls_rummikub=case.calls_rummikub
+        table=meld_pb2.Table(melds=table_of(case.table_after)),
+        river_index=case.river_index,
+        calls_rummikub=case.calls_rummikub,
     )
 
 
@@ -199,7 +201,7 @@ async def test_a_legal_turn_in_a_game(case: TurnCase, service: Service) -> None:
     goes_out = [(end_of(r.round_end), list(r.winner_seats)) for r in answer.game.rounds] == [("WENT_OUT", [1])]
     played, left = faces_of(answer.tiles_played), faces_of(answer.game.rack)
     assert TurnExpected((), played, answer.points, left, goes_out) == case.expect
-    assert melds_of(answer.game.table, case.table_after) == case.table_after
+    assert melds_of(answer.game.table.melds, case.table_after) == case.table_after
     assert answer.game.players[0].has_melded
     assert answer.game.turn.seat == (0 if goes_out else 2)
 
@@ -234,7 +236,7 @@ async def test_an_illegal_turn_in_a_game(case: TurnCase, service: Service) -> No
 async def test_time_out(case: TimeOutCase, service: Service) -> None:
     rules = decoded(case.ruleset)
     table = validation_codec.play(
-        vs.ValidateTurnRequest(table_before=table_of(case.table), has_melded=True), rules
+        vs.ValidateTurnRequest(table_before=meld_pb2.Table(melds=table_of(case.table)), has_melded=True), rules
     ).table_before
     racks = tuple(Rack(rack.seat, in_order(map(parse_tile, rack.rack)), rack.has_melded) for rack in case.racks)
     pool = tuple(map(parse_tile, case.pool))
@@ -242,7 +244,7 @@ async def test_time_out(case: TimeOutCase, service: Service) -> None:
     order = turn_order(tuple(rack.seat for rack in racks), 1, rules.turn_direction)
     game = await put(service, case.ruleset, Round(1, order, table, racks, pool, turn, case.passed_seats))
     if case.draft is not None:
-        draft = game_pb2.Draft(table=table_of(case.draft))
+        draft = game_pb2.Draft(table=meld_pb2.Table(melds=table_of(case.draft)))
         save = ts.SaveDraftRequest(game_id=game.game_id, etag=game.etag, draft=draft)
         await service.client.turns.SaveDraft(save, metadata=game.as_seat(case.turn_seat))
     service.clock.advance(TURN_MS / 1000 + 0.001)
@@ -259,7 +261,7 @@ async def test_time_out(case: TimeOutCase, service: Service) -> None:
     seen = TimeOutExpected(
         tiles_drawn=faces_of(timed_out.tiles),
         rack=faces_of(after.rack),
-        table=melds_of(after.table, case.table),
+        table=melds_of(after.table.melds, case.table),
         pool_left=case.pool[-after.pool_count :] if after.pool_count else (),
         next_seat=after.turn.seat or None,
         end=end_of(after.rounds[0].round_end) if after.rounds else None,

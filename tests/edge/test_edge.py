@@ -68,7 +68,7 @@ async def test_a_call_by_plain_grpc(web: Web) -> None:
 async def test_an_illegal_turn_by_json_is_refused_with_all_violations(web: Web) -> None:
     while True:  # until a deal in which the bot does not start
         game_id, token, etag = await started_game(web)
-        turn = {"etag": etag, "play": {"table": [{"tiles": ["TILE_RED_1", "TILE_RED_2"]}]}}
+        turn = {"etag": etag, "play": {"table": {"melds": [{"tiles": ["TILE_RED_1", "TILE_RED_2"]}]}}}
         answer = await web.edge.call(f"/v1/games/{game_id}:playTurn", turn, token)
         if answer.refusal["reason"] not in {"ERROR_REASON_NOT_YOUR_TURN", "ERROR_REASON_STALE_STATE"}:
             break
@@ -120,7 +120,7 @@ async def test_validation_goes_to_its_listener(web: Web, tmp_path: Path) -> None
     with running_edge(tmp_path, free_port(), nowhere, web.service.validation_port) as edge:
         await edge.listens()
         answer = await edge.call(
-            "/v1/turns:validate", {"hasMelded": True, "tableAfter": [{"tiles": [1, 2]}], "rack": [1, 2]}
+            "/v1/turns:validate", {"hasMelded": True, "tableAfter": {"melds": [{"tiles": [1, 2]}]}, "rack": [1, 2]}
         )
         assert [violation["reason"] for violation in answer.json["violations"]] == ["ERROR_REASON_MELD_TOO_SHORT"]
         _, messages, _ = await edge.call_grpc_web("ValidationService/ListRulesets", vs.ListRulesetsRequest())

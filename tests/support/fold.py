@@ -119,8 +119,9 @@ def _round_started(game: Game, event: game_pb2.RoundStarted, _: GameChange) -> N
     game.turn_order[:] = event.turn_order
     game.pool_count = event.pool_count
     game.rack[:] = event.rack
-    for name in ("table", "river", "passed_seats", "last_chance_seats", "join_code"):
+    for name in ("river", "passed_seats", "last_chance_seats", "join_code"):
         game.ClearField(name)
+    del game.table.melds[:]
     game.ClearField("next_round_time")
     for player in game.players:
         if game.settings.clock_total.seconds:
@@ -147,8 +148,7 @@ def _tiles_played(game: Game, event: game_pb2.TilesPlayed, _: GameChange) -> Non
         game.rack[:] = sorted(rack)
     if event.pulled:
         del game.river[-len(event.pulled) :]
-    game.ClearField("table")
-    game.table.extend(event.table)
+    game.table.CopyFrom(event.table)
     del game.passed_seats[:]
 
 

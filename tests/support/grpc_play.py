@@ -32,7 +32,7 @@ PAUSE_SECONDS = 0.05
 def table_of(game: game_pb2.Game, rules: Ruleset) -> tuple[Meld, ...]:
     """Returns the table of a game message as the engine reads it."""
     melds = []
-    for message in game.table:
+    for message in game.table.melds:
         faces = [joker.faces[0] for joker in message.jokers if len(joker.faces) == 1]
         declared = tuple(map(Tile, faces)) if len(faces) == len(message.jokers) else ()
         reading = read_meld(ProposedMeld(tuple(map(Tile, message.tiles)), KINDS[message.kind], declared), rules)
@@ -59,7 +59,7 @@ def random_turn(game: game_pb2.Game, rng: random.Random) -> ts.PlayTurnRequest:
         return request
     table = _random_play(game, rules, rng)
     if table is not None:
-        request.play.table.extend(map(meld_message, table))
+        request.play.table.melds.extend(map(meld_message, table))
         request.play.calls_rummikub = True
     elif game.pool_count and game.turn.step == game_pb2.TURN_STEP_OPEN:
         request.draw.SetInParent()
@@ -153,7 +153,9 @@ async def _meanwhile(fleet: Fleet, game: GameAtHand, state: game_pb2.Game, rng: 
         return await _vote(fleet, game, state, agrees=rng.random() > OFTEN)
     if state.turn.step == game_pb2.TURN_STEP_CHOOSING or rng.random() > OFTEN:
         return state
-    drafted = game_pb2.Draft(table=[meld_pb2.Meld(tiles=meld.tiles[:2]) for meld in state.table])
+    drafted = game_pb2.Draft(
+        table=meld_pb2.Table(melds=[meld_pb2.Meld(tiles=meld.tiles[:2]) for meld in state.table.melds])
+    )
     draft = ts.SaveDraftRequest(
         game_id=game.game_id,
         etag=state.etag,

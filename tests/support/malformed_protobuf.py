@@ -108,14 +108,24 @@ def meld(sent: WireMeld, tiles: Tiles = packed) -> bytes:
 
 def turn(sent: WireTurn, tiles: Tiles = packed) -> bytes:
     """Encodes a turn."""
-    return b"".join(_fields(sent, tiles))
+    return b"".join(_fields(sent, tiles, _table))
 
 
-def _fields(sent: WireTurn, tiles: Tiles) -> Iterator[bytes]:
+def _table(tag: int, melds: Sequence[bytes]) -> list[bytes]:
+    """Encodes a table as clients do."""
+    return [part(tag, b"".join(part(1, one) for one in melds))] if melds else []
+
+
+def _table_in_parts(tag: int, melds: Sequence[bytes]) -> list[bytes]:
+    """Encodes each meld of a table as a table, which a receiver merges."""
+    return [part(tag, part(1, one)) for one in melds]
+
+
+def _fields(sent: WireTurn, tiles: Tiles, table: Callable[[int, Sequence[bytes]], list[bytes]]) -> Iterator[bytes]:
     if sent.ruleset is not None:
         yield part(1, b"".join(sent.ruleset))
-    yield from (part(2, meld(one, tiles)) for one in sent.before)
-    yield from (part(3, meld(one, tiles)) for one in sent.after)
+    yield from table(2, [meld(one, tiles) for one in sent.before])
+    yield from table(3, [meld(one, tiles) for one in sent.after])
     yield from tiles(4, sent.rack)
     if sent.has_melded is not None:
         yield number(5, sent.has_melded)
@@ -130,7 +140,13 @@ def _fields(sent: WireTurn, tiles: Tiles) -> Iterator[bytes]:
 
 def turn_sent_oddly(sent: WireTurn, rng: random.Random) -> bytes:
     """Encodes a turn unusually: with lists and the ruleset split into parts, and unknown fields in between."""
-    fields = list(_fields(replace(sent, ruleset=None), rng.choice((packed, unpacked, oddly(rng)))))
+    fields = list(
+        _fields(
+            replace(sent, ruleset=None),
+            rng.choice((packed, unpacked, oddly(rng))),
+            rng.choice((_table, _table_in_parts)),
+        )
+    )
     if sent.ruleset is not None:
         for options in in_parts(sent.ruleset, rng):
             fields.insert(0, part(1, b"".join(options)))

@@ -55,7 +55,7 @@ USUAL: Final[dict[str, dict[str, Any]]] = {
     "HasLegalTurn": {"position": A_POSITION},
     "ArrangeTiles": {"tiles": as_tiles([1, 2, 3])},
     "BatchSuggestTurns": {"positions": [A_POSITION]},
-    "ExplainTurn": {"table_after": [meld_pb2.Meld(tiles=as_tiles([1, 2, 3]))]},
+    "ExplainTurn": {"table_after": meld_pb2.Table(melds=[meld_pb2.Meld(tiles=as_tiles([1, 2, 3]))])},
     "ImportRecord": {"record": record_pb2.GameRecord()},
     "ReviewGame": {"record": A_RECORD},
     "ParsePosition": {"text": ". + {}"},

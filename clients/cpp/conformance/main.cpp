@@ -188,8 +188,8 @@ class Checks {
 
     v1::ValidateTurnRequest low;
     low.set_has_melded(false);
-    *low.add_table_after() = melds("[R1 R2 R3]")[0];
-    *low.mutable_rack() = low.table_after(0).tiles();
+    *low.mutable_table_after()->add_melds() = melds("[R1 R2 R3]")[0];
+    *low.mutable_rack() = low.table_after().melds(0).tiles();
     const auto judged = validation_.ValidateTurn(low);
     expect(judged.violations_size() == 1 &&
                judged.violations(0).reason() == v1::ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD &&

@@ -18,7 +18,7 @@ v1::PlayTurnRequest turn(const v1::Game& game) {
 v1::PlayTurnRequest play(const v1::Game& game, const std::vector<v1::Meld>& table) {
   auto request = turn(game);
   auto& tiles = *request.mutable_play();
-  for (const auto& meld : table) *tiles.add_table() = meld;
+  for (const auto& meld : table) *tiles.mutable_table()->add_melds() = meld;
   return request;
 }
 
@@ -34,7 +34,7 @@ v1::PlayTurnRequest pass(const v1::Game& game) {
   return request;
 }
 
-std::vector<v1::Meld> melds_of(const google::protobuf::RepeatedPtrField<v1::TableMeld>& table) {
+std::vector<v1::Meld> melds_of(const google::protobuf::RepeatedPtrField<v1::Meld>& table) {
   std::vector<v1::Meld> melds;
   for (const auto& meld : table) {
     auto& sent = melds.emplace_back();

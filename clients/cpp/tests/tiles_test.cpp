@@ -36,12 +36,12 @@ TEST(turns_have_the_etag) {
   game.set_etag("etag");
   CHECK(draw(game).has_draw() && pass(game).has_pass_turn());
   const auto turn = play(game, melds("[R7 R8 R9]"));
-  CHECK_EQUAL(melds_text(turn.play().table()), "[R7 R8 R9]");
+  CHECK_EQUAL(melds_text(turn.play().table().melds()), "[R7 R8 R9]");
   CHECK_EQUAL(turn.etag(), "etag");
 }
 
 TEST(melds_declare_the_faces_of_jokers_that_can_stand_for_one_only) {
-  google::protobuf::RepeatedPtrField<v1::TableMeld> table;
+  google::protobuf::RepeatedPtrField<v1::Meld> table;
   auto* meld = table.Add();
   *meld->mutable_tiles() = melds("[R7 J R9]")[0].tiles();
   meld->set_kind(v1::MELD_KIND_RUN);

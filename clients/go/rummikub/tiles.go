@@ -71,7 +71,7 @@ func FormatTiles(tiles []pb.Tile) string {
 	return strings.Join(names, " ")
 }
 
-// AnyMeld is a meld of the contract, such as *Meld or *TableMeld.
+// AnyMeld is a meld of the contract, such as *Meld or *MeldReading.
 type AnyMeld interface{ GetTiles() []pb.Tile }
 
 // FormatTable returns melds as text: `[R7 R8 R9] | [B4 K4 O4]`, or `.` for none.

@@ -58,7 +58,7 @@ func TestMeldsDeclareFacesOfJokersThatCanStandForOneOnly(t *testing.T) {
 	one := &pb.JokerFaces{Faces: []pb.Tile{pb.Tile_TILE_RED_9}}
 	two := &pb.JokerFaces{Faces: []pb.Tile{pb.Tile_TILE_RED_9, pb.Tile_TILE_BLUE_9}}
 	run := pb.MeldKind_MELD_KIND_RUN
-	sent := Melds([]*pb.TableMeld{
+	sent := Melds([]*pb.Meld{
 		{Kind: run, Points: 9, Jokers: []*pb.JokerFaces{one}},
 		{Jokers: []*pb.JokerFaces{one, two}},
 	})

@@ -5,7 +5,7 @@ import pb "rummikub.example/go/rummikubv1"
 // Play returns the request to play tiles in a game as the caller has seen it. table has all melds after the turn.
 func Play(game *pb.Game, table []*pb.Meld) *pb.PlayTurnRequest {
 	request := turn(game)
-	request.Action = &pb.PlayTurnRequest_Play{Play: &pb.PlayTiles{Table: table}}
+	request.Action = &pb.PlayTurnRequest_Play{Play: &pb.PlayTiles{Table: &pb.Table{Melds: table}}}
 	return request
 }
 
@@ -30,7 +30,7 @@ func turn(game *pb.Game) *pb.PlayTurnRequest {
 
 // Melds returns the melds of a table as a player sends them back. It keeps their kinds, and declares the faces of the
 // jokers of a meld if each can stand for one face only.
-func Melds(table []*pb.TableMeld) []*pb.Meld {
+func Melds(table []*pb.Meld) []*pb.Meld {
 	melds := make([]*pb.Meld, len(table))
 	for i, meld := range table {
 		melds[i] = &pb.Meld{Tiles: meld.Tiles, Kind: meld.Kind, DeclaredFaces: declared(meld.Jokers)}

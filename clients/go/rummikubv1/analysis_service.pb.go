@@ -278,7 +278,7 @@ type Position struct {
 	// The rules. Unset: the preset SABRA; in a batch, the ruleset of the batch.
 	Ruleset *Ruleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
 	// The melds on the table. Each must be valid (INVALID_ARGUMENT, MALFORMED_TABLE). At most 128.
-	Table []*Meld `protobuf:"bytes,2,rep,name=table,proto3" json:"table,omitempty"`
+	Table *Table `protobuf:"bytes,2,opt,name=table,proto3" json:"table,omitempty"`
 	// The player's rack, in any order. At most 128 tiles.
 	Rack []Tile `protobuf:"varint,3,rep,packed,name=rack,proto3,enum=rummikub.v1.Tile" json:"rack,omitempty"`
 	// Whether the player has made the initial meld in an earlier turn. Set it also if it is false; unset, it is refused
@@ -327,7 +327,7 @@ func (x *Position) GetRuleset() *Ruleset {
 	return nil
 }
 
-func (x *Position) GetTable() []*Meld {
+func (x *Position) GetTable() *Table {
 	if x != nil {
 		return x.Table
 	}
@@ -557,7 +557,7 @@ type Suggestion struct {
 	// The table after the turn: first the unchanged melds in their order, then the others. For a game, play it with
 	// SuggestTurnResponse.turn. For a position, send each meld's tiles and kind; where each of its jokers has a single
 	// face, send these as declared_faces.
-	Table []*TableMeld `protobuf:"bytes,6,rep,name=table,proto3" json:"table,omitempty"`
+	Table *Table `protobuf:"bytes,6,opt,name=table,proto3" json:"table,omitempty"`
 	// The unchanged melds, as positions from 0 on the table before the turn.
 	Untouched []uint32 `protobuf:"varint,7,rep,packed,name=untouched,proto3" json:"untouched,omitempty"`
 	// The tile of the River that the turn pulls; see PlayTiles.river_index.
@@ -637,7 +637,7 @@ func (x *Suggestion) GetPoints() uint32 {
 	return 0
 }
 
-func (x *Suggestion) GetTable() []*TableMeld {
+func (x *Suggestion) GetTable() *Table {
 	if x != nil {
 		return x.Table
 	}
@@ -1102,7 +1102,7 @@ type ArrangeTilesResponse struct {
 	// Whether all tiles can be arranged in melds.
 	Exists Existence `protobuf:"varint,1,opt,name=exists,proto3,enum=rummikub.v1.Existence" json:"exists,omitempty"`
 	// The arrangement, if one was found.
-	Melds         []*TableMeld `protobuf:"bytes,2,rep,name=melds,proto3" json:"melds,omitempty"`
+	Melds         []*Meld `protobuf:"bytes,2,rep,name=melds,proto3" json:"melds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1144,7 +1144,7 @@ func (x *ArrangeTilesResponse) GetExists() Existence {
 	return Existence_EXISTENCE_UNSPECIFIED
 }
 
-func (x *ArrangeTilesResponse) GetMelds() []*TableMeld {
+func (x *ArrangeTilesResponse) GetMelds() []*Meld {
 	if x != nil {
 		return x.Melds
 	}
@@ -1288,10 +1288,10 @@ type ExplainTurnRequest struct {
 	// The rules. Unset: the preset SABRA.
 	Ruleset *Ruleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
 	// The melds before the turn. Each must be valid (INVALID_ARGUMENT, MALFORMED_TABLE). At most 128.
-	TableBefore []*Meld `protobuf:"bytes,2,rep,name=table_before,json=tableBefore,proto3" json:"table_before,omitempty"`
+	TableBefore *Table `protobuf:"bytes,2,opt,name=table_before,json=tableBefore,proto3" json:"table_before,omitempty"`
 	// The melds after the turn. Each must be valid. All tiles of table_before must be there (POSITION_IMPOSSIBLE). At most
 	// 128. Whether the turn is legal otherwise is not checked; ValidateTurn does that.
-	TableAfter []*Meld `protobuf:"bytes,3,rep,name=table_after,json=tableAfter,proto3" json:"table_after,omitempty"`
+	TableAfter *Table `protobuf:"bytes,3,opt,name=table_after,json=tableAfter,proto3" json:"table_after,omitempty"`
 	// The tiles pulled from the River, oldest first.
 	Pulled []Tile `protobuf:"varint,4,rep,packed,name=pulled,proto3,enum=rummikub.v1.Tile" json:"pulled,omitempty"`
 	// Time limit: more than 0, at most 10 s. Unset: 1 s. An explanation is always complete.
@@ -1337,14 +1337,14 @@ func (x *ExplainTurnRequest) GetRuleset() *Ruleset {
 	return nil
 }
 
-func (x *ExplainTurnRequest) GetTableBefore() []*Meld {
+func (x *ExplainTurnRequest) GetTableBefore() *Table {
 	if x != nil {
 		return x.TableBefore
 	}
 	return nil
 }
 
-func (x *ExplainTurnRequest) GetTableAfter() []*Meld {
+func (x *ExplainTurnRequest) GetTableAfter() *Table {
 	if x != nil {
 		return x.TableAfter
 	}
@@ -2418,10 +2418,10 @@ var File_rummikub_v1_analysis_service_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_analysis_service_proto_rawDesc = "" +
 	"\n" +
-	"\"rummikub/v1/analysis_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x18rummikub/v1/record.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1erummikub/v1/turn_service.proto\x1a\x1brummikub/v1/violation.proto\"\x84\x02\n" +
+	"\"rummikub/v1/analysis_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x18rummikub/v1/record.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1erummikub/v1/turn_service.proto\x1a\x1brummikub/v1/violation.proto\"\x85\x02\n" +
 	"\bPosition\x124\n" +
-	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12-\n" +
-	"\x05table\x18\x02 \x03(\v2\x11.rummikub.v1.MeldB\x04\xe2A\x01\x01R\x05table\x12+\n" +
+	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12.\n" +
+	"\x05table\x18\x02 \x01(\v2\x12.rummikub.v1.TableB\x04\xe2A\x01\x01R\x05table\x12+\n" +
 	"\x04rack\x18\x03 \x03(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x01R\x04rack\x12(\n" +
 	"\n" +
 	"has_melded\x18\x04 \x01(\bB\x04\xe2A\x01\x02H\x00R\thasMelded\x88\x01\x01\x12-\n" +
@@ -2440,7 +2440,7 @@ const file_rummikub_v1_analysis_service_proto_rawDesc = "" +
 	"suggestion\x18\x01 \x01(\v2\x17.rummikub.v1.SuggestionR\n" +
 	"suggestion\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\rR\brevision\x120\n" +
-	"\x04turn\x18\x03 \x01(\v2\x1c.rummikub.v1.PlayTurnRequestR\x04turn\"\xb9\x03\n" +
+	"\x04turn\x18\x03 \x01(\v2\x1c.rummikub.v1.PlayTurnRequestR\x04turn\"\xb5\x03\n" +
 	"\n" +
 	"Suggestion\x127\n" +
 	"\vplay_exists\x18\x01 \x01(\x0e2\x16.rummikub.v1.ExistenceR\n" +
@@ -2448,8 +2448,8 @@ const file_rummikub_v1_analysis_service_proto_rawDesc = "" +
 	"\ftiles_played\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileR\vtilesPlayed\x12\x14\n" +
 	"\x05value\x18\x03 \x01(\rR\x05value\x12\x17\n" +
 	"\ais_best\x18\x04 \x01(\bR\x06isBest\x12\x16\n" +
-	"\x06points\x18\x05 \x01(\rR\x06points\x12,\n" +
-	"\x05table\x18\x06 \x03(\v2\x16.rummikub.v1.TableMeldR\x05table\x12\x1c\n" +
+	"\x06points\x18\x05 \x01(\rR\x06points\x12(\n" +
+	"\x05table\x18\x06 \x01(\v2\x12.rummikub.v1.TableR\x05table\x12\x1c\n" +
 	"\tuntouched\x18\a \x03(\rR\tuntouched\x12$\n" +
 	"\vriver_index\x18\b \x01(\rH\x00R\n" +
 	"riverIndex\x88\x01\x01\x120\n" +
@@ -2485,10 +2485,10 @@ const file_rummikub_v1_analysis_service_proto_rawDesc = "" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12-\n" +
 	"\x05tiles\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x01R\x05tiles\x12>\n" +
 	"\n" +
-	"time_limit\x18\x03 \x01(\v2\x19.google.protobuf.DurationB\x04\xe2A\x01\x01R\ttimeLimit\"t\n" +
+	"time_limit\x18\x03 \x01(\v2\x19.google.protobuf.DurationB\x04\xe2A\x01\x01R\ttimeLimit\"o\n" +
 	"\x14ArrangeTilesResponse\x12.\n" +
-	"\x06exists\x18\x01 \x01(\x0e2\x16.rummikub.v1.ExistenceR\x06exists\x12,\n" +
-	"\x05melds\x18\x02 \x03(\v2\x16.rummikub.v1.TableMeldR\x05melds\"\xb8\x02\n" +
+	"\x06exists\x18\x01 \x01(\x0e2\x16.rummikub.v1.ExistenceR\x06exists\x12'\n" +
+	"\x05melds\x18\x02 \x03(\v2\x11.rummikub.v1.MeldR\x05melds\"\xb8\x02\n" +
 	"\x18BatchSuggestTurnsRequest\x124\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x129\n" +
 	"\tpositions\x18\x02 \x03(\v2\x15.rummikub.v1.PositionB\x04\xe2A\x01\x01R\tpositions\x12/\n" +
@@ -2497,11 +2497,11 @@ const file_rummikub_v1_analysis_service_proto_rawDesc = "" +
 	"\n" +
 	"time_limit\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\x04\xe2A\x01\x01R\ttimeLimit\"V\n" +
 	"\x19BatchSuggestTurnsResponse\x129\n" +
-	"\vsuggestions\x18\x01 \x03(\v2\x17.rummikub.v1.SuggestionR\vsuggestions\"\xb1\x02\n" +
+	"\vsuggestions\x18\x01 \x03(\v2\x17.rummikub.v1.SuggestionR\vsuggestions\"\xb3\x02\n" +
 	"\x12ExplainTurnRequest\x124\n" +
-	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12:\n" +
-	"\ftable_before\x18\x02 \x03(\v2\x11.rummikub.v1.MeldB\x04\xe2A\x01\x01R\vtableBefore\x128\n" +
-	"\vtable_after\x18\x03 \x03(\v2\x11.rummikub.v1.MeldB\x04\xe2A\x01\x01R\n" +
+	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12;\n" +
+	"\ftable_before\x18\x02 \x01(\v2\x12.rummikub.v1.TableB\x04\xe2A\x01\x01R\vtableBefore\x129\n" +
+	"\vtable_after\x18\x03 \x01(\v2\x12.rummikub.v1.TableB\x04\xe2A\x01\x01R\n" +
 	"tableAfter\x12/\n" +
 	"\x06pulled\x18\x04 \x03(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x01R\x06pulled\x12>\n" +
 	"\n" +
@@ -2670,11 +2670,11 @@ var file_rummikub_v1_analysis_service_proto_goTypes = []any{
 	(*FormatPositionRequest)(nil),     // 29: rummikub.v1.FormatPositionRequest
 	(*FormatPositionResponse)(nil),    // 30: rummikub.v1.FormatPositionResponse
 	(*Ruleset)(nil),                   // 31: rummikub.v1.Ruleset
-	(*Meld)(nil),                      // 32: rummikub.v1.Meld
+	(*Table)(nil),                     // 32: rummikub.v1.Table
 	(Tile)(0),                         // 33: rummikub.v1.Tile
 	(*durationpb.Duration)(nil),       // 34: google.protobuf.Duration
 	(*PlayTurnRequest)(nil),           // 35: rummikub.v1.PlayTurnRequest
-	(*TableMeld)(nil),                 // 36: rummikub.v1.TableMeld
+	(*Meld)(nil),                      // 36: rummikub.v1.Meld
 	(*GameRecord)(nil),                // 37: rummikub.v1.GameRecord
 	(*Violation)(nil),                 // 38: rummikub.v1.Violation
 	(GameState)(0),                    // 39: rummikub.v1.GameState
@@ -2683,7 +2683,7 @@ var file_rummikub_v1_analysis_service_proto_goTypes = []any{
 }
 var file_rummikub_v1_analysis_service_proto_depIdxs = []int32{
 	31, // 0: rummikub.v1.Position.ruleset:type_name -> rummikub.v1.Ruleset
-	32, // 1: rummikub.v1.Position.table:type_name -> rummikub.v1.Meld
+	32, // 1: rummikub.v1.Position.table:type_name -> rummikub.v1.Table
 	33, // 2: rummikub.v1.Position.rack:type_name -> rummikub.v1.Tile
 	33, // 3: rummikub.v1.Position.river:type_name -> rummikub.v1.Tile
 	4,  // 4: rummikub.v1.SuggestTurnRequest.position:type_name -> rummikub.v1.Position
@@ -2694,16 +2694,16 @@ var file_rummikub_v1_analysis_service_proto_depIdxs = []int32{
 	35, // 9: rummikub.v1.SuggestTurnResponse.turn:type_name -> rummikub.v1.PlayTurnRequest
 	0,  // 10: rummikub.v1.Suggestion.play_exists:type_name -> rummikub.v1.Existence
 	33, // 11: rummikub.v1.Suggestion.tiles_played:type_name -> rummikub.v1.Tile
-	36, // 12: rummikub.v1.Suggestion.table:type_name -> rummikub.v1.TableMeld
+	32, // 12: rummikub.v1.Suggestion.table:type_name -> rummikub.v1.Table
 	10, // 13: rummikub.v1.Suggestion.steps:type_name -> rummikub.v1.SuggestedStep
 	8,  // 14: rummikub.v1.StepPart.meld:type_name -> rummikub.v1.StepMeld
-	32, // 15: rummikub.v1.StepPart.laid:type_name -> rummikub.v1.Meld
+	36, // 15: rummikub.v1.StepPart.laid:type_name -> rummikub.v1.Meld
 	3,  // 16: rummikub.v1.SuggestedStep.kind:type_name -> rummikub.v1.StepKind
 	8,  // 17: rummikub.v1.SuggestedStep.meld:type_name -> rummikub.v1.StepMeld
-	32, // 18: rummikub.v1.SuggestedStep.laid:type_name -> rummikub.v1.Meld
+	36, // 18: rummikub.v1.SuggestedStep.laid:type_name -> rummikub.v1.Meld
 	33, // 19: rummikub.v1.SuggestedStep.tiles:type_name -> rummikub.v1.Tile
 	8,  // 20: rummikub.v1.SuggestedStep.source:type_name -> rummikub.v1.StepMeld
-	32, // 21: rummikub.v1.SuggestedStep.left:type_name -> rummikub.v1.Meld
+	36, // 21: rummikub.v1.SuggestedStep.left:type_name -> rummikub.v1.Meld
 	9,  // 22: rummikub.v1.SuggestedStep.parts:type_name -> rummikub.v1.StepPart
 	4,  // 23: rummikub.v1.HasLegalTurnRequest.position:type_name -> rummikub.v1.Position
 	34, // 24: rummikub.v1.HasLegalTurnRequest.time_limit:type_name -> google.protobuf.Duration
@@ -2712,7 +2712,7 @@ var file_rummikub_v1_analysis_service_proto_depIdxs = []int32{
 	33, // 27: rummikub.v1.ArrangeTilesRequest.tiles:type_name -> rummikub.v1.Tile
 	34, // 28: rummikub.v1.ArrangeTilesRequest.time_limit:type_name -> google.protobuf.Duration
 	0,  // 29: rummikub.v1.ArrangeTilesResponse.exists:type_name -> rummikub.v1.Existence
-	36, // 30: rummikub.v1.ArrangeTilesResponse.melds:type_name -> rummikub.v1.TableMeld
+	36, // 30: rummikub.v1.ArrangeTilesResponse.melds:type_name -> rummikub.v1.Meld
 	31, // 31: rummikub.v1.BatchSuggestTurnsRequest.ruleset:type_name -> rummikub.v1.Ruleset
 	4,  // 32: rummikub.v1.BatchSuggestTurnsRequest.positions:type_name -> rummikub.v1.Position
 	2,  // 33: rummikub.v1.BatchSuggestTurnsRequest.tier:type_name -> rummikub.v1.HintTier
@@ -2720,8 +2720,8 @@ var file_rummikub_v1_analysis_service_proto_depIdxs = []int32{
 	34, // 35: rummikub.v1.BatchSuggestTurnsRequest.time_limit:type_name -> google.protobuf.Duration
 	7,  // 36: rummikub.v1.BatchSuggestTurnsResponse.suggestions:type_name -> rummikub.v1.Suggestion
 	31, // 37: rummikub.v1.ExplainTurnRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	32, // 38: rummikub.v1.ExplainTurnRequest.table_before:type_name -> rummikub.v1.Meld
-	32, // 39: rummikub.v1.ExplainTurnRequest.table_after:type_name -> rummikub.v1.Meld
+	32, // 38: rummikub.v1.ExplainTurnRequest.table_before:type_name -> rummikub.v1.Table
+	32, // 39: rummikub.v1.ExplainTurnRequest.table_after:type_name -> rummikub.v1.Table
 	33, // 40: rummikub.v1.ExplainTurnRequest.pulled:type_name -> rummikub.v1.Tile
 	34, // 41: rummikub.v1.ExplainTurnRequest.time_limit:type_name -> google.protobuf.Duration
 	10, // 42: rummikub.v1.ExplainTurnResponse.steps:type_name -> rummikub.v1.SuggestedStep

@@ -500,7 +500,7 @@ func (x *Player) GetLastSeenTime() *timestamppb.Timestamp {
 type Draft struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The melds, complete or not. At most 128. Tiles of the table may be missing: the player has them in hand.
-	Table         []*Meld `protobuf:"bytes,1,rep,name=table,proto3" json:"table,omitempty"`
+	Table         *Table `protobuf:"bytes,1,opt,name=table,proto3" json:"table,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -535,7 +535,7 @@ func (*Draft) Descriptor() ([]byte, []int) {
 	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *Draft) GetTable() []*Meld {
+func (x *Draft) GetTable() *Table {
 	if x != nil {
 		return x.Table
 	}
@@ -548,7 +548,7 @@ type SavedDraft struct {
 	// The seat that saved it.
 	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
 	// The table as the player has arranged it.
-	Table []*Meld `protobuf:"bytes,2,rep,name=table,proto3" json:"table,omitempty"`
+	Table *Table `protobuf:"bytes,2,opt,name=table,proto3" json:"table,omitempty"`
 	// Its place among the drafts of the game: a later draft has a higher number.
 	Number uint32 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
 	// Whether the table is a legal play as it is, without a pull from the River (PlayTiles.river_index) and without a call
@@ -595,7 +595,7 @@ func (x *SavedDraft) GetSeat() uint32 {
 	return 0
 }
 
-func (x *SavedDraft) GetTable() []*Meld {
+func (x *SavedDraft) GetTable() *Table {
 	if x != nil {
 		return x.Table
 	}
@@ -622,7 +622,7 @@ type ShownPlay struct {
 	// The revision of the change that showed the play. ClaimError takes it.
 	Revision uint32 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
 	// The table as it was submitted.
-	Table []*Meld `protobuf:"bytes,2,rep,name=table,proto3" json:"table,omitempty"`
+	Table *Table `protobuf:"bytes,2,opt,name=table,proto3" json:"table,omitempty"`
 	// The seats that have claimed the error.
 	ClaimSeats []uint32 `protobuf:"varint,3,rep,packed,name=claim_seats,json=claimSeats,proto3" json:"claim_seats,omitempty"`
 	// The seat that voted against the claim, which has then failed; 0 if there is none.
@@ -668,7 +668,7 @@ func (x *ShownPlay) GetRevision() uint32 {
 	return 0
 }
 
-func (x *ShownPlay) GetTable() []*Meld {
+func (x *ShownPlay) GetTable() *Table {
 	if x != nil {
 		return x.Table
 	}
@@ -980,7 +980,7 @@ type Game struct {
 	// The number of the round being played or last played, from 1; 0 in the lobby.
 	Round uint32 `protobuf:"varint,7,opt,name=round,proto3" json:"round,omitempty"`
 	// The melds on the table. After a round: the melds at its end.
-	Table []*TableMeld `protobuf:"bytes,8,rep,name=table,proto3" json:"table,omitempty"`
+	Table *Table `protobuf:"bytes,8,opt,name=table,proto3" json:"table,omitempty"`
 	// The number of tiles in the pool.
 	PoolCount uint32 `protobuf:"varint,9,opt,name=pool_count,json=poolCount,proto3" json:"pool_count,omitempty"`
 	// The turn in progress. Unset unless the state is GAME_STATE_PLAYING.
@@ -1118,7 +1118,7 @@ func (x *Game) GetRound() uint32 {
 	return 0
 }
 
-func (x *Game) GetTable() []*TableMeld {
+func (x *Game) GetTable() *Table {
 	if x != nil {
 		return x.Table
 	}
@@ -2141,7 +2141,7 @@ type TilesPlayed struct {
 	// The tiles that left the rack, in ascending order, including the first of the pulled tiles.
 	Tiles []Tile `protobuf:"varint,2,rep,packed,name=tiles,proto3,enum=rummikub.v1.Tile" json:"tiles,omitempty"`
 	// The table after the play.
-	Table []*TableMeld `protobuf:"bytes,3,rep,name=table,proto3" json:"table,omitempty"`
+	Table *Table `protobuf:"bytes,3,opt,name=table,proto3" json:"table,omitempty"`
 	// The points of the tiles played; see ValidateTurnResponse.points.
 	Points uint32 `protobuf:"varint,4,opt,name=points,proto3" json:"points,omitempty"`
 	// The tiles pulled from the River, oldest first. The first was played; the others went to the rack.
@@ -2194,7 +2194,7 @@ func (x *TilesPlayed) GetTiles() []Tile {
 	return nil
 }
 
-func (x *TilesPlayed) GetTable() []*TableMeld {
+func (x *TilesPlayed) GetTable() *Table {
 	if x != nil {
 		return x.Table
 	}
@@ -2895,7 +2895,7 @@ type IllegalPlayShown struct {
 	// The seat that submitted the play.
 	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
 	// The table as it was submitted.
-	Table []*Meld `protobuf:"bytes,2,rep,name=table,proto3" json:"table,omitempty"`
+	Table *Table `protobuf:"bytes,2,opt,name=table,proto3" json:"table,omitempty"`
 	// The reasons why the play is illegal, without duplicates.
 	Reasons       []ErrorReason `protobuf:"varint,3,rep,packed,name=reasons,proto3,enum=rummikub.v1.ErrorReason" json:"reasons,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2939,7 +2939,7 @@ func (x *IllegalPlayShown) GetSeat() uint32 {
 	return 0
 }
 
-func (x *IllegalPlayShown) GetTable() []*Meld {
+func (x *IllegalPlayShown) GetTable() *Table {
 	if x != nil {
 		return x.Table
 	}
@@ -3792,18 +3792,18 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\ttime_left\x18\f \x01(\v2\x19.google.protobuf.DurationR\btimeLeft\x12&\n" +
 	"\fis_connected\x18\r \x01(\bH\x00R\visConnected\x88\x01\x01\x12@\n" +
 	"\x0elast_seen_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\flastSeenTimeB\x0f\n" +
-	"\r_is_connected\"6\n" +
-	"\x05Draft\x12-\n" +
-	"\x05table\x18\x01 \x03(\v2\x11.rummikub.v1.MeldB\x04\xe2A\x01\x01R\x05table\"|\n" +
+	"\r_is_connected\"7\n" +
+	"\x05Draft\x12.\n" +
+	"\x05table\x18\x01 \x01(\v2\x12.rummikub.v1.TableB\x04\xe2A\x01\x01R\x05table\"}\n" +
 	"\n" +
 	"SavedDraft\x12\x12\n" +
-	"\x04seat\x18\x01 \x01(\rR\x04seat\x12'\n" +
-	"\x05table\x18\x02 \x03(\v2\x11.rummikub.v1.MeldR\x05table\x12\x16\n" +
+	"\x04seat\x18\x01 \x01(\rR\x04seat\x12(\n" +
+	"\x05table\x18\x02 \x01(\v2\x12.rummikub.v1.TableR\x05table\x12\x16\n" +
 	"\x06number\x18\x03 \x01(\rR\x06number\x12\x19\n" +
-	"\bis_legal\x18\x04 \x01(\bR\aisLegal\"\x94\x01\n" +
+	"\bis_legal\x18\x04 \x01(\bR\aisLegal\"\x95\x01\n" +
 	"\tShownPlay\x12\x1a\n" +
-	"\brevision\x18\x01 \x01(\rR\brevision\x12'\n" +
-	"\x05table\x18\x02 \x03(\v2\x11.rummikub.v1.MeldR\x05table\x12\x1f\n" +
+	"\brevision\x18\x01 \x01(\rR\brevision\x12(\n" +
+	"\x05table\x18\x02 \x01(\v2\x12.rummikub.v1.TableR\x05table\x12\x1f\n" +
 	"\vclaim_seats\x18\x03 \x03(\rR\n" +
 	"claimSeats\x12!\n" +
 	"\fagainst_seat\x18\x04 \x01(\rR\vagainstSeat\"\xb3\x02\n" +
@@ -3831,7 +3831,7 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\tround_end\x18\x02 \x01(\x0e2\x15.rummikub.v1.RoundEndR\broundEnd\x12!\n" +
 	"\fwinner_seats\x18\x03 \x03(\rR\vwinnerSeats\x12-\n" +
 	"\x05seats\x18\x04 \x03(\v2\x17.rummikub.v1.SeatResultR\x05seats\x12%\n" +
-	"\x04pool\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\"\xb2\n" +
+	"\x04pool\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\"\xae\n" +
 	"\n" +
 	"\x04Game\x12\x17\n" +
 	"\agame_id\x18\x01 \x01(\tR\x06gameId\x12\x1a\n" +
@@ -3840,8 +3840,8 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x05state\x18\x04 \x01(\x0e2\x16.rummikub.v1.GameStateR\x05state\x12.\n" +
 	"\aruleset\x18\x05 \x01(\v2\x14.rummikub.v1.RulesetR\aruleset\x12-\n" +
 	"\aplayers\x18\x06 \x03(\v2\x13.rummikub.v1.PlayerR\aplayers\x12\x14\n" +
-	"\x05round\x18\a \x01(\rR\x05round\x12,\n" +
-	"\x05table\x18\b \x03(\v2\x16.rummikub.v1.TableMeldR\x05table\x12\x1d\n" +
+	"\x05round\x18\a \x01(\rR\x05round\x12(\n" +
+	"\x05table\x18\b \x01(\v2\x12.rummikub.v1.TableR\x05table\x12\x1d\n" +
 	"\n" +
 	"pool_count\x18\t \x01(\rR\tpoolCount\x12%\n" +
 	"\x04turn\x18\n" +
@@ -3940,11 +3940,11 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\n" +
 	"turn_order\x18\x06 \x03(\rR\tturnOrder\"4\n" +
 	"\vTurnStarted\x12%\n" +
-	"\x04turn\x18\x01 \x01(\v2\x11.rummikub.v1.TurnR\x04turn\"\xbb\x01\n" +
+	"\x04turn\x18\x01 \x01(\v2\x11.rummikub.v1.TurnR\x04turn\"\xb7\x01\n" +
 	"\vTilesPlayed\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12'\n" +
-	"\x05tiles\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileR\x05tiles\x12,\n" +
-	"\x05table\x18\x03 \x03(\v2\x16.rummikub.v1.TableMeldR\x05table\x12\x16\n" +
+	"\x05tiles\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileR\x05tiles\x12(\n" +
+	"\x05table\x18\x03 \x01(\v2\x12.rummikub.v1.TableR\x05table\x12\x16\n" +
 	"\x06points\x18\x04 \x01(\rR\x06points\x12)\n" +
 	"\x06pulled\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\x06pulled\"h\n" +
 	"\n" +
@@ -3987,10 +3987,10 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12%\n" +
 	"\x04tile\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileR\x04tile\"\x1f\n" +
 	"\tTurnEnded\x12\x12\n" +
-	"\x04seat\x18\x01 \x01(\rR\x04seat\"\x83\x01\n" +
+	"\x04seat\x18\x01 \x01(\rR\x04seat\"\x84\x01\n" +
 	"\x10IllegalPlayShown\x12\x12\n" +
-	"\x04seat\x18\x01 \x01(\rR\x04seat\x12'\n" +
-	"\x05table\x18\x02 \x03(\v2\x11.rummikub.v1.MeldR\x05table\x122\n" +
+	"\x04seat\x18\x01 \x01(\rR\x04seat\x12(\n" +
+	"\x05table\x18\x02 \x01(\v2\x12.rummikub.v1.TableR\x05table\x122\n" +
 	"\areasons\x18\x03 \x03(\x0e2\x18.rummikub.v1.ErrorReasonR\areasons\":\n" +
 	"\fErrorClaimed\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x16\n" +
@@ -4141,20 +4141,19 @@ var file_rummikub_v1_game_proto_goTypes = []any{
 	nil,                           // 47: rummikub.v1.GameSummary.LabelsEntry
 	(*durationpb.Duration)(nil),   // 48: google.protobuf.Duration
 	(*timestamppb.Timestamp)(nil), // 49: google.protobuf.Timestamp
-	(*Meld)(nil),                  // 50: rummikub.v1.Meld
+	(*Table)(nil),                 // 50: rummikub.v1.Table
 	(Tile)(0),                     // 51: rummikub.v1.Tile
 	(*Ruleset)(nil),               // 52: rummikub.v1.Ruleset
-	(*TableMeld)(nil),             // 53: rummikub.v1.TableMeld
-	(*RoomSettings)(nil),          // 54: rummikub.v1.RoomSettings
-	(ErrorReason)(0),              // 55: rummikub.v1.ErrorReason
+	(*RoomSettings)(nil),          // 53: rummikub.v1.RoomSettings
+	(ErrorReason)(0),              // 54: rummikub.v1.ErrorReason
 }
 var file_rummikub_v1_game_proto_depIdxs = []int32{
 	3,  // 0: rummikub.v1.Player.bot_level:type_name -> rummikub.v1.BotLevel
 	48, // 1: rummikub.v1.Player.time_left:type_name -> google.protobuf.Duration
 	49, // 2: rummikub.v1.Player.last_seen_time:type_name -> google.protobuf.Timestamp
-	50, // 3: rummikub.v1.Draft.table:type_name -> rummikub.v1.Meld
-	50, // 4: rummikub.v1.SavedDraft.table:type_name -> rummikub.v1.Meld
-	50, // 5: rummikub.v1.ShownPlay.table:type_name -> rummikub.v1.Meld
+	50, // 3: rummikub.v1.Draft.table:type_name -> rummikub.v1.Table
+	50, // 4: rummikub.v1.SavedDraft.table:type_name -> rummikub.v1.Table
+	50, // 5: rummikub.v1.ShownPlay.table:type_name -> rummikub.v1.Table
 	49, // 6: rummikub.v1.Turn.deadline:type_name -> google.protobuf.Timestamp
 	4,  // 7: rummikub.v1.Turn.step:type_name -> rummikub.v1.TurnStep
 	51, // 8: rummikub.v1.Turn.tiles_drawn:type_name -> rummikub.v1.Tile
@@ -4167,7 +4166,7 @@ var file_rummikub_v1_game_proto_depIdxs = []int32{
 	0,  // 15: rummikub.v1.Game.state:type_name -> rummikub.v1.GameState
 	52, // 16: rummikub.v1.Game.ruleset:type_name -> rummikub.v1.Ruleset
 	5,  // 17: rummikub.v1.Game.players:type_name -> rummikub.v1.Player
-	53, // 18: rummikub.v1.Game.table:type_name -> rummikub.v1.TableMeld
+	50, // 18: rummikub.v1.Game.table:type_name -> rummikub.v1.Table
 	9,  // 19: rummikub.v1.Game.turn:type_name -> rummikub.v1.Turn
 	51, // 20: rummikub.v1.Game.rack:type_name -> rummikub.v1.Tile
 	11, // 21: rummikub.v1.Game.rounds:type_name -> rummikub.v1.RoundResult
@@ -4179,13 +4178,13 @@ var file_rummikub_v1_game_proto_depIdxs = []int32{
 	46, // 27: rummikub.v1.Game.labels:type_name -> rummikub.v1.Game.LabelsEntry
 	49, // 28: rummikub.v1.Game.next_round_time:type_name -> google.protobuf.Timestamp
 	13, // 29: rummikub.v1.Game.reserved_seats:type_name -> rummikub.v1.ReservedSeat
-	54, // 30: rummikub.v1.Game.settings:type_name -> rummikub.v1.RoomSettings
+	53, // 30: rummikub.v1.Game.settings:type_name -> rummikub.v1.RoomSettings
 	0,  // 31: rummikub.v1.GameSummary.state:type_name -> rummikub.v1.GameState
 	49, // 32: rummikub.v1.GameSummary.create_time:type_name -> google.protobuf.Timestamp
 	52, // 33: rummikub.v1.GameSummary.ruleset:type_name -> rummikub.v1.Ruleset
 	48, // 34: rummikub.v1.GameSummary.turn_time_limit:type_name -> google.protobuf.Duration
 	47, // 35: rummikub.v1.GameSummary.labels:type_name -> rummikub.v1.GameSummary.LabelsEntry
-	54, // 36: rummikub.v1.GameSummary.settings:type_name -> rummikub.v1.RoomSettings
+	53, // 36: rummikub.v1.GameSummary.settings:type_name -> rummikub.v1.RoomSettings
 	3,  // 37: rummikub.v1.PlayerJoined.bot_level:type_name -> rummikub.v1.BotLevel
 	49, // 38: rummikub.v1.PlayerJoined.start_time:type_name -> google.protobuf.Timestamp
 	51, // 39: rummikub.v1.StartDraw.tile:type_name -> rummikub.v1.Tile
@@ -4193,7 +4192,7 @@ var file_rummikub_v1_game_proto_depIdxs = []int32{
 	51, // 41: rummikub.v1.RoundStarted.rack:type_name -> rummikub.v1.Tile
 	9,  // 42: rummikub.v1.TurnStarted.turn:type_name -> rummikub.v1.Turn
 	51, // 43: rummikub.v1.TilesPlayed.tiles:type_name -> rummikub.v1.Tile
-	53, // 44: rummikub.v1.TilesPlayed.table:type_name -> rummikub.v1.TableMeld
+	50, // 44: rummikub.v1.TilesPlayed.table:type_name -> rummikub.v1.Table
 	51, // 45: rummikub.v1.TilesPlayed.pulled:type_name -> rummikub.v1.Tile
 	51, // 46: rummikub.v1.TilesDrawn.tiles:type_name -> rummikub.v1.Tile
 	51, // 47: rummikub.v1.TurnTimedOut.tiles:type_name -> rummikub.v1.Tile
@@ -4204,10 +4203,10 @@ var file_rummikub_v1_game_proto_depIdxs = []int32{
 	11, // 52: rummikub.v1.GameEnded.rounds:type_name -> rummikub.v1.RoundResult
 	52, // 53: rummikub.v1.GameCreated.ruleset:type_name -> rummikub.v1.Ruleset
 	13, // 54: rummikub.v1.GameCreated.reserved_seats:type_name -> rummikub.v1.ReservedSeat
-	54, // 55: rummikub.v1.GameCreated.settings:type_name -> rummikub.v1.RoomSettings
+	53, // 55: rummikub.v1.GameCreated.settings:type_name -> rummikub.v1.RoomSettings
 	51, // 56: rummikub.v1.RiverTileLaid.tile:type_name -> rummikub.v1.Tile
-	50, // 57: rummikub.v1.IllegalPlayShown.table:type_name -> rummikub.v1.Meld
-	55, // 58: rummikub.v1.IllegalPlayShown.reasons:type_name -> rummikub.v1.ErrorReason
+	50, // 57: rummikub.v1.IllegalPlayShown.table:type_name -> rummikub.v1.Table
+	54, // 58: rummikub.v1.IllegalPlayShown.reasons:type_name -> rummikub.v1.ErrorReason
 	51, // 59: rummikub.v1.TurnPenalised.tiles:type_name -> rummikub.v1.Tile
 	36, // 60: rummikub.v1.GameEvent.game_created:type_name -> rummikub.v1.GameCreated
 	15, // 61: rummikub.v1.GameEvent.player_joined:type_name -> rummikub.v1.PlayerJoined

@@ -7,6 +7,7 @@
 package rummikubv1
 
 import (
+	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
@@ -74,29 +75,91 @@ func (MeldKind) EnumDescriptor() ([]byte, []int) {
 	return file_rummikub_v1_meld_proto_rawDescGZIP(), []int{0}
 }
 
-// Tiles that form a unit on the table, as a client sends them.
+// The faces that a joker in a meld may stand for.
+type JokerFaces struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The position of the joker in the meld, from 0.
+	Index uint32 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	// The faces that the joker may stand for, in ascending order of their numbers: exactly one in a run; in a group each
+	// missing color (R47, R48), or the declared face.
+	Faces         []Tile `protobuf:"varint,2,rep,packed,name=faces,proto3,enum=rummikub.v1.Tile" json:"faces,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JokerFaces) Reset() {
+	*x = JokerFaces{}
+	mi := &file_rummikub_v1_meld_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JokerFaces) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JokerFaces) ProtoMessage() {}
+
+func (x *JokerFaces) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_meld_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JokerFaces.ProtoReflect.Descriptor instead.
+func (*JokerFaces) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_meld_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *JokerFaces) GetIndex() uint32 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *JokerFaces) GetFaces() []Tile {
+	if x != nil {
+		return x.Faces
+	}
+	return nil
+}
+
+// Tiles that form a unit on the table.
 type Meld struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tiles from left to right. In a run, the order determines what a joker stands for; in a group it has no meaning.
 	// At most 32 tiles.
 	Tiles []Tile `protobuf:"varint,1,rep,packed,name=tiles,proto3,enum=rummikub.v1.Tile" json:"tiles,omitempty"`
-	// The kind that the player states. Optional unless jokers_declaration requires it. It matters where one numbered tile
-	// and jokers fit both kinds. Stating a kind that the tiles do not form is a violation (MELD_KIND_MISMATCH or the
-	// reason of that kind).
+	// The kind that the tiles form, or that the player states. It matters where one numbered tile and jokers fit both
+	// kinds: a meld of the table that is sent back with its kind keeps it. Optional in requests unless jokers_declaration
+	// requires it. Stating a kind that the tiles do not form is a violation (MELD_KIND_MISMATCH or the reason of that
+	// kind).
 	Kind MeldKind `protobuf:"varint,2,opt,name=kind,proto3,enum=rummikub.v1.MeldKind" json:"kind,omitempty"`
 	// The face that the player declares for each joker, from left to right. Optional unless jokers_declaration requires
 	// it. A declaration is binding: a joker of a group then stands for that face only. A meld of the table that is sent
 	// without faces keeps the faces that it has, even if its kind is stated again. A face that the joker cannot stand
 	// for, or a count of faces that differs from the count of jokers, is a violation (JOKER_DECLARATION_MISMATCH). At
-	// most 32.
+	// most 32. Unset in melds that the server sends, except drafts, illegal plays and records.
 	DeclaredFaces []Tile `protobuf:"varint,3,rep,packed,name=declared_faces,json=declaredFaces,proto3,enum=rummikub.v1.Tile" json:"declared_faces,omitempty"`
+	// The sum of the tiles' values; a joker counts as the tile that it stands for (R20). Set by the server, for melds of a
+	// table; ignored in requests.
+	Points uint32 `protobuf:"varint,4,opt,name=points,proto3" json:"points,omitempty"`
+	// The faces of each joker, from left to right. Set by the server, for melds of a table; ignored in requests.
+	Jokers        []*JokerFaces `protobuf:"bytes,5,rep,name=jokers,proto3" json:"jokers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Meld) Reset() {
 	*x = Meld{}
-	mi := &file_rummikub_v1_meld_proto_msgTypes[0]
+	mi := &file_rummikub_v1_meld_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -108,7 +171,7 @@ func (x *Meld) String() string {
 func (*Meld) ProtoMessage() {}
 
 func (x *Meld) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_meld_proto_msgTypes[0]
+	mi := &file_rummikub_v1_meld_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -121,7 +184,7 @@ func (x *Meld) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Meld.ProtoReflect.Descriptor instead.
 func (*Meld) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_meld_proto_rawDescGZIP(), []int{0}
+	return file_rummikub_v1_meld_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *Meld) GetTiles() []Tile {
@@ -145,132 +208,65 @@ func (x *Meld) GetDeclaredFaces() []Tile {
 	return nil
 }
 
-// The faces that a joker in a meld may stand for.
-type JokerFaces struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The position of the joker in the meld, from 0.
-	Index uint32 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
-	// The faces that the joker may stand for, in ascending order of their numbers: exactly one in a run; in a group each
-	// missing color (R47, R48), or the declared face.
-	Faces         []Tile `protobuf:"varint,2,rep,packed,name=faces,proto3,enum=rummikub.v1.Tile" json:"faces,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *JokerFaces) Reset() {
-	*x = JokerFaces{}
-	mi := &file_rummikub_v1_meld_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *JokerFaces) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*JokerFaces) ProtoMessage() {}
-
-func (x *JokerFaces) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_meld_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use JokerFaces.ProtoReflect.Descriptor instead.
-func (*JokerFaces) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_meld_proto_rawDescGZIP(), []int{1}
-}
-
-func (x *JokerFaces) GetIndex() uint32 {
-	if x != nil {
-		return x.Index
-	}
-	return 0
-}
-
-func (x *JokerFaces) GetFaces() []Tile {
-	if x != nil {
-		return x.Faces
-	}
-	return nil
-}
-
-// A meld on the table, as the server sends it.
-type TableMeld struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The tiles from left to right.
-	Tiles []Tile `protobuf:"varint,1,rep,packed,name=tiles,proto3,enum=rummikub.v1.Tile" json:"tiles,omitempty"`
-	// The kind that the tiles form. Send it back with the tiles: where one numbered tile and jokers fit both kinds, it
-	// preserves the kind.
-	Kind MeldKind `protobuf:"varint,2,opt,name=kind,proto3,enum=rummikub.v1.MeldKind" json:"kind,omitempty"`
-	// The sum of the tiles' values; a joker counts as the tile that it stands for (R20).
-	Points uint32 `protobuf:"varint,3,opt,name=points,proto3" json:"points,omitempty"`
-	// The faces of each joker, from left to right.
-	Jokers        []*JokerFaces `protobuf:"bytes,4,rep,name=jokers,proto3" json:"jokers,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *TableMeld) Reset() {
-	*x = TableMeld{}
-	mi := &file_rummikub_v1_meld_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *TableMeld) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*TableMeld) ProtoMessage() {}
-
-func (x *TableMeld) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_meld_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use TableMeld.ProtoReflect.Descriptor instead.
-func (*TableMeld) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_meld_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *TableMeld) GetTiles() []Tile {
-	if x != nil {
-		return x.Tiles
-	}
-	return nil
-}
-
-func (x *TableMeld) GetKind() MeldKind {
-	if x != nil {
-		return x.Kind
-	}
-	return MeldKind_MELD_KIND_UNSPECIFIED
-}
-
-func (x *TableMeld) GetPoints() uint32 {
+func (x *Meld) GetPoints() uint32 {
 	if x != nil {
 		return x.Points
 	}
 	return 0
 }
 
-func (x *TableMeld) GetJokers() []*JokerFaces {
+func (x *Meld) GetJokers() []*JokerFaces {
 	if x != nil {
 		return x.Jokers
+	}
+	return nil
+}
+
+// The melds on a table, or those that a player arranges there.
+//
+// A game's table can be sent back with the player's changes: the server ignores points and jokers. In the paths of errors
+// and violations, `table[3]` is the fourth meld of a table.
+type Table struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The melds. At most 128 in a request.
+	Melds         []*Meld `protobuf:"bytes,1,rep,name=melds,proto3" json:"melds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Table) Reset() {
+	*x = Table{}
+	mi := &file_rummikub_v1_meld_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Table) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Table) ProtoMessage() {}
+
+func (x *Table) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_meld_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Table.ProtoReflect.Descriptor instead.
+func (*Table) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_meld_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Table) GetMelds() []*Meld {
+	if x != nil {
+		return x.Melds
 	}
 	return nil
 }
@@ -362,20 +358,19 @@ var File_rummikub_v1_meld_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_meld_proto_rawDesc = "" +
 	"\n" +
-	"\x16rummikub/v1/meld.proto\x12\vrummikub.v1\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"\x94\x01\n" +
-	"\x04Meld\x12'\n" +
-	"\x05tiles\x18\x01 \x03(\x0e2\x11.rummikub.v1.TileR\x05tiles\x12)\n" +
-	"\x04kind\x18\x02 \x01(\x0e2\x15.rummikub.v1.MeldKindR\x04kind\x128\n" +
-	"\x0edeclared_faces\x18\x03 \x03(\x0e2\x11.rummikub.v1.TileR\rdeclaredFaces\"K\n" +
+	"\x16rummikub/v1/meld.proto\x12\vrummikub.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"K\n" +
 	"\n" +
 	"JokerFaces\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\rR\x05index\x12'\n" +
-	"\x05faces\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileR\x05faces\"\xa8\x01\n" +
-	"\tTableMeld\x12'\n" +
+	"\x05faces\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileR\x05faces\"\xdd\x01\n" +
+	"\x04Meld\x12'\n" +
 	"\x05tiles\x18\x01 \x03(\x0e2\x11.rummikub.v1.TileR\x05tiles\x12)\n" +
-	"\x04kind\x18\x02 \x01(\x0e2\x15.rummikub.v1.MeldKindR\x04kind\x12\x16\n" +
-	"\x06points\x18\x03 \x01(\rR\x06points\x12/\n" +
-	"\x06jokers\x18\x04 \x03(\v2\x17.rummikub.v1.JokerFacesR\x06jokers\"\xe2\x01\n" +
+	"\x04kind\x18\x02 \x01(\x0e2\x15.rummikub.v1.MeldKindR\x04kind\x128\n" +
+	"\x0edeclared_faces\x18\x03 \x03(\x0e2\x11.rummikub.v1.TileR\rdeclaredFaces\x12\x16\n" +
+	"\x06points\x18\x04 \x01(\rR\x06points\x12/\n" +
+	"\x06jokers\x18\x05 \x03(\v2\x17.rummikub.v1.JokerFacesR\x06jokers\"6\n" +
+	"\x05Table\x12-\n" +
+	"\x05melds\x18\x01 \x03(\v2\x11.rummikub.v1.MeldB\x04\xe2A\x01\x01R\x05melds\"\xe2\x01\n" +
 	"\vMeldReading\x12'\n" +
 	"\x05tiles\x18\x01 \x03(\x0e2\x11.rummikub.v1.TileR\x05tiles\x12)\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x15.rummikub.v1.MeldKindR\x04kind\x12\x16\n" +
@@ -406,30 +401,29 @@ var file_rummikub_v1_meld_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_rummikub_v1_meld_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_rummikub_v1_meld_proto_goTypes = []any{
 	(MeldKind)(0),       // 0: rummikub.v1.MeldKind
-	(*Meld)(nil),        // 1: rummikub.v1.Meld
-	(*JokerFaces)(nil),  // 2: rummikub.v1.JokerFaces
-	(*TableMeld)(nil),   // 3: rummikub.v1.TableMeld
+	(*JokerFaces)(nil),  // 1: rummikub.v1.JokerFaces
+	(*Meld)(nil),        // 2: rummikub.v1.Meld
+	(*Table)(nil),       // 3: rummikub.v1.Table
 	(*MeldReading)(nil), // 4: rummikub.v1.MeldReading
 	(Tile)(0),           // 5: rummikub.v1.Tile
 	(*Violation)(nil),   // 6: rummikub.v1.Violation
 }
 var file_rummikub_v1_meld_proto_depIdxs = []int32{
-	5,  // 0: rummikub.v1.Meld.tiles:type_name -> rummikub.v1.Tile
-	0,  // 1: rummikub.v1.Meld.kind:type_name -> rummikub.v1.MeldKind
-	5,  // 2: rummikub.v1.Meld.declared_faces:type_name -> rummikub.v1.Tile
-	5,  // 3: rummikub.v1.JokerFaces.faces:type_name -> rummikub.v1.Tile
-	5,  // 4: rummikub.v1.TableMeld.tiles:type_name -> rummikub.v1.Tile
-	0,  // 5: rummikub.v1.TableMeld.kind:type_name -> rummikub.v1.MeldKind
-	2,  // 6: rummikub.v1.TableMeld.jokers:type_name -> rummikub.v1.JokerFaces
-	5,  // 7: rummikub.v1.MeldReading.tiles:type_name -> rummikub.v1.Tile
-	0,  // 8: rummikub.v1.MeldReading.kind:type_name -> rummikub.v1.MeldKind
-	2,  // 9: rummikub.v1.MeldReading.jokers:type_name -> rummikub.v1.JokerFaces
-	6,  // 10: rummikub.v1.MeldReading.violations:type_name -> rummikub.v1.Violation
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	5,  // 0: rummikub.v1.JokerFaces.faces:type_name -> rummikub.v1.Tile
+	5,  // 1: rummikub.v1.Meld.tiles:type_name -> rummikub.v1.Tile
+	0,  // 2: rummikub.v1.Meld.kind:type_name -> rummikub.v1.MeldKind
+	5,  // 3: rummikub.v1.Meld.declared_faces:type_name -> rummikub.v1.Tile
+	1,  // 4: rummikub.v1.Meld.jokers:type_name -> rummikub.v1.JokerFaces
+	2,  // 5: rummikub.v1.Table.melds:type_name -> rummikub.v1.Meld
+	5,  // 6: rummikub.v1.MeldReading.tiles:type_name -> rummikub.v1.Tile
+	0,  // 7: rummikub.v1.MeldReading.kind:type_name -> rummikub.v1.MeldKind
+	1,  // 8: rummikub.v1.MeldReading.jokers:type_name -> rummikub.v1.JokerFaces
+	6,  // 9: rummikub.v1.MeldReading.violations:type_name -> rummikub.v1.Violation
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_meld_proto_init() }

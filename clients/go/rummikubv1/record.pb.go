@@ -332,7 +332,7 @@ type RecordedMove struct {
 	// The table after MOVE_KIND_PLAY, the table of MOVE_KIND_SHOW, or the draft that MOVE_KIND_TIME_OUT committed. A meld
 	// declares a face for each of its jokers, or none. In a record of the service, also one converted from text, every meld
 	// has its kind; melds of MOVE_KIND_SHOW have the one that the player stated.
-	Table []*Meld `protobuf:"bytes,6,rep,name=table,proto3" json:"table,omitempty"`
+	Table *Table `protobuf:"bytes,6,opt,name=table,proto3" json:"table,omitempty"`
 	// The oldest tile of the River that MOVE_KIND_PLAY pulled; see PlayTiles.river_index.
 	RiverIndex *uint32 `protobuf:"varint,7,opt,name=river_index,json=riverIndex,proto3,oneof" json:"river_index,omitempty"`
 	// The deal of MOVE_KIND_DEAL and MOVE_KIND_REDEAL.
@@ -408,7 +408,7 @@ func (x *RecordedMove) GetTiles() []Tile {
 	return nil
 }
 
-func (x *RecordedMove) GetTable() []*Meld {
+func (x *RecordedMove) GetTable() *Table {
 	if x != nil {
 		return x.Table
 	}
@@ -664,14 +664,14 @@ const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"turn_order\x18\x02 \x03(\rR\tturnOrder\x12/\n" +
 	"\x05racks\x18\x03 \x03(\v2\x19.rummikub.v1.RecordedRackR\x05racks\x12%\n" +
-	"\x04pool\x18\x04 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\"\xe7\x02\n" +
+	"\x04pool\x18\x04 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\"\xe8\x02\n" +
 	"\fRecordedMove\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\rR\brevision\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12)\n" +
 	"\x04kind\x18\x03 \x01(\x0e2\x15.rummikub.v1.MoveKindR\x04kind\x12\x12\n" +
 	"\x04seat\x18\x04 \x01(\rR\x04seat\x12'\n" +
-	"\x05tiles\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\x05tiles\x12'\n" +
-	"\x05table\x18\x06 \x03(\v2\x11.rummikub.v1.MeldR\x05table\x12$\n" +
+	"\x05tiles\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\x05tiles\x12(\n" +
+	"\x05table\x18\x06 \x01(\v2\x12.rummikub.v1.TableR\x05table\x12$\n" +
 	"\vriver_index\x18\a \x01(\rH\x00R\n" +
 	"riverIndex\x88\x01\x01\x12-\n" +
 	"\x04deal\x18\b \x01(\v2\x19.rummikub.v1.RecordedDealR\x04deal\x12\x15\n" +
@@ -739,7 +739,7 @@ var file_rummikub_v1_record_proto_goTypes = []any{
 	(Tile)(0),                     // 9: rummikub.v1.Tile
 	(*StartDraw)(nil),             // 10: rummikub.v1.StartDraw
 	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
-	(*Meld)(nil),                  // 12: rummikub.v1.Meld
+	(*Table)(nil),                 // 12: rummikub.v1.Table
 	(RoundEnd)(0),                 // 13: rummikub.v1.RoundEnd
 	(*Ruleset)(nil),               // 14: rummikub.v1.Ruleset
 	(*RoomSettings)(nil),          // 15: rummikub.v1.RoomSettings
@@ -753,7 +753,7 @@ var file_rummikub_v1_record_proto_depIdxs = []int32{
 	11, // 5: rummikub.v1.RecordedMove.time:type_name -> google.protobuf.Timestamp
 	0,  // 6: rummikub.v1.RecordedMove.kind:type_name -> rummikub.v1.MoveKind
 	9,  // 7: rummikub.v1.RecordedMove.tiles:type_name -> rummikub.v1.Tile
-	12, // 8: rummikub.v1.RecordedMove.table:type_name -> rummikub.v1.Meld
+	12, // 8: rummikub.v1.RecordedMove.table:type_name -> rummikub.v1.Table
 	3,  // 9: rummikub.v1.RecordedMove.deal:type_name -> rummikub.v1.RecordedDeal
 	13, // 10: rummikub.v1.RecordedScore.round_end:type_name -> rummikub.v1.RoundEnd
 	5,  // 11: rummikub.v1.RecordedScore.points:type_name -> rummikub.v1.RecordedPoints

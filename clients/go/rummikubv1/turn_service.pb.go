@@ -26,7 +26,7 @@ const (
 type PlayTiles struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// All melds: existing ones, changed or not, and new ones. At most 128 melds.
-	Table []*Meld `protobuf:"bytes,1,rep,name=table,proto3" json:"table,omitempty"`
+	Table *Table `protobuf:"bytes,1,opt,name=table,proto3" json:"table,omitempty"`
 	// Pulls this tile of the River, counted from 0, and all newer ones. The tile is played in this turn; the others go to
 	// the rack after it (TURN_DRAW_TWO_RIVER). At most 999. Unset: no tile is pulled.
 	RiverIndex *uint32 `protobuf:"varint,2,opt,name=river_index,json=riverIndex,proto3,oneof" json:"river_index,omitempty"`
@@ -66,7 +66,7 @@ func (*PlayTiles) Descriptor() ([]byte, []int) {
 	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *PlayTiles) GetTable() []*Meld {
+func (x *PlayTiles) GetTable() *Table {
 	if x != nil {
 		return x.Table
 	}
@@ -690,9 +690,9 @@ var File_rummikub_v1_turn_service_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_turn_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1erummikub/v1/turn_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"\xa3\x01\n" +
-	"\tPlayTiles\x12-\n" +
-	"\x05table\x18\x01 \x03(\v2\x11.rummikub.v1.MeldB\x04\xe2A\x01\x01R\x05table\x12*\n" +
+	"\x1erummikub/v1/turn_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"\xa4\x01\n" +
+	"\tPlayTiles\x12.\n" +
+	"\x05table\x18\x01 \x01(\v2\x12.rummikub.v1.TableB\x04\xe2A\x01\x01R\x05table\x12*\n" +
 	"\vriver_index\x18\x02 \x01(\rB\x04\xe2A\x01\x01H\x00R\n" +
 	"riverIndex\x88\x01\x01\x12+\n" +
 	"\x0ecalls_rummikub\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\rcallsRummikubB\x0e\n" +
@@ -770,14 +770,14 @@ var file_rummikub_v1_turn_service_proto_goTypes = []any{
 	(*SaveDraftResponse)(nil),  // 7: rummikub.v1.SaveDraftResponse
 	(*ClaimErrorRequest)(nil),  // 8: rummikub.v1.ClaimErrorRequest
 	(*ClaimErrorResponse)(nil), // 9: rummikub.v1.ClaimErrorResponse
-	(*Meld)(nil),               // 10: rummikub.v1.Meld
+	(*Table)(nil),              // 10: rummikub.v1.Table
 	(Tile)(0),                  // 11: rummikub.v1.Tile
 	(*Game)(nil),               // 12: rummikub.v1.Game
 	(*Violation)(nil),          // 13: rummikub.v1.Violation
 	(*Draft)(nil),              // 14: rummikub.v1.Draft
 }
 var file_rummikub_v1_turn_service_proto_depIdxs = []int32{
-	10, // 0: rummikub.v1.PlayTiles.table:type_name -> rummikub.v1.Meld
+	10, // 0: rummikub.v1.PlayTiles.table:type_name -> rummikub.v1.Table
 	11, // 1: rummikub.v1.LayOnRiver.tile:type_name -> rummikub.v1.Tile
 	0,  // 2: rummikub.v1.PlayTurnRequest.play:type_name -> rummikub.v1.PlayTiles
 	1,  // 3: rummikub.v1.PlayTurnRequest.draw:type_name -> rummikub.v1.DrawTile

@@ -183,9 +183,9 @@ type ValidateTurnRequest struct {
 	Ruleset *Ruleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
 	// The table when the turn began. Every meld on it must be valid (INVALID_ARGUMENT, MALFORMED_TABLE). At most 128
 	// melds.
-	TableBefore []*Meld `protobuf:"bytes,2,rep,name=table_before,json=tableBefore,proto3" json:"table_before,omitempty"`
+	TableBefore *Table `protobuf:"bytes,2,opt,name=table_before,json=tableBefore,proto3" json:"table_before,omitempty"`
 	// The table after the turn. At most 128 melds.
-	TableAfter []*Meld `protobuf:"bytes,3,rep,name=table_after,json=tableAfter,proto3" json:"table_after,omitempty"`
+	TableAfter *Table `protobuf:"bytes,3,opt,name=table_after,json=tableAfter,proto3" json:"table_after,omitempty"`
 	// The player's rack when the turn began, in any order. At most 128 tiles.
 	Rack []Tile `protobuf:"varint,4,rep,packed,name=rack,proto3,enum=rummikub.v1.Tile" json:"rack,omitempty"`
 	// Whether the player has made the initial meld in an earlier turn. Set it also if it is false; unset, it is refused
@@ -241,14 +241,14 @@ func (x *ValidateTurnRequest) GetRuleset() *Ruleset {
 	return nil
 }
 
-func (x *ValidateTurnRequest) GetTableBefore() []*Meld {
+func (x *ValidateTurnRequest) GetTableBefore() *Table {
 	if x != nil {
 		return x.TableBefore
 	}
 	return nil
 }
 
-func (x *ValidateTurnRequest) GetTableAfter() []*Meld {
+func (x *ValidateTurnRequest) GetTableAfter() *Table {
 	if x != nil {
 		return x.TableAfter
 	}
@@ -1266,11 +1266,11 @@ const file_rummikub_v1_validation_service_proto_rawDesc = "" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12-\n" +
 	"\x05melds\x18\x02 \x03(\v2\x11.rummikub.v1.MeldB\x04\xe2A\x01\x01R\x05melds\"G\n" +
 	"\x15ValidateMeldsResponse\x12.\n" +
-	"\x05melds\x18\x01 \x03(\v2\x18.rummikub.v1.MeldReadingR\x05melds\"\xf7\x03\n" +
+	"\x05melds\x18\x01 \x03(\v2\x18.rummikub.v1.MeldReadingR\x05melds\"\xf9\x03\n" +
 	"\x13ValidateTurnRequest\x124\n" +
-	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12:\n" +
-	"\ftable_before\x18\x02 \x03(\v2\x11.rummikub.v1.MeldB\x04\xe2A\x01\x01R\vtableBefore\x128\n" +
-	"\vtable_after\x18\x03 \x03(\v2\x11.rummikub.v1.MeldB\x04\xe2A\x01\x01R\n" +
+	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12;\n" +
+	"\ftable_before\x18\x02 \x01(\v2\x12.rummikub.v1.TableB\x04\xe2A\x01\x01R\vtableBefore\x129\n" +
+	"\vtable_after\x18\x03 \x01(\v2\x12.rummikub.v1.TableB\x04\xe2A\x01\x01R\n" +
 	"tableAfter\x12+\n" +
 	"\x04rack\x18\x04 \x03(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x01R\x04rack\x12(\n" +
 	"\n" +
@@ -1398,42 +1398,43 @@ var file_rummikub_v1_validation_service_proto_goTypes = []any{
 	(*Ruleset)(nil),                     // 19: rummikub.v1.Ruleset
 	(*Meld)(nil),                        // 20: rummikub.v1.Meld
 	(*MeldReading)(nil),                 // 21: rummikub.v1.MeldReading
-	(Tile)(0),                           // 22: rummikub.v1.Tile
-	(*Violation)(nil),                   // 23: rummikub.v1.Violation
-	(RoundEnd)(0),                       // 24: rummikub.v1.RoundEnd
-	(*SeatResult)(nil),                  // 25: rummikub.v1.SeatResult
-	(*RoomSettings)(nil),                // 26: rummikub.v1.RoomSettings
-	(ErrorReason)(0),                    // 27: rummikub.v1.ErrorReason
-	(TileColor)(0),                      // 28: rummikub.v1.TileColor
+	(*Table)(nil),                       // 22: rummikub.v1.Table
+	(Tile)(0),                           // 23: rummikub.v1.Tile
+	(*Violation)(nil),                   // 24: rummikub.v1.Violation
+	(RoundEnd)(0),                       // 25: rummikub.v1.RoundEnd
+	(*SeatResult)(nil),                  // 26: rummikub.v1.SeatResult
+	(*RoomSettings)(nil),                // 27: rummikub.v1.RoomSettings
+	(ErrorReason)(0),                    // 28: rummikub.v1.ErrorReason
+	(TileColor)(0),                      // 29: rummikub.v1.TileColor
 }
 var file_rummikub_v1_validation_service_proto_depIdxs = []int32{
 	19, // 0: rummikub.v1.ValidateMeldsRequest.ruleset:type_name -> rummikub.v1.Ruleset
 	20, // 1: rummikub.v1.ValidateMeldsRequest.melds:type_name -> rummikub.v1.Meld
 	21, // 2: rummikub.v1.ValidateMeldsResponse.melds:type_name -> rummikub.v1.MeldReading
 	19, // 3: rummikub.v1.ValidateTurnRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	20, // 4: rummikub.v1.ValidateTurnRequest.table_before:type_name -> rummikub.v1.Meld
-	20, // 5: rummikub.v1.ValidateTurnRequest.table_after:type_name -> rummikub.v1.Meld
-	22, // 6: rummikub.v1.ValidateTurnRequest.rack:type_name -> rummikub.v1.Tile
-	22, // 7: rummikub.v1.ValidateTurnRequest.river:type_name -> rummikub.v1.Tile
-	22, // 8: rummikub.v1.ValidateTurnRequest.tile_drawn:type_name -> rummikub.v1.Tile
-	23, // 9: rummikub.v1.ValidateTurnResponse.violations:type_name -> rummikub.v1.Violation
-	22, // 10: rummikub.v1.ValidateTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
-	22, // 11: rummikub.v1.ValidateTurnResponse.rack_left:type_name -> rummikub.v1.Tile
+	22, // 4: rummikub.v1.ValidateTurnRequest.table_before:type_name -> rummikub.v1.Table
+	22, // 5: rummikub.v1.ValidateTurnRequest.table_after:type_name -> rummikub.v1.Table
+	23, // 6: rummikub.v1.ValidateTurnRequest.rack:type_name -> rummikub.v1.Tile
+	23, // 7: rummikub.v1.ValidateTurnRequest.river:type_name -> rummikub.v1.Tile
+	23, // 8: rummikub.v1.ValidateTurnRequest.tile_drawn:type_name -> rummikub.v1.Tile
+	24, // 9: rummikub.v1.ValidateTurnResponse.violations:type_name -> rummikub.v1.Violation
+	23, // 10: rummikub.v1.ValidateTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
+	23, // 11: rummikub.v1.ValidateTurnResponse.rack_left:type_name -> rummikub.v1.Tile
 	19, // 12: rummikub.v1.BatchValidateTurnsRequest.ruleset:type_name -> rummikub.v1.Ruleset
 	3,  // 13: rummikub.v1.BatchValidateTurnsRequest.turns:type_name -> rummikub.v1.ValidateTurnRequest
 	4,  // 14: rummikub.v1.BatchValidateTurnsResponse.turns:type_name -> rummikub.v1.ValidateTurnResponse
 	3,  // 15: rummikub.v1.StreamValidateTurnsRequest.turn:type_name -> rummikub.v1.ValidateTurnRequest
 	4,  // 16: rummikub.v1.StreamValidateTurnsResponse.turn:type_name -> rummikub.v1.ValidateTurnResponse
-	22, // 17: rummikub.v1.RackToScore.rack:type_name -> rummikub.v1.Tile
+	23, // 17: rummikub.v1.RackToScore.rack:type_name -> rummikub.v1.Tile
 	19, // 18: rummikub.v1.ScoreRoundRequest.ruleset:type_name -> rummikub.v1.Ruleset
 	9,  // 19: rummikub.v1.ScoreRoundRequest.racks:type_name -> rummikub.v1.RackToScore
-	24, // 20: rummikub.v1.ScoreRoundResponse.round_end:type_name -> rummikub.v1.RoundEnd
-	25, // 21: rummikub.v1.ScoreRoundResponse.seats:type_name -> rummikub.v1.SeatResult
+	25, // 20: rummikub.v1.ScoreRoundResponse.round_end:type_name -> rummikub.v1.RoundEnd
+	26, // 21: rummikub.v1.ScoreRoundResponse.seats:type_name -> rummikub.v1.SeatResult
 	19, // 22: rummikub.v1.NamedRuleset.ruleset:type_name -> rummikub.v1.Ruleset
-	26, // 23: rummikub.v1.NamedRuleset.settings:type_name -> rummikub.v1.RoomSettings
+	27, // 23: rummikub.v1.NamedRuleset.settings:type_name -> rummikub.v1.RoomSettings
 	13, // 24: rummikub.v1.ListRulesetsResponse.rulesets:type_name -> rummikub.v1.NamedRuleset
-	27, // 25: rummikub.v1.ReasonText.reason:type_name -> rummikub.v1.ErrorReason
-	28, // 26: rummikub.v1.ColorText.color:type_name -> rummikub.v1.TileColor
+	28, // 25: rummikub.v1.ReasonText.reason:type_name -> rummikub.v1.ErrorReason
+	29, // 26: rummikub.v1.ColorText.color:type_name -> rummikub.v1.TileColor
 	0,  // 27: rummikub.v1.ListMessagesResponse.direction:type_name -> rummikub.v1.TextDirection
 	16, // 28: rummikub.v1.ListMessagesResponse.reasons:type_name -> rummikub.v1.ReasonText
 	17, // 29: rummikub.v1.ListMessagesResponse.colors:type_name -> rummikub.v1.ColorText

@@ -29,7 +29,7 @@ from rummikub import (
     Rummikub,
     StartGameRequest,
     SuggestTurnRequest,
-    TableMeld,
+    Table,
     Tile,
     explain,
     tile_name,
@@ -52,9 +52,9 @@ def tiles_text(tiles: Sequence[Tile.ValueType]) -> str:
     return " ".join(map(tile_text, tiles))
 
 
-def table_text(table: Sequence[TableMeld]) -> str:
+def table_text(table: Table) -> str:
     """Formats a table."""
-    return " | ".join(f"[{tiles_text(meld.tiles)}]" for meld in table) or "."
+    return " | ".join(f"[{tiles_text(meld.tiles)}]" for meld in table.melds) or "."
 
 
 def take_turn(person: Rummikub, game_id: str) -> None:

@@ -28,7 +28,7 @@ def show(game: rummikub.Game) -> None:
     """Prints what the person sees: the players, the table and the own rack."""
     players = ", ".join(f"{player.name} {player.tile_count}" for player in game.players)
     print(f"\nTiles on racks: {players}. In the pool: {game.pool_count}.")
-    print("Table:", rummikub.melds_text(game.table))
+    print("Table:", rummikub.melds_text(game.table.melds))
     print("Rack: ", rummikub.tiles_text(game.rack))
 
 
@@ -51,7 +51,7 @@ def take_turn(person: rummikub.Rummikub, game: rummikub.Game, texts: dict[rummik
     while (command := input("> ").strip()) != "quit":
         if command == "hint":
             best = person.analysis.SuggestTurn(rummikub.SuggestTurnRequest(game_id=game.game_id)).suggestion
-            print("play " + rummikub.melds_text(best.table) if best.tiles_played else "no play is possible")
+            print("play " + rummikub.melds_text(best.table.melds) if best.tiles_played else "no play is possible")
             continue
         try:
             drawn = person.turns.PlayTurn(turn_of(command, game)).tiles_drawn

@@ -123,10 +123,10 @@ def show_draft(game_id: str, ann: Rummikub, bob_watches: Watcher) -> None:
     """Ann lays a tile in her turn without playing it; Bob sees it move. Then she draws instead."""
     game = read(ann, game_id)
     save = SaveDraftRequest(game_id=game_id, etag=game.etag)
-    save.draft.table.append(Meld(tiles=game.rack[:1]))
+    save.draft.table.melds.append(Meld(tiles=game.rack[:1]))
     ann.turns.SaveDraft(save)
     draft = bob_watches.update("draft").draft
-    say(f"Bob sees Ann try {tiles_text(draft.table[-1].tiles)}; legal as it lies: {draft.is_legal}")
+    say(f"Bob sees Ann try {tiles_text(draft.table.melds[-1].tiles)}; legal as it lies: {draft.is_legal}")
     ann.turns.PlayTurn(draw(game))  # a draft is no revision: the game is still the one that Ann read
 
 

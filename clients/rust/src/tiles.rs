@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::v1::{Meld, TableMeld, Tile};
+use crate::v1::{Meld, Tile};
 
 /// The letters of the colors, in the order of the numbers of the tiles.
 const COLORS: [char; 6] = ['R', 'B', 'K', 'O', 'G', 'P'];
@@ -80,7 +80,7 @@ pub fn tiles_text(tiles: &[i32]) -> String {
 
 /// Formats the melds of a table: `[R7 R8 R9] | [B1 K1 J]`; `.` if there are none.
 #[must_use]
-pub fn table_text<'a>(melds: impl IntoIterator<Item = &'a TableMeld>) -> String {
+pub fn table_text<'a>(melds: impl IntoIterator<Item = &'a Meld>) -> String {
     let texts: Vec<String> = melds.into_iter().map(|meld| format!("[{}]", tiles_text(&meld.tiles))).collect();
     if texts.is_empty() {
         ".".to_owned()
@@ -109,12 +109,12 @@ fn parse_meld(text: &str) -> Result<Meld, TileError> {
     Ok(Meld { tiles: parse_tiles(inner)?, ..Meld::default() })
 }
 
-impl From<&TableMeld> for Meld {
+impl From<&Meld> for Meld {
     /// Returns the meld as it is sent to play it again: each joker's face is declared if only one is possible.
-    fn from(meld: &TableMeld) -> Self {
+    fn from(meld: &Meld) -> Self {
         let declares = meld.jokers.iter().all(|joker| joker.faces.len() == 1);
         let faces = meld.jokers.iter().filter(|_| declares).map(|joker| joker.faces[0]);
-        Self { tiles: meld.tiles.clone(), kind: meld.kind, declared_faces: faces.collect() }
+        Self { tiles: meld.tiles.clone(), kind: meld.kind, declared_faces: faces.collect(), ..Self::default() }
     }
 }
 
@@ -152,9 +152,7 @@ mod tests {
     fn a_table_is_formatted_and_parsed() {
         let text = "[R7 R8 J] | [B1 K1 O1]";
         let melds = parse_table(text).unwrap();
-        let table: Vec<TableMeld> =
-            melds.into_iter().map(|meld| TableMeld { tiles: meld.tiles, ..TableMeld::default() }).collect();
-        assert_eq!(table_text(&table), text);
+        assert_eq!(table_text(&melds), text);
         assert_eq!(table_text(&[]), ".");
         assert_eq!(parse_table("[r7 r8 j] | [b1 k1 o1]").unwrap(), parse_table(text).unwrap());
         assert!(parse_table(".").unwrap().is_empty());

@@ -1,12 +1,12 @@
 //! Requests of turns in a game as the caller has seen it: if the game has changed since, the turn is refused.
 
 use crate::v1::play_turn_request::Action;
-use crate::v1::{DrawTile, Game, Meld, Pass, PlayTiles, PlayTurnRequest};
+use crate::v1::{DrawTile, Game, Meld, Pass, PlayTiles, PlayTurnRequest, Table};
 
 /// Returns the request to play tiles; `table` has all melds after the turn.
 #[must_use]
 pub fn play(game: &Game, table: Vec<Meld>) -> PlayTurnRequest {
-    turn(game, Action::Play(PlayTiles { table, ..Default::default() }))
+    turn(game, Action::Play(PlayTiles { table: Some(Table { melds: table }), ..Default::default() }))
 }
 
 /// Returns the request to draw a tile.
@@ -42,7 +42,7 @@ mod tests {
         let turns = [play(&game, table.clone()), draw(&game), pass(&game)];
         assert!(turns.iter().all(|turn| (turn.game_id.as_str(), turn.etag.as_str()) == ("g", "e7")));
         let actions = turns.map(|turn| turn.action.unwrap());
-        assert_eq!(actions[0], Action::Play(PlayTiles { table, ..Default::default() }));
+        assert_eq!(actions[0], Action::Play(PlayTiles { table: Some(Table { melds: table }), ..Default::default() }));
         assert_eq!(actions[1..], [Action::Draw(DrawTile {}), Action::PassTurn(Pass {})]);
     }
 }

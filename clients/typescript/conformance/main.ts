@@ -202,7 +202,7 @@ async function illegalTurn(): Promise<void> {
 
 async function refusals(): Promise<void> {
   await illegalTurn();
-  const turn = { tableAfter: table("[R1 R2 R3]"), rack: tiles("R1 R2 R3"), hasMelded: false };
+  const turn = { tableAfter: { melds: table("[R1 R2 R3]") }, rack: tiles("R1 R2 R3"), hasMelded: false };
   const { violations } = await validator.validation.validateTurn(turn);
   const below = violations.find(({ reason }) => reason === ErrorReason.INITIAL_MELD_BELOW_THRESHOLD);
   assert.deepEqual(below?.metadata, { total: 6, threshold: 30 });
@@ -330,7 +330,7 @@ async function wasCutTwice(): Promise<boolean> {
   assert.equal(revisions.at(-1), seen.revision);
   assert.equal(seen.state, GameState.FINISHED);
   assert.deepEqual([last.revision, last.etag, last.winnerSeats], [seen.revision, seen.etag, seen.winnerSeats]);
-  assert.deepEqual([tilesText(last.rack), tableText(last.table)], [tilesText(seen.rack), tableText(seen.table)]);
+  assert.deepEqual([tilesText(last.rack), tableText(last.table?.melds ?? [])], [tilesText(seen.rack), tableText(seen.table?.melds ?? [])]);
   assert.deepEqual(last.rounds, seen.rounds);
   if (cuts < 2) return false;
   assert(proxy.connections() >= 3, `the watch used ${proxy.connections()} connections`);

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { type Meld, MeldSchema, type TableMeld } from "./gen/rummikub/v1/meld_pb.js";
+import { type Meld, MeldSchema } from "./gen/rummikub/v1/meld_pb.js";
 import { Tile } from "./gen/rummikub/v1/tile_pb.js";
 
 const LETTERS: Readonly<Record<string, string>> = {
@@ -66,7 +66,7 @@ export function tableText(melds: readonly Pick<Meld, "tiles">[]): string {
 }
 
 /** Returns the melds to send for a table that the service sent, with the declared faces of jokers that have only one. */
-export function toMelds(table: readonly TableMeld[]): Meld[] {
+export function toMelds(table: readonly Meld[]): Meld[] {
   return table.map(({ tiles, kind, jokers }) => {
     const faces = jokers.map((joker) => joker.faces);
     const declaredFaces = faces.every((face) => face.length === 1) ? faces.flat() : [];

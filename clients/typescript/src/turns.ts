@@ -5,7 +5,7 @@ import { type PlayTurnRequest, PlayTurnRequestSchema } from "./gen/rummikub/v1/t
 
 /** Returns the request to play tiles in a game as the caller has seen it; `table` has all melds after the turn. */
 export function play(game: Game, table: readonly Meld[]): PlayTurnRequest {
-  return turn(game, { case: "play", value: { table: [...table] } });
+  return turn(game, { case: "play", value: { table: { melds: [...table] } } });
 }
 
 /** Returns the request to draw a tile in a game as the caller has seen it. */

@@ -4,7 +4,7 @@ import { create } from "@bufbuild/protobuf";
 import {
   table,
   tableText,
-  TableMeldSchema,
+  MeldSchema,
   Tile,
   tile,
   tileName,
@@ -47,7 +47,7 @@ test("an unknown tile is reported", () => {
 test("a joker with one face declares it when its meld is sent back", () => {
   const faces = (...tiles: Tile[]) => [{ index: 2, faces: tiles }];
   const laid = (jokers: { index: number; faces: Tile[] }[]) =>
-    create(TableMeldSchema, { tiles: tiles("R1 R2 J"), jokers });
+    create(MeldSchema, { tiles: tiles("R1 R2 J"), jokers });
   assert.deepEqual(toMelds([laid(faces(Tile.RED_3))])[0]?.declaredFaces, [Tile.RED_3]);
   assert.deepEqual(toMelds([laid(faces(Tile.RED_3, Tile.BLUE_3))])[0]?.declaredFaces, []);
 });

@@ -12,5 +12,5 @@ test("a turn has the state that its player has seen", () => {
     ["play", "draw", "passTurn"],
   );
   const [{ action } = { action: undefined }] = turns;
-  assert.equal(action?.case === "play" && tilesText(action.value.table[0]?.tiles ?? []), "R7 R8 J");
+  assert.equal(action?.case === "play" && tilesText(action.value.table?.melds[0]?.tiles ?? []), "R7 R8 J");
 });

@@ -92,7 +92,7 @@ def meld(text: str) -> meld_pb2.Meld:
 
 def position(rack: str, *table: str, has_melded: bool = True, **others: object) -> pb.Position:
     return pb.Position(
-        table=map(meld, table),
+        table=meld_pb2.Table(melds=map(meld, table)),
         rack=as_tiles(parse_tiles(rack)),
         has_melded=has_melded,
         **others,  # type: ignore[arg-type]
@@ -108,12 +108,12 @@ def text(numbers: object) -> str:
     return format_tiles(tuple(map(Tile, numbers)))  # type: ignore[call-overload]
 
 
-def sent_back(melds: Iterable[meld_pb2.TableMeld]) -> list[meld_pb2.Meld]:
+def sent_back(melds: Iterable[meld_pb2.Meld]) -> list[meld_pb2.Meld]:
     """Returns a suggested table as PlayTurn takes it."""
     return [meld_pb2.Meld(tiles=one.tiles, kind=one.kind, declared_faces=single_faces(one)) for one in melds]
 
 
-def single_faces(one: meld_pb2.TableMeld) -> list[tile_pb2.Tile.ValueType]:
+def single_faces(one: meld_pb2.Meld) -> list[tile_pb2.Tile.ValueType]:
     """Returns the joker faces of jokers with exactly one."""
     return [] if any(len(joker.faces) > 1 for joker in one.jokers) else [joker.faces[0] for joker in one.jokers]
 
@@ -142,9 +142,9 @@ async def test_the_whole_turn_is_suggested(served: tuple[Client, MemoryStore]) -
     assert found.play_exists == pb.EXISTENCE_YES
     assert (text(found.tiles_played), found.value, found.points) == ("R7", 7, 7)
     assert (found.is_best, found.is_least_change, found.goes_out) == (True, True, False)
-    assert [text(one.tiles) for one in found.table] == ["B1 K1 O1", "R4 R5 R6 R7"]
+    assert [text(one.tiles) for one in found.table.melds] == ["B1 K1 O1", "R4 R5 R6 R7"]
     assert list(found.untouched) == [1]
-    assert [one.kind for one in found.table] == [meld_pb2.MELD_KIND_GROUP, meld_pb2.MELD_KIND_RUN]
+    assert [one.kind for one in found.table.melds] == [meld_pb2.MELD_KIND_GROUP, meld_pb2.MELD_KIND_RUN]
     [step] = found.steps
     assert step.kind == pb.STEP_KIND_EXTEND
     assert (text(step.tiles), step.meld.WhichOneof("place"), step.meld.table_before) == ("R7", "table_before", 0)
@@ -170,7 +170,10 @@ async def test_a_rearrangement_is_legal_and_explained_step_by_step(served: tuple
     assert text(found.tiles_played) == "R5" or len(found.tiles_played) == 2
     judged = await client.validation.ValidateTurn(
         vs.ValidateTurnRequest(
-            table_before=asked.table, table_after=sent_back(found.table), rack=asked.rack, has_melded=True
+            table_before=meld_pb2.Table(melds=asked.table.melds),
+            table_after=meld_pb2.Table(melds=sent_back(found.table.melds)),
+            rack=asked.rack,
+            has_melded=True,
         )
     )
     assert list(judged.violations) == []
@@ -198,13 +201,13 @@ async def test_joker_faces_are_declared_if_the_order_of_a_run_does_not_show_them
     )
     asked = position("K6", "B3 K3 O3", "B2 B3 B4 B5 B6", ruleset=rules)
     low = as_tiles(parse_tiles("O3 O4"))
-    asked.table.append(meld_pb2.Meld(tiles=as_tiles(parse_tiles("J J O5 O6")), declared_faces=low))
+    asked.table.melds.append(meld_pb2.Meld(tiles=as_tiles(parse_tiles("J J O5 O6")), declared_faces=low))
     found = await suggested(client, asked)
     assert text(found.tiles_played) == "K6"
     judged = await client.validation.ValidateTurn(
         vs.ValidateTurnRequest(
             table_before=asked.table,
-            table_after=sent_back(found.table),
+            table_after=meld_pb2.Table(melds=sent_back(found.table.melds)),
             rack=asked.rack,
             has_melded=True,
             ruleset=rules,
@@ -227,7 +230,7 @@ async def test_a_tier_shows_no_more_than_requested(served: tuple[Client, MemoryS
     )
     whole = await suggested(client, asked, tier=pb.HINT_TIER_TURN)
     assert whole == await suggested(client, asked)
-    assert whole.table
+    assert whole.table.melds
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -266,7 +269,7 @@ async def test_whether_a_turn_exists(
     assert answer.exists == exists
     found = await suggested(client, asked)
     assert found.play_exists == exists
-    assert bool(found.tiles_played) is bool(found.table) is (exists == pb.EXISTENCE_YES)
+    assert bool(found.tiles_played) is found.HasField("table") is (exists == pb.EXISTENCE_YES)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +304,7 @@ async def test_a_batch_is_answered_in_order_with_each_positions_rules(served: tu
     answer = await client.analysis.BatchSuggestTurns(request)
     played = ["R7", "R1 R2 R3", "", "R9 R10 R11"]
     assert [text(found.tiles_played) for found in answer.suggestions] == played
-    assert not any(found.table for found in answer.suggestions)
+    assert not any(found.HasField("table") for found in answer.suggestions)
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -320,13 +323,16 @@ async def test_a_pull_from_the_river_is_suggested(served: tuple[Client, MemorySt
 
 BAD_POSITIONS = {
     "position.table[0].tiles[1]": (
-        pb.Position(table=[meld_pb2.Meld(tiles=as_tiles([1, 80]))], has_melded=True),
+        pb.Position(table=meld_pb2.Table(melds=[meld_pb2.Meld(tiles=as_tiles([1, 80]))]), has_melded=True),
         "TILE_UNKNOWN",
     ),
     "position.table[0]": (position("R1", "R1 R2 R4"), "MALFORMED_TABLE"),
-    "position.table": (pb.Position(table=[meld_pb2.Meld()] * 129, has_melded=True), "MALFORMED_TABLE"),
+    "position.table": (
+        pb.Position(table=meld_pb2.Table(melds=[meld_pb2.Meld()] * 129), has_melded=True),
+        "MALFORMED_TABLE",
+    ),
     "position.table[0].tiles": (
-        pb.Position(table=[meld_pb2.Meld(tiles=as_tiles([1] * 33))], has_melded=True),
+        pb.Position(table=meld_pb2.Table(melds=[meld_pb2.Meld(tiles=as_tiles([1] * 33))]), has_melded=True),
         "MALFORMED_MELD",
     ),
     "position.rack[2]": (pb.Position(rack=as_tiles([1, 2, 0]), has_melded=True), "TILE_UNKNOWN"),
@@ -471,7 +477,7 @@ async def test_a_turn_is_returned_only_for_the_whole_turn_of_the_seat_to_play(
 ) -> None:
     client, _ = served
     game = await put(served, game_at(TWO_SEATS, NO_LIMIT))
-    assert (await hint(game, 1)).turn.play.table
+    assert (await hint(game, 1)).turn.play.table.melds
     for tier in (pb.HINT_TIER_PLAY_EXISTS, pb.HINT_TIER_TILES):
         assert not (await hint(game, 1, tier)).HasField("turn")
     assert not (await hint(game, 2)).HasField("turn")
@@ -560,7 +566,9 @@ async def test_a_game_limits_the_hints_that_its_seats_may_request(
         info = error_info(refusal.value)
         assert (info.reason, dict(info.metadata)) == ("HINT_NOT_ALLOWED", {"hints": allowed.name})
     asked = position("R7 K1", "R4 R5 R6", ruleset=rulesets.encode_ruleset(replace(SABRA, hints=allowed)))
-    assert (await suggested(game.client, asked)).table, "a position without a game is not limited by the game's hints"
+    assert (await suggested(game.client, asked)).table.melds, (
+        "a position without a game is not limited by the game's hints"
+    )
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def mutilate_move(move: record_pb2.RecordedMove, rng: random.Random) -> None:
 
 
 def mutilate_table(move: record_pb2.RecordedMove, rng: random.Random) -> None:
-    meld = rng.choice(move.table) if move.table else move.table.add()
+    meld = rng.choice(move.table.melds) if move.table.melds else move.table.melds.add()
     if meld.tiles and rng.random() < 0.5:
         meld.tiles[rng.randrange(len(meld.tiles))] = random_tile(rng)
     elif rng.random() < 0.5:
@@ -191,7 +191,7 @@ def test_a_mutilated_record_has_a_fault_or_is_refused(name: str) -> None:
 def test_faces_that_are_not_declared_for_all_jokers_are_refused() -> None:
     record = message_of("penalties", 0)
     place = next(i for i, move in enumerate(record.moves) if move.kind == record_pb2.MOVE_KIND_PLAY)
-    record.moves[place].table[0].declared_faces.append(tile_pb2.TILE_RED_1)
+    record.moves[place].table.melds[0].declared_faces.append(tile_pb2.TILE_RED_1)
     with pytest.raises(InvalidRequest) as refused:
         completed(record_in_steps(an.ImportRecordRequest(record=record)))
     [fault] = refused.value.fields

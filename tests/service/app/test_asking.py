@@ -126,7 +126,7 @@ async def test_only_the_points_of_the_round_reveal_who_could_have_melded(client:
     table = [meld_pb2.Meld(tiles=as_tiles(parse_tiles("R4 R5 R6 R7")))]
     points = []
     for game in games:
-        ended = (await game.take(ts.PlayTurnRequest(play=ts.PlayTiles(table=table)))).game
+        ended = (await game.take(ts.PlayTurnRequest(play=ts.PlayTiles(table=meld_pb2.Table(melds=table))))).game
         points.append([seat.points for seat in ended.rounds[0].seats])
     assert points == [[-200, 210, -10], [-100, 110, -10]]
 
@@ -224,7 +224,7 @@ async def test_validate_only_searches_only_the_players_own_rack(
     turn = ts.PlayTurnRequest(validate_only=True)
     getattr(turn, action).SetInParent()
     if action == "play":
-        turn.play.table.add(tiles=as_tiles(parse_tiles("R4 R5 R6 R7")))
+        turn.play.table.melds.add(tiles=as_tiles(parse_tiles("R4 R5 R6 R7")))
     await game.take(turn)
     assert all(rack == own for rack in racks)
     turn.validate_only = False

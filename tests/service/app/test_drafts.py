@@ -64,7 +64,7 @@ _T = TypeVar("_T")
 
 def draft_of(*melds: Sequence[int]) -> game_pb2.Draft:
     """Returns a draft of melds."""
-    return game_pb2.Draft(table=[meld_pb2.Meld(tiles=as_tiles(meld)) for meld in melds])
+    return game_pb2.Draft(table=meld_pb2.Table(melds=[meld_pb2.Meld(tiles=as_tiles(meld)) for meld in melds]))
 
 
 async def own_draft(game: GameAtHand, count: int = 1) -> game_pb2.Draft:
@@ -144,8 +144,8 @@ async def test_a_draft_is_visible_to_its_player_or_to_everyone(client: Client, r
         meld_pb2.Meld(tiles=[third]),
         meld_pb2.Meld(),
     ]
-    saved = await game.save_draft(game_pb2.Draft(table=table))
-    expected = game_pb2.SavedDraft(seat=seat, table=table, number=saved.draft_number)
+    saved = await game.save_draft(game_pb2.Draft(table=meld_pb2.Table(melds=table)))
+    expected = game_pb2.SavedDraft(seat=seat, table=meld_pb2.Table(melds=table), number=saved.draft_number)
     for viewer in VIEWERS:
         turn = (await game.see(viewer)).turn
         assert turn.HasField("draft") == (viewer == seat or rules is OPEN)
@@ -174,11 +174,11 @@ async def test_a_missing_draft_is_the_current_table(client: Client, store: Store
     game = await put_game(client, store, untimed("[R4 R5 R6] | [B1 K1 O1] / 1*{R1 R2} 2{K2} / {O9} / 1"))
     await game.save_draft()
     seen = await game.see(1)
-    assert [list(meld.tiles) for meld in seen.turn.draft.table] == [list(meld.tiles) for meld in seen.table]
+    assert [list(meld.tiles) for meld in seen.turn.draft.table.melds] == [list(meld.tiles) for meld in seen.table.melds]
     await game.save_draft(game_pb2.Draft())
     seen = await game.see(1)
     assert seen.turn.HasField("draft")
-    assert list(seen.turn.draft.table) == []
+    assert list(seen.turn.draft.table.melds) == []
 
 
 def untimed(position: str, rules: Ruleset = SABRA) -> Game:
@@ -290,7 +290,7 @@ async def test_servers_share_drafts_and_any_of_them_applies_the_time_out(
             draft = await own_draft(game, 2)
             await game.save_draft(draft)
             update = (await watcher.next()).draft
-            assert (update.seat, list(update.table), update.number) == (seat, list(draft.table), 1)
+            assert (update.seat, list(update.table.melds), update.number) == (seat, list(draft.table.melds), 1)
             assert (await elsewhere.see(seat)).turn.draft == update
             clock.advance(LIMIT + 1)
             assert await servers[2].sweeper.sweep() == 1
@@ -333,7 +333,7 @@ async def test_a_resuming_watcher_gets_the_latest_draft_after_the_changes(client
         await game.save_draft(await own_draft(game, count))
     async with watching(game, etag=game.etags[first]) as watcher:
         assert (await watcher.next()).change.revision == first + 1
-        assert len((await watcher.next()).draft.table[0].tiles) == 3
+        assert len((await watcher.next()).draft.table.melds[0].tiles) == 3
         await watcher.assert_quiet()
 
 

@@ -183,7 +183,7 @@ def questions(seen: game_pb2.Game, rng: random.Random) -> Iterator[tuple[str, Me
     yield "AnalysisService/ReviewGame", an.ReviewGameRequest(game_id=game_id)
     yield "TurnService/SaveDraft", ts.SaveDraftRequest(game_id=game_id, etag=f"{revision + 1}-{'0' * 32}")
     for tile in rng.sample(range(1, 54), 3):
-        draft = game_pb2.Draft(table=[meld_pb2.Meld(tiles=as_tiles([*seen.rack, tile] * 3))])
+        draft = game_pb2.Draft(table=meld_pb2.Table(melds=[meld_pb2.Meld(tiles=as_tiles([*seen.rack, tile] * 3))]))
         yield "TurnService/SaveDraft", ts.SaveDraftRequest(game_id=game_id, etag=seen.etag, draft=draft)
     yield "TurnService/ClaimError", ts.ClaimErrorRequest(game_id=game_id, play_revision=revision + 1, agrees=True)
     for turn in turns(seen, rng):
@@ -205,12 +205,14 @@ def turns(seen: game_pb2.Game, rng: random.Random) -> Iterator[ts.PlayTurnReques
     passing = ts.PlayTurnRequest()
     passing.pass_turn.SetInParent()
     yield passing
-    own, table = list(seen.rack), [meld_pb2.Meld(tiles=meld.tiles, kind=meld.kind) for meld in seen.table]
+    own, table = list(seen.rack), [meld_pb2.Meld(tiles=meld.tiles, kind=meld.kind) for meld in seen.table.melds]
     for tile in (1, 53, *own[:2]):
         yield ts.PlayTurnRequest(lay_on_river=ts.LayOnRiver(tile=as_tiles([tile])[0]))
     first = rng.randint(1, 50)
     for tiles in (own[:3], own[-1:], (first, first + 1, first + 2), (53, 53, 53), rng.choices(range(1, 54), k=4)):
-        played = ts.PlayTiles(table=[*table, meld_pb2.Meld(tiles=as_tiles(tiles))], calls_rummikub=True)
+        played = ts.PlayTiles(
+            table=meld_pb2.Table(melds=[*table, meld_pb2.Meld(tiles=as_tiles(tiles))]), calls_rummikub=True
+        )
         if rng.random() < 0.3:
             played.river_index = 0
         yield ts.PlayTurnRequest(play=played)
@@ -220,7 +222,7 @@ def happenings(seen: game_pb2.Game, viewer: int) -> Iterator[tuple[str, Message]
     """Yields the next moves of the seat to play: an illegal play if that seat is the viewer, and a draw."""
     if seen.seat == viewer:
         illegal = ts.PlayTurnRequest(game_id=GAME, etag=seen.etag)
-        illegal.play.table.add(tiles=seen.rack[:2])
+        illegal.play.table.melds.add(tiles=seen.rack[:2])
         yield "TurnService/PlayTurn", illegal
     draw = ts.DrawTile()
     yield "TurnService/PlayTurn", ts.PlayTurnRequest(game_id=GAME, etag=seen.etag, draw=draw)

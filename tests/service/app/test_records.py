@@ -332,7 +332,7 @@ async def test_a_record_that_breaks_a_rule_names_move_revision_and_round(store: 
     second = [i for i, move in enumerate(record.moves) if move.kind == record_pb2.MOVE_KIND_DEAL][1]
     place = next(i for i, m in enumerate(record.moves) if m.kind == record_pb2.MOVE_KIND_PLAY and i > second)
     move = record.moves[place]
-    del move.table[0].tiles[0]
+    del move.table.melds[0].tiles[0]
     checked = await client.analysis.ImportRecord(an.ImportRecordRequest(record=record))
     assert (checked.fault.move_index, checked.fault.revision, checked.fault.round) == (place, move.revision, 2)
     assert checked.fault.violations
@@ -389,7 +389,15 @@ async def test_no_mutilated_record_is_an_internal_error(store: MemoryStore, clie
             client.analysis.ReviewGame(an.ReviewGameRequest(**request, time_limit=Duration(nanos=50_000_000))),
         ):
             answers.add(await answer_of(call))
-    assert answers <= {"fault", "legal", "FIELD_INVALID", "RECORD_INVALID", "MALFORMED_MELD", "TILE_UNKNOWN"}
+    assert answers <= {
+        "fault",
+        "legal",
+        "FIELD_INVALID",
+        "RECORD_INVALID",
+        "MALFORMED_MELD",
+        "OPTION_UNKNOWN",
+        "TILE_UNKNOWN",
+    }
     assert {"fault", "RECORD_INVALID"} <= answers
 
 
@@ -474,7 +482,7 @@ async def test_a_review_compares_every_move_with_the_best_turn(store: MemoryStor
 async def test_a_turn_is_explained_by_steps(client: Client) -> None:
     before = [meld_pb2.Meld(tiles=as_tiles([3, 4, 5, 6]))]
     after = [meld_pb2.Meld(tiles=as_tiles([3, 4, 5])), meld_pb2.Meld(tiles=as_tiles([6, 19, 32]))]
-    request = an.ExplainTurnRequest(table_before=before, table_after=after)
+    request = an.ExplainTurnRequest(table_before=meld_pb2.Table(melds=before), table_after=meld_pb2.Table(melds=after))
     explained = await client.analysis.ExplainTurn(request)
     assert list(explained.tiles_played) == [19, 32]
     assert {step.kind for step in explained.steps} >= {an.STEP_KIND_TAKE}
@@ -485,7 +493,7 @@ async def test_a_turn_is_explained_by_steps(client: Client) -> None:
 async def test_a_turn_that_loses_a_tile_is_not_explained(client: Client) -> None:
     before = [meld_pb2.Meld(tiles=as_tiles([3, 4, 5, 6]))]
     after = [meld_pb2.Meld(tiles=as_tiles([3, 4, 5]))]
-    request = an.ExplainTurnRequest(table_before=before, table_after=after)
+    request = an.ExplainTurnRequest(table_before=meld_pb2.Table(melds=before), table_after=meld_pb2.Table(melds=after))
     assert await refusal(client.analysis.ExplainTurn(request)) == ("INVALID_ARGUMENT", "POSITION_IMPOSSIBLE")
 
 
@@ -556,6 +564,6 @@ async def test_a_position_with_two_racks_of_a_seat_is_not_formatted(client: Clie
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_position_can_have_the_names_of_cards(client: Client) -> None:
     parsed = await client.analysis.ParsePosition(an.ParsePositionRequest(text="[7H 8H *] + {AS}", cards=True))
-    assert list(parsed.position.table[0].tiles) == [7, 8, 53]
+    assert list(parsed.position.table.melds[0].tiles) == [7, 8, 53]
     request = an.FormatPositionRequest(position=parsed.position, cards=True)
     assert (await client.analysis.FormatPosition(request)).text == "[7H 8H *] + {AS}"

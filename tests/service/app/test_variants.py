@@ -178,9 +178,9 @@ async def test_a_pull_from_the_river_plays_the_oldest_pulled_tile_and_adds_the_n
     rules = replace(SABRA, turn_draw=TurnDraw.TWO_RIVER)
     game = await put_game(client, store, a_game(rules, rack="R4 R5 K9", river="B1 R6 O2 J"))
     run = [meld_pb2.Meld(tiles=tiles_of("R4 R5 R6"))]
-    plain = await refused(game.take(ts.PlayTurnRequest(play=ts.PlayTiles(table=run))))
+    plain = await refused(game.take(ts.PlayTurnRequest(play=ts.PlayTiles(table=meld_pb2.Table(melds=run)))))
     assert error_info(plain).reason == "TILE_NOT_IN_RACK"
-    answer = await game.take(ts.PlayTurnRequest(play=ts.PlayTiles(table=run, river_index=1)))
+    answer = await game.take(ts.PlayTurnRequest(play=ts.PlayTiles(table=meld_pb2.Table(melds=run), river_index=1)))
     assert list(answer.game.rack) == as_tiles(in_order(parse_tiles("K9 O2 J")))
     assert list(answer.game.river) == tiles_of("B1")
     assert (answer.points, list(answer.tiles_drawn)) == (15, [])
@@ -193,7 +193,7 @@ async def test_river_index_zero_is_sent_and_read(client: Client, store: Store) -
     rules = replace(SABRA, turn_draw=TurnDraw.TWO_RIVER)
     game = await put_game(client, store, a_game(rules, rack="R4 R5 K9", river="R6"))
     run = [meld_pb2.Meld(tiles=tiles_of("R4 R5 R6"))]
-    answer = await game.take(ts.PlayTurnRequest(play=ts.PlayTiles(table=run, river_index=0)))
+    answer = await game.take(ts.PlayTurnRequest(play=ts.PlayTiles(table=meld_pb2.Table(melds=run), river_index=0)))
     assert list(answer.game.river) == []
 
 
@@ -267,7 +267,9 @@ async def test_a_turn_times_out_after_a_draw(client: Client, clock: FakeClock) -
     game = await client.new_game(PLAYERS, ruleset=DRAW_AND_PLAY)
     seat = (await game.see()).turn.seat
     await game.draw()
-    await game.save_draft(game_pb2.Draft(table=[meld_pb2.Meld(tiles=(await game.see(seat)).rack[:1])]))
+    await game.save_draft(
+        game_pb2.Draft(table=meld_pb2.Table(melds=[meld_pb2.Meld(tiles=(await game.see(seat)).rack[:1])]))
+    )
     clock.advance(LIMIT + 1)
     assert (await game.see()).players[seat - 1].tile_count == 14 + 1 + 3
     for is_saved in (False, True):
@@ -294,7 +296,7 @@ async def test_the_response_to_an_illegal_play_has_its_violations_and_penalty(cl
     assert answer.violations[0].text
     assert len(answer.tiles_drawn) == 3
     assert set(answer.tiles_drawn) <= set(answer.game.rack)
-    assert (list(answer.tiles_played), answer.points, list(answer.game.table)) == ([], 0, [])
+    assert (list(answer.tiles_played), answer.points, list(answer.game.table.melds)) == ([], 0, [])
     assert (answer.game.revision, answer.game.pool_count) == (before.revision + 1, before.pool_count - 3)
     assert answer.game.turn.seat != seat
     for viewer in VIEWERS:
@@ -330,8 +332,8 @@ async def test_an_illegal_play_is_shown_to_all_and_the_turn_continues(client: Cl
     for viewer in VIEWERS:
         seen = await game.see(viewer)
         shown = seen.turn.shown_play
-        assert (seen.turn.seat, list(seen.table)) == (seat, [])
-        assert (shown.revision, [list(meld.tiles) for meld in shown.table]) == (before.revision + 1, [rack[:2]])
+        assert (seen.turn.seat, list(seen.table.melds)) == (seat, [])
+        assert (shown.revision, [list(meld.tiles) for meld in shown.table.melds]) == (before.revision + 1, [rack[:2]])
         assert (list(shown.claim_seats), shown.against_seat) == ([], 0)
         [event] = await last_events(game, viewer)
         assert event.illegal_play_shown.seat == seat
@@ -452,7 +454,7 @@ async def test_a_game_has_one_joker_for_each_player_at_the_deal(client: Client) 
 async def test_games_with_six_colors_include_green_and_purple(client: Client, store: Store) -> None:
     rules = replace(SABRA, geometry_colors=6)
     game = await put_game(client, store, a_game(rules, "G1 G2 G3 P5"))
-    play = ts.PlayTiles(table=[meld_pb2.Meld(tiles=tiles_of("G1 G2 G3"))])
+    play = ts.PlayTiles(table=meld_pb2.Table(melds=[meld_pb2.Meld(tiles=tiles_of("G1 G2 G3"))]))
     answer = await game.take(ts.PlayTurnRequest(play=play))
     assert list(answer.game.rack) == [tile_pb2.TILE_PURPLE_5]
     assert list(answer.tiles_played) == [tile_pb2.TILE_GREEN_1, tile_pb2.TILE_GREEN_2, tile_pb2.TILE_GREEN_3]
@@ -460,7 +462,9 @@ async def test_games_with_six_colors_include_green_and_purple(client: Client, st
 
 async def test_playing_a_tile_outside_the_games_tile_set_is_a_violation(client: Client) -> None:
     melds = [meld_pb2.Meld(tiles=tiles_of("G1 G2 G3"))]
-    answer = await client.validation.ValidateTurn(vs.ValidateTurnRequest(table_after=melds, has_melded=False))
+    answer = await client.validation.ValidateTurn(
+        vs.ValidateTurnRequest(table_after=meld_pb2.Table(melds=melds), has_melded=False)
+    )
     assert error_reason_pb2.ERROR_REASON_TILE_UNKNOWN in [violation.reason for violation in answer.violations]
 
 
@@ -474,8 +478,8 @@ async def test_a_declared_joker_face_stays_on_the_table_and_is_visible(client: C
         kind=meld_pb2.MELD_KIND_GROUP,
         declared_faces=tiles_of("O7"),
     )
-    answer = await game.take(ts.PlayTurnRequest(play=ts.PlayTiles(table=[declared])))
-    [meld] = answer.game.table
+    answer = await game.take(ts.PlayTurnRequest(play=ts.PlayTiles(table=meld_pb2.Table(melds=[declared]))))
+    [meld] = answer.game.table.melds
     assert [(joker.index, list(joker.faces)) for joker in meld.jokers] == [(2, tiles_of("O7"))]
     assert (await game.see()).table == answer.game.table
 
@@ -505,7 +509,9 @@ async def test_every_preset_is_listed_and_its_games_are_created(client: Client) 
 async def test_validation_runs_no_search_for_rulesets_that_search_in_games(client: Client) -> None:
     rules = ruleset_pb2.Ruleset(preset=ruleset_pb2.PRESET_MSO_2019)
     rack = tiles_of("R11 R12 R13")
-    turn = vs.ValidateTurnRequest(ruleset=rules, rack=rack, table_after=[meld_pb2.Meld(tiles=rack)], has_melded=False)
+    turn = vs.ValidateTurnRequest(
+        ruleset=rules, rack=rack, table_after=meld_pb2.Table(melds=[meld_pb2.Meld(tiles=rack)]), has_melded=False
+    )
     assert (await client.validation.ValidateTurn(turn)).goes_out
     racks = [vs.RackToScore(seat=1), vs.RackToScore(seat=2, rack=rack, never_melded=True, declined_to_meld=True)]
     declined = await client.validation.ScoreRound(vs.ScoreRoundRequest(ruleset=rules, racks=racks))

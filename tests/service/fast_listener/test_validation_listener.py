@@ -64,13 +64,15 @@ RUN = meld_pb2.Meld(tiles=[tile_pb2.TILE_RED_11, tile_pb2.TILE_RED_12, tile_pb2.
 SEARCHING = ruleset_of({"joker_retrieval_mode": "LOCKED"})
 """Rules that need a search."""
 TURN = vs.ValidateTurnRequest(
-    ruleset=SEARCHING, table_after=[RUN], rack=RUN.tiles, has_melded=False
+    ruleset=SEARCHING, table_after=meld_pb2.Table(melds=[RUN]), rack=RUN.tiles, has_melded=False
 ).SerializeToString()
 """A legal turn that SlowCalls answers."""
 BATCH = f"/{SERVICE}/BatchValidateTurns"
 TURNS = vs.BatchValidateTurnsRequest(turns=[vs.ValidateTurnRequest.FromString(TURN)]).SerializeToString()
 """A batch, which SlowCalls always answers."""
-QUICK = vs.ValidateTurnRequest(table_after=[RUN], rack=RUN.tiles, has_melded=True).SerializeToString()
+QUICK = vs.ValidateTurnRequest(
+    table_after=meld_pb2.Table(melds=[RUN]), rack=RUN.tiles, has_melded=True
+).SerializeToString()
 """A legal turn that is answered at once after the first request with its rules."""
 SOON = 20.0
 """A timeout in seconds, much longer than any step here takes."""
@@ -696,7 +698,7 @@ async def test_a_refusal_ends_with_its_client(
     pace_all_refusals(monkeypatch)
     pace = Pace(bytes_max=2 * OVERHEAD_BYTES + 1_000)  # enough for short requests
     monkeypatch.setattr("service.server.SlowCalls", partial(SlowCalls, pace=pace))
-    long = vs.ValidateTurnRequest(table_after=[RUN] * 100, has_melded=True)
+    long = vs.ValidateTurnRequest(table_after=meld_pb2.Table(melds=[RUN] * 100), has_melded=True)
     batch = vs.BatchValidateTurnsRequest(turns=[long]).SerializeToString()
     settings = {"peer_share": 0.5, "validation_streams": 2, "keys_file": keys_file(tmp_path, web="")}
     key = (("x-api-key", "web"),)

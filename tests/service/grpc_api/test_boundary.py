@@ -536,7 +536,9 @@ async def refused_calls(game: GameAtHand) -> dict[str, str]:
     own = await game.see(state.turn.seat)
     single = meld_pb2.Meld(tiles=[next(tile for tile in own.rack if tile != tile_pb2.TILE_JOKER)])
     request = ts.PlayTurnRequest(game_id=game.game_id, etag=state.etag)
-    request.play.table.extend([*(meld_pb2.Meld(tiles=meld.tiles, kind=meld.kind) for meld in state.table), single])
+    request.play.table.melds.extend(
+        [*(meld_pb2.Meld(tiles=meld.tiles, kind=meld.kind) for meld in state.table.melds), single]
+    )
     asked = gs.GetGameRequest(game_id=game.game_id)
     token = game.tokens[state.turn.seat]
     refusals = {}

@@ -571,8 +571,8 @@ def a_game(phase: Phase, rules: Ruleset = SABRA, resigned: frozenset[int] = froz
 def turn_to_validate(case: TurnCase) -> vs.ValidateTurnRequest:
     return vs.ValidateTurnRequest(
         ruleset=ruleset_of(case.ruleset),
-        table_before=table_of(case.table_before),
-        table_after=table_of(case.table_after),
+        table_before=meld_pb2.Table(melds=table_of(case.table_before)),
+        table_after=meld_pb2.Table(melds=table_of(case.table_after)),
         rack=tiles_of(case.rack),
         has_melded=case.has_melded,
         river=tiles_of(case.river),
@@ -585,7 +585,9 @@ def turn_to_validate(case: TurnCase) -> vs.ValidateTurnRequest:
 def played(case: TurnCase) -> ts.PlayTiles:
     """Returns the action of a case."""
     return ts.PlayTiles(
-        table=table_of(case.table_after), river_index=case.river_index, calls_rummikub=case.calls_rummikub
+        table=meld_pb2.Table(melds=table_of(case.table_after)),
+        river_index=case.river_index,
+        calls_rummikub=case.calls_rummikub,
     )
 
 
@@ -1006,26 +1008,30 @@ def with_table(place: str, table: list[meld_pb2.Meld]) -> Preparation:
                 return Ask(vs.ValidateMeldsRequest(melds=table), fields=[place.format("melds")])
             case "PlayTurn":
                 request = request_of(rpc, stage)
-                request.MergeFrom(ts.PlayTurnRequest(play=ts.PlayTiles(table=table)))
+                request.MergeFrom(ts.PlayTurnRequest(play=ts.PlayTiles(table=meld_pb2.Table(melds=table))))
                 return Ask(request, stage.game.as_seat(1), [place.format("play.table")])
             case "SaveDraft":
                 request = request_of(rpc, stage)
-                request.MergeFrom(ts.SaveDraftRequest(draft=game_pb2.Draft(table=table)))
+                request.MergeFrom(ts.SaveDraftRequest(draft=game_pb2.Draft(table=meld_pb2.Table(melds=table))))
                 return Ask(request, stage.game.as_seat(1), [place.format("draft.table")])
             case "ExplainTurn":
-                return Ask(an.ExplainTurnRequest(table_after=table), fields=[place.format("table_after")])
+                return Ask(
+                    an.ExplainTurnRequest(table_after=meld_pb2.Table(melds=table)), fields=[place.format("table_after")]
+                )
             case "FormatPosition":
-                position = an.Position(table=table, has_melded=True)
+                position = an.Position(table=meld_pb2.Table(melds=table), has_melded=True)
                 return Ask(an.FormatPositionRequest(position=position), fields=[place.format("position.table")])
             case _ if rpc in WITH_RECORD:
-                move = record_pb2.RecordedMove(kind=record_pb2.MOVE_KIND_PLAY, table=table)
+                move = record_pb2.RecordedMove(kind=record_pb2.MOVE_KIND_PLAY, table=meld_pb2.Table(melds=table))
                 request = new_message(rpc, record=record_pb2.GameRecord(moves=[move]))
                 return Ask(request, fields=[place.format("record.moves[0].table")])
             case _ if rpc in ANALYZING:
-                request, prefix = position_message(rpc, an.Position(table=table, has_melded=True))
+                request, prefix = position_message(rpc, an.Position(table=meld_pb2.Table(melds=table), has_melded=True))
                 return Ask(request, fields=[prefix + place.format("table")])
             case _:
-                request, prefix = turn_message(rpc, vs.ValidateTurnRequest(table_after=table, has_melded=True))
+                request, prefix = turn_message(
+                    rpc, vs.ValidateTurnRequest(table_after=meld_pb2.Table(melds=table), has_melded=True)
+                )
                 return Ask(request, fields=[prefix + place.format("table_after")])
 
     prepare.__name__ = place.format("table")
@@ -1048,7 +1054,11 @@ def with_position(field: str, position: an.Position) -> Preparation:
 
 
 BAD_POSITIONS = [
-    ("MALFORMED_TABLE", "table[0]", an.Position(table=table_of([MeldText(("R1", "R2", "R4"))]), has_melded=True)),
+    (
+        "MALFORMED_TABLE",
+        "table[0]",
+        an.Position(table=meld_pb2.Table(melds=table_of([MeldText(("R1", "R2", "R4"))])), has_melded=True),
+    ),
     ("TILE_UNKNOWN", "rack[1]", an.Position(rack=as_tiles([1, 80]), has_melded=True)),
     ("POSITION_IMPOSSIBLE", "rack", an.Position(rack=as_tiles([1, 1, 1]), has_melded=True)),
     ("POSITION_IMPOSSIBLE", "river", an.Position(river=as_tiles([1]), has_melded=True)),
@@ -1071,7 +1081,7 @@ async def _too_many_of_a_tile(_stage: Stage, _rpc: str) -> Ask:
 @case("POSITION_IMPOSSIBLE", "ExplainTurn")
 async def _lost_tile(_stage: Stage, _rpc: str) -> Ask:
     before = table_of([MeldText(("R1", "R2", "R3"))])
-    return Ask(an.ExplainTurnRequest(table_before=before), fields=["table_after"])
+    return Ask(an.ExplainTurnRequest(table_before=meld_pb2.Table(melds=before)), fields=["table_after"])
 
 
 @case("RECORD_INVALID", *WITH_RECORD)
@@ -1253,7 +1263,9 @@ async def _no_revision(stage: Stage, rpc: str) -> Ask:
 @case("MALFORMED_TABLE", *JUDGING)
 async def _table_before(_stage: Stage, rpc: str) -> Ask:
     no_meld = table_of([MeldText(("R1", "R2", "R4"))])
-    request, prefix = turn_message(rpc, vs.ValidateTurnRequest(table_before=no_meld, has_melded=True))
+    request, prefix = turn_message(
+        rpc, vs.ValidateTurnRequest(table_before=meld_pb2.Table(melds=no_meld), has_melded=True)
+    )
     return Ask(request, fields=[f"{prefix}table_before[0]"])
 
 
@@ -1275,7 +1287,8 @@ async def _a_face_too_often(_stage: Stage, rpc: str) -> Ask:
         return Ask(vs.ScoreRoundRequest(racks=racks), fields=["racks"])
     table = table_of([MeldText(("R1", "B1", "K1"))])
     request, prefix = turn_message(
-        rpc, vs.ValidateTurnRequest(table_before=table, rack=tiles_of(("R1", "R1")), has_melded=True)
+        rpc,
+        vs.ValidateTurnRequest(table_before=meld_pb2.Table(melds=table), rack=tiles_of(("R1", "R1")), has_melded=True),
     )
     return Ask(request, fields=[f"{prefix}rack"])
 
@@ -1710,7 +1723,7 @@ CASES.extend(
 
 async def with_a_foreign_tile(stage: Stage, tiles: Sequence[int], rules: Ruleset = SABRA) -> Ask:
     game = await put(stage, a_game(Playing(a_round(rack=(Tile(1),), rules=rules)), rules))
-    draft = game_pb2.Draft(table=[meld_pb2.Meld(tiles=as_tiles(tiles))])
+    draft = game_pb2.Draft(table=meld_pb2.Table(melds=[meld_pb2.Meld(tiles=as_tiles(tiles))]))
     return Ask(ts.SaveDraftRequest(game_id=game.game_id, etag=game.etag, draft=draft), game.as_seat(1))
 
 
@@ -1857,7 +1870,7 @@ async def test_an_error_lists_the_first_violations_and_counts_all(stages: Stages
     stage = await stages.at(usual)
     game = await put(stage, a_game(Playing(a_round())))
     unlike = [tile_pb2.TILE_RED_1, tile_pb2.TILE_BLUE_5, tile_pb2.TILE_ORANGE_13, tile_pb2.TILE_JOKER] * 8
-    play = ts.PlayTiles(table=[meld_pb2.Meld(tiles=unlike)] * 128)
+    play = ts.PlayTiles(table=meld_pb2.Table(melds=[meld_pb2.Meld(tiles=unlike)] * 128))
     request = ts.PlayTurnRequest(game_id=game.game_id, etag=game.etag, play=play)
     refusal = await refusal_of(stage.client, RPCS["PlayTurn"], Ask(request, game.as_seat(1)))
     assert error_info(refusal).reason == "TILE_DUPLICATED"
@@ -1875,7 +1888,7 @@ async def test_a_truncated_message_does_not_end_with_a_space(stages: Stages) -> 
     stage = await stages.at(usual)
     game = await put(stage, a_game(Playing(a_round())))
     for tile in (tile_pb2.TILE_RED_1, tile_pb2.TILE_RED_10, tile_pb2.TILE_JOKER):
-        play = ts.PlayTiles(table=[meld_pb2.Meld(tiles=[tile] * 32)] * 128)
+        play = ts.PlayTiles(table=meld_pb2.Table(melds=[meld_pb2.Meld(tiles=[tile] * 32)] * 128))
         request = ts.PlayTurnRequest(game_id=game.game_id, etag=game.etag, play=play)
         refusal = await refusal_of(stage.client, RPCS["PlayTurn"], Ask(request, game.as_seat(1)))
         message = refusal.details() or ""

@@ -140,7 +140,7 @@ async def scene_on(
     for _ in range(PLAYERS):
         await game.draw()
     late = (await game.see()).turn.seat
-    unfinished = game_pb2.Draft(table=[meld_pb2.Meld(tiles=(await game.see(late)).rack[:1])])
+    unfinished = game_pb2.Draft(table=meld_pb2.Table(melds=[meld_pb2.Meld(tiles=(await game.see(late)).rack[:1])]))
     await game.save_draft(unfinished)
     limit = (await game.see()).settings.turn_time_limit.seconds
     clock.advance(limit + 1)
@@ -418,7 +418,7 @@ async def test_a_hint_reveals_no_hidden_tile(scene: Scene, viewer: int) -> None:
     request = an.SuggestTurnRequest(game_id=scene.game.game_id)
     answer = await allowed(scene, "SuggestTurn", request, scene.game.as_seat(viewer), viewer)
     own = await scene.game.see(viewer)
-    rack, table = list(own.rack), [tile for meld in own.table for tile in meld.tiles]
+    rack, table = list(own.rack), [tile for meld in own.table.melds for tile in meld.tiles]
     found = an.SuggestTurnResponse.FromString(answer).suggestion
     shown = [
         tile for part in messages_in(found) for name in ("tiles", "tiles_played") for tile in getattr(part, name, ())
@@ -572,7 +572,7 @@ async def test_an_rpc_that_does_not_exist_is_unimplemented(scene: Scene, path: b
 
 def with_table(scene: Scene, table: Iterable[Iterable[int]]) -> ts.PlayTurnRequest:
     """Returns a turn that plays a table."""
-    play = ts.PlayTiles(table=[meld_pb2.Meld(tiles=as_tiles(tiles)) for tiles in table])
+    play = ts.PlayTiles(table=meld_pb2.Table(melds=[meld_pb2.Meld(tiles=as_tiles(tiles)) for tiles in table]))
     return ts.PlayTurnRequest(game_id=scene.game.game_id, etag=scene.game.etag, play=play)
 
 
@@ -583,13 +583,17 @@ def tile_lists(scene: Scene, numbers: list[int]) -> list[tuple[str, Message, str
     declared = [meld_pb2.Meld(declared_faces=tiles)]
     river = ruleset_pb2.Ruleset(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER)
     turns = {
-        "table_before[0].tiles": vs.ValidateTurnRequest(table_before=table, has_melded=True),
-        "table_after[0].tiles": vs.ValidateTurnRequest(table_after=table, has_melded=True),
-        "table_after[0].declared_faces": vs.ValidateTurnRequest(table_after=declared, has_melded=True),
+        "table_before[0].tiles": vs.ValidateTurnRequest(table_before=meld_pb2.Table(melds=table), has_melded=True),
+        "table_after[0].tiles": vs.ValidateTurnRequest(table_after=meld_pb2.Table(melds=table), has_melded=True),
+        "table_after[0].declared_faces": vs.ValidateTurnRequest(
+            table_after=meld_pb2.Table(melds=declared), has_melded=True
+        ),
         "rack": vs.ValidateTurnRequest(rack=tiles, has_melded=True),
         "river": vs.ValidateTurnRequest(ruleset=river, river=tiles, has_melded=True),
     }
-    draft = ts.SaveDraftRequest(game_id=scene.game.game_id, etag=scene.game.etag, draft=game_pb2.Draft(table=table))
+    draft = ts.SaveDraftRequest(
+        game_id=scene.game.game_id, etag=scene.game.etag, draft=game_pb2.Draft(table=meld_pb2.Table(melds=table))
+    )
     racks = [vs.RackToScore(seat=1), vs.RackToScore(seat=2, rack=tiles)]
     found: list[tuple[str, Message, str]] = [
         ("PlayTurn", with_table(scene, [numbers]), "play.table[0].tiles"),
@@ -603,8 +607,8 @@ def tile_lists(scene: Scene, numbers: list[int]) -> list[tuple[str, Message, str
         found.append(("BatchValidateTurns", vs.BatchValidateTurnsRequest(turns=[turn]), f"turns[0].{place}"))
         found.append(("StreamValidateTurns", vs.StreamValidateTurnsRequest(turn=turn), f"turn.{place}"))
     positions = {
-        "table[0].tiles": an.Position(table=table, has_melded=True),
-        "table[0].declared_faces": an.Position(table=declared, has_melded=True),
+        "table[0].tiles": an.Position(table=meld_pb2.Table(melds=table), has_melded=True),
+        "table[0].declared_faces": an.Position(table=meld_pb2.Table(melds=declared), has_melded=True),
         "rack": an.Position(rack=tiles, has_melded=True),
         "river": an.Position(ruleset=river, river=tiles, has_melded=True),
     }
@@ -642,14 +646,32 @@ async def test_more_melds_than_a_request_may_carry_are_refused(scene: Scene) -> 
         ("PlayTurn", with_table(scene, [[]] * 129), "play.table"),
         (
             "SaveDraft",
-            ts.SaveDraftRequest(game_id=scene.game.game_id, etag=scene.game.etag, draft=game_pb2.Draft(table=many)),
+            ts.SaveDraftRequest(
+                game_id=scene.game.game_id, etag=scene.game.etag, draft=game_pb2.Draft(table=meld_pb2.Table(melds=many))
+            ),
             "draft.table",
         ),
         ("ValidateMelds", vs.ValidateMeldsRequest(melds=many), "melds"),
-        ("ValidateTurn", vs.ValidateTurnRequest(table_before=many, has_melded=True), "table_before"),
-        ("ValidateTurn", vs.ValidateTurnRequest(table_after=many, has_melded=True), "table_after"),
-        ("SuggestTurn", an.SuggestTurnRequest(position=an.Position(table=many, has_melded=True)), "position.table"),
-        ("HasLegalTurn", an.HasLegalTurnRequest(position=an.Position(table=many, has_melded=True)), "position.table"),
+        (
+            "ValidateTurn",
+            vs.ValidateTurnRequest(table_before=meld_pb2.Table(melds=many), has_melded=True),
+            "table_before",
+        ),
+        (
+            "ValidateTurn",
+            vs.ValidateTurnRequest(table_after=meld_pb2.Table(melds=many), has_melded=True),
+            "table_after",
+        ),
+        (
+            "SuggestTurn",
+            an.SuggestTurnRequest(position=an.Position(table=meld_pb2.Table(melds=many), has_melded=True)),
+            "position.table",
+        ),
+        (
+            "HasLegalTurn",
+            an.HasLegalTurnRequest(position=an.Position(table=meld_pb2.Table(melds=many), has_melded=True)),
+            "position.table",
+        ),
     ]
     for rpc, request, place in requests:
         refusal = await refused(scene, rpc, request, scene.game.as_seat(scene.seat), scene.seat)
@@ -662,7 +684,7 @@ async def test_more_melds_than_a_request_may_carry_are_refused(scene: Scene) -> 
 async def test_an_unknown_value_of_an_enum_is_named(scene: Scene, number: int) -> None:
     kind = meld_pb2.Meld(kind=meld_pb2.MeldKind.ValueType(number))
     play = with_table(scene, [])
-    play.play.table.append(kind)
+    play.play.table.melds.append(kind)
     state = game_pb2.GameState.ValueType(number)
     requests: list[tuple[str, Message, str, str]] = [
         ("PlayTurn", play, "MALFORMED_MELD", "play.table[0].kind"),

@@ -220,7 +220,7 @@ async def test_a_key_without_the_right_asks_about_its_own_games_and_plain_rules(
         own = an.SuggestTurnRequest(game_id=game.game_id)
         abort = gs.AbortGameRequest(game_id=game.game_id)
         review = an.ReviewGameRequest(game_id=game.game_id)
-        explain = an.ExplainTurnRequest(table_after=[meld_pb2.Meld(tiles=POSITION.rack)])
+        explain = an.ExplainTurnRequest(table_after=meld_pb2.Table(melds=[meld_pb2.Meld(tiles=POSITION.rack)]))
         assert await reason(scene.web.analysis.SuggestTurn(own, metadata=game.as_seat(1))) == ""
         assert await reason(scene.web.analysis.ExplainTurn(explain)) == ""
         assert await reason(scene.web.analysis.ImportRecord(an.ImportRecordRequest(record=A_RECORD))) == ""

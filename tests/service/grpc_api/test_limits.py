@@ -503,8 +503,8 @@ def largest_batch(turns: int) -> vs.BatchValidateTurnsRequest:
     before, after = tables_of_the_largest_game()
     turn = vs.ValidateTurnRequest(
         ruleset=encode_ruleset(LARGEST_GAME),
-        table_before=before,
-        table_after=after,
+        table_before=meld_pb2.Table(melds=before),
+        table_after=meld_pb2.Table(melds=after),
         rack=[one for meld in after[-2:] for one in meld.tiles],
         has_melded=True,
         calls_rummikub=True,
@@ -529,7 +529,7 @@ async def test_as_many_turns_as_documented_can_be_sent(listener: str) -> None:
 
 async def test_as_many_positions_as_documented_can_be_sent(client: Client) -> None:
     table, _ = tables_of_the_largest_game()
-    position = an.Position(ruleset=encode_ruleset(LARGEST_GAME), table=table, has_melded=True)
+    position = an.Position(ruleset=encode_ruleset(LARGEST_GAME), table=meld_pb2.Table(melds=table), has_melded=True)
     request = an.BatchSuggestTurnsRequest(positions=[position] * POSITIONS_MAX, time_limit=Duration(nanos=1_000_000))
     assert len((await client.analysis.BatchSuggestTurns(request)).suggestions) == POSITIONS_MAX
 
@@ -537,7 +537,7 @@ async def test_as_many_positions_as_documented_can_be_sent(client: Client) -> No
 async def test_clients_accept_the_answer_to_the_largest_batch_of_invalid_melds(client: Client) -> None:
     """The limit of a client is 4 MiB by default."""
     meld = meld_pb2.Meld(tiles=as_tiles([53, 1, 14, 27, 40, 13, 26, 5] * 2))
-    turn = vs.ValidateTurnRequest(table_after=[meld] * MELDS_MAX, has_melded=True)
+    turn = vs.ValidateTurnRequest(table_after=meld_pb2.Table(melds=[meld] * MELDS_MAX), has_melded=True)
     request = vs.BatchValidateTurnsRequest(turns=[turn] * BATCH_MAX)
     assert request.ByteSize() > 0.9 * Settings().max_message_bytes
     assert len((await client.validation.BatchValidateTurns(request)).turns) == BATCH_MAX
@@ -552,8 +552,8 @@ REFUSED: dict[str, Message] = {
         turns=[vs.ValidateTurnRequest()] * (BATCH_MAX + 1)
     ),
     "ValidationService/ValidateMelds": vs.ValidateMeldsRequest(melds=TOO_LARGE_TABLE),
-    "ValidationService/ValidateTurn": vs.ValidateTurnRequest(table_after=TOO_LARGE_TABLE),
-    "TurnService/PlayTurn": ts.PlayTurnRequest(play=ts.PlayTiles(table=TOO_LARGE_TABLE)),
+    "ValidationService/ValidateTurn": vs.ValidateTurnRequest(table_after=meld_pb2.Table(melds=TOO_LARGE_TABLE)),
+    "TurnService/PlayTurn": ts.PlayTurnRequest(play=ts.PlayTiles(table=meld_pb2.Table(melds=TOO_LARGE_TABLE))),
     "AnalysisService/ImportRecord": an.ImportRecordRequest(
         record=record_pb2.GameRecord(moves=[record_pb2.RecordedMove()] * 100)
     ),

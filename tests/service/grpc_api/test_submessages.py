@@ -38,21 +38,30 @@ def record() -> record_pb2.GameRecord:
 REQUESTS: dict[str, tuple[str, Callable[[], Message]]] = {
     "AnalysisService/SuggestTurn": (
         "position.table",
-        lambda: an.SuggestTurnRequest(position=an.Position(table=melds())),
+        lambda: an.SuggestTurnRequest(position=an.Position(table=meld_pb2.Table(melds=melds()))),
     ),
     "AnalysisService/HasLegalTurn": (
         "position.table",
-        lambda: an.HasLegalTurnRequest(position=an.Position(table=melds())),
+        lambda: an.HasLegalTurnRequest(position=an.Position(table=meld_pb2.Table(melds=melds()))),
     ),
     "AnalysisService/BatchSuggestTurns": (
         "positions",
         lambda: an.BatchSuggestTurnsRequest(positions=[an.Position()] * MANY),
     ),
-    "AnalysisService/ExplainTurn": ("table_after", lambda: an.ExplainTurnRequest(table_after=melds())),
+    "AnalysisService/ExplainTurn": (
+        "table_after",
+        lambda: an.ExplainTurnRequest(table_after=meld_pb2.Table(melds=melds())),
+    ),
     "AnalysisService/ImportRecord": ("record.moves", lambda: an.ImportRecordRequest(record=record())),
     "AnalysisService/ReviewGame": ("record.moves", lambda: an.ReviewGameRequest(record=record())),
-    "TurnService/PlayTurn": ("play.table", lambda: ts.PlayTurnRequest(play=ts.PlayTiles(table=melds()))),
-    "ValidationService/ValidateTurn": ("table_after", lambda: vs.ValidateTurnRequest(table_after=melds())),
+    "TurnService/PlayTurn": (
+        "play.table",
+        lambda: ts.PlayTurnRequest(play=ts.PlayTiles(table=meld_pb2.Table(melds=melds()))),
+    ),
+    "ValidationService/ValidateTurn": (
+        "table_after",
+        lambda: vs.ValidateTurnRequest(table_after=meld_pb2.Table(melds=melds())),
+    ),
     "ValidationService/ValidateMelds": ("melds", lambda: vs.ValidateMeldsRequest(melds=melds())),
     "ValidationService/BatchValidateTurns": (
         "turns",
@@ -60,7 +69,9 @@ REQUESTS: dict[str, tuple[str, Callable[[], Message]]] = {
     ),
     "ValidationService/BatchValidateTurns, a turn": (
         "turns[0].table_before",
-        lambda: vs.BatchValidateTurnsRequest(turns=[vs.ValidateTurnRequest(table_before=melds())]),
+        lambda: vs.BatchValidateTurnsRequest(
+            turns=[vs.ValidateTurnRequest(table_before=meld_pb2.Table(melds=melds()))]
+        ),
     ),
 }
 
@@ -72,7 +83,10 @@ UNKNOWN_FIELD = b"\xf8\x3f\x01"
     ("rpc", "data"),
     [
         ("GameService/CreateGame", gs.CreateGameRequest(labels=dict.fromkeys(map(str, range(5_000)), ""))),
-        ("AnalysisService/FormatPosition", an.FormatPositionRequest(position=an.Position(table=melds()))),
+        (
+            "AnalysisService/FormatPosition",
+            an.FormatPositionRequest(position=an.Position(table=meld_pb2.Table(melds=melds()))),
+        ),
         ("GameService/SetReady", UNKNOWN_FIELD * 80_000),
     ],
     ids=["a map's entries", "melds", "unknown fields"],
@@ -100,7 +114,10 @@ async def test_too_many_submessages_are_refused_with_their_field(client: Client,
 @pytest.mark.parametrize(
     ("rpc", "data"),
     [
-        ("TurnService/PlayTurn", ts.PlayTurnRequest(play=ts.PlayTiles(table=melds())).SerializeToString()),
+        (
+            "TurnService/PlayTurn",
+            ts.PlayTurnRequest(play=ts.PlayTiles(table=meld_pb2.Table(melds=melds()))).SerializeToString(),
+        ),
         ("GameService/SetReady", UNKNOWN_FIELD * 80_000),
     ],
     ids=["melds", "unknown fields"],
@@ -129,7 +146,7 @@ def test_a_request_with_too_many_submessages_is_not_decoded() -> None:
 
     data = REQUESTS["TurnService/PlayTurn"][1]().SerializeToString()
     with pytest.raises(InvalidRequest):
-        decode(Request, data, Most("play.table", 128))  # type: ignore[type-var]  # it stands for a message's type
+        decode(Request, data, Most("play.table.melds", 128))  # type: ignore[type-var]  # it stands for a message's type
     assert not decoded
 
 
@@ -149,9 +166,11 @@ def test_the_count_is_that_of_the_decoded_message(parts: list[bytes | int], most
     for part in parts:
         table = [meld_pb2.Meld()] * part if isinstance(part, int) else []
         data += (
-            part if isinstance(part, bytes) else ts.PlayTurnRequest(play=ts.PlayTiles(table=table)).SerializeToString()
+            part
+            if isinstance(part, bytes)
+            else ts.PlayTurnRequest(play=ts.PlayTiles(table=meld_pb2.Table(melds=table))).SerializeToString()
         )
-    numbers = numbers_of(ts.PlayTurnRequest, "play.table")
-    count = len(ts.PlayTurnRequest.FromString(data).play.table)
+    numbers = numbers_of(ts.PlayTurnRequest, "play.table.melds")
+    count = len(ts.PlayTurnRequest.FromString(data).play.table.melds)
     assert first_excess(data, {numbers: most}) == (numbers if count > most else None)
     first_excess(data[: len(data) - cut], {numbers: most})  # malformed bytes are no error

@@ -110,8 +110,8 @@ def plain_stream(messages: Sequence[bytes]) -> Iterator[bytes]:
 def of_message(message: vs.ValidateTurnRequest) -> WireTurn:
     return WireTurn(
         ruleset=options_of(message.ruleset) if message.HasField("ruleset") else None,
-        before=tuple(map(of_meld, message.table_before)),
-        after=tuple(map(of_meld, message.table_after)),
+        before=tuple(map(of_meld, message.table_before.melds)),
+        after=tuple(map(of_meld, message.table_after.melds)),
         rack=tuple(message.rack),
         has_melded=message.has_melded,
         river=tuple(message.river),
@@ -373,7 +373,7 @@ def test_spoiled_bytes_are_answered_or_refused_as_by_the_codec(validation: Valid
     [
         pytest.param((part(1, b"\x08"), part(1, b"\x01")), id="ruleset"),
         pytest.param((part(4, b"\x81"), part(4, b"\x00")), id="rack"),
-        pytest.param((part(2, b"\x0a\x03\x01\x02\x03"), part(2, b"\x0a")), id="meld"),
+        pytest.param((part(2, part(1, b"\x0a\x03\x01\x02\x03")), part(2, part(1, b"\x0a"))), id="meld"),
         pytest.param((part(6, b"\x81"),), id="river"),
     ],
 )
@@ -387,8 +387,9 @@ def test_groups_may_be_nested_as_deep_as_in_any_request(validation: Validator) -
     for depth in range(90, 103):
         groups = wire.varint(15 << 3 | wire.START_GROUP) * depth + wire.varint(15 << 3 | wire.END_GROUP) * depth
         meld = part(2, wire.meld(RUN) + groups)
-        answer = asked(validation, meld + turn(QUICK))
-        assert answer == outcome(plain_turn, meld + turn(QUICK))
+        table = part(2, part(1, wire.meld(RUN) + groups))
+        answer = asked(validation, table + turn(QUICK))
+        assert answer == outcome(plain_turn, table + turn(QUICK))
         assert melds_asked(validation, meld) == outcome(plain_melds, meld)
         seen[answer == MALFORMED] += 1
     assert seen.keys() == {False, True}
@@ -419,7 +420,9 @@ def test_what_no_contract_knows_is_not_remembered(validation: Validator) -> None
     try:
         for count in range(20):
             meld = wire.meld(WireMeld((3, 4, 5))) + part(UNKNOWN, bytes(MUCH + count))
-            assert isinstance(validation.validate_turn(part(2, meld) + part(3, meld) + number(5, 1)), bytes)
+            assert isinstance(
+                validation.validate_turn(part(2, part(1, meld)) + part(3, part(1, meld)) + number(5, 1)), bytes
+            )
             assert isinstance(validation.validate_melds(part(2, meld)), bytes)
         remembered, _ = tracemalloc.get_traced_memory()
     finally:

@@ -14,7 +14,7 @@ RUN = meld_pb2.Meld(tiles=[tile_pb2.TILE_RED_3, tile_pb2.TILE_RED_4, tile_pb2.TI
 
 def asked(correlation_id: str, threshold: int | None = None) -> vs.StreamValidateTurnsRequest:
     """An initial meld of 12 points, with the threshold stated or not."""
-    turn = vs.ValidateTurnRequest(table_after=[RUN], rack=RUN.tiles, has_melded=False)
+    turn = vs.ValidateTurnRequest(table_after=meld_pb2.Table(melds=[RUN]), rack=RUN.tiles, has_melded=False)
     if threshold is not None:
         turn.ruleset.CopyFrom(ruleset_pb2.Ruleset(initial_meld_threshold=threshold))
     return vs.StreamValidateTurnsRequest(turn=turn, correlation_id=correlation_id)

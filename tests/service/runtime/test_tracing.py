@@ -53,7 +53,7 @@ PLAY_TURN = "rummikub.v1.TurnService/PlayTurn"
 VALIDATE_TURN = "rummikub.v1.ValidationService/ValidateTurn"
 UNLIMITED = options(turn_time_limit_seconds=0)
 RUN = meld_pb2.Meld(tiles=[tile_pb2.TILE_RED_11, tile_pb2.TILE_RED_12, tile_pb2.TILE_RED_13])
-LEGAL = vs.ValidateTurnRequest(table_after=[RUN], rack=RUN.tiles, has_melded=True)
+LEGAL = vs.ValidateTurnRequest(table_after=meld_pb2.Table(melds=[RUN]), rack=RUN.tiles, has_melded=True)
 BATCH = vs.BatchValidateTurnsRequest(turns=[LEGAL])
 CALL_ATTRIBUTES = {
     "rpc.system.name",

@@ -11,6 +11,7 @@ import {
   GameState,
   HintTier,
   type JoinGameResponse,
+  type Meld,
   type PlayTiles,
   RecordForm,
   refusal,
@@ -18,7 +19,6 @@ import {
   type SavedDraft,
   type SuggestedStep,
   type Suggestion,
-  type TableMeld,
   type Tile,
   toMelds,
   type Update,
@@ -61,7 +61,7 @@ export interface Problem {
 /** A play of another seat, to be shown step by step. */
 export interface ShownTurn {
   readonly title: string;
-  readonly before: readonly TableMeld[];
+  readonly before: readonly Meld[];
   readonly steps: readonly SuggestedStep[];
   /** The play to lay, for a hint in the own turn. */
   readonly play?: PlayTiles;
@@ -77,8 +77,8 @@ export interface Carried {
 export interface LastPlay {
   readonly seat: number;
   readonly tiles: readonly Tile[];
-  readonly before: readonly TableMeld[];
-  readonly after: readonly TableMeld[];
+  readonly before: readonly Meld[];
+  readonly after: readonly Meld[];
   readonly pulled: readonly Tile[];
 }
 
@@ -142,7 +142,7 @@ export class GameSession {
       (arrangement, judgment) => this.#judged(arrangement, judgment),
     );
     this.#drafts = new DraftSaver(({ game, table }) =>
-      service.turns.saveDraft({ gameId, etag: game.etag, draft: { table } }),
+      service.turns.saveDraft({ gameId, etag: game.etag, draft: { table: { melds: table } } }),
     );
   }
 
@@ -274,7 +274,7 @@ export class GameSession {
     const start = history.past[0] ?? history.present;
     const { riverIndex, table } = shown.play;
     const base = riverIndex === undefined ? start : pull(start, this.#game.river, riverIndex);
-    this.#lay(arrangeAs(base, table));
+    this.#lay(arrangeAs(base, table?.melds ?? []));
     this.state.set({ shown: undefined, hinted: [], selection: [] });
   }
 
@@ -286,7 +286,7 @@ export class GameSession {
     return this.#turn({
       case: "play",
       value: {
-        table: tableOf(arrangement),
+        table: { melds: tableOf(arrangement) },
         callsRummikub,
         ...(riverIndex !== undefined && { riverIndex }),
       } as PlayTiles,
@@ -393,9 +393,9 @@ export class GameSession {
       });
       if (suggestion === undefined) return;
       this.state.set({ hinted: suggestion.tilesPlayed, notice: hintText(suggestion, tier) });
-      if (tier === HintTier.TURN && suggestion.table.length > 0) {
+      if (tier === HintTier.TURN && suggestion.table !== undefined) {
         const play = turn?.action.case === "play" ? turn.action.value : undefined;
-        this.#show({ title: t("bestTurn"), before: this.#game.table, steps: suggestion.steps, ...(play && { play }) });
+        this.#show({ title: t("bestTurn"), before: this.#game.table?.melds ?? [], steps: suggestion.steps, ...(play && { play }) });
       }
     });
   }
@@ -409,8 +409,8 @@ export class GameSession {
     await this.#act(async () => {
       const { steps } = await this.#service.analysis.explainTurn({
         ...(ruleset && { ruleset }),
-        tableBefore: toMelds(before),
-        tableAfter: toMelds(after),
+        tableBefore: { melds: toMelds(before) },
+        tableAfter: { melds: toMelds(after) },
         pulled: [...pulled],
       });
       this.#show({ title: t("explained", { name }), before, steps });
@@ -570,14 +570,14 @@ export class GameSession {
     const isSameTurn = before !== undefined && before.turn?.revision === game.turn?.revision;
     const draft = game.turn?.draft;
     const isMine = game.turn !== undefined && game.turn.seat === game.seat;
-    const start = arrange({ table: game.table, rack: game.rack }, history.past[0] ?? history.present);
+    const start = arrange({ table: game.table?.melds ?? [], rack: game.rack }, history.past[0] ?? history.present);
     let next = begin(start);
     let notice: string | undefined;
     if (isSameTurn && isMine && history.past.length > 0) {
       next = step(next, arrangeAs(start, tableOf(history.present)));
       if (before.revision === game.revision) next = history;
     } else if (isMine && draft !== undefined && isSnapshot) {
-      const restored = arrangeAs(start, draft.table);
+      const restored = arrangeAs(start, draft.table?.melds ?? []);
       if (!isSameTable(restored, start)) {
         next = step(next, restored);
         notice = t("draftRestored");
@@ -613,7 +613,7 @@ export class GameSession {
     for (const { event } of change.events) {
       if (event.case === "tilesPlayed") {
         const { seat, tiles, table, pulled } = event.value;
-        this.state.set({ lastPlay: { seat, tiles, before: game.table, after: table, pulled } });
+        this.state.set({ lastPlay: { seat, tiles, before: game.table?.melds ?? [], after: table?.melds ?? [], pulled } });
       } else if (event.case === "roundStarted") {
         this.state.set({ lastPlay: undefined });
       } else if (event.case === "playerKicked") {

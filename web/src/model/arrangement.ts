@@ -4,7 +4,7 @@
  * The service knows faces only. A view needs to tell two red 7s apart while they move, so here each tile is a piece
  * with an id. Only `tableOf` and the number of the River's tile go back to the service.
  */
-import { type Meld, MeldKind, type TableMeld, Tile, toMelds } from "rummikub-client";
+import { type Meld, MeldKind, Tile, toMelds } from "rummikub-client";
 import { compareTiles, type RackOrder } from "./tiles.js";
 
 /** Where a piece was when the turn began. A piece of the table cannot go to the rack. */
@@ -44,7 +44,7 @@ export type Target =
 
 /** The tiles of a view of a game from which a turn begins. */
 export interface Tiles {
-  readonly table: readonly TableMeld[];
+  readonly table: readonly Meld[];
   readonly rack: readonly Tile[];
 }
 

@@ -81,7 +81,7 @@ function after(before: Position, move: RecordedMove, hasRiver: boolean): Positio
     case MoveKind.TIME_OUT: {
       // A turn that ends while the choice is pending lays the tile that was drawn second.
       const chosen = { ...lay(still, move.seat, before.choice.slice(1)), choice: [] };
-      return move.table.length > 0 ? play(chosen, move) : draw(chosen, move);
+      return move.table !== undefined ? play(chosen, move) : draw(chosen, move);
     }
     case MoveKind.RESIGN:
       return { ...still, choice: [] };
@@ -92,11 +92,12 @@ function after(before: Position, move: RecordedMove, hasRiver: boolean): Positio
 
 function play(before: Position, move: RecordedMove): Position {
   const tilesOf = (melds: readonly Meld[]) => melds.flatMap(({ tiles }) => tiles);
-  const played = without(tilesOf(move.table), tilesOf(before.table)).left;
+  const table = move.table?.melds ?? [];
+  const played = without(tilesOf(table), tilesOf(before.table)).left;
   const pulled = move.riverIndex === undefined ? [] : before.river.slice(move.riverIndex);
   const river = before.river.slice(0, before.river.length - pulled.length);
   const rack = without([...rackOf(before, move.seat), ...pulled], played).left;
-  return { ...withRack(before, move.seat, rack), table: move.table, river, played, pulled };
+  return { ...withRack(before, move.seat, rack), table, river, played, pulled };
 }
 
 function draw(before: Position, move: RecordedMove): Position {

@@ -50,7 +50,7 @@ export function choices(game: Game): Choices {
     mayRedeal:
       isPlaying &&
       ruleset?.dealThreePairsReshuffle === DealThreePairsReshuffle.ON_REQUEST &&
-      game.table.length === 0 &&
+      (game.table?.melds.length ?? 0) === 0 &&
       pairs(rack) >= 3,
     mayReturn: isPlaying && me.isAbsent,
     mustCall: ruleset?.winCall === WinCall.REQUIRED,
@@ -63,8 +63,8 @@ export function turnToJudge(game: Game, arrangement: Arrangement) {
   const otherTilesOnly = game.ruleset?.turnPlayAfterDraw === TurnPlayAfterDraw.OTHER_TILES;
   return {
     ...(game.ruleset && { ruleset: game.ruleset }),
-    tableBefore: toMelds(game.table),
-    tableAfter: tableOf(arrangement),
+    tableBefore: { melds: toMelds(game.table?.melds ?? []) },
+    tableAfter: { melds: tableOf(arrangement) },
     rack: game.rack,
     hasMelded: playerOf(game, game.seat)?.hasMelded ?? false,
     river: game.river,

@@ -272,15 +272,16 @@ function Declaration({ meld, session }: { meld: ArrangedMeld; session: GameSessi
 /** The draft of another player: the table as they arrange it now. */
 export function OthersTable({ game, draft }: { game: Game; draft: SavedDraft }) {
   const name = playerOf(game, draft.seat)?.name ?? "";
-  const onTable = game.table.flatMap(({ tiles }) => tiles);
+  const onTable = (game.table?.melds ?? []).flatMap(({ tiles }) => tiles);
+  const melds = draft.table?.melds ?? [];
   const fresh = without(
-    draft.table.flatMap(({ tiles }) => tiles),
+    melds.flatMap(({ tiles }) => tiles),
     onTable,
   ).left;
   return (
     <section class="felt others-draft" aria-label={t("table")} data-draft={draft.number}>
       <p class="draft-label">{t(draft.isLegal ? "othersDraftLegal" : "othersDraft", { name })}</p>
-      <StaticTable melds={draft.table} fresh={fresh} />
+      <StaticTable melds={melds} fresh={fresh} />
     </section>
   );
 }

@@ -11,7 +11,7 @@ export function ShownClaim({ game, session }: { game: Game; session: GameSession
   return (
     <section class="card">
       <h2>{t("claimTitle", { name })}</h2>
-      <StaticTable melds={turn?.shownPlay?.table ?? []} />
+      <StaticTable melds={turn?.shownPlay?.table?.melds ?? []} />
       <div class="actions">
         <button type="button" class="primary" onClick={() => session.claim(true)}>
           {t("claim")}

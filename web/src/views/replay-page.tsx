@@ -272,8 +272,8 @@ function Explained({ frame, record, name }: { frame: Frame; record: GameRecord; 
   const ask = async () => {
     const answer = await service.analysis.explainTurn({
       ...(record.ruleset && { ruleset: record.ruleset }),
-      tableBefore: [...frame.tableBefore],
-      tableAfter: [...frame.table],
+      tableBefore: { melds: [...frame.tableBefore] },
+      tableAfter: { melds: [...frame.table] },
       pulled: [...frame.pulled],
     });
     setSteps(answer.steps);

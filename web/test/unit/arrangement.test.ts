@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { MeldKind, TableMeldSchema, tableText, tiles, tilesText } from "rummikub-client";
+import { MeldKind, MeldSchema, tableText, tiles, tilesText } from "rummikub-client";
 import {
   arrange,
   arrangeAs,
@@ -21,7 +21,7 @@ import {
 function at(table: string, rack: string): Arrangement {
   const melds = table.split("|").filter((text) => text.trim() !== "");
   return arrange({
-    table: melds.map((text) => create(TableMeldSchema, { tiles: tiles(text), kind: MeldKind.RUN })),
+    table: melds.map((text) => create(MeldSchema, { tiles: tiles(text), kind: MeldKind.RUN })),
     rack: tiles(rack),
   });
 }
@@ -101,7 +101,7 @@ test("a new view of the game keeps the order of the rack and the ids of tiles an
   const start = sortRack(at("R5 R6 R7", "K9 B3 R2"), "value");
   const next = arrange(
     {
-      table: [{ tiles: tiles("B1 B2 B3") }, { tiles: tiles("R5 R6 R7") }].map((meld) => create(TableMeldSchema, meld)),
+      table: [{ tiles: tiles("B1 B2 B3") }, { tiles: tiles("R5 R6 R7") }].map((meld) => create(MeldSchema, meld)),
       rack: tiles("R2 B3 K9 O1"),
     },
     start,

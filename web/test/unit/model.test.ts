@@ -9,7 +9,7 @@ import {
   type SuggestedStep,
   SuggestedStepSchema,
   Tile,
-  TableMeldSchema,
+  MeldSchema,
   tile,
   tiles,
   tilesText,
@@ -53,7 +53,7 @@ test("undo and redo walk through the steps; a new step forgets what was undone",
 });
 
 test("a violation marks its meld and the tiles at fault", () => {
-  const start = arrange({ table: [create(TableMeldSchema, { tiles: tiles("R1 R2 R3") })], rack: tiles("K9 R4") });
+  const start = arrange({ table: [create(MeldSchema, { tiles: tiles("R1 R2 R3") })], rack: tiles("K9 R4") });
   const laid = move(start, [start.rack[0]!.id], { to: "meld", meld: start.melds[0]!.id, index: 3 });
   const [meld] = laid.melds;
   const violation = create(ViolationSchema, {
@@ -100,12 +100,12 @@ test("a turn to judge has the table before and after, the rack and whether the s
   const game = create(GameSchema, {
     seat: 1,
     players: [{ seat: 1, hasMelded: true }],
-    table: [{ tiles: tiles("R1 R2 R3") }],
+    table: { melds: [{ tiles: tiles("R1 R2 R3") }] },
     rack: tiles("R4"),
   });
-  const start = arrange(game);
+  const start = arrange({ table: game.table?.melds ?? [], rack: game.rack });
   const turn = turnToJudge(game, move(start, [start.rack[0]!.id], { to: "meld", meld: start.melds[0]!.id, index: 3 }));
-  assert.deepEqual([turn.tableBefore[0]!.tiles, turn.tableAfter[0]!.tiles], [tiles("R1 R2 R3"), tiles("R1 R2 R3 R4")]);
+  assert.deepEqual([turn.tableBefore.melds[0]!.tiles, turn.tableAfter.melds[0]!.tiles], [tiles("R1 R2 R3"), tiles("R1 R2 R3 R4")]);
   assert.deepEqual([turn.rack, turn.hasMelded], [tiles("R4"), true]);
 });
 

@@ -38,7 +38,7 @@ function game(changes: Exclude<MessageInitShape<typeof GameSchema>, Game> = {}):
       { seat: 1, name: "Ann" },
       { seat: 2, name: "Ben" },
     ],
-    table: [{ tiles: tiles("R5 R6 R7") }],
+    table: { melds: [{ tiles: tiles("R5 R6 R7") }] },
     rack: tiles("R1 R2 R3 K9"),
     poolCount: 10,
     turn: { seat: 1, step: TurnStep.OPEN, revision: 5 },
@@ -93,7 +93,7 @@ const rackIds = (session: GameSession, count: number) => session.arrangement.rac
 test("what the player lays is judged and saved as a draft; undo saves again", async () => {
   const drafts: string[] = [];
   const { session, push } = world(
-    { saveDraft: ({ draft }) => (drafts.push(tableText(draft?.table ?? [])), {}) },
+    { saveDraft: ({ draft }) => (drafts.push(tableText(draft?.table?.melds ?? [])), {}) },
     { validateTurn: () => ({ points: 6 }) },
   );
   await push({ case: "snapshot", value: game() });
@@ -115,7 +115,7 @@ test("tiles in an order that is not a run's are sorted as the service suggests",
     {},
     {
       validateTurn: ({ tableAfter }) => {
-        const isSorted = tableAfter[1]?.tiles.join() === tiles("R1 R2 R3").join();
+        const isSorted = tableAfter?.melds[1]?.tiles.join() === tiles("R1 R2 R3").join();
         const violation = {
           reason: ErrorReason.RUN_NOT_ASCENDING,
           subject: "table_after[1]",
@@ -140,12 +140,12 @@ test("a hint is laid as the turn of the service, with the faces that it declares
   ];
   const played: Meld[] = [];
   const { session, push } = world(
-    { playTurn: ({ action }) => (action.case === "play" && played.push(...action.value.table), {}) },
+    { playTurn: ({ action }) => (action.case === "play" && played.push(...(action.value.table?.melds ?? [])), {}) },
     {},
     {
       suggestTurn: () => ({
-        suggestion: { tilesPlayed: tiles("R1 R2 J"), table: laid.map((meld) => ({ tiles: meld.tiles })) },
-        turn: { action: { case: "play", value: { table: laid } } },
+        suggestion: { tilesPlayed: tiles("R1 R2 J"), table: { melds: laid.map((meld) => ({ tiles: meld.tiles })) } },
+        turn: { action: { case: "play", value: { table: { melds: laid } } } },
       }),
     },
   );
@@ -159,7 +159,7 @@ test("a hint is laid as the turn of the service, with the faces that it declares
 
 test("a saved draft is restored with the first snapshot, and what lies is kept at a reconnect", async () => {
   const { session, push } = world();
-  const draft = { seat: 1, table: [{ tiles: tiles("R5 R6 R7") }, { tiles: tiles("K9") }] };
+  const draft = { seat: 1, table: { melds: [{ tiles: tiles("R5 R6 R7") }, { tiles: tiles("K9") }] } };
   await push({ case: "snapshot", value: game({ turn: { seat: 1, step: TurnStep.OPEN, revision: 5, draft } }) });
   assert.equal(table(session), "[R5 R6 R7] | [K9]");
   session.undo();
@@ -179,7 +179,7 @@ test("the next turn starts from its table; only the own turn lays tiles", async 
   assert.equal(session.arrangement.rack.length, 4);
   session.move(rackIds(session, 1), { to: "new" });
   assert.equal(table(session), "[R5 R6 R7]");
-  await push({ case: "draft", value: { seat: 2, number: 1, table: [{ tiles: tiles("K1") }] } });
+  await push({ case: "draft", value: { seat: 2, number: 1, table: { melds: [{ tiles: tiles("K1") }] } } });
   assert.equal(session.state.value.othersDraft?.number, 1);
   await push({ case: "game", value: game({ revision: 7, turn: { seat: 1, step: TurnStep.OPEN, revision: 7 } }) });
   assert.equal(session.state.value.othersDraft, undefined);

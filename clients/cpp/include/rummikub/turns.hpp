@@ -19,6 +19,6 @@ v1::PlayTurnRequest pass(const v1::Game& game);
 
 // Returns the melds of a table as a player sends them back: with their kinds, and with the faces of the jokers of a meld
 // if each can stand for one face only.
-std::vector<v1::Meld> melds_of(const google::protobuf::RepeatedPtrField<v1::TableMeld>& table);
+std::vector<v1::Meld> melds_of(const google::protobuf::RepeatedPtrField<v1::Meld>& table);
 
 }  // namespace rummikub

@@ -264,7 +264,7 @@ func (s suite) refusal() {
 
 	hasMelded, low := false, must(rummikub.ParseTable("[R1 R2 R3]"))
 	judged := must(s.validation.Validation.ValidateTurn(s.ctx,
-		&pb.ValidateTurnRequest{TableAfter: low, Rack: low[0].Tiles, HasMelded: &hasMelded}))
+		&pb.ValidateTurnRequest{TableAfter: &pb.Table{Melds: low}, Rack: low[0].Tiles, HasMelded: &hasMelded}))
 	below := pb.ErrorReason_ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD
 	expect(len(judged.Violations) == 1 && judged.Violations[0].Reason == below &&
 		judged.Violations[0].Metadata["total"] == 6 && judged.Violations[0].Metadata["threshold"] == 30,

@@ -56,7 +56,7 @@ func play(ctx context.Context, target string, preset pb.Preset) error {
 		if err != nil {
 			return err
 		}
-		fmt.Println(rummikub.FormatTable(game.Table), "rack:", rummikub.FormatTiles(game.Rack))
+		fmt.Println(rummikub.FormatTable(game.Table.GetMelds()), "rack:", rummikub.FormatTiles(game.Rack))
 		switch {
 		case game.Turn != nil && game.Turn.Seat == game.Seat:
 			question := &pb.SuggestTurnRequest{Subject: &pb.SuggestTurnRequest_GameId{GameId: id}}

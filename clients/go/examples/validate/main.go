@@ -33,10 +33,10 @@ func main() {
 }
 
 // table reads melds of the program's own, so an error is a mistake in this file.
-func table(text string) []*pb.Meld {
+func table(text string) *pb.Table {
 	melds, err := rummikub.ParseTable(text)
 	if err != nil {
 		panic(err)
 	}
-	return melds
+	return &pb.Table{Melds: melds}
 }

@@ -22,7 +22,7 @@ _TILES: Final = {name: number for number, name in _NAMES.items()}
 
 
 class _Tiles(Protocol):
-    """A Meld, a TableMeld or a MeldReading."""
+    """A Meld or a MeldReading."""
 
     @property
     def tiles(self) -> Iterable[Tile.ValueType]: ...

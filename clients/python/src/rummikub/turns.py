@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 
 from rummikub.v1.game_pb2 import Game
-from rummikub.v1.meld_pb2 import JokerFaces, Meld, TableMeld
+from rummikub.v1.meld_pb2 import JokerFaces, Meld, Table
 from rummikub.v1.tile_pb2 import Tile
 from rummikub.v1.turn_service_pb2 import DrawTile, Pass, PlayTiles, PlayTurnRequest
 
 
 def play(game: Game, table: Iterable[Meld]) -> PlayTurnRequest:
     """Returns the request to play tiles; `table` has all melds after the turn."""
-    return _turn(game, PlayTurnRequest(play=PlayTiles(table=table)))
+    return _turn(game, PlayTurnRequest(play=PlayTiles(table=Table(melds=table))))
 
 
 def draw(game: Game) -> PlayTurnRequest:
@@ -23,7 +23,7 @@ def pass_turn(game: Game) -> PlayTurnRequest:
     return _turn(game, PlayTurnRequest(pass_turn=Pass()))
 
 
-def melds_of(table: Iterable[TableMeld]) -> list[Meld]:
+def melds_of(table: Iterable[Meld]) -> list[Meld]:
     """Returns the melds of a table as a player sends them back.
 
     They keep their kinds, and declare the faces of the jokers of a meld if each can stand for one face only.

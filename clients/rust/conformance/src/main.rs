@@ -20,7 +20,7 @@ use rummikub_client::v1::suggest_turn_request::Subject;
 use rummikub_client::v1::{
     join_game_request, AddBotRequest, BatchValidateTurnsRequest, BotLevel, CreateGameRequest, ErrorReason, Game,
     GameState, GetGameRequest, GetGameResponse, JoinGameRequest, JoinGameResponse, PlayTiles, PlayTurnRequest,
-    ScoreRoundRequest, StartGameRequest, StartNextRoundRequest, StreamValidateTurnsRequest, SuggestTurnRequest,
+    ScoreRoundRequest, StartGameRequest, StartNextRoundRequest, StreamValidateTurnsRequest, SuggestTurnRequest, Table,
     ValidateMeldsRequest, ValidateTurnRequest, ValidateTurnResponse, Violation, WatchContent, WatchGameRequest,
 };
 use rummikub_client::{tiles, Call, Refusal, Rummikub, Update};
@@ -183,7 +183,7 @@ impl Service {
         let starting = StartGameRequest { game_id: game_id.clone(), ..Default::default() };
         let game = seats[0].start_game(starting).await?.game.ok_or("no game")?;
         let on_turn = &seats[usize::from(game.turn.ok_or("no turn")?.seat == bob.seat)];
-        let play = PlayTiles { table: tiles::parse_table("[R1 R2]")?, ..Default::default() };
+        let play = PlayTiles { table: Some(Table { melds: tiles::parse_table("[R1 R2]")? }), ..Default::default() };
         let turn = PlayTurnRequest {
             game_id: game_id.clone(),
             etag: game.etag,
@@ -201,7 +201,7 @@ impl Service {
 
         let low = ValidateTurnRequest {
             rack: tiles::parse_tiles("R1 R2 R3")?,
-            table_after: tiles::parse_table("[R1 R2 R3]")?,
+            table_after: Some(Table { melds: tiles::parse_table("[R1 R2 R3]")? }),
             has_melded: Some(false),
             ..Default::default()
         };

@@ -1077,26 +1077,6 @@ pub struct Refusal {
     #[prost(message, repeated, tag = "3")]
     pub violations: ::prost::alloc::vec::Vec<Violation>,
 }
-/// Tiles that form a unit on the table, as a client sends them.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Meld {
-    /// The tiles from left to right. In a run, the order determines what a joker stands for; in a group it has no meaning.
-    /// At most 32 tiles.
-    #[prost(enumeration = "Tile", repeated, tag = "1")]
-    pub tiles: ::prost::alloc::vec::Vec<i32>,
-    /// The kind that the player states. Optional unless jokers_declaration requires it. It matters where one numbered tile
-    /// and jokers fit both kinds. Stating a kind that the tiles do not form is a violation (MELD_KIND_MISMATCH or the
-    /// reason of that kind).
-    #[prost(enumeration = "MeldKind", tag = "2")]
-    pub kind: i32,
-    /// The face that the player declares for each joker, from left to right. Optional unless jokers_declaration requires
-    /// it. A declaration is binding: a joker of a group then stands for that face only. A meld of the table that is sent
-    /// without faces keeps the faces that it has, even if its kind is stated again. A face that the joker cannot stand
-    /// for, or a count of faces that differs from the count of jokers, is a violation (JOKER_DECLARATION_MISMATCH). At
-    /// most 32.
-    #[prost(enumeration = "Tile", repeated, tag = "3")]
-    pub declared_faces: ::prost::alloc::vec::Vec<i32>,
-}
 /// The faces that a joker in a meld may stand for.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct JokerFaces {
@@ -1108,22 +1088,43 @@ pub struct JokerFaces {
     #[prost(enumeration = "Tile", repeated, tag = "2")]
     pub faces: ::prost::alloc::vec::Vec<i32>,
 }
-/// A meld on the table, as the server sends it.
+/// Tiles that form a unit on the table.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct TableMeld {
-    /// The tiles from left to right.
+pub struct Meld {
+    /// The tiles from left to right. In a run, the order determines what a joker stands for; in a group it has no meaning.
+    /// At most 32 tiles.
     #[prost(enumeration = "Tile", repeated, tag = "1")]
     pub tiles: ::prost::alloc::vec::Vec<i32>,
-    /// The kind that the tiles form. Send it back with the tiles: where one numbered tile and jokers fit both kinds, it
-    /// preserves the kind.
+    /// The kind that the tiles form, or that the player states. It matters where one numbered tile and jokers fit both
+    /// kinds: a meld of the table that is sent back with its kind keeps it. Optional in requests unless jokers_declaration
+    /// requires it. Stating a kind that the tiles do not form is a violation (MELD_KIND_MISMATCH or the reason of that
+    /// kind).
     #[prost(enumeration = "MeldKind", tag = "2")]
     pub kind: i32,
-    /// The sum of the tiles' values; a joker counts as the tile that it stands for (R20).
-    #[prost(uint32, tag = "3")]
+    /// The face that the player declares for each joker, from left to right. Optional unless jokers_declaration requires
+    /// it. A declaration is binding: a joker of a group then stands for that face only. A meld of the table that is sent
+    /// without faces keeps the faces that it has, even if its kind is stated again. A face that the joker cannot stand
+    /// for, or a count of faces that differs from the count of jokers, is a violation (JOKER_DECLARATION_MISMATCH). At
+    /// most 32. Unset in melds that the server sends, except drafts, illegal plays and records.
+    #[prost(enumeration = "Tile", repeated, tag = "3")]
+    pub declared_faces: ::prost::alloc::vec::Vec<i32>,
+    /// The sum of the tiles' values; a joker counts as the tile that it stands for (R20). Set by the server, for melds of a
+    /// table; ignored in requests.
+    #[prost(uint32, tag = "4")]
     pub points: u32,
-    /// The faces of each joker, from left to right.
-    #[prost(message, repeated, tag = "4")]
+    /// The faces of each joker, from left to right. Set by the server, for melds of a table; ignored in requests.
+    #[prost(message, repeated, tag = "5")]
     pub jokers: ::prost::alloc::vec::Vec<JokerFaces>,
+}
+/// The melds on a table, or those that a player arranges there.
+///
+/// A game's table can be sent back with the player's changes: the server ignores points and jokers. In the paths of errors
+/// and violations, `table\[3\]` is the fourth meld of a table.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Table {
+    /// The melds. At most 128 in a request.
+    #[prost(message, repeated, tag = "1")]
+    pub melds: ::prost::alloc::vec::Vec<Meld>,
 }
 /// The result of reading a meld that a client sent.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3625,8 +3626,8 @@ pub struct Player {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Draft {
     /// The melds, complete or not. At most 128. Tiles of the table may be missing: the player has them in hand.
-    #[prost(message, repeated, tag = "1")]
-    pub table: ::prost::alloc::vec::Vec<Meld>,
+    #[prost(message, optional, tag = "1")]
+    pub table: ::core::option::Option<Table>,
 }
 /// A stored draft.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3635,8 +3636,8 @@ pub struct SavedDraft {
     #[prost(uint32, tag = "1")]
     pub seat: u32,
     /// The table as the player has arranged it.
-    #[prost(message, repeated, tag = "2")]
-    pub table: ::prost::alloc::vec::Vec<Meld>,
+    #[prost(message, optional, tag = "2")]
+    pub table: ::core::option::Option<Table>,
     /// Its place among the drafts of the game: a later draft has a higher number.
     #[prost(uint32, tag = "3")]
     pub number: u32,
@@ -3652,8 +3653,8 @@ pub struct ShownPlay {
     #[prost(uint32, tag = "1")]
     pub revision: u32,
     /// The table as it was submitted.
-    #[prost(message, repeated, tag = "2")]
-    pub table: ::prost::alloc::vec::Vec<Meld>,
+    #[prost(message, optional, tag = "2")]
+    pub table: ::core::option::Option<Table>,
     /// The seats that have claimed the error.
     #[prost(uint32, repeated, tag = "3")]
     pub claim_seats: ::prost::alloc::vec::Vec<u32>,
@@ -3758,8 +3759,8 @@ pub struct Game {
     #[prost(uint32, tag = "7")]
     pub round: u32,
     /// The melds on the table. After a round: the melds at its end.
-    #[prost(message, repeated, tag = "8")]
-    pub table: ::prost::alloc::vec::Vec<TableMeld>,
+    #[prost(message, optional, tag = "8")]
+    pub table: ::core::option::Option<Table>,
     /// The number of tiles in the pool.
     #[prost(uint32, tag = "9")]
     pub pool_count: u32,
@@ -4032,8 +4033,8 @@ pub struct TilesPlayed {
     #[prost(enumeration = "Tile", repeated, tag = "2")]
     pub tiles: ::prost::alloc::vec::Vec<i32>,
     /// The table after the play.
-    #[prost(message, repeated, tag = "3")]
-    pub table: ::prost::alloc::vec::Vec<TableMeld>,
+    #[prost(message, optional, tag = "3")]
+    pub table: ::core::option::Option<Table>,
     /// The points of the tiles played; see ValidateTurnResponse.points.
     #[prost(uint32, tag = "4")]
     pub points: u32,
@@ -4182,8 +4183,8 @@ pub struct IllegalPlayShown {
     #[prost(uint32, tag = "1")]
     pub seat: u32,
     /// The table as it was submitted.
-    #[prost(message, repeated, tag = "2")]
-    pub table: ::prost::alloc::vec::Vec<Meld>,
+    #[prost(message, optional, tag = "2")]
+    pub table: ::core::option::Option<Table>,
     /// The reasons why the play is illegal, without duplicates.
     #[prost(enumeration = "ErrorReason", repeated, tag = "3")]
     pub reasons: ::prost::alloc::vec::Vec<i32>,
@@ -4595,8 +4596,8 @@ pub struct RecordedMove {
     /// The table after MOVE_KIND_PLAY, the table of MOVE_KIND_SHOW, or the draft that MOVE_KIND_TIME_OUT committed. A meld
     /// declares a face for each of its jokers, or none. In a record of the service, also one converted from text, every meld
     /// has its kind; melds of MOVE_KIND_SHOW have the one that the player stated.
-    #[prost(message, repeated, tag = "6")]
-    pub table: ::prost::alloc::vec::Vec<Meld>,
+    #[prost(message, optional, tag = "6")]
+    pub table: ::core::option::Option<Table>,
     /// The oldest tile of the River that MOVE_KIND_PLAY pulled; see PlayTiles.river_index.
     #[prost(uint32, optional, tag = "7")]
     pub river_index: ::core::option::Option<u32>,
@@ -4738,8 +4739,8 @@ impl MoveKind {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PlayTiles {
     /// All melds: existing ones, changed or not, and new ones. At most 128 melds.
-    #[prost(message, repeated, tag = "1")]
-    pub table: ::prost::alloc::vec::Vec<Meld>,
+    #[prost(message, optional, tag = "1")]
+    pub table: ::core::option::Option<Table>,
     /// Pulls this tile of the River, counted from 0, and all newer ones. The tile is played in this turn; the others go to
     /// the rack after it (TURN_DRAW_TWO_RIVER). At most 999. Unset: no tile is pulled.
     #[prost(uint32, optional, tag = "2")]
@@ -5058,8 +5059,8 @@ pub struct Position {
     #[prost(message, optional, tag = "1")]
     pub ruleset: ::core::option::Option<Ruleset>,
     /// The melds on the table. Each must be valid (INVALID_ARGUMENT, MALFORMED_TABLE). At most 128.
-    #[prost(message, repeated, tag = "2")]
-    pub table: ::prost::alloc::vec::Vec<Meld>,
+    #[prost(message, optional, tag = "2")]
+    pub table: ::core::option::Option<Table>,
     /// The player's rack, in any order. At most 128 tiles.
     #[prost(enumeration = "Tile", repeated, tag = "3")]
     pub rack: ::prost::alloc::vec::Vec<i32>,
@@ -5142,8 +5143,8 @@ pub struct Suggestion {
     /// The table after the turn: first the unchanged melds in their order, then the others. For a game, play it with
     /// SuggestTurnResponse.turn. For a position, send each meld's tiles and kind; where each of its jokers has a single
     /// face, send these as declared_faces.
-    #[prost(message, repeated, tag = "6")]
-    pub table: ::prost::alloc::vec::Vec<TableMeld>,
+    #[prost(message, optional, tag = "6")]
+    pub table: ::core::option::Option<Table>,
     /// The unchanged melds, as positions from 0 on the table before the turn.
     #[prost(uint32, repeated, tag = "7")]
     pub untouched: ::prost::alloc::vec::Vec<u32>,
@@ -5181,7 +5182,7 @@ pub mod step_meld {
     }
 }
 /// A part of a meld that is split.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct StepPart {
     /// The meld to which the part belongs after the step.
     #[prost(message, optional, tag = "1")]
@@ -5257,7 +5258,7 @@ pub struct ArrangeTilesResponse {
     pub exists: i32,
     /// The arrangement, if one was found.
     #[prost(message, repeated, tag = "2")]
-    pub melds: ::prost::alloc::vec::Vec<TableMeld>,
+    pub melds: ::prost::alloc::vec::Vec<Meld>,
 }
 /// A request for best turns in several positions.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -5295,12 +5296,12 @@ pub struct ExplainTurnRequest {
     #[prost(message, optional, tag = "1")]
     pub ruleset: ::core::option::Option<Ruleset>,
     /// The melds before the turn. Each must be valid (INVALID_ARGUMENT, MALFORMED_TABLE). At most 128.
-    #[prost(message, repeated, tag = "2")]
-    pub table_before: ::prost::alloc::vec::Vec<Meld>,
+    #[prost(message, optional, tag = "2")]
+    pub table_before: ::core::option::Option<Table>,
     /// The melds after the turn. Each must be valid. All tiles of table_before must be there (POSITION_IMPOSSIBLE). At most
     /// 128. Whether the turn is legal otherwise is not checked; ValidateTurn does that.
-    #[prost(message, repeated, tag = "3")]
-    pub table_after: ::prost::alloc::vec::Vec<Meld>,
+    #[prost(message, optional, tag = "3")]
+    pub table_after: ::core::option::Option<Table>,
     /// The tiles pulled from the River, oldest first.
     #[prost(enumeration = "Tile", repeated, tag = "4")]
     pub pulled: ::prost::alloc::vec::Vec<i32>,
@@ -7487,11 +7488,11 @@ pub struct ValidateTurnRequest {
     pub ruleset: ::core::option::Option<Ruleset>,
     /// The table when the turn began. Every meld on it must be valid (INVALID_ARGUMENT, MALFORMED_TABLE). At most 128
     /// melds.
-    #[prost(message, repeated, tag = "2")]
-    pub table_before: ::prost::alloc::vec::Vec<Meld>,
+    #[prost(message, optional, tag = "2")]
+    pub table_before: ::core::option::Option<Table>,
     /// The table after the turn. At most 128 melds.
-    #[prost(message, repeated, tag = "3")]
-    pub table_after: ::prost::alloc::vec::Vec<Meld>,
+    #[prost(message, optional, tag = "3")]
+    pub table_after: ::core::option::Option<Table>,
     /// The player's rack when the turn began, in any order. At most 128 tiles.
     #[prost(enumeration = "Tile", repeated, tag = "4")]
     pub rack: ::prost::alloc::vec::Vec<i32>,

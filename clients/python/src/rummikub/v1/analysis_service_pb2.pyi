@@ -181,7 +181,7 @@ class Position(_message.Message):
         """The rules. Unset: the preset SABRA; in a batch, the ruleset of the batch."""
 
     @_builtins.property
-    def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
+    def table(self) -> _meld_pb2.Table:
         """The melds on the table. Each must be valid (INVALID_ARGUMENT, MALFORMED_TABLE). At most 128."""
 
     @_builtins.property
@@ -196,12 +196,12 @@ class Position(_message.Message):
         self,
         *,
         ruleset: _ruleset_pb2.Ruleset | None = ...,
-        table: _abc.Iterable[_meld_pb2.Meld] | None = ...,
+        table: _meld_pb2.Table | None = ...,
         rack: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
         has_melded: _builtins.bool | None = ...,
         river: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_has_melded", b"_has_melded", "has_melded", b"has_melded", "ruleset", b"ruleset"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_has_melded", b"_has_melded", "has_melded", b"has_melded", "ruleset", b"ruleset", "table", b"table"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["_has_melded", b"_has_melded", "has_melded", b"has_melded", "rack", b"rack", "river", b"river", "ruleset", b"ruleset", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
@@ -336,7 +336,7 @@ class Suggestion(_message.Message):
         """
 
     @_builtins.property
-    def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.TableMeld]:
+    def table(self) -> _meld_pb2.Table:
         """The table after the turn: first the unchanged melds in their order, then the others. For a game, play it with
         SuggestTurnResponse.turn. For a position, send each meld's tiles and kind; where each of its jokers has a single
         face, send these as declared_faces.
@@ -358,14 +358,14 @@ class Suggestion(_message.Message):
         value: _builtins.int = ...,
         is_best: _builtins.bool = ...,
         points: _builtins.int = ...,
-        table: _abc.Iterable[_meld_pb2.TableMeld] | None = ...,
+        table: _meld_pb2.Table | None = ...,
         untouched: _abc.Iterable[_builtins.int] | None = ...,
         river_index: _builtins.int | None = ...,
         steps: _abc.Iterable[Global___SuggestedStep] | None = ...,
         is_least_change: _builtins.bool = ...,
         goes_out: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "river_index", b"river_index"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "river_index", b"river_index", "table", b"table"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "goes_out", b"goes_out", "is_best", b"is_best", "is_least_change", b"is_least_change", "play_exists", b"play_exists", "points", b"points", "river_index", b"river_index", "steps", b"steps", "table", b"table", "tiles_played", b"tiles_played", "untouched", b"untouched", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
@@ -596,14 +596,14 @@ class ArrangeTilesResponse(_message.Message):
     exists: Global___Existence.ValueType
     """Whether all tiles can be arranged in melds."""
     @_builtins.property
-    def melds(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.TableMeld]:
+    def melds(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
         """The arrangement, if one was found."""
 
     def __init__(
         self,
         *,
         exists: Global___Existence.ValueType = ...,
-        melds: _abc.Iterable[_meld_pb2.TableMeld] | None = ...,
+        melds: _abc.Iterable[_meld_pb2.Meld] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -701,11 +701,11 @@ class ExplainTurnRequest(_message.Message):
         """The rules. Unset: the preset SABRA."""
 
     @_builtins.property
-    def table_before(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
+    def table_before(self) -> _meld_pb2.Table:
         """The melds before the turn. Each must be valid (INVALID_ARGUMENT, MALFORMED_TABLE). At most 128."""
 
     @_builtins.property
-    def table_after(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
+    def table_after(self) -> _meld_pb2.Table:
         """The melds after the turn. Each must be valid. All tiles of table_before must be there (POSITION_IMPOSSIBLE). At most
         128. Whether the turn is legal otherwise is not checked; ValidateTurn does that.
         """
@@ -722,12 +722,12 @@ class ExplainTurnRequest(_message.Message):
         self,
         *,
         ruleset: _ruleset_pb2.Ruleset | None = ...,
-        table_before: _abc.Iterable[_meld_pb2.Meld] | None = ...,
-        table_after: _abc.Iterable[_meld_pb2.Meld] | None = ...,
+        table_before: _meld_pb2.Table | None = ...,
+        table_after: _meld_pb2.Table | None = ...,
         pulled: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
         time_limit: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset", "time_limit", b"time_limit"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset", "table_after", b"table_after", "table_before", b"table_before", "time_limit", b"time_limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["pulled", b"pulled", "ruleset", b"ruleset", "table_after", b"table_after", "table_before", b"table_before", "time_limit", b"time_limit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...

@@ -286,15 +286,15 @@ class Draft(_message.Message):
 
     TABLE_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
+    def table(self) -> _meld_pb2.Table:
         """The melds, complete or not. At most 128. Tiles of the table may be missing: the player has them in hand."""
 
     def __init__(
         self,
         *,
-        table: _abc.Iterable[_meld_pb2.Meld] | None = ...,
+        table: _meld_pb2.Table | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["table", b"table"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
@@ -321,18 +321,18 @@ class SavedDraft(_message.Message):
     of the win (PlayTiles.calls_rummikub).
     """
     @_builtins.property
-    def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
+    def table(self) -> _meld_pb2.Table:
         """The table as the player has arranged it."""
 
     def __init__(
         self,
         *,
         seat: _builtins.int = ...,
-        table: _abc.Iterable[_meld_pb2.Meld] | None = ...,
+        table: _meld_pb2.Table | None = ...,
         number: _builtins.int = ...,
         is_legal: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["table", b"table"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["is_legal", b"is_legal", "number", b"number", "seat", b"seat", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
@@ -355,7 +355,7 @@ class ShownPlay(_message.Message):
     against_seat: _builtins.int
     """The seat that voted against the claim, which has then failed; 0 if there is none."""
     @_builtins.property
-    def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
+    def table(self) -> _meld_pb2.Table:
         """The table as it was submitted."""
 
     @_builtins.property
@@ -366,11 +366,11 @@ class ShownPlay(_message.Message):
         self,
         *,
         revision: _builtins.int = ...,
-        table: _abc.Iterable[_meld_pb2.Meld] | None = ...,
+        table: _meld_pb2.Table | None = ...,
         claim_seats: _abc.Iterable[_builtins.int] | None = ...,
         against_seat: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["table", b"table"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["against_seat", b"against_seat", "claim_seats", b"claim_seats", "revision", b"revision", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
@@ -628,7 +628,7 @@ class Game(_message.Message):
         """The players by seat."""
 
     @_builtins.property
-    def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.TableMeld]:
+    def table(self) -> _meld_pb2.Table:
         """The melds on the table. After a round: the melds at its end."""
 
     @_builtins.property
@@ -711,7 +711,7 @@ class Game(_message.Message):
         ruleset: _ruleset_pb2.Ruleset | None = ...,
         players: _abc.Iterable[Global___Player] | None = ...,
         round: _builtins.int = ...,
-        table: _abc.Iterable[_meld_pb2.TableMeld] | None = ...,
+        table: _meld_pb2.Table | None = ...,
         pool_count: _builtins.int = ...,
         turn: Global___Turn | None = ...,
         seat: _builtins.int = ...,
@@ -735,7 +735,7 @@ class Game(_message.Message):
         reserved_seats: _abc.Iterable[Global___ReservedSeat] | None = ...,
         settings: _room_settings_pb2.RoomSettings | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "next_round_time", b"next_round_time", "ruleset", b"ruleset", "server_time", b"server_time", "settings", b"settings", "turn", b"turn", "update_time", b"update_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "next_round_time", b"next_round_time", "ruleset", b"ruleset", "server_time", b"server_time", "settings", b"settings", "table", b"table", "turn", b"turn", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["abandoned", b"abandoned", "create_time", b"create_time", "etag", b"etag", "game_id", b"game_id", "join_code", b"join_code", "labels", b"labels", "last_chance_seats", b"last_chance_seats", "next_round_time", b"next_round_time", "passed_seats", b"passed_seats", "players", b"players", "pool_count", b"pool_count", "rack", b"rack", "rematch_game_id", b"rematch_game_id", "reserved_seats", b"reserved_seats", "revision", b"revision", "river", b"river", "round", b"round", "rounds", b"rounds", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "settings", b"settings", "starter_seat", b"starter_seat", "state", b"state", "table", b"table", "turn", b"turn", "turn_order", b"turn_order", "update_time", b"update_time", "visibility", b"visibility", "winner_seats", b"winner_seats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
@@ -1210,7 +1210,7 @@ class TilesPlayed(_message.Message):
         """The tiles that left the rack, in ascending order, including the first of the pulled tiles."""
 
     @_builtins.property
-    def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.TableMeld]:
+    def table(self) -> _meld_pb2.Table:
         """The table after the play."""
 
     @_builtins.property
@@ -1222,11 +1222,11 @@ class TilesPlayed(_message.Message):
         *,
         seat: _builtins.int = ...,
         tiles: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
-        table: _abc.Iterable[_meld_pb2.TableMeld] | None = ...,
+        table: _meld_pb2.Table | None = ...,
         points: _builtins.int = ...,
         pulled: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["table", b"table"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["points", b"points", "pulled", b"pulled", "seat", b"seat", "table", b"table", "tiles", b"tiles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
@@ -1604,7 +1604,7 @@ class IllegalPlayShown(_message.Message):
     seat: _builtins.int
     """The seat that submitted the play."""
     @_builtins.property
-    def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
+    def table(self) -> _meld_pb2.Table:
         """The table as it was submitted."""
 
     @_builtins.property
@@ -1615,10 +1615,10 @@ class IllegalPlayShown(_message.Message):
         self,
         *,
         seat: _builtins.int = ...,
-        table: _abc.Iterable[_meld_pb2.Meld] | None = ...,
+        table: _meld_pb2.Table | None = ...,
         reasons: _abc.Iterable[_error_reason_pb2.ErrorReason.ValueType] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["table", b"table"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["reasons", b"reasons", "seat", b"seat", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...

@@ -46,50 +46,6 @@ MELD_KIND_RUN: MeldKind.ValueType  # 2
 Global___MeldKind: _TypeAlias = MeldKind  # noqa: Y015
 
 @_typing.final
-class Meld(_message.Message):
-    """Tiles that form a unit on the table, as a client sends them."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    TILES_FIELD_NUMBER: _builtins.int
-    KIND_FIELD_NUMBER: _builtins.int
-    DECLARED_FACES_FIELD_NUMBER: _builtins.int
-    kind: Global___MeldKind.ValueType
-    """The kind that the player states. Optional unless jokers_declaration requires it. It matters where one numbered tile
-    and jokers fit both kinds. Stating a kind that the tiles do not form is a violation (MELD_KIND_MISMATCH or the
-    reason of that kind).
-    """
-    @_builtins.property
-    def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles from left to right. In a run, the order determines what a joker stands for; in a group it has no meaning.
-        At most 32 tiles.
-        """
-
-    @_builtins.property
-    def declared_faces(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The face that the player declares for each joker, from left to right. Optional unless jokers_declaration requires
-        it. A declaration is binding: a joker of a group then stands for that face only. A meld of the table that is sent
-        without faces keeps the faces that it has, even if its kind is stated again. A face that the joker cannot stand
-        for, or a count of faces that differs from the count of jokers, is a violation (JOKER_DECLARATION_MISMATCH). At
-        most 32.
-        """
-
-    def __init__(
-        self,
-        *,
-        tiles: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
-        kind: Global___MeldKind.ValueType = ...,
-        declared_faces: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["declared_faces", b"declared_faces", "kind", b"kind", "tiles", b"tiles"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Meld: _TypeAlias = Meld  # noqa: Y015
-
-@_typing.final
 class JokerFaces(_message.Message):
     """The faces that a joker in a meld may stand for."""
 
@@ -120,44 +76,89 @@ class JokerFaces(_message.Message):
 Global___JokerFaces: _TypeAlias = JokerFaces  # noqa: Y015
 
 @_typing.final
-class TableMeld(_message.Message):
-    """A meld on the table, as the server sends it."""
+class Meld(_message.Message):
+    """Tiles that form a unit on the table."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TILES_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
+    DECLARED_FACES_FIELD_NUMBER: _builtins.int
     POINTS_FIELD_NUMBER: _builtins.int
     JOKERS_FIELD_NUMBER: _builtins.int
     kind: Global___MeldKind.ValueType
-    """The kind that the tiles form. Send it back with the tiles: where one numbered tile and jokers fit both kinds, it
-    preserves the kind.
+    """The kind that the tiles form, or that the player states. It matters where one numbered tile and jokers fit both
+    kinds: a meld of the table that is sent back with its kind keeps it. Optional in requests unless jokers_declaration
+    requires it. Stating a kind that the tiles do not form is a violation (MELD_KIND_MISMATCH or the reason of that
+    kind).
     """
     points: _builtins.int
-    """The sum of the tiles' values; a joker counts as the tile that it stands for (R20)."""
+    """The sum of the tiles' values; a joker counts as the tile that it stands for (R20). Set by the server, for melds of a
+    table; ignored in requests.
+    """
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles from left to right."""
+        """The tiles from left to right. In a run, the order determines what a joker stands for; in a group it has no meaning.
+        At most 32 tiles.
+        """
+
+    @_builtins.property
+    def declared_faces(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The face that the player declares for each joker, from left to right. Optional unless jokers_declaration requires
+        it. A declaration is binding: a joker of a group then stands for that face only. A meld of the table that is sent
+        without faces keeps the faces that it has, even if its kind is stated again. A face that the joker cannot stand
+        for, or a count of faces that differs from the count of jokers, is a violation (JOKER_DECLARATION_MISMATCH). At
+        most 32. Unset in melds that the server sends, except drafts, illegal plays and records.
+        """
 
     @_builtins.property
     def jokers(self) -> _containers.RepeatedCompositeFieldContainer[Global___JokerFaces]:
-        """The faces of each joker, from left to right."""
+        """The faces of each joker, from left to right. Set by the server, for melds of a table; ignored in requests."""
 
     def __init__(
         self,
         *,
         tiles: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
         kind: Global___MeldKind.ValueType = ...,
+        declared_faces: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
         points: _builtins.int = ...,
         jokers: _abc.Iterable[Global___JokerFaces] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["jokers", b"jokers", "kind", b"kind", "points", b"points", "tiles", b"tiles"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["declared_faces", b"declared_faces", "jokers", b"jokers", "kind", b"kind", "points", b"points", "tiles", b"tiles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___TableMeld: _TypeAlias = TableMeld  # noqa: Y015
+Global___Meld: _TypeAlias = Meld  # noqa: Y015
+
+@_typing.final
+class Table(_message.Message):
+    """The melds on a table, or those that a player arranges there.
+
+    A game's table can be sent back with the player's changes: the server ignores points and jokers. In the paths of errors
+    and violations, `table[3]` is the fourth meld of a table.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MELDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def melds(self) -> _containers.RepeatedCompositeFieldContainer[Global___Meld]:
+        """The melds. At most 128 in a request."""
+
+    def __init__(
+        self,
+        *,
+        melds: _abc.Iterable[Global___Meld] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["melds", b"melds"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Table: _TypeAlias = Table  # noqa: Y015
 
 @_typing.final
 class MeldReading(_message.Message):

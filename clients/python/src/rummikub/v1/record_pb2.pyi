@@ -233,7 +233,7 @@ class RecordedMove(_message.Message):
         """The tiles drawn or offered in their order, or the one laid on the River."""
 
     @_builtins.property
-    def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
+    def table(self) -> _meld_pb2.Table:
         """The table after MOVE_KIND_PLAY, the table of MOVE_KIND_SHOW, or the draft that MOVE_KIND_TIME_OUT committed. A meld
         declares a face for each of its jokers, or none. In a record of the service, also one converted from text, every meld
         has its kind; melds of MOVE_KIND_SHOW have the one that the player stated.
@@ -251,12 +251,12 @@ class RecordedMove(_message.Message):
         kind: Global___MoveKind.ValueType = ...,
         seat: _builtins.int = ...,
         tiles: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
-        table: _abc.Iterable[_meld_pb2.Meld] | None = ...,
+        table: _meld_pb2.Table | None = ...,
         river_index: _builtins.int | None = ...,
         deal: Global___RecordedDeal | None = ...,
         by_bot: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "deal", b"deal", "river_index", b"river_index", "time", b"time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "deal", b"deal", "river_index", b"river_index", "table", b"table", "time", b"time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "by_bot", b"by_bot", "deal", b"deal", "kind", b"kind", "revision", b"revision", "river_index", b"river_index", "seat", b"seat", "table", b"table", "tiles", b"tiles", "time", b"time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...

@@ -38,17 +38,17 @@ class PlayTiles(_message.Message):
     calls_rummikub: _builtins.bool
     """Calls the win. Required with the last tiles if win_call is REQUIRED; otherwise it has no effect."""
     @_builtins.property
-    def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
+    def table(self) -> _meld_pb2.Table:
         """All melds: existing ones, changed or not, and new ones. At most 128 melds."""
 
     def __init__(
         self,
         *,
-        table: _abc.Iterable[_meld_pb2.Meld] | None = ...,
+        table: _meld_pb2.Table | None = ...,
         river_index: _builtins.int | None = ...,
         calls_rummikub: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "river_index", b"river_index"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "river_index", b"river_index", "table", b"table"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "calls_rummikub", b"calls_rummikub", "river_index", b"river_index", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...

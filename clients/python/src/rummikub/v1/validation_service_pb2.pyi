@@ -136,13 +136,13 @@ class ValidateTurnRequest(_message.Message):
         """The rules. Unset: the preset SABRA."""
 
     @_builtins.property
-    def table_before(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
+    def table_before(self) -> _meld_pb2.Table:
         """The table when the turn began. Every meld on it must be valid (INVALID_ARGUMENT, MALFORMED_TABLE). At most 128
         melds.
         """
 
     @_builtins.property
-    def table_after(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
+    def table_after(self) -> _meld_pb2.Table:
         """The table after the turn. At most 128 melds."""
 
     @_builtins.property
@@ -157,8 +157,8 @@ class ValidateTurnRequest(_message.Message):
         self,
         *,
         ruleset: _ruleset_pb2.Ruleset | None = ...,
-        table_before: _abc.Iterable[_meld_pb2.Meld] | None = ...,
-        table_after: _abc.Iterable[_meld_pb2.Meld] | None = ...,
+        table_before: _meld_pb2.Table | None = ...,
+        table_after: _meld_pb2.Table | None = ...,
         rack: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
         has_melded: _builtins.bool | None = ...,
         river: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
@@ -166,7 +166,7 @@ class ValidateTurnRequest(_message.Message):
         tile_drawn: _tile_pb2.Tile.ValueType = ...,
         calls_rummikub: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_has_melded", b"_has_melded", "_river_index", b"_river_index", "has_melded", b"has_melded", "river_index", b"river_index", "ruleset", b"ruleset"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_has_melded", b"_has_melded", "_river_index", b"_river_index", "has_melded", b"has_melded", "river_index", b"river_index", "ruleset", b"ruleset", "table_after", b"table_after", "table_before", b"table_before"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["_has_melded", b"_has_melded", "_river_index", b"_river_index", "calls_rummikub", b"calls_rummikub", "has_melded", b"has_melded", "rack", b"rack", "river", b"river", "river_index", b"river_index", "ruleset", b"ruleset", "table_after", b"table_after", "table_before", b"table_before", "tile_drawn", b"tile_drawn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...

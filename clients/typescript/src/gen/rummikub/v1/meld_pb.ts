@@ -4,6 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import { file_google_api_field_behavior } from "../../google/api/field_behavior_pb.js";
 import type { Tile } from "./tile_pb.js";
 import { file_rummikub_v1_tile } from "./tile_pb.js";
 import type { Violation } from "./violation_pb.js";
@@ -14,49 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/meld.proto.
  */
 export const file_rummikub_v1_meld: GenFile = /*@__PURE__*/
-  fileDesc("ChZydW1taWt1Yi92MS9tZWxkLnByb3RvEgtydW1taWt1Yi52MSJ4CgRNZWxkEiAKBXRpbGVzGAEgAygOMhEucnVtbWlrdWIudjEuVGlsZRIjCgRraW5kGAIgASgOMhUucnVtbWlrdWIudjEuTWVsZEtpbmQSKQoOZGVjbGFyZWRfZmFjZXMYAyADKA4yES5ydW1taWt1Yi52MS5UaWxlIj0KCkpva2VyRmFjZXMSDQoFaW5kZXgYASABKA0SIAoFZmFjZXMYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlIosBCglUYWJsZU1lbGQSIAoFdGlsZXMYASADKA4yES5ydW1taWt1Yi52MS5UaWxlEiMKBGtpbmQYAiABKA4yFS5ydW1taWt1Yi52MS5NZWxkS2luZBIOCgZwb2ludHMYAyABKA0SJwoGam9rZXJzGAQgAygLMhcucnVtbWlrdWIudjEuSm9rZXJGYWNlcyK5AQoLTWVsZFJlYWRpbmcSIAoFdGlsZXMYASADKA4yES5ydW1taWt1Yi52MS5UaWxlEiMKBGtpbmQYAiABKA4yFS5ydW1taWt1Yi52MS5NZWxkS2luZBIOCgZwb2ludHMYAyABKA0SJwoGam9rZXJzGAQgAygLMhcucnVtbWlrdWIudjEuSm9rZXJGYWNlcxIqCgp2aW9sYXRpb25zGAUgAygLMhYucnVtbWlrdWIudjEuVmlvbGF0aW9uKk0KCE1lbGRLaW5kEhkKFU1FTERfS0lORF9VTlNQRUNJRklFRBAAEhMKD01FTERfS0lORF9HUk9VUBABEhEKDU1FTERfS0lORF9SVU4QAkKBAQoLcnVtbWlrdWIudjFCCU1lbGRQcm90b1ABWilydW1taWt1Yi5leGFtcGxlL2dvL3J1bW1pa3VidjE7cnVtbWlrdWJ2MaICA1JNS6oCC1J1bW1pa3ViLlYxugIIUnVtbWlrdWLKAgtSdW1taWt1YlxWMeoCDFJ1bW1pa3ViOjpWMWIGcHJvdG8z", [file_rummikub_v1_tile, file_rummikub_v1_violation]);
-
-/**
- * Tiles that form a unit on the table, as a client sends them.
- *
- * @generated from message rummikub.v1.Meld
- */
-export type Meld = Message<"rummikub.v1.Meld"> & {
-  /**
-   * The tiles from left to right. In a run, the order determines what a joker stands for; in a group it has no meaning.
-   * At most 32 tiles.
-   *
-   * @generated from field: repeated rummikub.v1.Tile tiles = 1;
-   */
-  tiles: Tile[];
-
-  /**
-   * The kind that the player states. Optional unless jokers_declaration requires it. It matters where one numbered tile
-   * and jokers fit both kinds. Stating a kind that the tiles do not form is a violation (MELD_KIND_MISMATCH or the
-   * reason of that kind).
-   *
-   * @generated from field: rummikub.v1.MeldKind kind = 2;
-   */
-  kind: MeldKind;
-
-  /**
-   * The face that the player declares for each joker, from left to right. Optional unless jokers_declaration requires
-   * it. A declaration is binding: a joker of a group then stands for that face only. A meld of the table that is sent
-   * without faces keeps the faces that it has, even if its kind is stated again. A face that the joker cannot stand
-   * for, or a count of faces that differs from the count of jokers, is a violation (JOKER_DECLARATION_MISMATCH). At
-   * most 32.
-   *
-   * @generated from field: repeated rummikub.v1.Tile declared_faces = 3;
-   */
-  declaredFaces: Tile[];
-};
-
-/**
- * Describes the message rummikub.v1.Meld.
- * Use `create(MeldSchema)` to create a new message.
- */
-export const MeldSchema: GenMessage<Meld> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_meld, 0);
+  fileDesc("ChZydW1taWt1Yi92MS9tZWxkLnByb3RvEgtydW1taWt1Yi52MSI9CgpKb2tlckZhY2VzEg0KBWluZGV4GAEgASgNEiAKBWZhY2VzGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZSKxAQoETWVsZBIgCgV0aWxlcxgBIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSIwoEa2luZBgCIAEoDjIVLnJ1bW1pa3ViLnYxLk1lbGRLaW5kEikKDmRlY2xhcmVkX2ZhY2VzGAMgAygOMhEucnVtbWlrdWIudjEuVGlsZRIOCgZwb2ludHMYBCABKA0SJwoGam9rZXJzGAUgAygLMhcucnVtbWlrdWIudjEuSm9rZXJGYWNlcyIvCgVUYWJsZRImCgVtZWxkcxgBIAMoCzIRLnJ1bW1pa3ViLnYxLk1lbGRCBOJBAQEiuQEKC01lbGRSZWFkaW5nEiAKBXRpbGVzGAEgAygOMhEucnVtbWlrdWIudjEuVGlsZRIjCgRraW5kGAIgASgOMhUucnVtbWlrdWIudjEuTWVsZEtpbmQSDgoGcG9pbnRzGAMgASgNEicKBmpva2VycxgEIAMoCzIXLnJ1bW1pa3ViLnYxLkpva2VyRmFjZXMSKgoKdmlvbGF0aW9ucxgFIAMoCzIWLnJ1bW1pa3ViLnYxLlZpb2xhdGlvbipNCghNZWxkS2luZBIZChVNRUxEX0tJTkRfVU5TUEVDSUZJRUQQABITCg9NRUxEX0tJTkRfR1JPVVAQARIRCg1NRUxEX0tJTkRfUlVOEAJCgQEKC3J1bW1pa3ViLnYxQglNZWxkUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_google_api_field_behavior, file_rummikub_v1_tile, file_rummikub_v1_violation]);
 
 /**
  * The faces that a joker in a meld may stand for.
@@ -85,49 +44,88 @@ export type JokerFaces = Message<"rummikub.v1.JokerFaces"> & {
  * Use `create(JokerFacesSchema)` to create a new message.
  */
 export const JokerFacesSchema: GenMessage<JokerFaces> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_meld, 1);
+  messageDesc(file_rummikub_v1_meld, 0);
 
 /**
- * A meld on the table, as the server sends it.
+ * Tiles that form a unit on the table.
  *
- * @generated from message rummikub.v1.TableMeld
+ * @generated from message rummikub.v1.Meld
  */
-export type TableMeld = Message<"rummikub.v1.TableMeld"> & {
+export type Meld = Message<"rummikub.v1.Meld"> & {
   /**
-   * The tiles from left to right.
+   * The tiles from left to right. In a run, the order determines what a joker stands for; in a group it has no meaning.
+   * At most 32 tiles.
    *
    * @generated from field: repeated rummikub.v1.Tile tiles = 1;
    */
   tiles: Tile[];
 
   /**
-   * The kind that the tiles form. Send it back with the tiles: where one numbered tile and jokers fit both kinds, it
-   * preserves the kind.
+   * The kind that the tiles form, or that the player states. It matters where one numbered tile and jokers fit both
+   * kinds: a meld of the table that is sent back with its kind keeps it. Optional in requests unless jokers_declaration
+   * requires it. Stating a kind that the tiles do not form is a violation (MELD_KIND_MISMATCH or the reason of that
+   * kind).
    *
    * @generated from field: rummikub.v1.MeldKind kind = 2;
    */
   kind: MeldKind;
 
   /**
-   * The sum of the tiles' values; a joker counts as the tile that it stands for (R20).
+   * The face that the player declares for each joker, from left to right. Optional unless jokers_declaration requires
+   * it. A declaration is binding: a joker of a group then stands for that face only. A meld of the table that is sent
+   * without faces keeps the faces that it has, even if its kind is stated again. A face that the joker cannot stand
+   * for, or a count of faces that differs from the count of jokers, is a violation (JOKER_DECLARATION_MISMATCH). At
+   * most 32. Unset in melds that the server sends, except drafts, illegal plays and records.
    *
-   * @generated from field: uint32 points = 3;
+   * @generated from field: repeated rummikub.v1.Tile declared_faces = 3;
+   */
+  declaredFaces: Tile[];
+
+  /**
+   * The sum of the tiles' values; a joker counts as the tile that it stands for (R20). Set by the server, for melds of a
+   * table; ignored in requests.
+   *
+   * @generated from field: uint32 points = 4;
    */
   points: number;
 
   /**
-   * The faces of each joker, from left to right.
+   * The faces of each joker, from left to right. Set by the server, for melds of a table; ignored in requests.
    *
-   * @generated from field: repeated rummikub.v1.JokerFaces jokers = 4;
+   * @generated from field: repeated rummikub.v1.JokerFaces jokers = 5;
    */
   jokers: JokerFaces[];
 };
 
 /**
- * Describes the message rummikub.v1.TableMeld.
- * Use `create(TableMeldSchema)` to create a new message.
+ * Describes the message rummikub.v1.Meld.
+ * Use `create(MeldSchema)` to create a new message.
  */
-export const TableMeldSchema: GenMessage<TableMeld> = /*@__PURE__*/
+export const MeldSchema: GenMessage<Meld> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_meld, 1);
+
+/**
+ * The melds on a table, or those that a player arranges there.
+ *
+ * A game's table can be sent back with the player's changes: the server ignores points and jokers. In the paths of errors
+ * and violations, `table[3]` is the fourth meld of a table.
+ *
+ * @generated from message rummikub.v1.Table
+ */
+export type Table = Message<"rummikub.v1.Table"> & {
+  /**
+   * The melds. At most 128 in a request.
+   *
+   * @generated from field: repeated rummikub.v1.Meld melds = 1;
+   */
+  melds: Meld[];
+};
+
+/**
+ * Describes the message rummikub.v1.Table.
+ * Use `create(TableSchema)` to create a new message.
+ */
+export const TableSchema: GenMessage<Table> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_meld, 2);
 
 /**

@@ -8,7 +8,6 @@ import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import rummikub.v1.Meld;
-import rummikub.v1.TableMeld;
 import rummikub.v1.Tile;
 
 /**
@@ -70,8 +69,8 @@ public final class Tiles {
   }
 
   /** Returns the melds of a table as text; {@code .} if there are none. */
-  public static String tableText(List<TableMeld> table) {
-    return joined(table.stream().map(TableMeld::getTilesList));
+  public static String tableText(List<Meld> table) {
+    return joined(table.stream().map(Meld::getTilesList));
   }
 
   private static Meld meld(String text) {

@@ -8,7 +8,7 @@ import rummikub.v1.Meld;
 import rummikub.v1.Pass;
 import rummikub.v1.PlayTiles;
 import rummikub.v1.PlayTurnRequest;
-import rummikub.v1.TableMeld;
+import rummikub.v1.Table;
 
 /** Makes requests for turns in a game as the caller has seen it. */
 public final class Turns {
@@ -16,7 +16,7 @@ public final class Turns {
 
   /** Returns the request to play tiles. The table has all melds after the turn. */
   public static PlayTurnRequest play(Game game, List<Meld> table) {
-    return turn(game).setPlay(PlayTiles.newBuilder().addAllTable(table)).build();
+    return turn(game).setPlay(PlayTiles.newBuilder().setTable(Table.newBuilder().addAllMelds(table))).build();
   }
 
   /** Returns the request to draw a tile. */
@@ -33,11 +33,11 @@ public final class Turns {
    * Returns the melds of a table as a player sends them back. They keep their kinds, and declare the faces of the jokers of
    * a meld if each can stand for one face only.
    */
-  public static List<Meld> melds(List<TableMeld> table) {
+  public static List<Meld> melds(List<Meld> table) {
     return table.stream().map(Turns::meld).toList();
   }
 
-  private static Meld meld(TableMeld meld) {
+  private static Meld meld(Meld meld) {
     Meld.Builder sent = Meld.newBuilder().addAllTiles(meld.getTilesList()).setKind(meld.getKind());
     List<JokerFaces> jokers = meld.getJokersList();
     if (jokers.stream().allMatch(joker -> joker.getFacesCount() == 1)) {

@@ -12,7 +12,6 @@ import rummikub.v1.Game;
 import rummikub.v1.JokerFaces;
 import rummikub.v1.Meld;
 import rummikub.v1.MeldKind;
-import rummikub.v1.TableMeld;
 import rummikub.v1.Tile;
 
 class TilesTest {
@@ -44,7 +43,7 @@ class TilesTest {
     }
     assertEquals(List.of(), Tiles.melds(""));
     assertEquals(Tiles.melds("[R7 R8 J]"), Tiles.melds("[r7 r8 j]"));
-    TableMeld meld = TableMeld.newBuilder().addAllTiles(Tiles.tiles(" R7  J ")).build();
+    Meld meld = Meld.newBuilder().addAllTiles(Tiles.tiles(" R7  J ")).build();
     assertEquals("[R7 J]", Tiles.tableText(List.of(meld)));
   }
 
@@ -52,7 +51,7 @@ class TilesTest {
   void meldsDeclareFacesOfJokersThatCanStandForOneOnly() {
     JokerFaces one = JokerFaces.newBuilder().addFaces(Tile.TILE_RED_9).build();
     JokerFaces two = one.toBuilder().addFaces(Tile.TILE_BLUE_9).build();
-    TableMeld run = TableMeld.newBuilder().setKind(MeldKind.MELD_KIND_RUN).setPoints(9).addJokers(one).build();
+    Meld run = Meld.newBuilder().setKind(MeldKind.MELD_KIND_RUN).setPoints(9).addJokers(one).build();
     Meld declared = Meld.newBuilder().setKind(MeldKind.MELD_KIND_RUN).addDeclaredFaces(Tile.TILE_RED_9).build();
     Meld open = Meld.newBuilder().setKind(MeldKind.MELD_KIND_RUN).build();
     assertEquals(List.of(declared, open), Turns.melds(List.of(run, run.toBuilder().addJokers(two).build())));

@@ -195,7 +195,7 @@ public final class Conformance extends Suite {
     expectEqual("the violation's subject", first.getSubject(), "play.table[0]");
 
     List<Meld> low = Tiles.melds("[R1 R2 R3]");
-    var turn = ValidateTurnRequest.newBuilder().addAllTableAfter(low).addAllRack(low.get(0).getTilesList());
+    var turn = ValidateTurnRequest.newBuilder().setTableAfter(rummikub.v1.Table.newBuilder().addAllMelds(low)).addAllRack(low.get(0).getTilesList());
     var judged = rules.validation().validateTurn(turn.setHasMelded(false).build()).getViolationsList();
     expectEqual("violations", judged.size(), 1);
     expectEqual("an initial meld of 6", judged.get(0).getReason(), ErrorReason.ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD);

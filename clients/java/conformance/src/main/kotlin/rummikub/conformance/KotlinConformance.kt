@@ -145,7 +145,7 @@ class KotlinConformance(arguments: Array<String>) : Suite(arguments) {
         expectEqual("the violation's subject", first.subject, "play.table[0]")
 
         val low = Tiles.melds("[R1 R2 R3]")
-        val turn = ValidateTurnRequest.newBuilder().addAllTableAfter(low).addAllRack(low[0].tilesList)
+        val turn = ValidateTurnRequest.newBuilder().setTableAfter(rummikub.v1.Table.newBuilder().addAllMelds(low)).addAllRack(low[0].tilesList)
         val judged = rules.validation.validateTurn(turn.setHasMelded(false).build()).violationsList.single()
         expectEqual("an initial meld of 6", judged.reason, ErrorReason.ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD)
         expectEqual("its metadata", judged.metadataMap, mapOf("total" to 6, "threshold" to 30))
