@@ -6,29 +6,60 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Final
 
 import structlog
 import uvloop
 
+from service.analysis.complex_turns import ComplexTurns
+from service.analysis.pool import COMMAND, AnalysisPool, PriorityAnalysis
+from service.app.bots import Bots
+from service.app.changes import BOT_WAIT_MS
+from service.app.identity import Chance, SystemChance
+from service.app.sweeper import Sweeper
+from service.app.use_cases import use_cases
+from service.app.watch import Watch
 from service.cli.greeting import ServedAt, greeting
+from service.codec.turn_validator import Validator
 from service.errors import StoreUnavailable
+from service.grpc_api import rpcs
+from service.grpc_api.call_origin import Origins
+from service.grpc_api.call_policy import CallPolicy
+from service.grpc_api.grpcio_version import INSTALLED, TESTED, is_tested
+from service.grpc_api.handlers import RequestReader, Service
+from service.grpc_api.health import SERVING, HealthServicer
+from service.grpc_api.interceptor import CallInterceptor
+from service.grpc_api.limits import limits_of, stream_limit
+from service.grpc_api.listener import AioListener, Listener
+from service.grpc_api.reflection import reflection_services
+from service.grpc_api.rpc import Backend, served
+from service.grpc_api.rpcs.admin import AdminBackend
+from service.grpc_api.rpcs.validation import NAME as VALIDATION
+from service.grpc_api.rpcs.validation import Streams, ValidationBackend
+from service.grpc_api.services import SERVICES
 from service.health_check import PROGRAM
 from service.metrics.exporter import serve_metrics
 from service.metrics.metrics import Metrics, metrics_registry
 from service.metrics.shared_counters import SharedCounters
 from service.model.record import Lifetimes
+from service.operator.admin import Admin
+from service.operator.archive.eraser import ArchiveEraser
 from service.operator.archive.open_sink import open_sink
+from service.operator.archive.reader import ArchiveReader
 from service.operator.archive.sink import Sink
+from service.operator.archive.worker import ArchiveWorker
 from service.runtime.addresses import AddressInUseError, reserve_address
 from service.runtime.gc_tuning import tune_gc
-from service.runtime.keys import KeysFileError, read_keys
+from service.runtime.keys import Keys, KeysFileError, read_keys
 from service.runtime.open_tracing import TracingError, check, tracing_by
 from service.runtime.process import limit_malloc_arenas, log_to_stderr, raise_file_limit, write_stdout
+from service.runtime.proxies import TrustedProxies
+from service.runtime.slow_calls import SlowCalls
 from service.runtime.tracing import Tracing
-from service.server import ListenerEndedError, Server
+from service.server import ADMIN_LISTEN, VALIDATION_LISTEN, ListenerEndedError, Server, StoreMonitor
 from service.settings import MEMORY_URL, PREFIX, UNIX, Settings, SettingsError, explain, read_settings
 from service.storage.embedded import EmbeddedStore, EmbeddedStoreError
 from service.storage.memory import MemoryStore
@@ -95,6 +126,154 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def build_server(  # noqa: PLR0913 - what may be chosen
+    settings: Settings,
+    store: Store,
+    *,
+    chance: Chance | None = None,
+    analysis_command: Sequence[str] = COMMAND,
+    metrics: Metrics | None = None,
+    tracing: Tracing | None = None,
+    sink: Sink | None = None,
+) -> Server:
+    """Returns a server on a store.
+
+    Args:
+        settings: The service's settings.
+        store: The store, which the caller closes.
+        chance: The source of randomness.
+        analysis_command: The command of an analysis worker.
+        metrics: Counts calls and operations.
+        tracing: Makes spans; None if tracing is off. The caller closes it.
+        sink: The archive, which the caller closes; None: finished games are not archived.
+    """
+    metrics, stopping = metrics or Metrics(), asyncio.Event()
+    store.reports.operation = tracing.store_observer(metrics.store) if tracing else metrics.store
+    store.reports.event = metrics.store_event
+    archive = ArchiveReader(sink) if sink else None
+    app = use_cases(store, chance or SystemChance(), BOT_WAIT_MS + settings.bot_delay_ms, archive)
+    app.changes.on_cached(metrics.game_cache_lookup)
+    watch = Watch(app.games, store, settings.heartbeat_seconds, stopping)
+    analysis = AnalysisPool(
+        settings.analysis_workers, settings.analysis_queue, metrics, settings.peer_share, analysis_command
+    )
+    if tracing:
+        analysis.observe = tracing.search
+    bot_searches = max(1, settings.analysis_workers - 1)  # leaves one for callers
+    complex_turns = ComplexTurns(metrics, analysis_command)
+    slow_calls = SlowCalls(settings.peer_share)
+    keys = Keys(settings.keys_file) if settings.keys_file else None
+    limits, reader = limits_of(settings), RequestReader(slow_calls)
+    services = tuple(
+        served(name, rpcs, Backend(app, watch, analysis, limits, reader, metrics)) for name, rpcs in SERVICES.items()
+    )
+    listeners = _Listeners(settings, metrics, stopping, tracing, Validator(complex_turns.judge), slow_calls, keys)
+    main = listeners.main(services)
+    eraser = ArchiveEraser(sink) if sink else None
+    others = (listeners.validation(), listeners.admin(Admin(app.changes, app.games, store, eraser)))
+    return Server(
+        settings,
+        stopping,
+        metrics,
+        (main, *filter(None, others)),
+        StoreMonitor(store, metrics, main.health, [VALIDATION, *SERVICES]),
+        keys,
+        app.presence,
+        watch,
+        Sweeper(app.changes, store, settings.sweep_seconds, stopping),
+        ArchiveWorker(store, sink, settings.archived_ttl_seconds, metrics, stopping) if sink else None,
+        slow_calls,
+        complex_turns,
+        analysis,
+        Bots(app.changes, PriorityAnalysis(analysis), bot_searches, settings.bot_delay_ms / 1000, stopping),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Listeners:
+    """Builds the listeners of a server."""
+
+    settings: Settings
+    metrics: Metrics
+    stopping: asyncio.Event
+    tracing: Tracing | None
+    validator: Validator
+    slow_calls: SlowCalls
+    keys: Keys | None
+
+    def main(self, services: Sequence[Service]) -> AioListener:
+        """Returns the listener for RUMMIKUB_LISTEN."""
+        validation, end_streams = self._validation_service()
+        servicer = HealthServicer()
+        own = [*services, validation, servicer.service()]
+        return self._aio(
+            "RUMMIKUB_LISTEN",
+            self.settings.listen,
+            [*own, *reflection_services(service.name for service in own)],
+            servicer,
+            end_streams,
+        )
+
+    def validation(self) -> Listener | None:
+        """Returns the listener for RUMMIKUB_VALIDATION_LISTEN; None if that is unset."""
+        if not self.settings.validation_listen:
+            return None
+        if is_tested(INSTALLED):
+            from service.fast_listener.validation_listener import (  # noqa: PLC0415 - it imports private parts of grpcio
+                FastValidationListener,
+            )
+
+            return FastValidationListener(self.settings, self.validator, self.slow_calls, self._policy())
+        _log.warning(
+            "grpcio release not tested: RUMMIKUB_VALIDATION_LISTEN is served by grpc.aio, at twice the CPU a call",
+            grpcio=INSTALLED,
+            tested=TESTED,
+        )
+        validation, end_streams = self._validation_service()
+        servicer = HealthServicer()
+        for name in ("", VALIDATION):
+            servicer.set(name, SERVING)
+        services = [validation, servicer.service(is_whole=False)]
+        return self._aio(VALIDATION_LISTEN, self.settings.validation_listen, services, servicer, end_streams)
+
+    def admin(self, admin: Admin) -> Listener | None:
+        """Returns the listener for RUMMIKUB_ADMIN_LISTEN; None if that is unset.
+
+        It serves AdminService only. Its callers need no key, and share all of its calls.
+        """
+        settings = self.settings
+        if not settings.admin_listen:
+            return None
+        backend = AdminBackend(admin, settings.admin_token, settings.heartbeat_seconds, self.stopping)
+        origins = Origins(None, TrustedProxies(()))
+        policy = CallPolicy(self.metrics, origins, settings, self.stopping.is_set, tracing=self.tracing, peer_share=1.0)
+        services = [served(rpcs.admin.NAME, rpcs.admin.RPCS, backend)]
+        return self._aio(ADMIN_LISTEN, settings.admin_listen, services, HealthServicer(), policy=policy)
+
+    def _validation_service(self) -> tuple[Service, Callable[[], None]]:
+        """Returns ValidationService on grpc.aio, and what ends its streams."""
+        streams = Streams(stream_limit(self.settings), self.stopping)
+        backend = ValidationBackend(self.validator, self.slow_calls, streams)
+        return served(VALIDATION, rpcs.validation.RPCS, backend), streams.end
+
+    def _policy(self) -> CallPolicy:
+        """Returns the policy of a listener for players."""
+        origins = Origins(self.keys, TrustedProxies(self.settings.trusted_proxies, self.settings.proxy_hops))
+        return CallPolicy(self.metrics, origins, self.settings, self.stopping.is_set, tracing=self.tracing)
+
+    def _aio(  # noqa: PLR0913, PLR0917 - what listeners differ in
+        self,
+        variable: str,
+        address: str,
+        services: Sequence[Service],
+        servicer: HealthServicer,
+        end_streams: Callable[[], None] = lambda: None,
+        policy: CallPolicy | None = None,
+    ) -> AioListener:
+        interceptor = CallInterceptor(policy or self._policy(), self.stopping, self.settings.request_seconds)
+        return AioListener(variable, address, self.settings, interceptor, services, INSTALLED, servicer, end_streams)
+
+
 class _StopSignals:
     """The signals to stop. SIGTERM begins the lame duck; a second one, or SIGINT at any time, skips it.
 
@@ -140,14 +319,14 @@ async def _serve(settings: Settings, worker: WorkerArguments | None, tracing: Tr
 
 async def _serve_alone(settings: Settings, signals: _StopSignals, tracing: Tracing | None) -> None:
     async with _sink(settings) as sink, _store_url(settings) as (url, embedded), _store(url, settings) as store:
-        server = Server(settings, store, tracing=tracing, sink=sink)
-        with server.serve_metrics():
+        server = build_server(settings, store, tracing=tracing, sink=sink)
+        with server.serve_metrics() as metrics_port:
             await server.start()
             served_at = ServedAt(
                 _with_port(settings.listen, server.port),
                 _with_port(settings.validation_listen, server.validation_port),
                 _with_port(settings.admin_listen, server.admin_port),
-                _with_port(settings.metrics_listen, server.metrics_port),
+                _with_port(settings.metrics_listen, metrics_port),
             )
             tune_gc()
             write_stdout(greeting(PROGRAM, settings, served_at, store_is_up=await _answers(store)))
@@ -212,7 +391,7 @@ async def _serve_as_worker(
     with contextlib.closing(SupervisorChannel(worker)) as channel:
         async with _sink(settings) as sink, _store(settings.redis_url, settings) as store:
             metrics = Metrics(SharedCounters(worker.counters), counts_store_events=worker.number == 1)
-            server = Server(settings, store, metrics=metrics, tracing=tracing, sink=sink)
+            server = build_server(settings, store, metrics=metrics, tracing=tracing, sink=sink)
             await server.start()
             tune_gc()
             channel.report_serving()

@@ -27,8 +27,8 @@ from engine.views import see
 from rummikub.v1 import game_service_pb2 as gs
 from service.app.views import snapshot_view
 from service.codec.turns import encode_turn_request
+from service.composition import build_server
 from service.model.record import GameState, Lifetimes
-from service.server import Server
 from service.settings import Settings
 from service.storage.redis.store import RedisStore, connect
 from tools.games import Client, bearer, new_id
@@ -84,7 +84,7 @@ class Walks:
 async def turn_walks(redis_url: str, turns: int) -> dict[str, list[Walk]]:
     """Plays turns; returns their walks by kind of action."""
     store = RedisStore(connect(redis_url), Lifetimes(lobby=1_800, started=3_600, finished=7_200), 10_000)
-    server = Server(Settings(listen="127.0.0.1:0", sweep_seconds=3_600.0), store)
+    server = build_server(Settings(listen="127.0.0.1:0", sweep_seconds=3_600.0), store)
     await server.start()
     walks, found = Walks(), dict[str, list[Walk]]()
     try:

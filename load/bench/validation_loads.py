@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from load.bench.noop_server import STREAM
-from service.grpc_api.validation_service import NAME
+from service.grpc_api.rpcs.validation import NAME
 from tools.servers import ROOT
 
 PREFIX_BYTES: Final = 5

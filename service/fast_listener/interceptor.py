@@ -28,7 +28,7 @@ from service.grpc_api.call_policy import OK, REQUEST_ID, CallPolicy, MethodPolic
 from service.grpc_api.status import Status
 from service.runtime.admission import Admission
 from service.runtime.origins import Origin
-from service.runtime.slow_calls import Dropped, SlowCalls, Steps, in_one_step
+from service.runtime.slow_calls import Dropped, SlowCalls, Steps
 
 
 class StreamAnswerer(Protocol):
@@ -39,10 +39,6 @@ class StreamAnswerer(Protocol):
 
     def at_once(self, data: bytes, /) -> bytes | None:
         """Returns the response within a moment; None if it may take longer or is an error. Raises nothing."""
-
-
-def _never_at_once(_data: bytes) -> None:
-    """The fast variant of a method without one."""
 
 
 class FastInterceptor:
@@ -100,24 +96,15 @@ class FastInterceptor:
         return _result_of(status, request_id, self.policy.refusal_delay(error, status.reason, call.origin))
 
     def unary(
-        self,
-        path: str,
-        answer: Callable[[bytes], bytes],
-        at_once: Callable[[bytes], bytes | None] = _never_at_once,
+        self, path: str, steps: Callable[[bytes], Steps], at_once: Callable[[bytes], bytes | None]
     ) -> UnaryMethod:
         """Returns a unary method.
 
         Args:
             path: The method's path.
-            answer: Returns the response.
+            steps: Returns the response, in steps.
             at_once: Returns the response within a moment; None if it may take longer or is an error. Raises nothing.
         """
-        return self.unary_in_steps(path, lambda data: in_one_step(answer, data), at_once)
-
-    def unary_in_steps(
-        self, path: str, steps: Callable[[bytes], Steps], at_once: Callable[[bytes], bytes | None] = _never_at_once
-    ) -> UnaryMethod:
-        """Returns a unary method like `unary` whose slow calls run in steps."""
         method, max_bytes = self._method(path), self.policy.max_bytes
 
         def succeeded(call: CallDetails, started: float, response: bytes) -> CallResult:

@@ -17,7 +17,7 @@ The hook `_make_request_call_future` exists since early 2026, and grpcio plans t
 another constructor argument. Therefore only releases in `grpcio_version.TESTED` get this server.
 
 Once a grpcio release accepts paths that are not UTF-8: delete this module and its tests, and call grpc.aio.server in
-`server` and `aio_listener`.
+`listener`.
 """
 
 import asyncio

@@ -4,12 +4,15 @@ grpcio's asynchronous HealthServicer lacks List, and there one slow watcher dela
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final, TypeAlias
 
 import grpc
+from google.protobuf.message import Message
 from grpc.aio import ServicerContext
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
+
+from service.grpc_api.handlers import Handler, Service
 
 SERVING: Final = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -20,7 +23,7 @@ ServingStatus: TypeAlias = int
 """A value of HealthCheckResponse.ServingStatus."""
 
 
-class HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # grpcio's is untyped
+class HealthServicer:
     """The statuses of the services, for Check, List and Watch."""
 
     def __init__(self) -> None:
@@ -45,7 +48,16 @@ class HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # g
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def Check(  # noqa: N802 - the RPC
+    def service(self, *, is_whole: bool = True) -> Service:
+        """Returns the service; if it is not whole, with Check only."""
+        check = _handler(grpc.unary_unary_rpc_method_handler, self.check, health_pb2.HealthCheckRequest)
+        if not is_whole:
+            return Service(SERVICE_NAME, {"Check": check})
+        listed = _handler(grpc.unary_unary_rpc_method_handler, self.list, health_pb2.HealthListRequest)
+        watch = _handler(grpc.unary_stream_rpc_method_handler, self.watch, health_pb2.HealthCheckRequest)
+        return Service(SERVICE_NAME, {"Check": check, "List": listed, "Watch": watch})
+
+    async def check(
         self, request: health_pb2.HealthCheckRequest, context: "ServicerContext[Any, Any]"
     ) -> health_pb2.HealthCheckResponse:
         """Check."""
@@ -54,12 +66,12 @@ class HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # g
             await context.abort(grpc.StatusCode.NOT_FOUND)
         return health_pb2.HealthCheckResponse(status=status)
 
-    async def List(self, _request: object, _context: object) -> health_pb2.HealthListResponse:  # noqa: N802 - the RPC
+    async def list(self, _request: object, _context: object) -> health_pb2.HealthListResponse:
         """List."""
         statuses = {name: health_pb2.HealthCheckResponse(status=status) for name, status in self._statuses.items()}
         return health_pb2.HealthListResponse(statuses=statuses)
 
-    async def Watch(  # noqa: N802 - the RPC
+    async def watch(
         self, request: health_pb2.HealthCheckRequest, _context: object
     ) -> AsyncGenerator[health_pb2.HealthCheckResponse, None]:
         """Watch: the current status and every change; a slow watcher may miss intermediate ones."""
@@ -70,3 +82,9 @@ class HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # g
                 yield health_pb2.HealthCheckResponse(status=status)
                 last = status
             await changed.wait()
+
+
+def _handler(form: Callable[..., Handler], call: Callable[..., Any], request: type[Message]) -> Handler:
+    return form(
+        call, request_deserializer=request.FromString, response_serializer=lambda message: message.SerializeToString()
+    )

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from typing import Final
 
 import grpc
-import grpc.aio
 from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.descriptor import ServiceDescriptor
 from grpc_reflection.v1alpha import reflection, reflection_pb2
+
+from service.grpc_api.handlers import Service
 
 _PACKAGES: Final = ".grpc.reflection.v1alpha.", ".grpc.reflection.v1."
 """The prefixes of names in v1alpha and in version 1."""
@@ -35,8 +36,8 @@ def _version_1() -> ServiceDescriptor:
 SERVICES: Final = (_version_1(), reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"])
 
 
-def add_reflection(server: grpc.aio.Server, services: Iterable[str]) -> None:
-    """Serves reflection of some services and of itself."""
+def reflection_services(services: Iterable[str]) -> list[Service]:
+    """Returns the services that describe some services and themselves."""
     names = [service.full_name for service in SERVICES]
     servicer = reflection.aio.ReflectionServicer(service_names=(*services, *names))
     handler = grpc.stream_stream_rpc_method_handler(
@@ -44,5 +45,4 @@ def add_reflection(server: grpc.aio.Server, services: Iterable[str]) -> None:
         request_deserializer=reflection_pb2.ServerReflectionRequest.FromString,
         response_serializer=reflection_pb2.ServerReflectionResponse.SerializeToString,
     )
-    for name in names:
-        server.add_registered_method_handlers(name, {"ServerReflectionInfo": handler})
+    return [Service(name, {"ServerReflectionInfo": handler}) for name in names]

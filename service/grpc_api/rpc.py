@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
@@ -45,6 +45,11 @@ class Backend:
     limits: Limits
     reader: RequestReader
     metrics: Metrics
+
+    @staticmethod
+    def sender(token: "Token") -> "Callable[[Context], Caller]":
+        """Returns what finds the caller, who may or must send a token. It raises AuthorizationMalformed, NotAPlayer."""
+        return _SENDERS[token]
 
 
 class Read(NamedTuple):
@@ -89,7 +94,7 @@ class Rpc:
 
     request: type[Message]
     response: type[Message]
-    call: Callable[[Backend, Any, Any, Context], Awaitable[bytes | None]]
+    call: Callable[[Any, Any, Any, Context], Awaitable[bytes | None]]
     token: Token = Token.OPTIONAL
     is_secret: bool = False
     limit: RateName | None = None
@@ -107,10 +112,10 @@ class Rpc:
         """Whether it changes a game once, however often the same request is sent."""
         return "request_id" in self.request.DESCRIPTOR.fields_by_name
 
-    def handler(self, backend: Backend) -> Handler:
+    def handler(self, backend: Any) -> Handler:  # noqa: ANN401 - what `call` gets
         """Returns its handler."""
         call, right, mutates, is_secret = self.call, self.right, self.mutates, self.is_secret
-        identify = _SENDERS[self.token]
+        identify = backend.sender(self.token)
         limit = getattr(backend.limits, self.limit) if self.limit is not None else None
         is_read = self.read is not None
 
@@ -125,8 +130,24 @@ class Rpc:
             return await call(backend, request, sender, context)
 
         if self.read is not None:
-            return backend.reader.unary(self.name, self.read, answer)
+            reader: RequestReader = backend.reader
+            return reader.unary(self.name, self.read, answer)
         return (writing if self.is_stream else unary)(self.request, answer)
+
+
+B = TypeVar("B")
+B_contra = TypeVar("B_contra", contravariant=True)
+
+
+class Row(Protocol[B_contra]):
+    """A row of any table."""
+
+    @property
+    def name(self) -> str:
+        """The RPC's name."""
+
+    def handler(self, backend: B_contra) -> Handler:
+        """Returns its handler."""
 
 
 def change(  # noqa: PLR0913 - the columns of a row
@@ -172,6 +193,6 @@ def seat_action(
     return change(request, response, command, limit=limit)
 
 
-def served(name: str, rpcs: Iterable[Rpc], backend: Backend) -> Service:
+def served(name: str, rpcs: Iterable[Row[B]], backend: B) -> Service:
     """Returns a service with the handlers of its RPCs."""
     return Service(name, {rpc.name: rpc.handler(backend) for rpc in rpcs})

@@ -1,4 +1,4 @@
-"""The services and their RPCs, apart from ValidationService, whose RPCs both transports serve."""
+"""The services of RUMMIKUB_LISTEN and their RPCs, apart from ValidationService, whose RPCs both transports serve."""
 
 from collections.abc import Mapping
 from typing import Final

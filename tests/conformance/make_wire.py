@@ -6,7 +6,7 @@ The requests are those of cases.json and contrasts.json, the answers are this ch
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,10 +18,11 @@ from grpc import StatusCode
 from conformance.grpc_answers import score_request, turn_request
 from rummikub.v1 import validation_service_pb2 as vs
 from rummikub.v1 import violation_pb2
+from service.codec.turn_validator import Validator
 from service.errors import Fault
+from service.grpc_api.rpcs.validation import NAME, RPCS
 from service.grpc_api.status import DETAILS, status_of
-from service.grpc_api.turn_validator import Validator
-from service.grpc_api.validation_service import NAME
+from service.runtime.slow_calls import completed
 from support.conformance_cases import (
     Creation,
     LittleGame,
@@ -78,16 +79,12 @@ def request_of(question: Question, options: Options) -> tuple[str, Message]:
 def calls() -> Iterator[Call]:
     """Yields the calls with their answers."""
     validator = Validator()
-    answers: dict[str, tuple[Callable[[bytes], bytes], type[Message]]] = {
-        "ValidateMelds": (validator.validate_melds, vs.ValidateMeldsResponse),
-        "ValidateTurn": (validator.validate_turn, vs.ValidateTurnResponse),
-        "ScoreRound": (validator.score_round, vs.ScoreRoundResponse),
-    }
+    rows = {rpc.name: rpc for rpc in RPCS}
     for id_, rpc, request in requests():
-        answer, response = answers[rpc]
+        steps, response = rows[rpc].steps(validator), getattr(vs, f"{rpc}Response")
         call = {"id": id_, "rpc": f"{NAME}/{rpc}", "request": as_json(request)}
         try:
-            yield {**call, "response": as_json(response.FromString(answer(request.SerializeToString())))}
+            yield {**call, "response": as_json(response.FromString(completed(steps(request.SerializeToString()))))}
         except Fault as fault:
             yield {**call, "error": error_as_json(status_of(fault).trailing_metadata)}
 

@@ -36,7 +36,7 @@ from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.codec import validation as validation_codec
 from service.codec.validation import BATCH_MAX
-from service.server import Server
+from service.composition import build_server
 from support.conformance_cases import (
     Breach,
     Case,
@@ -82,7 +82,7 @@ KIND_TEXTS = {kind: text for text, kind in KINDS.items()}
 async def service() -> AsyncIterator[Service]:
     clock, chance = FakeClock(), FixedChance()
     store = memory_store(clock)
-    server = Server(server_settings(sweep_seconds=FOREVER_SECONDS, games_per_minute=0), store, chance)
+    server = build_server(server_settings(sweep_seconds=FOREVER_SECONDS, games_per_minute=0), store, chance=chance)
     await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
         yield Service(Client(channel), store, clock, chance)

@@ -25,7 +25,7 @@ from load.bench.validation_report import (
     tables_of,
 )
 from load.bench.validation_turns import RACK_TILES, TABLE_TILES, TURNS, Turns, read
-from service.grpc_api.turn_validator import Validator
+from service.codec.turn_validator import Validator
 from service.runtime.slow_calls import completed
 
 
@@ -68,7 +68,10 @@ def test_the_service_answers_what_is_expected_of_it(turns: Turns) -> None:
     validation = Validator()
     for turn in (*turns.legal, *turns.illegal):
         asked = turn_load(turn), melds_load(turn)
-        answers = validation.validate_turn(asked[0].messages[0]), validation.validate_melds(asked[1].messages[0])
+        answers = (
+            completed(validation.turn_in_steps(asked[0].messages[0])),
+            validation.validate_melds(asked[1].messages[0]),
+        )
         assert answers == (asked[0].answers[0], asked[1].answers[0])
     batch, stream = batch_load(turns.mixed), stream_load(turns.mixed)
     assert completed(validation.batch(batch.messages[0])) == batch.answers[0]

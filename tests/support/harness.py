@@ -35,6 +35,7 @@ from rummikub.v1 import turn_service_pb2 as ts
 from service.analysis.pool import COMMAND
 from service.app.identity import digest
 from service.codec.fields import encode_etag
+from service.composition import build_server
 from service.model.change import NO_ETAG, Commit, Committed, lineage
 from service.model.record import Lifetimes, Record, SeatToken
 from service.operator.archive.sink import Sink
@@ -229,8 +230,13 @@ async def running_server(  # noqa: PLR0917 - the parts of a server
     sink: Sink | None = None,
 ) -> AsyncIterator[tuple[Server, Client]]:
     """Runs a server in this process; yields it with a client."""
-    server = Server(
-        settings or server_settings(), store, SeededChance(seed), analysis_command, tracing=tracing, sink=sink
+    server = build_server(
+        settings or server_settings(),
+        store,
+        chance=SeededChance(seed),
+        analysis_command=analysis_command,
+        tracing=tracing,
+        sink=sink,
     )
     await server.start()
     async with grpc.aio.insecure_channel(

@@ -27,9 +27,10 @@ Keys: TypeAlias = "redis.Redis | redis.RedisCluster"
 
 @dataclass(frozen=True)
 class Operated:
-    """A server, a client of players, and the operator's."""
+    """A server and its store, a client of players, and the operator's."""
 
     server: Server
+    store: Store
     client: Client
     admin: "AdminServiceAsyncStub"
 
@@ -39,7 +40,7 @@ async def operated(store: Store, sink: Sink | None = None, **settings: object) -
     """Runs a server in this process with AdminService; yields it with clients."""
     changed = server_settings(**{"admin_listen": "127.0.0.1:0", "heartbeat_seconds": 0.05, **settings})
     async with running_server(store, changed, sink=sink) as (server, client), admin_at(server.admin_port) as admin:
-        yield Operated(server, client, admin)
+        yield Operated(server, store, client, admin)
 
 
 @asynccontextmanager

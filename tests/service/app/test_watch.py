@@ -36,11 +36,11 @@ from service.app.watch_updates import (
     Update,
 )
 from service.codec import games as codec
+from service.composition import build_server
 from service.errors import StoreUnavailable, TokenVoid
 from service.model.change import NO_ETAG, Commit, Committed, Loaded, Outcome, lineage
 from service.model.presence import Seen
 from service.model.record import Record, SeatToken
-from service.server import Server
 from service.storage.memory import MemoryStore
 from service.storage.store import Store
 from service.storage.stored_events import encode_change
@@ -793,7 +793,7 @@ async def test_a_stopping_server_sends_the_revision_from_which_another_server_re
     store: Store, clock: FakeClock
 ) -> None:
     async with AsyncExitStack() as stack:
-        first = Server(server_settings(), store, SeededChance(1))
+        first = build_server(server_settings(), store, chance=SeededChance(1))
         await first.start()
         channel = await stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{first.port}"))
         game = await Client(channel).new_game(ruleset=UNLIMITED)
@@ -991,7 +991,7 @@ async def test_a_watch_that_is_cancelled_at_once_leaves_no_subscription(store: S
         await game.draw()
         assert (await watcher.change()).revision == 5
         watcher.call.cancel()
-        await asyncio.wait_for(server._interceptor.drained(), 10)  # noqa: SLF001 - no public attribute shows it
+        await asyncio.wait_for(server.listeners[0].drained(), 10)
         if isinstance(store, MemoryStore):
             assert not store.memory.subscriptions
     await raw.aclose()

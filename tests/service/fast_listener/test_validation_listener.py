@@ -30,9 +30,11 @@ from conformance.grpc_answers import turn_request
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import meld_pb2, tile_pb2
 from rummikub.v1 import validation_service_pb2 as vs
+from service.codec.turn_validator import StreamValidator, Validator
 from service.codec.validation import BATCH_MAX
+from service.composition import build_server
 from service.grpc_api import call_policy, grpcio_version
-from service.grpc_api.turn_validator import StreamValidator, Validator
+from service.grpc_api.listener import AioListener
 from service.runtime import refusal_pace
 from service.runtime.slow_calls import OVERHEAD_BYTES, Pace, SlowCalls
 from service.server import Server
@@ -153,22 +155,11 @@ async def client_of(port: int) -> AsyncIterator[ListenerClient]:
         yield ListenerClient(channel)
 
 
-class FastServer(Server):
-    """A server with fast_listener, whatever release of grpcio is installed."""
-
-    grpcio = grpcio_version.TESTED[0]
-
-
-class FallbackServer(Server):
-    """A server without private parts of grpcio."""
-
-    grpcio = "0"
-
-
 Listening: TypeAlias = Callable[..., AbstractAsyncContextManager[tuple[Server, ListenerClient]]]
 """Starts a server with changed settings, and a client of RUMMIKUB_VALIDATION_LISTEN."""
 
-SERVERS = [pytest.param(FastServer, id="fast"), pytest.param(FallbackServer, id="fallback")]
+SERVERS = [pytest.param(grpcio_version.TESTED[0], id="fast"), pytest.param("0", id="fallback")]
+"""Releases of grpcio: with fast_listener, and without private parts of grpcio."""
 
 
 def lost_code(server: Server) -> str:
@@ -176,13 +167,19 @@ def lost_code(server: Server) -> str:
 
     grpc.aio, at either address, ends the requests of such a stream as if the client had sent all.
     """
-    return "CANCELLED" if isinstance(server, FastServer) else "OK"
+    return "CANCELLED" if is_fast(server) else "OK"
 
 
-def listening_with(server_type: type[Server]) -> Listening:
+def is_fast(server: Server) -> bool:
+    return not isinstance(server.listeners[1], AioListener)
+
+
+def listening_with(grpcio: str) -> Listening:
     @asynccontextmanager
     async def listening(**changes: object) -> AsyncIterator[tuple[Server, ListenerClient]]:
-        server = server_type(server_settings(validation_listen="127.0.0.1:0", **changes), memory_store())
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("service.composition.INSTALLED", grpcio)
+            server = build_server(server_settings(validation_listen="127.0.0.1:0", **changes), memory_store())
         await server.start()
         try:
             async with client_of(server.validation_port) as client:
@@ -200,7 +197,7 @@ def listening(request: pytest.FixtureRequest) -> Listening:
 
 @pytest.fixture
 def fast_listening() -> Listening:
-    return listening_with(FastServer)
+    return listening_with(grpcio_version.TESTED[0])
 
 
 @dataclass(frozen=True)
@@ -417,7 +414,7 @@ async def test_metrics_include_the_calls_of_both_listeners(listening: Listening)
         lost = await validation.open_stream()
         lost.cancel()
         kinds = ((VALIDATE, "OK"), (VALIDATE, "INVALID_ARGUMENT"), (STREAM, "OK"), (STREAM, "CANCELLED"))
-        expected = [4, 2, 2, 1] if isinstance(server, FastServer) else [4, 2, 3, 0]  # see lost_code
+        expected = [4, 2, 2, 1] if is_fast(server) else [4, 2, 3, 0]  # see lost_code
         await until(lambda: [both.counted(*kind) for kind in kinds] == expected)
 
 
@@ -669,15 +666,13 @@ def pace_all_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def waiting_refusals(server: Server) -> int:
     """Returns the number of refusals that wait at both listeners."""
-    own = server._validation_listener  # noqa: SLF001 - no metric has it
-    assert own is not None
-    interceptors: list[Any] = [own._interceptor, server._interceptor]  # type: ignore[attr-defined]  # noqa: SLF001 - as above
+    interceptors: list[Any] = [listener.interceptor for listener in server.listeners]  # type: ignore[attr-defined]
     return sum(one.policy.refusals.total for one in interceptors)
 
 
 async def test_refusals_for_want_of_memory_wait_too(listening: Listening, monkeypatch: pytest.MonkeyPatch) -> None:
     pace_all_refusals(monkeypatch)
-    monkeypatch.setattr("service.server.SlowCalls", partial(SlowCalls, pace=Pace(bytes_max=1)))
+    monkeypatch.setattr("service.composition.SlowCalls", partial(SlowCalls, pace=Pace(bytes_max=1)))
     async with listening(peer_share=0.5) as (server, own), client_of(server.port) as main:
         waiting: list[asyncio.Future[grpc.aio.AioRpcError]] = []
         for caller in (own, main):
@@ -697,7 +692,7 @@ async def test_a_refusal_ends_with_its_client(
 ) -> None:
     pace_all_refusals(monkeypatch)
     pace = Pace(bytes_max=2 * OVERHEAD_BYTES + 1_000)  # enough for short requests
-    monkeypatch.setattr("service.server.SlowCalls", partial(SlowCalls, pace=pace))
+    monkeypatch.setattr("service.composition.SlowCalls", partial(SlowCalls, pace=pace))
     long = vs.ValidateTurnRequest(table_after=meld_pb2.Table(melds=[RUN] * 100), has_melded=True)
     batch = vs.BatchValidateTurnsRequest(turns=[long]).SerializeToString()
     settings = {"peer_share": 0.5, "validation_streams": 2, "keys_file": keys_file(tmp_path, web="")}
@@ -766,9 +761,7 @@ async def test_calls_without_a_request_time_out_at_a_pace(
 
 def listener_calls(server: Server) -> int:
     """Returns the number of calls in progress at both listeners."""
-    own = server._validation_listener  # noqa: SLF001 - no metric is so recent
-    assert own is not None
-    return own.calls_in_progress + server._interceptor.policy.calls.total  # noqa: SLF001 - as above
+    return sum(listener.calls_in_progress for listener in server.listeners)
 
 
 async def test_a_call_that_waits_for_its_timeout_takes_its_request_and_ends_with_its_client(

@@ -92,7 +92,7 @@ async def test_the_operator_sees_everything_of_a_game(house: Operated) -> None:
     await game.draw()
     await game.save_draft()
     full = (await house.admin.GetGame(pb.GetGameRequest(game_id=game.game_id))).game
-    record = (await house.server._store.games.load(game.game_id)).record  # noqa: SLF001 - what is stored
+    record = (await house.store.games.load(game.game_id)).record
     assert record
     assert isinstance(record.game.phase, Playing)
     round_ = record.game.phase.round
@@ -212,7 +212,7 @@ async def test_the_operator_aborts_a_lobby_and_a_game_after_a_round(house: Opera
     rules = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=3, turn_time_limit_seconds=0)
     played = (change.applied.game for change in random_changes(1, 3, rules))
     late_game = next(game for game in played if game.results and isinstance(game.phase, Playing))
-    late = await put_game(house.client, house.server._store, late_game, time.time_ns() // 1_000_000)  # noqa: SLF001 - a game of its own
+    late = await put_game(house.client, house.store, late_game, time.time_ns() // 1_000_000)
     for game in (await labeled_game(house, start=False), late):
         answer = await house.admin.AbortGame(pb.AbortGameRequest(game_id=game.game_id))
         assert answer.game.game.state == game_pb2.GAME_STATE_ABORTED

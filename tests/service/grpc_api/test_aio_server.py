@@ -76,12 +76,12 @@ async def test_another_release_gets_a_plain_server_and_a_warning(capsys: pytest.
 def test_fast_listener_is_imported_only_for_its_address(address: str, *, is_imported: bool) -> None:
     script = f"""
 import asyncio, sys
-from service.server import Server
+from service.composition import build_server
 from service.settings import Settings
 from service.storage.memory import MemoryStore
 
 async def build():
-    Server(Settings(validation_listen={address!r}), MemoryStore(100))
+    build_server(Settings(validation_listen={address!r}), MemoryStore(100))
 
 asyncio.run(build())
 print(any(name.startswith("service.fast_listener") for name in sys.modules))
@@ -95,7 +95,7 @@ print(any(name.startswith("service.fast_listener") for name in sys.modules))
 async def test_another_release_serves_the_validation_address_and_logs_a_warning(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("service.server.Server.grpcio", "0")
+    monkeypatch.setattr("service.composition.INSTALLED", "0")
     settings = server_settings(validation_listen="127.0.0.1:0")
     async with running_server(memory_store(), settings) as (server, _):
         target = f"127.0.0.1:{server.validation_port}"
@@ -109,7 +109,7 @@ async def test_another_release_serves_the_validation_address_and_logs_a_warning(
 
 async def test_the_end_of_the_plain_validation_listener_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """A path that is not UTF-8 ends a plain grpc.aio server of this release."""
-    monkeypatch.setattr("service.server.Server.grpcio", "0")
+    monkeypatch.setattr("service.composition.INSTALLED", "0")
     settings = server_settings(validation_listen="127.0.0.1:0")
     async with running_server(memory_store(), settings) as (server, _):
         ended = asyncio.ensure_future(server.ended())

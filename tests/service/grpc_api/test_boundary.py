@@ -32,6 +32,7 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service import server as server_module
+from service.composition import build_server
 from service.health_check import DEFAULT_LISTEN, STATUSES
 from service.metrics import exporter as exporter_module
 from service.metrics.metrics import Metrics as ServiceMetrics
@@ -370,8 +371,8 @@ class Metrics:
 async def test_metrics_tell_calls_latencies_and_games(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "COUNT_SECONDS", 0.05)
     async with running_server(memory_store()) as (server, client):
-        with server.serve_metrics():
-            metrics = Metrics(server.metrics_port)
+        with server.serve_metrics() as port:
+            metrics = Metrics(port)
             began = time.perf_counter()
             await client.new_game(start=False)
             await client.new_game(start=False)
@@ -434,7 +435,7 @@ async def test_who_asks_for_no_metrics_keeps_no_thread_and_fills_no_log(
 ) -> None:
     monkeypatch.setattr(exporter_module, "SILENCE_SECONDS", 0.05)
     async with running_server(memory_store()) as (server, _):
-        with server.serve_metrics(), socket.create_connection(("127.0.0.1", server.metrics_port), 10) as silent:
+        with server.serve_metrics() as port, socket.create_connection(("127.0.0.1", port), 10) as silent:
             assert await asyncio.to_thread(silent.recv, 1) == b"", "the connection is closed"
     assert capfd.readouterr().err == ""
 
@@ -444,11 +445,11 @@ async def test_who_asks_for_metrics_without_an_end_takes_few_connections_at_a_ti
 ) -> None:
     monkeypatch.setattr(exporter_module, "MOST_CONNECTIONS", 3)
     async with running_server(memory_store()) as (server, _):
-        with server.serve_metrics(), contextlib.ExitStack() as stack:
-            address = "127.0.0.1", server.metrics_port
+        with server.serve_metrics() as port, contextlib.ExitStack() as stack:
+            address = "127.0.0.1", port
             unending = [stack.enter_context(socket.create_connection(address, 5)) for _ in range(4)]
             assert await asyncio.to_thread(unending[0].recv, 1) == b"", "the oldest connection is closed"
-            assert (await Metrics(server.metrics_port).read())["rummikub_store_up",] == 1
+            assert (await Metrics(port).read())["rummikub_store_up",] == 1
             assert await asyncio.to_thread(unending[1].recv, 1) == b""
             unending[3].sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
             answer = await asyncio.to_thread(unending[3].recv, 12)
@@ -504,8 +505,7 @@ async def test_metrics_tell_a_store_that_is_away() -> None:
         store = redis_store(redis.url)
         stack.push_async_callback(store.close)
         server, _ = await stack.enter_async_context(running_server(store))
-        stack.enter_context(server.serve_metrics())
-        metrics = Metrics(server.metrics_port)
+        metrics = Metrics(stack.enter_context(server.serve_metrics()))
         assert (await metrics.read())["rummikub_store_up",] == 1
         redis.stop()
         found = await metrics.until(lambda samples: samples["rummikub_store_up",] == 0)
@@ -815,7 +815,7 @@ class Held(DelegatingStore):
 
 async def test_a_call_under_way_is_answered_before_the_server_stops() -> None:
     store = Held()
-    server = server_module.Server(server_settings(drain_seconds=30), store)
+    server = build_server(server_settings(drain_seconds=30), store)
     await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
         game = await Client(channel).new_game()
@@ -837,7 +837,7 @@ async def test_a_call_under_way_is_answered_before_the_server_stops() -> None:
 
 async def test_a_call_that_does_not_end_holds_a_stopping_server_no_longer_than_its_drain() -> None:
     store = Held()
-    server = server_module.Server(server_settings(drain_seconds=0.2), store)
+    server = build_server(server_settings(drain_seconds=0.2), store)
     await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
         game = await Client(channel).new_game()

@@ -13,7 +13,8 @@ from load.floods.attacks import slow_turn
 from rummikub.v1 import validation_service_pb2 as vs
 from service.analysis import complex_turns, pool
 from service.analysis.pool import COMMAND
-from service.grpc_api.turn_validator import Validator
+from service.codec.turn_validator import Validator
+from service.runtime.slow_calls import completed
 from service.server import Server
 from support.harness import Client, from_another_address, memory_store, running_server, server_settings
 
@@ -42,7 +43,7 @@ async def test_complex_turns_are_answered_with_and_without_their_process(
         assert len(server.complex_turns.processes) == count
         assert not server.analysis.processes, "searches have processes of their own"
     assert not server.complex_turns.processes
-    expected = [Validator().validate_turn(request.SerializeToString()) for request in REQUESTS]
+    expected = [completed(Validator().turn_in_steps(request.SerializeToString())) for request in REQUESTS]
     assert answers == [vs.ValidateTurnResponse.FromString(answer) for answer in expected]
 
 

@@ -370,7 +370,7 @@ async def stopping(_redis_url: str) -> AsyncIterator[Stage]:
     store = memory_store(clock)
     async with running_server(store, settings()) as (server, client):
         stage = await staged(client, store, clock)
-        server._stopping.set()  # noqa: SLF001 - a whole stop closes the connection too, in its own time
+        server.stopping.set()  # a whole stop closes the connection too, in its own time
         yield stage
 
 

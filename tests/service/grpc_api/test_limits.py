@@ -33,6 +33,7 @@ from service.codec.tiles import MELDS_MAX
 from service.codec.validation import BATCH_MAX
 from service.errors import Fault, GameNotFound, StoreUnavailable, TooManyGames
 from service.grpc_api import call_policy
+from service.grpc_api.listener import AioListener
 from service.runtime import rate_limit, refusal_pace
 from service.runtime.connections import shut_down_connections
 from service.runtime.origins import GAMES_PER_MINUTE, Key, Origin
@@ -227,7 +228,7 @@ async def test_an_address_that_is_refused_again_and_again_waits_for_its_refusals
             await other.games.CreateGame(gs.CreateGameRequest())
         await client.games.ListGames(gs.ListGamesRequest())
         assert not waiting.done(), "its other calls are served meanwhile"
-        assert server._interceptor.policy.calls.total == 0, "it holds no call"  # noqa: SLF001 - no metric is so recent
+        assert server.listeners[0].calls_in_progress == 0, "it holds no call"
         stopping = asyncio.create_task(server.stop())
         assert await refused_with(waiting) == "TOO_MANY_GAMES"
         await stopping
@@ -324,7 +325,9 @@ async def test_few_refusals_wait_at_a_time(monkeypatch: pytest.MonkeyPatch) -> N
         async with asyncio.timeout(60):
             while not any(call.done() for call in calls):  # noqa: ASYNC110 - gRPC has no event for this
                 await asyncio.sleep(0.01)
-        assert server._interceptor.policy.refusals.total == 3, "half, as the address is alone"  # noqa: SLF001 - no metric has it
+        (listener,) = server.listeners
+        assert isinstance(listener, AioListener)
+        assert listener.interceptor.policy.refusals.total == 3, "half, as the address is alone"
         stopping = asyncio.create_task(server.stop())
         assert [await refused_with(call) for call in calls] == ["TOO_MANY_GAMES"] * 4
         await stopping
@@ -449,7 +452,7 @@ async def test_a_refusal_and_the_metrics_name_the_limit(
     exceed: Callable[[Client], Awaitable[None]],
 ) -> None:
     pace = Pace(bytes_max=OVERHEAD_BYTES + (0 if limit == "request_bytes" else 1_000))
-    monkeypatch.setattr("service.server.SlowCalls", partial(SlowCalls, pace=pace))
+    monkeypatch.setattr("service.composition.SlowCalls", partial(SlowCalls, pace=pace))
     async with running_server(memory_store(FakeClock()), server_settings(**settings)) as (server, client):
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
             await exceed(client)

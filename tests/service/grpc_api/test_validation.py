@@ -27,8 +27,8 @@ from service.codec import fields as field_codec
 from service.codec import rulesets
 from service.codec import tiles as tile_codec
 from service.codec import validation as validation_codec
+from service.codec.turn_validator import StreamValidator, Validator
 from service.errors import InvalidRequest, MalformedRequest
-from service.grpc_api.turn_validator import StreamValidator, Validator
 from service.runtime.slow_calls import completed
 from support import malformed_protobuf as wire
 from support.conformance_cases import load
@@ -227,9 +227,14 @@ def normal(message_type: type[Message], data: bytes) -> bytes:
     return ordered
 
 
+def validate_turn(validation: Validator, data: bytes) -> bytes:
+    answer: bytes = completed(validation.turn_in_steps(data))
+    return answer
+
+
 def asked(validation: Validator, data: bytes) -> bytes | Refusal:
     """Returns the response to a turn, which must be the same each time."""
-    once, again, at_last = (outcome(validation.validate_turn, data) for _ in range(3))
+    once, again, at_last = (outcome(partial(validate_turn, validation), data) for _ in range(3))
     assert once == again == at_last
     assert validation.turn_at_once(data) in {None, once if isinstance(once, bytes) else None}
     return normal(vs.ValidateTurnResponse, once) if isinstance(once, bytes) else once
@@ -274,7 +279,7 @@ def test_complex_turns_are_judged_elsewhere_with_the_same_answer() -> None:
     assert len(elsewhere) > len(complex_turns) / 2
     elsewhere.clear()
     for wire_turn in CORPUS:
-        outcome(validation.validate_turn, turn(wire_turn))
+        outcome(partial(validate_turn, validation), turn(wire_turn))
     assert not elsewhere, "the turns of games are judged in place"
 
 
@@ -284,7 +289,7 @@ def test_what_takes_a_moment_is_answered_at_once(validation: Validator) -> None:
         if sent.has_melded:
             data = turn(sent)
             seen[sort_of(asked(validation, data))] += 1
-            assert validation.turn_at_once(data) == validation.validate_turn(data)
+            assert validation.turn_at_once(data) == validate_turn(validation, (data))
     assert seen.keys() == {"legal", "illegal"}
     assert min(seen.values()) > 50
 
@@ -316,20 +321,20 @@ NEW_MELDS = tuple(WireMeld(tuple(range(first, end))) for first in (14, 27, 40) f
 def test_what_may_take_longer_than_a_moment_is_not_answered_at_once(sent: bytes) -> None:
     validation = Validator()
     for ruleset in (None, options_of(AT_THE_TABLE)):
-        validation.validate_turn(turn(replace(QUICK, ruleset=ruleset)))
+        validate_turn(validation, turn(replace(QUICK, ruleset=ruleset)))
     assert validation.turn_at_once(sent) is None
 
 
 def test_an_initial_meld_is_judged_at_once_where_the_table_is_small(validation: Validator) -> None:
     for sent in (replace(QUICK, has_melded=False), WireTurn(after=(WireMeld((11, 12, 13)),), rack=(11, 12, 13))):
-        answer = validation.validate_turn(turn(sent))
+        answer = validate_turn(validation, (turn(sent)))
         assert validation.turn_at_once(turn(sent)) == answer
 
 
 def test_nothing_is_answered_at_once_by_rules_that_were_not_asked_for_yet() -> None:
     validation = Validator()
     assert validation.turn_at_once(turn(QUICK)) is None
-    answer = validation.validate_turn(turn(QUICK))
+    answer = validate_turn(validation, (turn(QUICK)))
     assert validation.turn_at_once(turn(QUICK)) == answer
 
 
@@ -421,7 +426,7 @@ def test_what_no_contract_knows_is_not_remembered(validation: Validator) -> None
         for count in range(20):
             meld = wire.meld(WireMeld((3, 4, 5))) + part(UNKNOWN, bytes(MUCH + count))
             assert isinstance(
-                validation.validate_turn(part(2, part(1, meld)) + part(3, part(1, meld)) + number(5, 1)), bytes
+                validate_turn(validation, part(2, part(1, meld)) + part(3, part(1, meld)) + number(5, 1)), bytes
             )
             assert isinstance(validation.validate_melds(part(2, meld)), bytes)
         remembered, _ = tracemalloc.get_traced_memory()
@@ -457,7 +462,7 @@ def test_violations_by_many_tiles_are_not_remembered(validation: Validator) -> N
     try:
         for _ in range(100):
             after = tuple(rng.choices(melds, k=120))
-            assert isinstance(validation.validate_turn(turn(WireTurn(after=after))), bytes)
+            assert isinstance(validate_turn(validation, turn(WireTurn(after=after))), bytes)
         remembered, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -106,7 +106,7 @@ async def traced_server(
         for name, value in collector.environment.items():
             monkeypatch.setenv(name, value)
         if not is_fast:
-            monkeypatch.setattr(Server, "grpcio", "0.0.0")
+            monkeypatch.setattr("service.composition.INSTALLED", "0.0.0")
         tracing = OpenTelemetryTracing(None, "memory")
         stack.push_async_callback(asyncio.to_thread, tracing.close)
         own = "127.0.0.1:0"

@@ -1,4 +1,4 @@
-"""ValidationService from request bytes to response bytes, as fast as possible: clients call it on every drag of a tile.
+"""Turns and melds from request bytes to response bytes, as fast as possible: clients ask on every drag of a tile.
 
 Methods are synchronous and thread-safe, and raise InvalidRequest or MalformedRequest. There are two paths:
 
@@ -11,7 +11,7 @@ Both return the same responses; tests compare them.
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cache, lru_cache, partial
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -22,20 +22,16 @@ from engine.melding.fast.fast_play import PlayerState
 from engine.melding.fast.read_melds import ReadMeld, melds_by_key
 from engine.melding.melds import NotAMeld, ProposedMeld, read_meld
 from engine.melding.play import Play
-from engine.melding.presets import PRESET_TEXTS, PRESETS
 from engine.melding.rules import Judgement, judge
 from engine.melding.ruleset import Ruleset
-from engine.melding.scoring import score_round
 from engine.tiles import LAST_TILE, Tile
 from engine.violations import Reason, Violation
 from rummikub.v1 import meld_pb2, ruleset_pb2, violation_pb2
 from rummikub.v1 import validation_service_pb2 as pb
-from service.codec import fields, messages, raw_messages, rulesets, tiles, validation
+from service.codec import fields, raw_messages, rulesets, tiles, validation
 from service.codec.raw_messages import RawTurn
 from service.errors import InvalidRequest, MalformedRequest
-from service.runtime.slow_calls import completed
 
-_PRESETS_CURSOR: Final = r"\d{1,3}"
 ENCODED_MAX: Final = 65_536
 """Most encoded meld readings to cache. A full cache is emptied."""
 
@@ -92,7 +88,7 @@ _FAST_PATH_ERRORS: Final = (_NeedsPlainPath, InvalidRequest, MalformedRequest, D
 
 
 class Validator:
-    """The RPCs of ValidationService, from bytes to bytes.
+    """Judges turns and reads melds, from bytes to bytes: the RPCs of ValidationService that need to be fast.
 
     Methods named `..._at_once` return None if the request may take more than a millisecond or two or is invalid; the
     caller then uses the other method. They raise nothing.
@@ -105,13 +101,6 @@ class Validator:
         self._judge_complex = judge_complex
         self._judges = FastJudges[bytes, bytes, bytes](_cacheable_ruleset, melds_by_key(_proposed))
         self._encoded: dict[ReadMeld, bytes] = {}
-
-    def validate_turn(self, data: bytes) -> bytes:
-        """Serves ValidateTurn."""
-        _check_counts(pb.ValidateTurnRequest, data, _MOST_OF_TURN)
-        turn = _parse(raw_messages.parse_turn, data)
-        response: bytes = completed(self._respond(turn, b"", partial(fields.decode, pb.ValidateTurnRequest, data)))
-        return response
 
     def turn_in_steps(self, data: bytes) -> "_InSteps[bytes]":
         """Serves ValidateTurn in steps, in each of which it reads a few melds."""
@@ -150,46 +139,6 @@ class Validator:
             return self._encode_readings(judge.read(melds))
         except _FAST_PATH_ERRORS:
             return None
-
-    def score_round(self, data: bytes) -> bytes:
-        """Serves ScoreRound."""
-        request = fields.decode(pb.ScoreRoundRequest, data)
-        ruleset = rulesets.ruleset(request.ruleset)
-        to_score = validation.round_to_score(request, ruleset)
-        return validation.encode_score(score_round(1, to_score.end, to_score.standings, ruleset)).SerializeToString()
-
-    def list_rulesets(self, data: bytes) -> bytes:
-        """Serves ListRulesets."""
-        request = fields.decode(pb.ListRulesetsRequest, data)
-        size = fields.page_size(request.page_size, default=50, most=50)
-        first = int(fields.page_cursor(request.page_token, _PRESETS_CURSOR) or 0)
-        named = (
-            pb.NamedRuleset(
-                ruleset=rulesets.encode_ruleset(ruleset),
-                settings=rulesets.encode_settings(ruleset),
-                name=preset.name,
-                **asdict(PRESET_TEXTS[preset]),
-            )
-            for preset, ruleset in tuple(PRESETS.items())[first : first + size]
-        )
-        token = fields.page_token(str(first + size) if first + size < len(PRESETS) else "")
-        return pb.ListRulesetsResponse(rulesets=named, next_page_token=token).SerializeToString()
-
-    def list_messages(self, data: bytes) -> bytes:
-        """Serves ListMessages."""
-        return messages.list_messages(fields.decode(pb.ListMessagesRequest, data)).SerializeToString()
-
-    def messages_at_once(self, data: bytes) -> bytes | None:
-        """Serves ListMessages if the request is short, or returns None. Raises InvalidRequest, MalformedRequest."""
-        return self.list_messages(data) if len(data) <= AT_ONCE_BYTES_MAX else None
-
-    def score_at_once(self, data: bytes) -> bytes | None:
-        """Serves ScoreRound if the request is short, or returns None. Raises InvalidRequest, MalformedRequest."""
-        return self.score_round(data) if len(data) <= AT_ONCE_BYTES_MAX else None
-
-    def rulesets_at_once(self, data: bytes) -> bytes | None:
-        """Serves ListRulesets if the request is short, or returns None. Raises InvalidRequest, MalformedRequest."""
-        return self.list_rulesets(data) if len(data) <= AT_ONCE_BYTES_MAX else None
 
     def batch(self, data: bytes) -> "_InSteps[bytes]":
         """Serves BatchValidateTurns in steps of at most one turn each."""
