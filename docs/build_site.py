@@ -41,6 +41,7 @@ SECTIONS: Final = (
     (
         "Concepts",
         (
+            "docs/concepts/contract.md",
             "docs/concepts/game.md",
             "docs/concepts/turn.md",
             "docs/concepts/watch.md",

@@ -46,8 +46,14 @@ ADMIN_LISTEN: Final = "RUMMIKUB_ADMIN_LISTEN"
 UNIX_PORT: Final = 1
 """gRPC's port number of a unix socket."""
 
-STATELESS: Final = frozenset({"rummikub.v1.ValidationService", "rummikub.v1.AnalysisService"})
-"""Services that stay SERVING without a store; only AnalysisService's questions about a seat's own game need it."""
+STATELESS: Final = frozenset(
+    {
+        "rummikub.v1.ValidationService",
+        "rummikub.v1.AnalysisService",
+        "rummikub.v1.RecordService",
+    }
+)
+"""Services that stay SERVING without a store; only questions of the latter two about a game need it."""
 
 _log = structlog.get_logger()
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from itertools import product
 
 import pytest
-from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, FileDescriptor
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
+from support.contract_files import FILES
 from support.harness import CONTRACT, ROOT
 
 RESERVED: dict[str, dict[str, dict[str, str]]] = tomllib.loads(
@@ -25,14 +26,6 @@ ACCESSORS_OF_LISTS = ("_array", "_count", "_list", "_size")
 """What generators put after the name of a repeated field."""
 
 
-def files_of(files: set[FileDescriptor]) -> set[FileDescriptor]:
-    """Returns files and all that they import, within the contract's package."""
-    found = files | {imported for file in files for imported in file.dependencies}
-    found = {file for file in found if file.package == "rummikub.v1"}
-    return found if found == files else files_of(found)
-
-
-FILES = sorted(files_of({service.file for service in CONTRACT}), key=lambda file: file.name)
 MESSAGES: list[Descriptor] = [message for file in FILES for message in file.message_types_by_name.values()]
 ENUMS: list[EnumDescriptor] = [enum for file in FILES for enum in file.enum_types_by_name.values()]
 

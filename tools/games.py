@@ -12,12 +12,14 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceStub
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
+from rummikub.v1.record_service_pb2_grpc import RecordServiceStub
 from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
 from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
 
 if TYPE_CHECKING:
     from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceAsyncStub
     from rummikub.v1.game_service_pb2_grpc import GameServiceAsyncStub
+    from rummikub.v1.record_service_pb2_grpc import RecordServiceAsyncStub
     from rummikub.v1.turn_service_pb2_grpc import TurnServiceAsyncStub
     from rummikub.v1.validation_service_pb2_grpc import ValidationServiceAsyncStub
 
@@ -111,6 +113,11 @@ class Client:
     def analysis(self) -> "AnalysisServiceAsyncStub":
         """AnalysisService."""
         return AnalysisServiceStub(self.channel)
+
+    @property
+    def records(self) -> "RecordServiceAsyncStub":
+        """RecordService."""
+        return RecordServiceStub(self.channel)
 
     async def new_game(
         self,
@@ -249,8 +256,8 @@ class GameAtHand:
 
     async def redeal(self, seat: int) -> game_pb2.Game:
         """Demands a new deal."""
-        request = gs.RequestRedealRequest(game_id=self.game_id, request_id=new_id())
-        return (await self.client.games.RequestRedeal(request, metadata=self.as_seat(seat))).game
+        request = ts.RequestRedealRequest(game_id=self.game_id, request_id=new_id())
+        return (await self.client.turns.RequestRedeal(request, metadata=self.as_seat(seat))).game
 
 
 async def changes_of(stubs: Stubs, game_id: str) -> list[game_pb2.GameChange]:

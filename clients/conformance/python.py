@@ -237,7 +237,7 @@ class Checks:
             if view.turn.seat == view.seat:
                 take_turn(person, game_id)
             elif view.state == rummikub.GAME_STATE_ROUND_OVER:
-                person.games.StartNextRound(rummikub.StartNextRoundRequest(game_id=game_id))
+                person.turns.StartNextRound(rummikub.StartNextRoundRequest(game_id=game_id))
 
     def names(self) -> None:
         ruleset = rummikub.Ruleset(players_max=len(NAMES))

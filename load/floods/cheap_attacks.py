@@ -12,6 +12,7 @@ from load.tables import LONG_ROUNDS, Table, new_table, sends_once
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_pb2, meld_pb2, record_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import record_service_pb2 as rs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from tools.games import Client, bearer, creation, new_id
@@ -137,8 +138,8 @@ async def _long_game(client: Client) -> Table:
     table = await new_table(sends_once(client), LONG_ROUNDS)
     while table.game.revision < REVISIONS:
         if table.game.state == game_pb2.GAME_STATE_ROUND_OVER:
-            request = gs.StartNextRoundRequest(game_id=table.game_id, request_id=new_id())
-            table.game = (await client.games.StartNextRound(request, metadata=table.as_seat(1))).game
+            request = ts.StartNextRoundRequest(game_id=table.game_id, request_id=new_id())
+            table.game = (await client.turns.StartNextRound(request, metadata=table.as_seat(1))).game
         elif table.game.pool_count:
             await table.draw(client)
         else:
@@ -160,7 +161,7 @@ async def compressed(attack: Attack) -> None:
     record = record_pb2.GameRecord(moves=[record_pb2.RecordedMove()] * EMPTY)
     others: dict[str, Message] = {
         "AnalysisService/BatchSuggestTurns": an.BatchSuggestTurnsRequest(positions=[an.Position()] * EMPTY),
-        "AnalysisService/ImportRecord": an.ImportRecordRequest(record=record),
+        "RecordService/ImportRecord": rs.ImportRecordRequest(record=record),
         "TurnService/PlayTurn": ts.PlayTurnRequest(game_id="0" * 32, play=ts.PlayTiles(table=table)),
     }
     async with attack.channels(1) as [main], attack.channels(1, attack.validation) as [own]:

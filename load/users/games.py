@@ -21,13 +21,12 @@ from rummikub.v1.game_service_pb2 import (
     GetGameRequest,
     JoinGameRequest,
     ListChangesRequest,
-    ResignGameRequest,
     StartGameRequest,
     WatchGameRequest,
 )
 from rummikub.v1.meld_pb2 import Meld, Table
 from rummikub.v1.tile_pb2 import Tile as TileValue
-from rummikub.v1.turn_service_pb2 import DrawTile, PlayTiles, PlayTurnRequest
+from rummikub.v1.turn_service_pb2 import DrawTile, PlayTiles, PlayTurnRequest, ResignGameRequest
 
 _Request = TypeVar("_Request", CreateGameRequest, JoinGameRequest, StartGameRequest, ResignGameRequest, PlayTurnRequest)
 
@@ -146,7 +145,7 @@ class GameUser(GrpcUser):
         for seat in sorted(seats)[1:]:
             if game.state == GAME_STATE_PLAYING:  # the last player left has won
                 request = _with_id(ResignGameRequest(game_id=game.game_id))
-                game = self._change(game, seats[seat].games.ResignGame, request)
+                game = self._change(game, seats[seat].turns.ResignGame, request)
         return game
 
     def _try_wrong_move(self, seats: dict[int, Rummikub], own: Game) -> None:

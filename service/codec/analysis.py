@@ -1,5 +1,6 @@
 """Requests and responses of AnalysisService."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final, Literal, Protocol
 
@@ -11,9 +12,10 @@ from engine.melding.ruleset import Ruleset
 from engine.melding.solver import Arrangement, Existence, Objective
 from engine.melding.solver import steps as st
 from engine.melding.table import tiles_on
-from engine.tiles import JOKER, Tile
+from engine.tiles import JOKER, Tile, in_order, without
 from rummikub.v1 import analysis_service_pb2
 from service.analysis.queries import HintTier, PlayedTurn, Suggestion
+from service.analysis.records import ExplanationQuery
 from service.codec.fields import duration, invalid
 from service.codec.rulesets import ruleset
 from service.codec.tiles import encode_meld, encode_proposed, encode_table, rack, tile_numbers
@@ -101,6 +103,26 @@ def tiles_to_arrange(message: analysis_service_pb2.ArrangeTilesRequest, rules: R
     tiles = rack(message.tiles, "tiles")
     check_possible(tiles, rules, "tiles")
     return tiles
+
+
+def turn_to_explain(message: analysis_service_pb2.ExplainTurnRequest) -> ExplanationQuery:
+    """Returns the tables of a turn to explain."""
+    rules = ruleset(message.ruleset)
+    before = table_of(message.table_before.melds, rules, "table_before")
+    after = table_of(message.table_after.melds, rules, "table_after")
+    pulled = river_of(message.pulled, rules, "pulled")
+    check_possible(tiles_on(after), rules, "table_after")
+    check_possible((*tiles_on(before), *pulled), rules, "pulled")
+    missing = Counter(tiles_on(before)) - Counter(tiles_on(after))
+    if missing:
+        raise invalid("table_after", "a tile of table_before is missing", "POSITION_IMPOSSIBLE")
+    return ExplanationQuery(before, after, rules, pulled)
+
+
+def encode_explanation(query: ExplanationQuery, steps: Sequence[st.Step]) -> analysis_service_pb2.ExplainTurnResponse:
+    """Returns an ExplainTurnResponse."""
+    played = in_order(without(tiles_on(query.after), tiles_on(query.before)))
+    return analysis_service_pb2.ExplainTurnResponse(steps=map(encode_step, steps), tiles_played=tile_numbers(played))
 
 
 def encode_existence(existence: Existence) -> analysis_service_pb2.Existence.ValueType:

@@ -22,7 +22,7 @@ from engine.melding.views import RoundStartedView, TurnView
 from engine.seats import BotLevel, ReservedSeat, Turn
 from engine.tiles import Tile
 from engine.views import EventView, PlayerView
-from rummikub.v1 import game_pb2, game_service_pb2, meld_pb2
+from rummikub.v1 import game_pb2, game_service_pb2, meld_pb2, score_pb2
 from service.app.commands.command import Answer, Decision
 from service.app.views import ChangeView, GameSnapshotView, SeatPresence, committed_view
 from service.app.watch_updates import Content
@@ -61,9 +61,9 @@ _CONTENTS: Final[dict[int, Content]] = {
     game_service_pb2.WATCH_CONTENT_BOTH: Content.BOTH,
 }
 _ENDS: Final = {
-    RoundEnd.WENT_OUT: game_pb2.ROUND_END_WENT_OUT,
-    RoundEnd.BLOCKED: game_pb2.ROUND_END_BLOCKED,
-    RoundEnd.RESIGNED: game_pb2.ROUND_END_RESIGNED,
+    RoundEnd.WENT_OUT: score_pb2.ROUND_END_WENT_OUT,
+    RoundEnd.BLOCKED: score_pb2.ROUND_END_BLOCKED,
+    RoundEnd.RESIGNED: score_pb2.ROUND_END_RESIGNED,
 }
 _LEVELS: Final = {
     game_pb2.BOT_LEVEL_EASY: BotLevel.EASY,
@@ -334,8 +334,8 @@ def encode_result(result: RoundResult) -> game_pb2.RoundResult:
     )
 
 
-def _seat_result(result: SeatResult, rack: tuple[Tile, ...]) -> game_pb2.SeatResult:
-    return game_pb2.SeatResult(
+def _seat_result(result: SeatResult, rack: tuple[Tile, ...]) -> score_pb2.SeatResult:
+    return score_pb2.SeatResult(
         seat=result.seat,
         rack_value=result.rack_value,
         tile_count=result.tile_count,

@@ -12,7 +12,7 @@ from engine.record import GameRecord, Move, MoveKind, RecordedPlayer, RoundScore
 from engine.record_text import RecordTextError, parse_in_steps
 from engine.seats import BotLevel, Rack
 from engine.tiles import JOKER, in_order
-from rummikub.v1 import game_pb2, record_pb2
+from rummikub.v1 import game_pb2, record_pb2, score_pb2
 from service.codec.fields import invalid, player_name, river_index
 from service.codec.rulesets import encode_ruleset, encode_settings, ruleset
 from service.codec.tiles import encode_proposed_table, melds, tile_number, tile_numbers, tile_of, tiles_of
@@ -122,11 +122,11 @@ def _player(message: record_pb2.RecordedPlayer, field: str) -> RecordedPlayer:
 
 
 def _score(message: record_pb2.RecordedScore, field: str) -> RoundScore:
-    if not message.round_end or message.round_end not in game_pb2.RoundEnd.values():
+    if not message.round_end or message.round_end not in score_pb2.RoundEnd.values():
         raise invalid(f"{field}.round_end", f"{message.round_end} is not an end of a round")
     if len(message.points) > _SEATS_MAX:
         raise invalid(f"{field}.points", f"expected at most {_SEATS_MAX} seats")
-    end = RoundEnd[game_pb2.RoundEnd.Name(message.round_end).removeprefix(_END)]
+    end = RoundEnd[score_pb2.RoundEnd.Name(message.round_end).removeprefix(_END)]
     return RoundScore(end, tuple((points.seat, points.points) for points in message.points))
 
 
@@ -209,7 +209,7 @@ def encode_record(record: GameRecord) -> record_pb2.GameRecord:
         moves=map(_encode_move, record.moves),
         rounds=(
             record_pb2.RecordedScore(
-                round_end=game_pb2.RoundEnd.Value(_END + score.end.name), points=encode_points(score.points)
+                round_end=score_pb2.RoundEnd.Value(_END + score.end.name), points=encode_points(score.points)
             )
             for score in record.rounds
         ),

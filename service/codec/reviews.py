@@ -1,6 +1,5 @@
-"""Requests and responses of AnalysisService about turns, records and positions."""
+"""Requests and responses of RecordService."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -14,51 +13,25 @@ from engine.melding.notation import (
     parse_turn,
 )
 from engine.melding.solver import Objective
-from engine.melding.solver.steps import Step
-from engine.melding.table import tiles_on
 from engine.record import GameRecord
 from engine.record_review import MoveToReview
 from engine.seats import Rack
-from engine.tiles import in_order, without
-from rummikub.v1 import analysis_service_pb2 as pb
+from rummikub.v1 import analysis_service_pb2
+from rummikub.v1 import record_service_pb2 as pb
 from service.analysis.queries import HintTier, Suggestion
-from service.analysis.records import CheckedRecord, ExplanationQuery, Fault
-from service.codec.analysis import encode_step, encode_suggestion
+from service.analysis.records import CheckedRecord, Fault
+from service.codec.analysis import encode_suggestion
 from service.codec.fields import invalid
 from service.codec.games import encode_state
 from service.codec.records import POOL_MAX, encode_kind, encode_points, encode_record
-from service.codec.rulesets import ruleset
 from service.codec.tiles import encode_proposed_table, encode_violation, melds, rack, tile_numbers, tiles_of
-from service.codec.validation import check_possible, has_melded, river_of, table_of
+from service.codec.validation import has_melded
 from service.errors import InvalidRequest
 
 TEXT_MAX: Final = 16_384
 """Most characters of a position's text."""
 RACKS_MAX: Final = 9
 """Most racks of a position."""
-
-
-# Turns
-
-
-def turn_to_explain(message: pb.ExplainTurnRequest) -> ExplanationQuery:
-    """Returns the tables of a turn to explain."""
-    rules = ruleset(message.ruleset)
-    before = table_of(message.table_before.melds, rules, "table_before")
-    after = table_of(message.table_after.melds, rules, "table_after")
-    pulled = river_of(message.pulled, rules, "pulled")
-    check_possible(tiles_on(after), rules, "table_after")
-    check_possible((*tiles_on(before), *pulled), rules, "pulled")
-    missing = Counter(tiles_on(before)) - Counter(tiles_on(after))
-    if missing:
-        raise invalid("table_after", "a tile of table_before is missing", "POSITION_IMPOSSIBLE")
-    return ExplanationQuery(before, after, rules, pulled)
-
-
-def encode_explanation(query: ExplanationQuery, steps: Sequence[Step]) -> pb.ExplainTurnResponse:
-    """Returns an ExplainTurnResponse."""
-    played = in_order(without(tiles_on(query.after), tiles_on(query.before)))
-    return pb.ExplainTurnResponse(steps=map(encode_step, steps), tiles_played=tile_numbers(played))
 
 
 # Records
@@ -141,7 +114,7 @@ def parse_text(message: pb.ParsePositionRequest) -> pb.ParsePositionResponse:
             return _position_of_round(parse_position(text, naming))
         table, own = parse_turn(text, naming)
         return pb.ParsePositionResponse(
-            position=pb.Position(
+            position=analysis_service_pb2.Position(
                 table=encode_proposed_table(table), rack=tile_numbers(own.tiles), has_melded=own.has_melded
             )
         )
@@ -156,7 +129,7 @@ def _naming(*, cards: bool) -> Naming:
 def _position_of_round(position: Position) -> pb.ParsePositionResponse:
     own = position.rack
     return pb.ParsePositionResponse(
-        position=pb.Position(
+        position=analysis_service_pb2.Position(
             table=encode_proposed_table(position.table), rack=tile_numbers(own.tiles), has_melded=own.has_melded
         ),
         racks=(

@@ -7,7 +7,8 @@ from service.grpc_api.rpc import Rpc
 from service.grpc_api.rpcs import analysis, games, lobby, records, rounds, turns
 
 SERVICES: Final[Mapping[str, tuple[Rpc, ...]]] = {
-    "rummikub.v1.GameService": (*lobby.RPCS, *rounds.RPCS, *games.RPCS, records.EXPORT),
-    "rummikub.v1.TurnService": turns.RPCS,
-    "rummikub.v1.AnalysisService": (*analysis.RPCS, *records.RPCS),
+    "rummikub.v1.GameService": (*lobby.RPCS, *games.RPCS),
+    "rummikub.v1.TurnService": (*turns.RPCS, *rounds.RPCS),
+    "rummikub.v1.AnalysisService": analysis.RPCS,
+    "rummikub.v1.RecordService": records.RPCS,
 }

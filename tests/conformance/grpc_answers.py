@@ -16,7 +16,7 @@ from engine.game import Game, Playing, Round
 from engine.melding.notation import parse_tile
 from engine.seats import Player
 from engine.tiles import Tile, without
-from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, tile_pb2, violation_pb2
+from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, score_pb2, tile_pb2, violation_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
@@ -80,8 +80,8 @@ def reasons_of(violations: Iterable[violation_pb2.Violation]) -> Faces:
     return tuple(reason_name(violation.reason) for violation in violations)
 
 
-def end_of(end: game_pb2.RoundEnd.ValueType) -> str:
-    return game_pb2.RoundEnd.Name(end).removeprefix("ROUND_END_")
+def end_of(end: score_pb2.RoundEnd.ValueType) -> str:
+    return score_pb2.RoundEnd.Name(end).removeprefix("ROUND_END_")
 
 
 async def put(service: Service, options: Options, round_: Round) -> GameAtHand:
@@ -352,13 +352,13 @@ class Table:
             case "create_rematch":
                 await games.CreateRematch(gs.CreateRematchRequest(game_id=game_id), metadata=seat)
             case "start_next_round":
-                await games.StartNextRound(gs.StartNextRoundRequest(game_id=game_id), metadata=seat)
+                await turns.StartNextRound(ts.StartNextRoundRequest(game_id=game_id), metadata=seat)
             case "request_redeal":
-                await games.RequestRedeal(gs.RequestRedealRequest(game_id=game_id), metadata=seat)
+                await turns.RequestRedeal(ts.RequestRedealRequest(game_id=game_id), metadata=seat)
             case "return_to_seat":
-                await games.ReturnToSeat(gs.ReturnToSeatRequest(game_id=game_id), metadata=seat)
+                await turns.ReturnToSeat(ts.ReturnToSeatRequest(game_id=game_id), metadata=seat)
             case "resign":
-                await games.ResignGame(gs.ResignGameRequest(game_id=game_id), metadata=seat)
+                await turns.ResignGame(ts.ResignGameRequest(game_id=game_id), metadata=seat)
             case "save_draft":
                 draft = game_pb2.Draft(table=meld_pb2.Table(melds=table_of(act.table)))
                 save = ts.SaveDraftRequest(game_id=game_id, etag=self.seen.etag, draft=draft)

@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 import yaml
 
-from rummikub.v1 import analysis_service_pb2, game_service_pb2, turn_service_pb2, validation_service_pb2
+from rummikub.v1 import (
+    analysis_service_pb2,
+    game_service_pb2,
+    record_service_pb2,
+    turn_service_pb2,
+    validation_service_pb2,
+)
 from service.composition import KILL_SECONDS
 from service.runtime.redis_url import Address, Sentinel, parse_redis_url
 from service.server import STATELESS
@@ -38,6 +44,7 @@ SERVICES = [
     for name, module in (
         ("AnalysisService", analysis_service_pb2),
         ("GameService", game_service_pb2),
+        ("RecordService", record_service_pb2),
         ("TurnService", turn_service_pb2),
         ("ValidationService", validation_service_pb2),
     )

@@ -275,7 +275,7 @@ class Checks {
       } else if (game.state() == v1::GAME_STATE_ROUND_OVER) {
         v1::StartNextRoundRequest next;
         next.set_game_id(id);
-        player.games.StartNextRound(next);
+        player.turns.StartNextRound(next);
       }
     }
   }

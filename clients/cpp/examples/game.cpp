@@ -36,7 +36,7 @@ int main(int argc, char** argv) try {
     } else if (game.state() == v1::GAME_STATE_ROUND_OVER) {
       v1::StartNextRoundRequest next;
       next.set_game_id(id);
-      ann.games.StartNextRound(next);
+      ann.turns.StartNextRound(next);
     }
   }
 } catch (const Error& error) {

@@ -110,6 +110,7 @@ Client::Client(std::shared_ptr<const Connection> connection)
       turns(connection),
       validation(connection),
       analysis(connection),
+      records(connection),
       connection_(std::move(connection)) {}
 
 Client Client::seated(const std::string& token) const {

@@ -43,6 +43,7 @@ type Client struct {
 	Turns      pb.TurnServiceClient
 	Validation pb.ValidationServiceClient
 	Analysis   pb.AnalysisServiceClient
+	Records    pb.RecordServiceClient
 
 	conn *connections
 }
@@ -105,6 +106,7 @@ func newClient(c caller) *Client {
 		Turns:      pb.NewTurnServiceClient(c),
 		Validation: pb.NewValidationServiceClient(c),
 		Analysis:   pb.NewAnalysisServiceClient(c),
+		Records:    pb.NewRecordServiceClient(c),
 		conn:       c.conn,
 	}
 }

@@ -1420,1005 +1420,11 @@ func (x *ExplainTurnResponse) GetTilesPlayed() []Tile {
 	return nil
 }
 
-// A request to check a record.
-type ImportRecordRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The record. Required.
-	//
-	// Types that are valid to be assigned to Source:
-	//
-	//	*ImportRecordRequest_Record
-	//	*ImportRecordRequest_Text
-	Source isImportRecordRequest_Source `protobuf_oneof:"source"`
-	// Time limit: more than 0, at most 10 s. Unset: 1 s.
-	TimeLimit     *durationpb.Duration `protobuf:"bytes,3,opt,name=time_limit,json=timeLimit,proto3" json:"time_limit,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ImportRecordRequest) Reset() {
-	*x = ImportRecordRequest{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[15]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ImportRecordRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ImportRecordRequest) ProtoMessage() {}
-
-func (x *ImportRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[15]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ImportRecordRequest.ProtoReflect.Descriptor instead.
-func (*ImportRecordRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{15}
-}
-
-func (x *ImportRecordRequest) GetSource() isImportRecordRequest_Source {
-	if x != nil {
-		return x.Source
-	}
-	return nil
-}
-
-func (x *ImportRecordRequest) GetRecord() *GameRecord {
-	if x != nil {
-		if x, ok := x.Source.(*ImportRecordRequest_Record); ok {
-			return x.Record
-		}
-	}
-	return nil
-}
-
-func (x *ImportRecordRequest) GetText() string {
-	if x != nil {
-		if x, ok := x.Source.(*ImportRecordRequest_Text); ok {
-			return x.Text
-		}
-	}
-	return ""
-}
-
-func (x *ImportRecordRequest) GetTimeLimit() *durationpb.Duration {
-	if x != nil {
-		return x.TimeLimit
-	}
-	return nil
-}
-
-type isImportRecordRequest_Source interface {
-	isImportRecordRequest_Source()
-}
-
-type ImportRecordRequest_Record struct {
-	// The record as a message.
-	Record *GameRecord `protobuf:"bytes,1,opt,name=record,proto3,oneof"`
-}
-
-type ImportRecordRequest_Text struct {
-	// The record as text (docs/record.md).
-	Text string `protobuf:"bytes,2,opt,name=text,proto3,oneof"`
-}
-
-func (*ImportRecordRequest_Record) isImportRecordRequest_Source() {}
-
-func (*ImportRecordRequest_Text) isImportRecordRequest_Source() {}
-
-// The rule that a record breaks.
-type RecordFault struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The index of the move, from 0. Unset if the players, the scores or the winners are wrong.
-	MoveIndex *uint32 `protobuf:"varint,1,opt,name=move_index,json=moveIndex,proto3,oneof" json:"move_index,omitempty"`
-	// The revision of the move; 0 without one.
-	Revision uint32 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
-	// The round of the move, from 1; 0 without one.
-	Round uint32 `protobuf:"varint,3,opt,name=round,proto3" json:"round,omitempty"`
-	// What is wrong, in one sentence of English. Do not parse it: it may change.
-	Text string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
-	// The violations of an illegal move.
-	Violations    []*Violation `protobuf:"bytes,5,rep,name=violations,proto3" json:"violations,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RecordFault) Reset() {
-	*x = RecordFault{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[16]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RecordFault) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RecordFault) ProtoMessage() {}
-
-func (x *RecordFault) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[16]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RecordFault.ProtoReflect.Descriptor instead.
-func (*RecordFault) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{16}
-}
-
-func (x *RecordFault) GetMoveIndex() uint32 {
-	if x != nil && x.MoveIndex != nil {
-		return *x.MoveIndex
-	}
-	return 0
-}
-
-func (x *RecordFault) GetRevision() uint32 {
-	if x != nil {
-		return x.Revision
-	}
-	return 0
-}
-
-func (x *RecordFault) GetRound() uint32 {
-	if x != nil {
-		return x.Round
-	}
-	return 0
-}
-
-func (x *RecordFault) GetText() string {
-	if x != nil {
-		return x.Text
-	}
-	return ""
-}
-
-func (x *RecordFault) GetViolations() []*Violation {
-	if x != nil {
-		return x.Violations
-	}
-	return nil
-}
-
-// The response to ImportRecord.
-type ImportRecordResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The rule that the record breaks. Unset if it breaks none, as far as it was played.
-	Fault *RecordFault `protobuf:"bytes,1,opt,name=fault,proto3" json:"fault,omitempty"`
-	// The number of moves that were played by the rules.
-	MovesPlayed uint32 `protobuf:"varint,2,opt,name=moves_played,json=movesPlayed,proto3" json:"moves_played,omitempty"`
-	// Whether all moves were played, or a fault was found. False: the time ended; ask again with more time.
-	IsComplete bool `protobuf:"varint,3,opt,name=is_complete,json=isComplete,proto3" json:"is_complete,omitempty"`
-	// The state of the game after these moves.
-	State GameState `protobuf:"varint,4,opt,name=state,proto3,enum=rummikub.v1.GameState" json:"state,omitempty"`
-	// The total points by seat, after these moves.
-	Totals []*RecordedPoints `protobuf:"bytes,5,rep,name=totals,proto3" json:"totals,omitempty"`
-	// The record in the other form: a message for a text, a text for a message.
-	//
-	// Types that are valid to be assigned to Converted:
-	//
-	//	*ImportRecordResponse_Record
-	//	*ImportRecordResponse_Text
-	Converted     isImportRecordResponse_Converted `protobuf_oneof:"converted"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ImportRecordResponse) Reset() {
-	*x = ImportRecordResponse{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[17]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ImportRecordResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ImportRecordResponse) ProtoMessage() {}
-
-func (x *ImportRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[17]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ImportRecordResponse.ProtoReflect.Descriptor instead.
-func (*ImportRecordResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{17}
-}
-
-func (x *ImportRecordResponse) GetFault() *RecordFault {
-	if x != nil {
-		return x.Fault
-	}
-	return nil
-}
-
-func (x *ImportRecordResponse) GetMovesPlayed() uint32 {
-	if x != nil {
-		return x.MovesPlayed
-	}
-	return 0
-}
-
-func (x *ImportRecordResponse) GetIsComplete() bool {
-	if x != nil {
-		return x.IsComplete
-	}
-	return false
-}
-
-func (x *ImportRecordResponse) GetState() GameState {
-	if x != nil {
-		return x.State
-	}
-	return GameState_GAME_STATE_UNSPECIFIED
-}
-
-func (x *ImportRecordResponse) GetTotals() []*RecordedPoints {
-	if x != nil {
-		return x.Totals
-	}
-	return nil
-}
-
-func (x *ImportRecordResponse) GetConverted() isImportRecordResponse_Converted {
-	if x != nil {
-		return x.Converted
-	}
-	return nil
-}
-
-func (x *ImportRecordResponse) GetRecord() *GameRecord {
-	if x != nil {
-		if x, ok := x.Converted.(*ImportRecordResponse_Record); ok {
-			return x.Record
-		}
-	}
-	return nil
-}
-
-func (x *ImportRecordResponse) GetText() string {
-	if x != nil {
-		if x, ok := x.Converted.(*ImportRecordResponse_Text); ok {
-			return x.Text
-		}
-	}
-	return ""
-}
-
-type isImportRecordResponse_Converted interface {
-	isImportRecordResponse_Converted()
-}
-
-type ImportRecordResponse_Record struct {
-	// The record as a message.
-	Record *GameRecord `protobuf:"bytes,6,opt,name=record,proto3,oneof"`
-}
-
-type ImportRecordResponse_Text struct {
-	// The record as text.
-	Text string `protobuf:"bytes,7,opt,name=text,proto3,oneof"`
-}
-
-func (*ImportRecordResponse_Record) isImportRecordResponse_Converted() {}
-
-func (*ImportRecordResponse_Text) isImportRecordResponse_Converted() {}
-
-// A request to review a game.
-type ReviewGameRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The game. Required.
-	//
-	// Types that are valid to be assigned to Subject:
-	//
-	//	*ReviewGameRequest_Record
-	//	*ReviewGameRequest_Text
-	//	*ReviewGameRequest_GameId
-	Subject isReviewGameRequest_Subject `protobuf_oneof:"subject"`
-	// The quantity by which turns are compared.
-	Objective Objective `protobuf:"varint,4,opt,name=objective,proto3,enum=rummikub.v1.Objective" json:"objective,omitempty"`
-	// Time limit for the whole review: more than 0, at most 60 s. Unset: 10 s. Each move gets an equal share of the
-	// remaining time.
-	TimeLimit     *durationpb.Duration `protobuf:"bytes,5,opt,name=time_limit,json=timeLimit,proto3" json:"time_limit,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReviewGameRequest) Reset() {
-	*x = ReviewGameRequest{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[18]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReviewGameRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReviewGameRequest) ProtoMessage() {}
-
-func (x *ReviewGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[18]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReviewGameRequest.ProtoReflect.Descriptor instead.
-func (*ReviewGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{18}
-}
-
-func (x *ReviewGameRequest) GetSubject() isReviewGameRequest_Subject {
-	if x != nil {
-		return x.Subject
-	}
-	return nil
-}
-
-func (x *ReviewGameRequest) GetRecord() *GameRecord {
-	if x != nil {
-		if x, ok := x.Subject.(*ReviewGameRequest_Record); ok {
-			return x.Record
-		}
-	}
-	return nil
-}
-
-func (x *ReviewGameRequest) GetText() string {
-	if x != nil {
-		if x, ok := x.Subject.(*ReviewGameRequest_Text); ok {
-			return x.Text
-		}
-	}
-	return ""
-}
-
-func (x *ReviewGameRequest) GetGameId() string {
-	if x != nil {
-		if x, ok := x.Subject.(*ReviewGameRequest_GameId); ok {
-			return x.GameId
-		}
-	}
-	return ""
-}
-
-func (x *ReviewGameRequest) GetObjective() Objective {
-	if x != nil {
-		return x.Objective
-	}
-	return Objective_OBJECTIVE_UNSPECIFIED
-}
-
-func (x *ReviewGameRequest) GetTimeLimit() *durationpb.Duration {
-	if x != nil {
-		return x.TimeLimit
-	}
-	return nil
-}
-
-type isReviewGameRequest_Subject interface {
-	isReviewGameRequest_Subject()
-}
-
-type ReviewGameRequest_Record struct {
-	// A record as a message.
-	Record *GameRecord `protobuf:"bytes,1,opt,name=record,proto3,oneof"`
-}
-
-type ReviewGameRequest_Text struct {
-	// A record as text (docs/record.md).
-	Text string `protobuf:"bytes,2,opt,name=text,proto3,oneof"`
-}
-
-type ReviewGameRequest_GameId struct {
-	// A game of this service that has ended.
-	GameId string `protobuf:"bytes,3,opt,name=game_id,json=gameId,proto3,oneof"`
-}
-
-func (*ReviewGameRequest_Record) isReviewGameRequest_Subject() {}
-
-func (*ReviewGameRequest_Text) isReviewGameRequest_Subject() {}
-
-func (*ReviewGameRequest_GameId) isReviewGameRequest_Subject() {}
-
-// The review of a move in which a player could have played: MOVE_KIND_PLAY, MOVE_KIND_DRAW, MOVE_KIND_PASS_TURN,
-// MOVE_KIND_PENALTY and MOVE_KIND_TIME_OUT.
-type MoveReview struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The index of the move in the record, from 0.
-	MoveIndex uint32 `protobuf:"varint,1,opt,name=move_index,json=moveIndex,proto3" json:"move_index,omitempty"`
-	// The revision of the move.
-	Revision uint32 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
-	// The round, from 1.
-	Round uint32 `protobuf:"varint,3,opt,name=round,proto3" json:"round,omitempty"`
-	// The player.
-	Seat uint32 `protobuf:"varint,4,opt,name=seat,proto3" json:"seat,omitempty"`
-	// What the player did.
-	Kind MoveKind `protobuf:"varint,5,opt,name=kind,proto3,enum=rummikub.v1.MoveKind" json:"kind,omitempty"`
-	// What the player's play gained by the objective: tiles or value that left the rack. 0 without a play.
-	Played int32 `protobuf:"zigzag32,6,opt,name=played,proto3" json:"played,omitempty"`
-	// The best turn. Unset fields as in SuggestTurn with HINT_TIER_TURN; EXISTENCE_NO: nothing could be played.
-	Best *Suggestion `protobuf:"bytes,7,opt,name=best,proto3" json:"best,omitempty"`
-	// What the best turn would have gained beyond `played`, in tiles or value; 0 if nothing, or if no turn was found.
-	// With best.is_best it is exact, otherwise at least this much was missed.
-	Missed        uint32 `protobuf:"varint,8,opt,name=missed,proto3" json:"missed,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *MoveReview) Reset() {
-	*x = MoveReview{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[19]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *MoveReview) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*MoveReview) ProtoMessage() {}
-
-func (x *MoveReview) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[19]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use MoveReview.ProtoReflect.Descriptor instead.
-func (*MoveReview) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{19}
-}
-
-func (x *MoveReview) GetMoveIndex() uint32 {
-	if x != nil {
-		return x.MoveIndex
-	}
-	return 0
-}
-
-func (x *MoveReview) GetRevision() uint32 {
-	if x != nil {
-		return x.Revision
-	}
-	return 0
-}
-
-func (x *MoveReview) GetRound() uint32 {
-	if x != nil {
-		return x.Round
-	}
-	return 0
-}
-
-func (x *MoveReview) GetSeat() uint32 {
-	if x != nil {
-		return x.Seat
-	}
-	return 0
-}
-
-func (x *MoveReview) GetKind() MoveKind {
-	if x != nil {
-		return x.Kind
-	}
-	return MoveKind_MOVE_KIND_UNSPECIFIED
-}
-
-func (x *MoveReview) GetPlayed() int32 {
-	if x != nil {
-		return x.Played
-	}
-	return 0
-}
-
-func (x *MoveReview) GetBest() *Suggestion {
-	if x != nil {
-		return x.Best
-	}
-	return nil
-}
-
-func (x *MoveReview) GetMissed() uint32 {
-	if x != nil {
-		return x.Missed
-	}
-	return 0
-}
-
-// The review of a player: sums over the player's moves.
-type SeatReview struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The player.
-	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
-	// The sum of MoveReview.played.
-	Played int32 `protobuf:"zigzag32,2,opt,name=played,proto3" json:"played,omitempty"`
-	// The sum of MoveReview.missed.
-	Missed        uint32 `protobuf:"varint,3,opt,name=missed,proto3" json:"missed,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SeatReview) Reset() {
-	*x = SeatReview{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[20]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SeatReview) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SeatReview) ProtoMessage() {}
-
-func (x *SeatReview) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[20]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SeatReview.ProtoReflect.Descriptor instead.
-func (*SeatReview) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{20}
-}
-
-func (x *SeatReview) GetSeat() uint32 {
-	if x != nil {
-		return x.Seat
-	}
-	return 0
-}
-
-func (x *SeatReview) GetPlayed() int32 {
-	if x != nil {
-		return x.Played
-	}
-	return 0
-}
-
-func (x *SeatReview) GetMissed() uint32 {
-	if x != nil {
-		return x.Missed
-	}
-	return 0
-}
-
-// The response to ReviewGame.
-type ReviewGameResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The reviews in the order of the moves.
-	Moves []*MoveReview `protobuf:"bytes,1,rep,name=moves,proto3" json:"moves,omitempty"`
-	// The sums by seat.
-	Seats []*SeatReview `protobuf:"bytes,2,rep,name=seats,proto3" json:"seats,omitempty"`
-	// Whether all moves were reviewed. False: the time ended; ask again with more time.
-	IsComplete    bool `protobuf:"varint,3,opt,name=is_complete,json=isComplete,proto3" json:"is_complete,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReviewGameResponse) Reset() {
-	*x = ReviewGameResponse{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[21]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReviewGameResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReviewGameResponse) ProtoMessage() {}
-
-func (x *ReviewGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[21]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReviewGameResponse.ProtoReflect.Descriptor instead.
-func (*ReviewGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{21}
-}
-
-func (x *ReviewGameResponse) GetMoves() []*MoveReview {
-	if x != nil {
-		return x.Moves
-	}
-	return nil
-}
-
-func (x *ReviewGameResponse) GetSeats() []*SeatReview {
-	if x != nil {
-		return x.Seats
-	}
-	return nil
-}
-
-func (x *ReviewGameResponse) GetIsComplete() bool {
-	if x != nil {
-		return x.IsComplete
-	}
-	return false
-}
-
-// The rack of a seat in a position.
-type PositionRack struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The seat, 1 to 9.
-	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
-	// The tiles, in ascending order.
-	Tiles []Tile `protobuf:"varint,2,rep,packed,name=tiles,proto3,enum=rummikub.v1.Tile" json:"tiles,omitempty"`
-	// Whether the player has made the initial meld.
-	HasMelded     bool `protobuf:"varint,3,opt,name=has_melded,json=hasMelded,proto3" json:"has_melded,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PositionRack) Reset() {
-	*x = PositionRack{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[22]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PositionRack) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PositionRack) ProtoMessage() {}
-
-func (x *PositionRack) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[22]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PositionRack.ProtoReflect.Descriptor instead.
-func (*PositionRack) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{22}
-}
-
-func (x *PositionRack) GetSeat() uint32 {
-	if x != nil {
-		return x.Seat
-	}
-	return 0
-}
-
-func (x *PositionRack) GetTiles() []Tile {
-	if x != nil {
-		return x.Tiles
-	}
-	return nil
-}
-
-func (x *PositionRack) GetHasMelded() bool {
-	if x != nil {
-		return x.HasMelded
-	}
-	return false
-}
-
-// A request to parse a position.
-type ParsePositionRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The position of a player, `[R3 R4 R5] + *{R2 R9}`, or of a round, `table / racks / pool / seat`, as in
-	// `[R3 R4 R5] / 1*{R2 B5} 2{K1 J} / {R7 O8} / 1` (docs/record.md). A `*` before a rack: its player has melded. At most
-	// 16384 characters.
-	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
-	// Whether the tiles have the names of playing cards: `7H`, `*`.
-	Cards         bool `protobuf:"varint,2,opt,name=cards,proto3" json:"cards,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ParsePositionRequest) Reset() {
-	*x = ParsePositionRequest{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[23]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ParsePositionRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ParsePositionRequest) ProtoMessage() {}
-
-func (x *ParsePositionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[23]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ParsePositionRequest.ProtoReflect.Descriptor instead.
-func (*ParsePositionRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{23}
-}
-
-func (x *ParsePositionRequest) GetText() string {
-	if x != nil {
-		return x.Text
-	}
-	return ""
-}
-
-func (x *ParsePositionRequest) GetCards() bool {
-	if x != nil {
-		return x.Cards
-	}
-	return false
-}
-
-// The response to ParsePosition.
-type ParsePositionResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The position of the player to move, without a ruleset. Whether its melds are valid is not checked.
-	Position *Position `protobuf:"bytes,1,opt,name=position,proto3" json:"position,omitempty"`
-	// The racks of a round by seat. Empty for the position of a player, like the fields below.
-	Racks []*PositionRack `protobuf:"bytes,2,rep,name=racks,proto3" json:"racks,omitempty"`
-	// The pool in the order of drawing.
-	Pool []Tile `protobuf:"varint,3,rep,packed,name=pool,proto3,enum=rummikub.v1.Tile" json:"pool,omitempty"`
-	// The seat to move; 0 for the position of a player.
-	TurnSeat      uint32 `protobuf:"varint,4,opt,name=turn_seat,json=turnSeat,proto3" json:"turn_seat,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ParsePositionResponse) Reset() {
-	*x = ParsePositionResponse{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[24]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ParsePositionResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ParsePositionResponse) ProtoMessage() {}
-
-func (x *ParsePositionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[24]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ParsePositionResponse.ProtoReflect.Descriptor instead.
-func (*ParsePositionResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{24}
-}
-
-func (x *ParsePositionResponse) GetPosition() *Position {
-	if x != nil {
-		return x.Position
-	}
-	return nil
-}
-
-func (x *ParsePositionResponse) GetRacks() []*PositionRack {
-	if x != nil {
-		return x.Racks
-	}
-	return nil
-}
-
-func (x *ParsePositionResponse) GetPool() []Tile {
-	if x != nil {
-		return x.Pool
-	}
-	return nil
-}
-
-func (x *ParsePositionResponse) GetTurnSeat() uint32 {
-	if x != nil {
-		return x.TurnSeat
-	}
-	return 0
-}
-
-// A request to format a position.
-type FormatPositionRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The position of the player to move. Its ruleset and River are not part of the text.
-	Position *Position `protobuf:"bytes,1,opt,name=position,proto3" json:"position,omitempty"`
-	// The racks of a round; with them, position.rack and position.has_melded are ignored. At most 9.
-	Racks []*PositionRack `protobuf:"bytes,2,rep,name=racks,proto3" json:"racks,omitempty"`
-	// The pool of a round in the order of drawing. At most 256 tiles.
-	Pool []Tile `protobuf:"varint,3,rep,packed,name=pool,proto3,enum=rummikub.v1.Tile" json:"pool,omitempty"`
-	// The seat to move in a round. Required with racks.
-	TurnSeat uint32 `protobuf:"varint,4,opt,name=turn_seat,json=turnSeat,proto3" json:"turn_seat,omitempty"`
-	// Whether to use the names of playing cards. Green and purple tiles have none (FIELD_INVALID).
-	Cards         bool `protobuf:"varint,5,opt,name=cards,proto3" json:"cards,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *FormatPositionRequest) Reset() {
-	*x = FormatPositionRequest{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[25]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *FormatPositionRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*FormatPositionRequest) ProtoMessage() {}
-
-func (x *FormatPositionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[25]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use FormatPositionRequest.ProtoReflect.Descriptor instead.
-func (*FormatPositionRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{25}
-}
-
-func (x *FormatPositionRequest) GetPosition() *Position {
-	if x != nil {
-		return x.Position
-	}
-	return nil
-}
-
-func (x *FormatPositionRequest) GetRacks() []*PositionRack {
-	if x != nil {
-		return x.Racks
-	}
-	return nil
-}
-
-func (x *FormatPositionRequest) GetPool() []Tile {
-	if x != nil {
-		return x.Pool
-	}
-	return nil
-}
-
-func (x *FormatPositionRequest) GetTurnSeat() uint32 {
-	if x != nil {
-		return x.TurnSeat
-	}
-	return 0
-}
-
-func (x *FormatPositionRequest) GetCards() bool {
-	if x != nil {
-		return x.Cards
-	}
-	return false
-}
-
-// The response to FormatPosition.
-type FormatPositionResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The text.
-	Text          string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *FormatPositionResponse) Reset() {
-	*x = FormatPositionResponse{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[26]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *FormatPositionResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*FormatPositionResponse) ProtoMessage() {}
-
-func (x *FormatPositionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[26]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use FormatPositionResponse.ProtoReflect.Descriptor instead.
-func (*FormatPositionResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{26}
-}
-
-func (x *FormatPositionResponse) GetText() string {
-	if x != nil {
-		return x.Text
-	}
-	return ""
-}
-
 var File_rummikub_v1_analysis_service_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_analysis_service_proto_rawDesc = "" +
 	"\n" +
-	"\"rummikub/v1/analysis_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x18rummikub/v1/record.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1erummikub/v1/turn_service.proto\x1a\x1brummikub/v1/violation.proto\"\x85\x02\n" +
+	"\"rummikub/v1/analysis_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x16rummikub/v1/meld.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1erummikub/v1/turn_service.proto\"\x85\x02\n" +
 	"\bPosition\x124\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12.\n" +
 	"\x05table\x18\x02 \x01(\v2\x12.rummikub.v1.TableB\x04\xe2A\x01\x01R\x05table\x12+\n" +
@@ -2508,83 +1514,7 @@ const file_rummikub_v1_analysis_service_proto_rawDesc = "" +
 	"time_limit\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\x04\xe2A\x01\x01R\ttimeLimit\"}\n" +
 	"\x13ExplainTurnResponse\x120\n" +
 	"\x05steps\x18\x01 \x03(\v2\x1a.rummikub.v1.SuggestedStepR\x05steps\x124\n" +
-	"\ftiles_played\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileR\vtilesPlayed\"\xb4\x01\n" +
-	"\x13ImportRecordRequest\x127\n" +
-	"\x06record\x18\x01 \x01(\v2\x17.rummikub.v1.GameRecordB\x04\xe2A\x01\x01H\x00R\x06record\x12\x1a\n" +
-	"\x04text\x18\x02 \x01(\tB\x04\xe2A\x01\x01H\x00R\x04text\x12>\n" +
-	"\n" +
-	"time_limit\x18\x03 \x01(\v2\x19.google.protobuf.DurationB\x04\xe2A\x01\x01R\ttimeLimitB\b\n" +
-	"\x06source\"\xbe\x01\n" +
-	"\vRecordFault\x12\"\n" +
-	"\n" +
-	"move_index\x18\x01 \x01(\rH\x00R\tmoveIndex\x88\x01\x01\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\rR\brevision\x12\x14\n" +
-	"\x05round\x18\x03 \x01(\rR\x05round\x12\x12\n" +
-	"\x04text\x18\x04 \x01(\tR\x04text\x126\n" +
-	"\n" +
-	"violations\x18\x05 \x03(\v2\x16.rummikub.v1.ViolationR\n" +
-	"violationsB\r\n" +
-	"\v_move_index\"\xc3\x02\n" +
-	"\x14ImportRecordResponse\x12.\n" +
-	"\x05fault\x18\x01 \x01(\v2\x18.rummikub.v1.RecordFaultR\x05fault\x12!\n" +
-	"\fmoves_played\x18\x02 \x01(\rR\vmovesPlayed\x12\x1f\n" +
-	"\vis_complete\x18\x03 \x01(\bR\n" +
-	"isComplete\x12,\n" +
-	"\x05state\x18\x04 \x01(\x0e2\x16.rummikub.v1.GameStateR\x05state\x123\n" +
-	"\x06totals\x18\x05 \x03(\v2\x1b.rummikub.v1.RecordedPointsR\x06totals\x121\n" +
-	"\x06record\x18\x06 \x01(\v2\x17.rummikub.v1.GameRecordH\x00R\x06record\x12\x14\n" +
-	"\x04text\x18\a \x01(\tH\x00R\x04textB\v\n" +
-	"\tconverted\"\x90\x02\n" +
-	"\x11ReviewGameRequest\x127\n" +
-	"\x06record\x18\x01 \x01(\v2\x17.rummikub.v1.GameRecordB\x04\xe2A\x01\x01H\x00R\x06record\x12\x1a\n" +
-	"\x04text\x18\x02 \x01(\tB\x04\xe2A\x01\x01H\x00R\x04text\x12\x1f\n" +
-	"\agame_id\x18\x03 \x01(\tB\x04\xe2A\x01\x01H\x00R\x06gameId\x12:\n" +
-	"\tobjective\x18\x04 \x01(\x0e2\x16.rummikub.v1.ObjectiveB\x04\xe2A\x01\x01R\tobjective\x12>\n" +
-	"\n" +
-	"time_limit\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\x04\xe2A\x01\x01R\ttimeLimitB\t\n" +
-	"\asubject\"\xf9\x01\n" +
-	"\n" +
-	"MoveReview\x12\x1d\n" +
-	"\n" +
-	"move_index\x18\x01 \x01(\rR\tmoveIndex\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\rR\brevision\x12\x14\n" +
-	"\x05round\x18\x03 \x01(\rR\x05round\x12\x12\n" +
-	"\x04seat\x18\x04 \x01(\rR\x04seat\x12)\n" +
-	"\x04kind\x18\x05 \x01(\x0e2\x15.rummikub.v1.MoveKindR\x04kind\x12\x16\n" +
-	"\x06played\x18\x06 \x01(\x11R\x06played\x12+\n" +
-	"\x04best\x18\a \x01(\v2\x17.rummikub.v1.SuggestionR\x04best\x12\x16\n" +
-	"\x06missed\x18\b \x01(\rR\x06missed\"P\n" +
-	"\n" +
-	"SeatReview\x12\x12\n" +
-	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x16\n" +
-	"\x06played\x18\x02 \x01(\x11R\x06played\x12\x16\n" +
-	"\x06missed\x18\x03 \x01(\rR\x06missed\"\x93\x01\n" +
-	"\x12ReviewGameResponse\x12-\n" +
-	"\x05moves\x18\x01 \x03(\v2\x17.rummikub.v1.MoveReviewR\x05moves\x12-\n" +
-	"\x05seats\x18\x02 \x03(\v2\x17.rummikub.v1.SeatReviewR\x05seats\x12\x1f\n" +
-	"\vis_complete\x18\x03 \x01(\bR\n" +
-	"isComplete\"j\n" +
-	"\fPositionRack\x12\x12\n" +
-	"\x04seat\x18\x01 \x01(\rR\x04seat\x12'\n" +
-	"\x05tiles\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileR\x05tiles\x12\x1d\n" +
-	"\n" +
-	"has_melded\x18\x03 \x01(\bR\thasMelded\"L\n" +
-	"\x14ParsePositionRequest\x12\x18\n" +
-	"\x04text\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x04text\x12\x1a\n" +
-	"\x05cards\x18\x02 \x01(\bB\x04\xe2A\x01\x01R\x05cards\"\xbf\x01\n" +
-	"\x15ParsePositionResponse\x121\n" +
-	"\bposition\x18\x01 \x01(\v2\x15.rummikub.v1.PositionR\bposition\x12/\n" +
-	"\x05racks\x18\x02 \x03(\v2\x19.rummikub.v1.PositionRackR\x05racks\x12%\n" +
-	"\x04pool\x18\x03 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\x12\x1b\n" +
-	"\tturn_seat\x18\x04 \x01(\rR\bturnSeat\"\xf3\x01\n" +
-	"\x15FormatPositionRequest\x127\n" +
-	"\bposition\x18\x01 \x01(\v2\x15.rummikub.v1.PositionB\x04\xe2A\x01\x02R\bposition\x125\n" +
-	"\x05racks\x18\x02 \x03(\v2\x19.rummikub.v1.PositionRackB\x04\xe2A\x01\x01R\x05racks\x12+\n" +
-	"\x04pool\x18\x03 \x03(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x01R\x04pool\x12!\n" +
-	"\tturn_seat\x18\x04 \x01(\rB\x04\xe2A\x01\x01R\bturnSeat\x12\x1a\n" +
-	"\x05cards\x18\x05 \x01(\bB\x04\xe2A\x01\x01R\x05cards\",\n" +
-	"\x16FormatPositionResponse\x12\x12\n" +
-	"\x04text\x18\x01 \x01(\tR\x04text*b\n" +
+	"\ftiles_played\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileR\vtilesPlayed*b\n" +
 	"\tExistence\x12\x19\n" +
 	"\x15EXISTENCE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rEXISTENCE_YES\x10\x01\x12\x10\n" +
@@ -2609,18 +1539,13 @@ const file_rummikub_v1_analysis_service_proto_rawDesc = "" +
 	"\x0eSTEP_KIND_JOIN\x10\x06\x12\x13\n" +
 	"\x0fSTEP_KIND_PLACE\x10\a\x12\x14\n" +
 	"\x10STEP_KIND_EXTEND\x10\b\x12\x18\n" +
-	"\x14STEP_KIND_LAY_JOKERS\x10\t2\x98\t\n" +
+	"\x14STEP_KIND_LAY_JOKERS\x10\t2\xa0\x05\n" +
 	"\x0fAnalysisService\x12\x9c\x01\n" +
 	"\vSuggestTurn\x12\x1f.rummikub.v1.SuggestTurnRequest\x1a .rummikub.v1.SuggestTurnResponse\"J\x82\xd3\xe4\x93\x02D:\x01*Z$:\x01*\"\x1f/v1/games/{game_id}:suggestTurn\"\x19/v1/positions:suggestTurn\x12z\n" +
 	"\fHasLegalTurn\x12 .rummikub.v1.HasLegalTurnRequest\x1a!.rummikub.v1.HasLegalTurnResponse\"%\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/positions:hasLegalTurn\x12q\n" +
 	"\fArrangeTiles\x12 .rummikub.v1.ArrangeTilesRequest\x1a!.rummikub.v1.ArrangeTilesResponse\"\x1c\x82\xd3\xe4\x93\x02\x16:\x01*\"\x11/v1/tiles:arrange\x12\x8e\x01\n" +
 	"\x11BatchSuggestTurns\x12%.rummikub.v1.BatchSuggestTurnsRequest\x1a&.rummikub.v1.BatchSuggestTurnsResponse\"*\x82\xd3\xe4\x93\x02$:\x01*\"\x1f/v1/positions:batchSuggestTurns\x12n\n" +
-	"\vExplainTurn\x12\x1f.rummikub.v1.ExplainTurnRequest\x1a .rummikub.v1.ExplainTurnResponse\"\x1c\x82\xd3\xe4\x93\x02\x16:\x01*\"\x11/v1/turns:explain\x12r\n" +
-	"\fImportRecord\x12 .rummikub.v1.ImportRecordRequest\x1a!.rummikub.v1.ImportRecordResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\x01*\"\x12/v1/records:import\x12\x8d\x01\n" +
-	"\n" +
-	"ReviewGame\x12\x1e.rummikub.v1.ReviewGameRequest\x1a\x1f.rummikub.v1.ReviewGameResponse\">\x82\xd3\xe4\x93\x028:\x01*Z\x1f:\x01*\"\x1a/v1/games/{game_id}:review\"\x12/v1/records:review\x12v\n" +
-	"\rParsePosition\x12!.rummikub.v1.ParsePositionRequest\x1a\".rummikub.v1.ParsePositionResponse\"\x1e\x82\xd3\xe4\x93\x02\x18:\x01*\"\x13/v1/positions:parse\x12z\n" +
-	"\x0eFormatPosition\x12\".rummikub.v1.FormatPositionRequest\x1a#.rummikub.v1.FormatPositionResponse\"\x1f\x82\xd3\xe4\x93\x02\x19:\x01*\"\x14/v1/positions:formatB\x8c\x01\n" +
+	"\vExplainTurn\x12\x1f.rummikub.v1.ExplainTurnRequest\x1a .rummikub.v1.ExplainTurnResponse\"\x1c\x82\xd3\xe4\x93\x02\x16:\x01*\"\x11/v1/turns:explainB\x8c\x01\n" +
 	"\vrummikub.v1B\x14AnalysisServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (
@@ -2636,7 +1561,7 @@ func file_rummikub_v1_analysis_service_proto_rawDescGZIP() []byte {
 }
 
 var file_rummikub_v1_analysis_service_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_rummikub_v1_analysis_service_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_rummikub_v1_analysis_service_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_rummikub_v1_analysis_service_proto_goTypes = []any{
 	(Existence)(0),                    // 0: rummikub.v1.Existence
 	(Objective)(0),                    // 1: rummikub.v1.Objective
@@ -2657,119 +1582,73 @@ var file_rummikub_v1_analysis_service_proto_goTypes = []any{
 	(*BatchSuggestTurnsResponse)(nil), // 16: rummikub.v1.BatchSuggestTurnsResponse
 	(*ExplainTurnRequest)(nil),        // 17: rummikub.v1.ExplainTurnRequest
 	(*ExplainTurnResponse)(nil),       // 18: rummikub.v1.ExplainTurnResponse
-	(*ImportRecordRequest)(nil),       // 19: rummikub.v1.ImportRecordRequest
-	(*RecordFault)(nil),               // 20: rummikub.v1.RecordFault
-	(*ImportRecordResponse)(nil),      // 21: rummikub.v1.ImportRecordResponse
-	(*ReviewGameRequest)(nil),         // 22: rummikub.v1.ReviewGameRequest
-	(*MoveReview)(nil),                // 23: rummikub.v1.MoveReview
-	(*SeatReview)(nil),                // 24: rummikub.v1.SeatReview
-	(*ReviewGameResponse)(nil),        // 25: rummikub.v1.ReviewGameResponse
-	(*PositionRack)(nil),              // 26: rummikub.v1.PositionRack
-	(*ParsePositionRequest)(nil),      // 27: rummikub.v1.ParsePositionRequest
-	(*ParsePositionResponse)(nil),     // 28: rummikub.v1.ParsePositionResponse
-	(*FormatPositionRequest)(nil),     // 29: rummikub.v1.FormatPositionRequest
-	(*FormatPositionResponse)(nil),    // 30: rummikub.v1.FormatPositionResponse
-	(*Ruleset)(nil),                   // 31: rummikub.v1.Ruleset
-	(*Table)(nil),                     // 32: rummikub.v1.Table
-	(Tile)(0),                         // 33: rummikub.v1.Tile
-	(*durationpb.Duration)(nil),       // 34: google.protobuf.Duration
-	(*PlayTurnRequest)(nil),           // 35: rummikub.v1.PlayTurnRequest
-	(*Meld)(nil),                      // 36: rummikub.v1.Meld
-	(*GameRecord)(nil),                // 37: rummikub.v1.GameRecord
-	(*Violation)(nil),                 // 38: rummikub.v1.Violation
-	(GameState)(0),                    // 39: rummikub.v1.GameState
-	(*RecordedPoints)(nil),            // 40: rummikub.v1.RecordedPoints
-	(MoveKind)(0),                     // 41: rummikub.v1.MoveKind
+	(*Ruleset)(nil),                   // 19: rummikub.v1.Ruleset
+	(*Table)(nil),                     // 20: rummikub.v1.Table
+	(Tile)(0),                         // 21: rummikub.v1.Tile
+	(*durationpb.Duration)(nil),       // 22: google.protobuf.Duration
+	(*PlayTurnRequest)(nil),           // 23: rummikub.v1.PlayTurnRequest
+	(*Meld)(nil),                      // 24: rummikub.v1.Meld
 }
 var file_rummikub_v1_analysis_service_proto_depIdxs = []int32{
-	31, // 0: rummikub.v1.Position.ruleset:type_name -> rummikub.v1.Ruleset
-	32, // 1: rummikub.v1.Position.table:type_name -> rummikub.v1.Table
-	33, // 2: rummikub.v1.Position.rack:type_name -> rummikub.v1.Tile
-	33, // 3: rummikub.v1.Position.river:type_name -> rummikub.v1.Tile
+	19, // 0: rummikub.v1.Position.ruleset:type_name -> rummikub.v1.Ruleset
+	20, // 1: rummikub.v1.Position.table:type_name -> rummikub.v1.Table
+	21, // 2: rummikub.v1.Position.rack:type_name -> rummikub.v1.Tile
+	21, // 3: rummikub.v1.Position.river:type_name -> rummikub.v1.Tile
 	4,  // 4: rummikub.v1.SuggestTurnRequest.position:type_name -> rummikub.v1.Position
 	2,  // 5: rummikub.v1.SuggestTurnRequest.tier:type_name -> rummikub.v1.HintTier
 	1,  // 6: rummikub.v1.SuggestTurnRequest.objective:type_name -> rummikub.v1.Objective
-	34, // 7: rummikub.v1.SuggestTurnRequest.time_limit:type_name -> google.protobuf.Duration
+	22, // 7: rummikub.v1.SuggestTurnRequest.time_limit:type_name -> google.protobuf.Duration
 	7,  // 8: rummikub.v1.SuggestTurnResponse.suggestion:type_name -> rummikub.v1.Suggestion
-	35, // 9: rummikub.v1.SuggestTurnResponse.turn:type_name -> rummikub.v1.PlayTurnRequest
+	23, // 9: rummikub.v1.SuggestTurnResponse.turn:type_name -> rummikub.v1.PlayTurnRequest
 	0,  // 10: rummikub.v1.Suggestion.play_exists:type_name -> rummikub.v1.Existence
-	33, // 11: rummikub.v1.Suggestion.tiles_played:type_name -> rummikub.v1.Tile
-	32, // 12: rummikub.v1.Suggestion.table:type_name -> rummikub.v1.Table
+	21, // 11: rummikub.v1.Suggestion.tiles_played:type_name -> rummikub.v1.Tile
+	20, // 12: rummikub.v1.Suggestion.table:type_name -> rummikub.v1.Table
 	10, // 13: rummikub.v1.Suggestion.steps:type_name -> rummikub.v1.SuggestedStep
 	8,  // 14: rummikub.v1.StepPart.meld:type_name -> rummikub.v1.StepMeld
-	36, // 15: rummikub.v1.StepPart.laid:type_name -> rummikub.v1.Meld
+	24, // 15: rummikub.v1.StepPart.laid:type_name -> rummikub.v1.Meld
 	3,  // 16: rummikub.v1.SuggestedStep.kind:type_name -> rummikub.v1.StepKind
 	8,  // 17: rummikub.v1.SuggestedStep.meld:type_name -> rummikub.v1.StepMeld
-	36, // 18: rummikub.v1.SuggestedStep.laid:type_name -> rummikub.v1.Meld
-	33, // 19: rummikub.v1.SuggestedStep.tiles:type_name -> rummikub.v1.Tile
+	24, // 18: rummikub.v1.SuggestedStep.laid:type_name -> rummikub.v1.Meld
+	21, // 19: rummikub.v1.SuggestedStep.tiles:type_name -> rummikub.v1.Tile
 	8,  // 20: rummikub.v1.SuggestedStep.source:type_name -> rummikub.v1.StepMeld
-	36, // 21: rummikub.v1.SuggestedStep.left:type_name -> rummikub.v1.Meld
+	24, // 21: rummikub.v1.SuggestedStep.left:type_name -> rummikub.v1.Meld
 	9,  // 22: rummikub.v1.SuggestedStep.parts:type_name -> rummikub.v1.StepPart
 	4,  // 23: rummikub.v1.HasLegalTurnRequest.position:type_name -> rummikub.v1.Position
-	34, // 24: rummikub.v1.HasLegalTurnRequest.time_limit:type_name -> google.protobuf.Duration
+	22, // 24: rummikub.v1.HasLegalTurnRequest.time_limit:type_name -> google.protobuf.Duration
 	0,  // 25: rummikub.v1.HasLegalTurnResponse.exists:type_name -> rummikub.v1.Existence
-	31, // 26: rummikub.v1.ArrangeTilesRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	33, // 27: rummikub.v1.ArrangeTilesRequest.tiles:type_name -> rummikub.v1.Tile
-	34, // 28: rummikub.v1.ArrangeTilesRequest.time_limit:type_name -> google.protobuf.Duration
+	19, // 26: rummikub.v1.ArrangeTilesRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	21, // 27: rummikub.v1.ArrangeTilesRequest.tiles:type_name -> rummikub.v1.Tile
+	22, // 28: rummikub.v1.ArrangeTilesRequest.time_limit:type_name -> google.protobuf.Duration
 	0,  // 29: rummikub.v1.ArrangeTilesResponse.exists:type_name -> rummikub.v1.Existence
-	36, // 30: rummikub.v1.ArrangeTilesResponse.melds:type_name -> rummikub.v1.Meld
-	31, // 31: rummikub.v1.BatchSuggestTurnsRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	24, // 30: rummikub.v1.ArrangeTilesResponse.melds:type_name -> rummikub.v1.Meld
+	19, // 31: rummikub.v1.BatchSuggestTurnsRequest.ruleset:type_name -> rummikub.v1.Ruleset
 	4,  // 32: rummikub.v1.BatchSuggestTurnsRequest.positions:type_name -> rummikub.v1.Position
 	2,  // 33: rummikub.v1.BatchSuggestTurnsRequest.tier:type_name -> rummikub.v1.HintTier
 	1,  // 34: rummikub.v1.BatchSuggestTurnsRequest.objective:type_name -> rummikub.v1.Objective
-	34, // 35: rummikub.v1.BatchSuggestTurnsRequest.time_limit:type_name -> google.protobuf.Duration
+	22, // 35: rummikub.v1.BatchSuggestTurnsRequest.time_limit:type_name -> google.protobuf.Duration
 	7,  // 36: rummikub.v1.BatchSuggestTurnsResponse.suggestions:type_name -> rummikub.v1.Suggestion
-	31, // 37: rummikub.v1.ExplainTurnRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	32, // 38: rummikub.v1.ExplainTurnRequest.table_before:type_name -> rummikub.v1.Table
-	32, // 39: rummikub.v1.ExplainTurnRequest.table_after:type_name -> rummikub.v1.Table
-	33, // 40: rummikub.v1.ExplainTurnRequest.pulled:type_name -> rummikub.v1.Tile
-	34, // 41: rummikub.v1.ExplainTurnRequest.time_limit:type_name -> google.protobuf.Duration
+	19, // 37: rummikub.v1.ExplainTurnRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	20, // 38: rummikub.v1.ExplainTurnRequest.table_before:type_name -> rummikub.v1.Table
+	20, // 39: rummikub.v1.ExplainTurnRequest.table_after:type_name -> rummikub.v1.Table
+	21, // 40: rummikub.v1.ExplainTurnRequest.pulled:type_name -> rummikub.v1.Tile
+	22, // 41: rummikub.v1.ExplainTurnRequest.time_limit:type_name -> google.protobuf.Duration
 	10, // 42: rummikub.v1.ExplainTurnResponse.steps:type_name -> rummikub.v1.SuggestedStep
-	33, // 43: rummikub.v1.ExplainTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
-	37, // 44: rummikub.v1.ImportRecordRequest.record:type_name -> rummikub.v1.GameRecord
-	34, // 45: rummikub.v1.ImportRecordRequest.time_limit:type_name -> google.protobuf.Duration
-	38, // 46: rummikub.v1.RecordFault.violations:type_name -> rummikub.v1.Violation
-	20, // 47: rummikub.v1.ImportRecordResponse.fault:type_name -> rummikub.v1.RecordFault
-	39, // 48: rummikub.v1.ImportRecordResponse.state:type_name -> rummikub.v1.GameState
-	40, // 49: rummikub.v1.ImportRecordResponse.totals:type_name -> rummikub.v1.RecordedPoints
-	37, // 50: rummikub.v1.ImportRecordResponse.record:type_name -> rummikub.v1.GameRecord
-	37, // 51: rummikub.v1.ReviewGameRequest.record:type_name -> rummikub.v1.GameRecord
-	1,  // 52: rummikub.v1.ReviewGameRequest.objective:type_name -> rummikub.v1.Objective
-	34, // 53: rummikub.v1.ReviewGameRequest.time_limit:type_name -> google.protobuf.Duration
-	41, // 54: rummikub.v1.MoveReview.kind:type_name -> rummikub.v1.MoveKind
-	7,  // 55: rummikub.v1.MoveReview.best:type_name -> rummikub.v1.Suggestion
-	23, // 56: rummikub.v1.ReviewGameResponse.moves:type_name -> rummikub.v1.MoveReview
-	24, // 57: rummikub.v1.ReviewGameResponse.seats:type_name -> rummikub.v1.SeatReview
-	33, // 58: rummikub.v1.PositionRack.tiles:type_name -> rummikub.v1.Tile
-	4,  // 59: rummikub.v1.ParsePositionResponse.position:type_name -> rummikub.v1.Position
-	26, // 60: rummikub.v1.ParsePositionResponse.racks:type_name -> rummikub.v1.PositionRack
-	33, // 61: rummikub.v1.ParsePositionResponse.pool:type_name -> rummikub.v1.Tile
-	4,  // 62: rummikub.v1.FormatPositionRequest.position:type_name -> rummikub.v1.Position
-	26, // 63: rummikub.v1.FormatPositionRequest.racks:type_name -> rummikub.v1.PositionRack
-	33, // 64: rummikub.v1.FormatPositionRequest.pool:type_name -> rummikub.v1.Tile
-	5,  // 65: rummikub.v1.AnalysisService.SuggestTurn:input_type -> rummikub.v1.SuggestTurnRequest
-	11, // 66: rummikub.v1.AnalysisService.HasLegalTurn:input_type -> rummikub.v1.HasLegalTurnRequest
-	13, // 67: rummikub.v1.AnalysisService.ArrangeTiles:input_type -> rummikub.v1.ArrangeTilesRequest
-	15, // 68: rummikub.v1.AnalysisService.BatchSuggestTurns:input_type -> rummikub.v1.BatchSuggestTurnsRequest
-	17, // 69: rummikub.v1.AnalysisService.ExplainTurn:input_type -> rummikub.v1.ExplainTurnRequest
-	19, // 70: rummikub.v1.AnalysisService.ImportRecord:input_type -> rummikub.v1.ImportRecordRequest
-	22, // 71: rummikub.v1.AnalysisService.ReviewGame:input_type -> rummikub.v1.ReviewGameRequest
-	27, // 72: rummikub.v1.AnalysisService.ParsePosition:input_type -> rummikub.v1.ParsePositionRequest
-	29, // 73: rummikub.v1.AnalysisService.FormatPosition:input_type -> rummikub.v1.FormatPositionRequest
-	6,  // 74: rummikub.v1.AnalysisService.SuggestTurn:output_type -> rummikub.v1.SuggestTurnResponse
-	12, // 75: rummikub.v1.AnalysisService.HasLegalTurn:output_type -> rummikub.v1.HasLegalTurnResponse
-	14, // 76: rummikub.v1.AnalysisService.ArrangeTiles:output_type -> rummikub.v1.ArrangeTilesResponse
-	16, // 77: rummikub.v1.AnalysisService.BatchSuggestTurns:output_type -> rummikub.v1.BatchSuggestTurnsResponse
-	18, // 78: rummikub.v1.AnalysisService.ExplainTurn:output_type -> rummikub.v1.ExplainTurnResponse
-	21, // 79: rummikub.v1.AnalysisService.ImportRecord:output_type -> rummikub.v1.ImportRecordResponse
-	25, // 80: rummikub.v1.AnalysisService.ReviewGame:output_type -> rummikub.v1.ReviewGameResponse
-	28, // 81: rummikub.v1.AnalysisService.ParsePosition:output_type -> rummikub.v1.ParsePositionResponse
-	30, // 82: rummikub.v1.AnalysisService.FormatPosition:output_type -> rummikub.v1.FormatPositionResponse
-	74, // [74:83] is the sub-list for method output_type
-	65, // [65:74] is the sub-list for method input_type
-	65, // [65:65] is the sub-list for extension type_name
-	65, // [65:65] is the sub-list for extension extendee
-	0,  // [0:65] is the sub-list for field type_name
+	21, // 43: rummikub.v1.ExplainTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
+	5,  // 44: rummikub.v1.AnalysisService.SuggestTurn:input_type -> rummikub.v1.SuggestTurnRequest
+	11, // 45: rummikub.v1.AnalysisService.HasLegalTurn:input_type -> rummikub.v1.HasLegalTurnRequest
+	13, // 46: rummikub.v1.AnalysisService.ArrangeTiles:input_type -> rummikub.v1.ArrangeTilesRequest
+	15, // 47: rummikub.v1.AnalysisService.BatchSuggestTurns:input_type -> rummikub.v1.BatchSuggestTurnsRequest
+	17, // 48: rummikub.v1.AnalysisService.ExplainTurn:input_type -> rummikub.v1.ExplainTurnRequest
+	6,  // 49: rummikub.v1.AnalysisService.SuggestTurn:output_type -> rummikub.v1.SuggestTurnResponse
+	12, // 50: rummikub.v1.AnalysisService.HasLegalTurn:output_type -> rummikub.v1.HasLegalTurnResponse
+	14, // 51: rummikub.v1.AnalysisService.ArrangeTiles:output_type -> rummikub.v1.ArrangeTilesResponse
+	16, // 52: rummikub.v1.AnalysisService.BatchSuggestTurns:output_type -> rummikub.v1.BatchSuggestTurnsResponse
+	18, // 53: rummikub.v1.AnalysisService.ExplainTurn:output_type -> rummikub.v1.ExplainTurnResponse
+	49, // [49:54] is the sub-list for method output_type
+	44, // [44:49] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_analysis_service_proto_init() }
@@ -2777,13 +1656,10 @@ func file_rummikub_v1_analysis_service_proto_init() {
 	if File_rummikub_v1_analysis_service_proto != nil {
 		return
 	}
-	file_rummikub_v1_game_proto_init()
 	file_rummikub_v1_meld_proto_init()
-	file_rummikub_v1_record_proto_init()
 	file_rummikub_v1_ruleset_proto_init()
 	file_rummikub_v1_tile_proto_init()
 	file_rummikub_v1_turn_service_proto_init()
-	file_rummikub_v1_violation_proto_init()
 	file_rummikub_v1_analysis_service_proto_msgTypes[0].OneofWrappers = []any{}
 	file_rummikub_v1_analysis_service_proto_msgTypes[1].OneofWrappers = []any{
 		(*SuggestTurnRequest_Position)(nil),
@@ -2794,27 +1670,13 @@ func file_rummikub_v1_analysis_service_proto_init() {
 		(*StepMeld_TableBefore)(nil),
 		(*StepMeld_TableAfter)(nil),
 	}
-	file_rummikub_v1_analysis_service_proto_msgTypes[15].OneofWrappers = []any{
-		(*ImportRecordRequest_Record)(nil),
-		(*ImportRecordRequest_Text)(nil),
-	}
-	file_rummikub_v1_analysis_service_proto_msgTypes[16].OneofWrappers = []any{}
-	file_rummikub_v1_analysis_service_proto_msgTypes[17].OneofWrappers = []any{
-		(*ImportRecordResponse_Record)(nil),
-		(*ImportRecordResponse_Text)(nil),
-	}
-	file_rummikub_v1_analysis_service_proto_msgTypes[18].OneofWrappers = []any{
-		(*ReviewGameRequest_Record)(nil),
-		(*ReviewGameRequest_Text)(nil),
-		(*ReviewGameRequest_GameId)(nil),
-	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_analysis_service_proto_rawDesc), len(file_rummikub_v1_analysis_service_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   27,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -24,10 +24,6 @@ const (
 	AnalysisService_ArrangeTiles_FullMethodName      = "/rummikub.v1.AnalysisService/ArrangeTiles"
 	AnalysisService_BatchSuggestTurns_FullMethodName = "/rummikub.v1.AnalysisService/BatchSuggestTurns"
 	AnalysisService_ExplainTurn_FullMethodName       = "/rummikub.v1.AnalysisService/ExplainTurn"
-	AnalysisService_ImportRecord_FullMethodName      = "/rummikub.v1.AnalysisService/ImportRecord"
-	AnalysisService_ReviewGame_FullMethodName        = "/rummikub.v1.AnalysisService/ReviewGame"
-	AnalysisService_ParsePosition_FullMethodName     = "/rummikub.v1.AnalysisService/ParsePosition"
-	AnalysisService_FormatPosition_FullMethodName    = "/rummikub.v1.AnalysisService/FormatPosition"
 )
 
 // AnalysisServiceClient is the client API for AnalysisService service.
@@ -40,7 +36,9 @@ const (
 // player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
 // can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
 // (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
-// ReviewGame of a record that they send. Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
+// RecordService.ReviewGame of a record that they send.
+//
+// Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
 // response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
 // same certain answer; an uncertain answer may depend on the load of the server. Whether a turn exists is searched with a
 // fixed number of steps at least, about 0.2 s of work, whatever the time limit: all tiers know it where the rules know it,
@@ -79,23 +77,6 @@ type AnalysisServiceClient interface {
 	// Explains how to get from one table to another: which tiles go from which meld to which.
 	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
 	ExplainTurn(ctx context.Context, in *ExplainTurnRequest, opts ...grpc.CallOption) (*ExplainTurnResponse, error)
-	// Plays a record again by the rules, and reports the first move that breaks one. It stores nothing.
-	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
-	ImportRecord(ctx context.Context, in *ImportRecordRequest, opts ...grpc.CallOption) (*ImportRecordResponse, error)
-	// Compares each move of a record, or of a game that has ended, with the best turn of that player at that moment.
-	//
-	// A game needs a token only if it shows nothing to spectators, as in ExportGame. The search uses only what the player
-	// could see.
-	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
-	// (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
-	// FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
-	// (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
-	ReviewGame(ctx context.Context, in *ReviewGameRequest, opts ...grpc.CallOption) (*ReviewGameResponse, error)
-	// Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`.
-	ParsePosition(ctx context.Context, in *ParsePositionRequest, opts ...grpc.CallOption) (*ParsePositionResponse, error)
-	// Formats a position in the text notation.
-	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
-	FormatPosition(ctx context.Context, in *FormatPositionRequest, opts ...grpc.CallOption) (*FormatPositionResponse, error)
 }
 
 type analysisServiceClient struct {
@@ -156,46 +137,6 @@ func (c *analysisServiceClient) ExplainTurn(ctx context.Context, in *ExplainTurn
 	return out, nil
 }
 
-func (c *analysisServiceClient) ImportRecord(ctx context.Context, in *ImportRecordRequest, opts ...grpc.CallOption) (*ImportRecordResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ImportRecordResponse)
-	err := c.cc.Invoke(ctx, AnalysisService_ImportRecord_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *analysisServiceClient) ReviewGame(ctx context.Context, in *ReviewGameRequest, opts ...grpc.CallOption) (*ReviewGameResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ReviewGameResponse)
-	err := c.cc.Invoke(ctx, AnalysisService_ReviewGame_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *analysisServiceClient) ParsePosition(ctx context.Context, in *ParsePositionRequest, opts ...grpc.CallOption) (*ParsePositionResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ParsePositionResponse)
-	err := c.cc.Invoke(ctx, AnalysisService_ParsePosition_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *analysisServiceClient) FormatPosition(ctx context.Context, in *FormatPositionRequest, opts ...grpc.CallOption) (*FormatPositionResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(FormatPositionResponse)
-	err := c.cc.Invoke(ctx, AnalysisService_FormatPosition_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // AnalysisServiceServer is the server API for AnalysisService service.
 // All implementations must embed UnimplementedAnalysisServiceServer
 // for forward compatibility.
@@ -206,7 +147,9 @@ func (c *analysisServiceClient) FormatPosition(ctx context.Context, in *FormatPo
 // player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
 // can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
 // (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
-// ReviewGame of a record that they send. Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
+// RecordService.ReviewGame of a record that they send.
+//
+// Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
 // response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
 // same certain answer; an uncertain answer may depend on the load of the server. Whether a turn exists is searched with a
 // fixed number of steps at least, about 0.2 s of work, whatever the time limit: all tiers know it where the rules know it,
@@ -245,23 +188,6 @@ type AnalysisServiceServer interface {
 	// Explains how to get from one table to another: which tiles go from which meld to which.
 	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
 	ExplainTurn(context.Context, *ExplainTurnRequest) (*ExplainTurnResponse, error)
-	// Plays a record again by the rules, and reports the first move that breaks one. It stores nothing.
-	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
-	ImportRecord(context.Context, *ImportRecordRequest) (*ImportRecordResponse, error)
-	// Compares each move of a record, or of a game that has ended, with the best turn of that player at that moment.
-	//
-	// A game needs a token only if it shows nothing to spectators, as in ExportGame. The search uses only what the player
-	// could see.
-	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
-	// (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
-	// FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
-	// (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
-	ReviewGame(context.Context, *ReviewGameRequest) (*ReviewGameResponse, error)
-	// Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`.
-	ParsePosition(context.Context, *ParsePositionRequest) (*ParsePositionResponse, error)
-	// Formats a position in the text notation.
-	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
-	FormatPosition(context.Context, *FormatPositionRequest) (*FormatPositionResponse, error)
 	mustEmbedUnimplementedAnalysisServiceServer()
 }
 
@@ -286,18 +212,6 @@ func (UnimplementedAnalysisServiceServer) BatchSuggestTurns(context.Context, *Ba
 }
 func (UnimplementedAnalysisServiceServer) ExplainTurn(context.Context, *ExplainTurnRequest) (*ExplainTurnResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ExplainTurn not implemented")
-}
-func (UnimplementedAnalysisServiceServer) ImportRecord(context.Context, *ImportRecordRequest) (*ImportRecordResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ImportRecord not implemented")
-}
-func (UnimplementedAnalysisServiceServer) ReviewGame(context.Context, *ReviewGameRequest) (*ReviewGameResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ReviewGame not implemented")
-}
-func (UnimplementedAnalysisServiceServer) ParsePosition(context.Context, *ParsePositionRequest) (*ParsePositionResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ParsePosition not implemented")
-}
-func (UnimplementedAnalysisServiceServer) FormatPosition(context.Context, *FormatPositionRequest) (*FormatPositionResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method FormatPosition not implemented")
 }
 func (UnimplementedAnalysisServiceServer) mustEmbedUnimplementedAnalysisServiceServer() {}
 func (UnimplementedAnalysisServiceServer) testEmbeddedByValue()                         {}
@@ -410,78 +324,6 @@ func _AnalysisService_ExplainTurn_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
-func _AnalysisService_ImportRecord_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ImportRecordRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(AnalysisServiceServer).ImportRecord(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: AnalysisService_ImportRecord_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(AnalysisServiceServer).ImportRecord(ctx, req.(*ImportRecordRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _AnalysisService_ReviewGame_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ReviewGameRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(AnalysisServiceServer).ReviewGame(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: AnalysisService_ReviewGame_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(AnalysisServiceServer).ReviewGame(ctx, req.(*ReviewGameRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _AnalysisService_ParsePosition_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ParsePositionRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(AnalysisServiceServer).ParsePosition(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: AnalysisService_ParsePosition_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(AnalysisServiceServer).ParsePosition(ctx, req.(*ParsePositionRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _AnalysisService_FormatPosition_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(FormatPositionRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(AnalysisServiceServer).FormatPosition(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: AnalysisService_FormatPosition_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(AnalysisServiceServer).FormatPosition(ctx, req.(*FormatPositionRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 // AnalysisService_ServiceDesc is the grpc.ServiceDesc for AnalysisService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -508,22 +350,6 @@ var AnalysisService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ExplainTurn",
 			Handler:    _AnalysisService_ExplainTurn_Handler,
-		},
-		{
-			MethodName: "ImportRecord",
-			Handler:    _AnalysisService_ImportRecord_Handler,
-		},
-		{
-			MethodName: "ReviewGame",
-			Handler:    _AnalysisService_ReviewGame_Handler,
-		},
-		{
-			MethodName: "ParsePosition",
-			Handler:    _AnalysisService_ParsePosition_Handler,
-		},
-		{
-			MethodName: "FormatPosition",
-			Handler:    _AnalysisService_FormatPosition_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -142,64 +142,6 @@ func (Visibility) EnumDescriptor() ([]byte, []int) {
 	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{1}
 }
 
-// The way in which a round ended.
-type RoundEnd int32
-
-const (
-	// Unset.
-	RoundEnd_ROUND_END_UNSPECIFIED RoundEnd = 0
-	// A player's rack is empty (R57).
-	RoundEnd_ROUND_END_WENT_OUT RoundEnd = 1
-	// The pool is empty, and all players passed in a row, or the conditions of pool_empty_mode or pool_empty_stuck_test
-	// hold (R59).
-	RoundEnd_ROUND_END_BLOCKED RoundEnd = 2
-	// All players except one have resigned; with TEAMS_PAIRS, all players of one team.
-	RoundEnd_ROUND_END_RESIGNED RoundEnd = 3
-)
-
-// Enum value maps for RoundEnd.
-var (
-	RoundEnd_name = map[int32]string{
-		0: "ROUND_END_UNSPECIFIED",
-		1: "ROUND_END_WENT_OUT",
-		2: "ROUND_END_BLOCKED",
-		3: "ROUND_END_RESIGNED",
-	}
-	RoundEnd_value = map[string]int32{
-		"ROUND_END_UNSPECIFIED": 0,
-		"ROUND_END_WENT_OUT":    1,
-		"ROUND_END_BLOCKED":     2,
-		"ROUND_END_RESIGNED":    3,
-	}
-)
-
-func (x RoundEnd) Enum() *RoundEnd {
-	p := new(RoundEnd)
-	*p = x
-	return p
-}
-
-func (x RoundEnd) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (RoundEnd) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_game_proto_enumTypes[2].Descriptor()
-}
-
-func (RoundEnd) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_game_proto_enumTypes[2]
-}
-
-func (x RoundEnd) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use RoundEnd.Descriptor instead.
-func (RoundEnd) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{2}
-}
-
 // The strength of a bot: a seat that the service plays.
 type BotLevel int32
 
@@ -241,11 +183,11 @@ func (x BotLevel) String() string {
 }
 
 func (BotLevel) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_game_proto_enumTypes[3].Descriptor()
+	return file_rummikub_v1_game_proto_enumTypes[2].Descriptor()
 }
 
 func (BotLevel) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_game_proto_enumTypes[3]
+	return &file_rummikub_v1_game_proto_enumTypes[2]
 }
 
 func (x BotLevel) Number() protoreflect.EnumNumber {
@@ -254,7 +196,7 @@ func (x BotLevel) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BotLevel.Descriptor instead.
 func (BotLevel) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{3}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{2}
 }
 
 // The progress of the turn in progress.
@@ -299,11 +241,11 @@ func (x TurnStep) String() string {
 }
 
 func (TurnStep) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_game_proto_enumTypes[4].Descriptor()
+	return file_rummikub_v1_game_proto_enumTypes[3].Descriptor()
 }
 
 func (TurnStep) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_game_proto_enumTypes[4]
+	return &file_rummikub_v1_game_proto_enumTypes[3]
 }
 
 func (x TurnStep) Number() protoreflect.EnumNumber {
@@ -312,7 +254,7 @@ func (x TurnStep) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TurnStep.Descriptor instead.
 func (TurnStep) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{4}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{3}
 }
 
 // A player, as everyone may see them.
@@ -793,89 +735,6 @@ func (x *Turn) GetRevision() uint32 {
 	return 0
 }
 
-// The result of a round for one player.
-type SeatResult struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The seat.
-	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
-	// The value of the tiles left on the rack (R61).
-	RackValue uint32 `protobuf:"varint,2,opt,name=rack_value,json=rackValue,proto3" json:"rack_value,omitempty"`
-	// The number of tiles left on the rack.
-	TileCount uint32 `protobuf:"varint,3,opt,name=tile_count,json=tileCount,proto3" json:"tile_count,omitempty"`
-	// The points won (positive) or lost (negative) (R60, R63); the signs are reversed with MATCH_WINNER_LOWEST_TOTAL.
-	Points int32 `protobuf:"zigzag32,4,opt,name=points,proto3" json:"points,omitempty"`
-	// The tiles left on the rack, in ascending order, once everyone may see them (racks_shown). Also of a player who has
-	// resigned.
-	Rack          []Tile `protobuf:"varint,5,rep,packed,name=rack,proto3,enum=rummikub.v1.Tile" json:"rack,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SeatResult) Reset() {
-	*x = SeatResult{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[5]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SeatResult) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SeatResult) ProtoMessage() {}
-
-func (x *SeatResult) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[5]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SeatResult.ProtoReflect.Descriptor instead.
-func (*SeatResult) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{5}
-}
-
-func (x *SeatResult) GetSeat() uint32 {
-	if x != nil {
-		return x.Seat
-	}
-	return 0
-}
-
-func (x *SeatResult) GetRackValue() uint32 {
-	if x != nil {
-		return x.RackValue
-	}
-	return 0
-}
-
-func (x *SeatResult) GetTileCount() uint32 {
-	if x != nil {
-		return x.TileCount
-	}
-	return 0
-}
-
-func (x *SeatResult) GetPoints() int32 {
-	if x != nil {
-		return x.Points
-	}
-	return 0
-}
-
-func (x *SeatResult) GetRack() []Tile {
-	if x != nil {
-		return x.Rack
-	}
-	return nil
-}
-
 // A finished round.
 type RoundResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -896,7 +755,7 @@ type RoundResult struct {
 
 func (x *RoundResult) Reset() {
 	*x = RoundResult{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[6]
+	mi := &file_rummikub_v1_game_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -908,7 +767,7 @@ func (x *RoundResult) String() string {
 func (*RoundResult) ProtoMessage() {}
 
 func (x *RoundResult) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[6]
+	mi := &file_rummikub_v1_game_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -921,7 +780,7 @@ func (x *RoundResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoundResult.ProtoReflect.Descriptor instead.
 func (*RoundResult) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{6}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RoundResult) GetRound() uint32 {
@@ -1041,7 +900,7 @@ type Game struct {
 
 func (x *Game) Reset() {
 	*x = Game{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[7]
+	mi := &file_rummikub_v1_game_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1053,7 +912,7 @@ func (x *Game) String() string {
 func (*Game) ProtoMessage() {}
 
 func (x *Game) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[7]
+	mi := &file_rummikub_v1_game_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1066,7 +925,7 @@ func (x *Game) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Game.ProtoReflect.Descriptor instead.
 func (*Game) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{7}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Game) GetGameId() string {
@@ -1292,7 +1151,7 @@ type ReservedSeat struct {
 
 func (x *ReservedSeat) Reset() {
 	*x = ReservedSeat{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[8]
+	mi := &file_rummikub_v1_game_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1304,7 +1163,7 @@ func (x *ReservedSeat) String() string {
 func (*ReservedSeat) ProtoMessage() {}
 
 func (x *ReservedSeat) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[8]
+	mi := &file_rummikub_v1_game_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1317,7 +1176,7 @@ func (x *ReservedSeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservedSeat.ProtoReflect.Descriptor instead.
 func (*ReservedSeat) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{8}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ReservedSeat) GetSeat() uint32 {
@@ -1371,7 +1230,7 @@ type GameSummary struct {
 
 func (x *GameSummary) Reset() {
 	*x = GameSummary{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[9]
+	mi := &file_rummikub_v1_game_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1383,7 +1242,7 @@ func (x *GameSummary) String() string {
 func (*GameSummary) ProtoMessage() {}
 
 func (x *GameSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[9]
+	mi := &file_rummikub_v1_game_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1396,7 +1255,7 @@ func (x *GameSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GameSummary.ProtoReflect.Descriptor instead.
 func (*GameSummary) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{9}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GameSummary) GetGameId() string {
@@ -1516,7 +1375,7 @@ type PlayerJoined struct {
 
 func (x *PlayerJoined) Reset() {
 	*x = PlayerJoined{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[10]
+	mi := &file_rummikub_v1_game_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1528,7 +1387,7 @@ func (x *PlayerJoined) String() string {
 func (*PlayerJoined) ProtoMessage() {}
 
 func (x *PlayerJoined) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[10]
+	mi := &file_rummikub_v1_game_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1541,7 +1400,7 @@ func (x *PlayerJoined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayerJoined.ProtoReflect.Descriptor instead.
 func (*PlayerJoined) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{10}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PlayerJoined) GetSeat() uint32 {
@@ -1593,7 +1452,7 @@ type PlayerLeft struct {
 
 func (x *PlayerLeft) Reset() {
 	*x = PlayerLeft{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[11]
+	mi := &file_rummikub_v1_game_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1605,7 +1464,7 @@ func (x *PlayerLeft) String() string {
 func (*PlayerLeft) ProtoMessage() {}
 
 func (x *PlayerLeft) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[11]
+	mi := &file_rummikub_v1_game_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1618,7 +1477,7 @@ func (x *PlayerLeft) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayerLeft.ProtoReflect.Descriptor instead.
 func (*PlayerLeft) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{11}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PlayerLeft) GetSeat() uint32 {
@@ -1650,7 +1509,7 @@ type PlayerKicked struct {
 
 func (x *PlayerKicked) Reset() {
 	*x = PlayerKicked{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[12]
+	mi := &file_rummikub_v1_game_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1662,7 +1521,7 @@ func (x *PlayerKicked) String() string {
 func (*PlayerKicked) ProtoMessage() {}
 
 func (x *PlayerKicked) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[12]
+	mi := &file_rummikub_v1_game_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1675,7 +1534,7 @@ func (x *PlayerKicked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayerKicked.ProtoReflect.Descriptor instead.
 func (*PlayerKicked) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{12}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PlayerKicked) GetSeat() uint32 {
@@ -1712,7 +1571,7 @@ type PlayerReadied struct {
 
 func (x *PlayerReadied) Reset() {
 	*x = PlayerReadied{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[13]
+	mi := &file_rummikub_v1_game_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1724,7 +1583,7 @@ func (x *PlayerReadied) String() string {
 func (*PlayerReadied) ProtoMessage() {}
 
 func (x *PlayerReadied) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[13]
+	mi := &file_rummikub_v1_game_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1737,7 +1596,7 @@ func (x *PlayerReadied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayerReadied.ProtoReflect.Descriptor instead.
 func (*PlayerReadied) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{13}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PlayerReadied) GetSeat() uint32 {
@@ -1765,7 +1624,7 @@ type AbortRequested struct {
 
 func (x *AbortRequested) Reset() {
 	*x = AbortRequested{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[14]
+	mi := &file_rummikub_v1_game_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1777,7 +1636,7 @@ func (x *AbortRequested) String() string {
 func (*AbortRequested) ProtoMessage() {}
 
 func (x *AbortRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[14]
+	mi := &file_rummikub_v1_game_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1790,7 +1649,7 @@ func (x *AbortRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortRequested.ProtoReflect.Descriptor instead.
 func (*AbortRequested) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{14}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AbortRequested) GetSeat() uint32 {
@@ -1812,7 +1671,7 @@ type GameAborted struct {
 
 func (x *GameAborted) Reset() {
 	*x = GameAborted{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[15]
+	mi := &file_rummikub_v1_game_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1824,7 +1683,7 @@ func (x *GameAborted) String() string {
 func (*GameAborted) ProtoMessage() {}
 
 func (x *GameAborted) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[15]
+	mi := &file_rummikub_v1_game_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1837,7 +1696,7 @@ func (x *GameAborted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GameAborted.ProtoReflect.Descriptor instead.
 func (*GameAborted) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{15}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GameAborted) GetByHost() bool {
@@ -1858,7 +1717,7 @@ type SeatTokenRenewed struct {
 
 func (x *SeatTokenRenewed) Reset() {
 	*x = SeatTokenRenewed{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[16]
+	mi := &file_rummikub_v1_game_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1870,7 +1729,7 @@ func (x *SeatTokenRenewed) String() string {
 func (*SeatTokenRenewed) ProtoMessage() {}
 
 func (x *SeatTokenRenewed) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[16]
+	mi := &file_rummikub_v1_game_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1883,7 +1742,7 @@ func (x *SeatTokenRenewed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeatTokenRenewed.ProtoReflect.Descriptor instead.
 func (*SeatTokenRenewed) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{16}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SeatTokenRenewed) GetSeat() uint32 {
@@ -1904,7 +1763,7 @@ type RematchCreated struct {
 
 func (x *RematchCreated) Reset() {
 	*x = RematchCreated{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[17]
+	mi := &file_rummikub_v1_game_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1916,7 +1775,7 @@ func (x *RematchCreated) String() string {
 func (*RematchCreated) ProtoMessage() {}
 
 func (x *RematchCreated) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[17]
+	mi := &file_rummikub_v1_game_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1929,7 +1788,7 @@ func (x *RematchCreated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RematchCreated.ProtoReflect.Descriptor instead.
 func (*RematchCreated) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{17}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RematchCreated) GetGameId() string {
@@ -1952,7 +1811,7 @@ type StartDraw struct {
 
 func (x *StartDraw) Reset() {
 	*x = StartDraw{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[18]
+	mi := &file_rummikub_v1_game_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1964,7 +1823,7 @@ func (x *StartDraw) String() string {
 func (*StartDraw) ProtoMessage() {}
 
 func (x *StartDraw) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[18]
+	mi := &file_rummikub_v1_game_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1977,7 +1836,7 @@ func (x *StartDraw) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartDraw.ProtoReflect.Descriptor instead.
 func (*StartDraw) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{18}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StartDraw) GetSeat() uint32 {
@@ -2017,7 +1876,7 @@ type RoundStarted struct {
 
 func (x *RoundStarted) Reset() {
 	*x = RoundStarted{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[19]
+	mi := &file_rummikub_v1_game_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2029,7 +1888,7 @@ func (x *RoundStarted) String() string {
 func (*RoundStarted) ProtoMessage() {}
 
 func (x *RoundStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[19]
+	mi := &file_rummikub_v1_game_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2042,7 +1901,7 @@ func (x *RoundStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoundStarted.ProtoReflect.Descriptor instead.
 func (*RoundStarted) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{19}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RoundStarted) GetRound() uint32 {
@@ -2098,7 +1957,7 @@ type TurnStarted struct {
 
 func (x *TurnStarted) Reset() {
 	*x = TurnStarted{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[20]
+	mi := &file_rummikub_v1_game_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2110,7 +1969,7 @@ func (x *TurnStarted) String() string {
 func (*TurnStarted) ProtoMessage() {}
 
 func (x *TurnStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[20]
+	mi := &file_rummikub_v1_game_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2123,7 +1982,7 @@ func (x *TurnStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnStarted.ProtoReflect.Descriptor instead.
 func (*TurnStarted) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{20}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TurnStarted) GetTurn() *Turn {
@@ -2152,7 +2011,7 @@ type TilesPlayed struct {
 
 func (x *TilesPlayed) Reset() {
 	*x = TilesPlayed{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[21]
+	mi := &file_rummikub_v1_game_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2164,7 +2023,7 @@ func (x *TilesPlayed) String() string {
 func (*TilesPlayed) ProtoMessage() {}
 
 func (x *TilesPlayed) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[21]
+	mi := &file_rummikub_v1_game_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2177,7 +2036,7 @@ func (x *TilesPlayed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TilesPlayed.ProtoReflect.Descriptor instead.
 func (*TilesPlayed) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{21}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TilesPlayed) GetSeat() uint32 {
@@ -2232,7 +2091,7 @@ type TilesDrawn struct {
 
 func (x *TilesDrawn) Reset() {
 	*x = TilesDrawn{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[22]
+	mi := &file_rummikub_v1_game_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2244,7 +2103,7 @@ func (x *TilesDrawn) String() string {
 func (*TilesDrawn) ProtoMessage() {}
 
 func (x *TilesDrawn) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[22]
+	mi := &file_rummikub_v1_game_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2257,7 +2116,7 @@ func (x *TilesDrawn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TilesDrawn.ProtoReflect.Descriptor instead.
 func (*TilesDrawn) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{22}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TilesDrawn) GetSeat() uint32 {
@@ -2292,7 +2151,7 @@ type TurnPassed struct {
 
 func (x *TurnPassed) Reset() {
 	*x = TurnPassed{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[23]
+	mi := &file_rummikub_v1_game_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2304,7 +2163,7 @@ func (x *TurnPassed) String() string {
 func (*TurnPassed) ProtoMessage() {}
 
 func (x *TurnPassed) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[23]
+	mi := &file_rummikub_v1_game_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2317,7 +2176,7 @@ func (x *TurnPassed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnPassed.ProtoReflect.Descriptor instead.
 func (*TurnPassed) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{23}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TurnPassed) GetSeat() uint32 {
@@ -2345,7 +2204,7 @@ type TurnTimedOut struct {
 
 func (x *TurnTimedOut) Reset() {
 	*x = TurnTimedOut{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[24]
+	mi := &file_rummikub_v1_game_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2357,7 +2216,7 @@ func (x *TurnTimedOut) String() string {
 func (*TurnTimedOut) ProtoMessage() {}
 
 func (x *TurnTimedOut) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[24]
+	mi := &file_rummikub_v1_game_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2370,7 +2229,7 @@ func (x *TurnTimedOut) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnTimedOut.ProtoReflect.Descriptor instead.
 func (*TurnTimedOut) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{24}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TurnTimedOut) GetSeat() uint32 {
@@ -2406,7 +2265,7 @@ type PlayerResigned struct {
 
 func (x *PlayerResigned) Reset() {
 	*x = PlayerResigned{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[25]
+	mi := &file_rummikub_v1_game_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2418,7 +2277,7 @@ func (x *PlayerResigned) String() string {
 func (*PlayerResigned) ProtoMessage() {}
 
 func (x *PlayerResigned) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[25]
+	mi := &file_rummikub_v1_game_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2431,7 +2290,7 @@ func (x *PlayerResigned) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayerResigned.ProtoReflect.Descriptor instead.
 func (*PlayerResigned) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{25}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PlayerResigned) GetSeat() uint32 {
@@ -2454,7 +2313,7 @@ type PlayerAbsent struct {
 
 func (x *PlayerAbsent) Reset() {
 	*x = PlayerAbsent{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[26]
+	mi := &file_rummikub_v1_game_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2466,7 +2325,7 @@ func (x *PlayerAbsent) String() string {
 func (*PlayerAbsent) ProtoMessage() {}
 
 func (x *PlayerAbsent) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[26]
+	mi := &file_rummikub_v1_game_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2479,7 +2338,7 @@ func (x *PlayerAbsent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayerAbsent.ProtoReflect.Descriptor instead.
 func (*PlayerAbsent) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{26}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PlayerAbsent) GetSeat() uint32 {
@@ -2508,7 +2367,7 @@ type PlayerReturned struct {
 
 func (x *PlayerReturned) Reset() {
 	*x = PlayerReturned{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[27]
+	mi := &file_rummikub_v1_game_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2520,7 +2379,7 @@ func (x *PlayerReturned) String() string {
 func (*PlayerReturned) ProtoMessage() {}
 
 func (x *PlayerReturned) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[27]
+	mi := &file_rummikub_v1_game_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2533,7 +2392,7 @@ func (x *PlayerReturned) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayerReturned.ProtoReflect.Descriptor instead.
 func (*PlayerReturned) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{27}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PlayerReturned) GetSeat() uint32 {
@@ -2557,7 +2416,7 @@ type ClockStopped struct {
 
 func (x *ClockStopped) Reset() {
 	*x = ClockStopped{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[28]
+	mi := &file_rummikub_v1_game_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2569,7 +2428,7 @@ func (x *ClockStopped) String() string {
 func (*ClockStopped) ProtoMessage() {}
 
 func (x *ClockStopped) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[28]
+	mi := &file_rummikub_v1_game_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2582,7 +2441,7 @@ func (x *ClockStopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockStopped.ProtoReflect.Descriptor instead.
 func (*ClockStopped) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{28}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ClockStopped) GetSeat() uint32 {
@@ -2613,7 +2472,7 @@ type RoundEnded struct {
 
 func (x *RoundEnded) Reset() {
 	*x = RoundEnded{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[29]
+	mi := &file_rummikub_v1_game_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2625,7 +2484,7 @@ func (x *RoundEnded) String() string {
 func (*RoundEnded) ProtoMessage() {}
 
 func (x *RoundEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[29]
+	mi := &file_rummikub_v1_game_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2638,7 +2497,7 @@ func (x *RoundEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoundEnded.ProtoReflect.Descriptor instead.
 func (*RoundEnded) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{29}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RoundEnded) GetResult() *RoundResult {
@@ -2673,7 +2532,7 @@ type GameEnded struct {
 
 func (x *GameEnded) Reset() {
 	*x = GameEnded{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[30]
+	mi := &file_rummikub_v1_game_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2685,7 +2544,7 @@ func (x *GameEnded) String() string {
 func (*GameEnded) ProtoMessage() {}
 
 func (x *GameEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[30]
+	mi := &file_rummikub_v1_game_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2698,7 +2557,7 @@ func (x *GameEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GameEnded.ProtoReflect.Descriptor instead.
 func (*GameEnded) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{30}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GameEnded) GetWinnerSeats() []uint32 {
@@ -2737,7 +2596,7 @@ type GameCreated struct {
 
 func (x *GameCreated) Reset() {
 	*x = GameCreated{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[31]
+	mi := &file_rummikub_v1_game_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2749,7 +2608,7 @@ func (x *GameCreated) String() string {
 func (*GameCreated) ProtoMessage() {}
 
 func (x *GameCreated) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[31]
+	mi := &file_rummikub_v1_game_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2762,7 +2621,7 @@ func (x *GameCreated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GameCreated.ProtoReflect.Descriptor instead.
 func (*GameCreated) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{31}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GameCreated) GetRuleset() *Ruleset {
@@ -2800,7 +2659,7 @@ type RiverTileLaid struct {
 
 func (x *RiverTileLaid) Reset() {
 	*x = RiverTileLaid{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[32]
+	mi := &file_rummikub_v1_game_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2812,7 +2671,7 @@ func (x *RiverTileLaid) String() string {
 func (*RiverTileLaid) ProtoMessage() {}
 
 func (x *RiverTileLaid) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[32]
+	mi := &file_rummikub_v1_game_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2825,7 +2684,7 @@ func (x *RiverTileLaid) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RiverTileLaid.ProtoReflect.Descriptor instead.
 func (*RiverTileLaid) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{32}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RiverTileLaid) GetSeat() uint32 {
@@ -2853,7 +2712,7 @@ type TurnEnded struct {
 
 func (x *TurnEnded) Reset() {
 	*x = TurnEnded{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[33]
+	mi := &file_rummikub_v1_game_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2865,7 +2724,7 @@ func (x *TurnEnded) String() string {
 func (*TurnEnded) ProtoMessage() {}
 
 func (x *TurnEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[33]
+	mi := &file_rummikub_v1_game_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2878,7 +2737,7 @@ func (x *TurnEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnEnded.ProtoReflect.Descriptor instead.
 func (*TurnEnded) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{33}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *TurnEnded) GetSeat() uint32 {
@@ -2904,7 +2763,7 @@ type IllegalPlayShown struct {
 
 func (x *IllegalPlayShown) Reset() {
 	*x = IllegalPlayShown{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[34]
+	mi := &file_rummikub_v1_game_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2916,7 +2775,7 @@ func (x *IllegalPlayShown) String() string {
 func (*IllegalPlayShown) ProtoMessage() {}
 
 func (x *IllegalPlayShown) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[34]
+	mi := &file_rummikub_v1_game_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2929,7 +2788,7 @@ func (x *IllegalPlayShown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IllegalPlayShown.ProtoReflect.Descriptor instead.
 func (*IllegalPlayShown) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{34}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *IllegalPlayShown) GetSeat() uint32 {
@@ -2966,7 +2825,7 @@ type ErrorClaimed struct {
 
 func (x *ErrorClaimed) Reset() {
 	*x = ErrorClaimed{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[35]
+	mi := &file_rummikub_v1_game_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2978,7 +2837,7 @@ func (x *ErrorClaimed) String() string {
 func (*ErrorClaimed) ProtoMessage() {}
 
 func (x *ErrorClaimed) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[35]
+	mi := &file_rummikub_v1_game_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2991,7 +2850,7 @@ func (x *ErrorClaimed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorClaimed.ProtoReflect.Descriptor instead.
 func (*ErrorClaimed) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{35}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ErrorClaimed) GetSeat() uint32 {
@@ -3024,7 +2883,7 @@ type TurnPenalised struct {
 
 func (x *TurnPenalised) Reset() {
 	*x = TurnPenalised{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[36]
+	mi := &file_rummikub_v1_game_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3036,7 +2895,7 @@ func (x *TurnPenalised) String() string {
 func (*TurnPenalised) ProtoMessage() {}
 
 func (x *TurnPenalised) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[36]
+	mi := &file_rummikub_v1_game_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3049,7 +2908,7 @@ func (x *TurnPenalised) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnPenalised.ProtoReflect.Descriptor instead.
 func (*TurnPenalised) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{36}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TurnPenalised) GetSeat() uint32 {
@@ -3084,7 +2943,7 @@ type RedealDemanded struct {
 
 func (x *RedealDemanded) Reset() {
 	*x = RedealDemanded{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[37]
+	mi := &file_rummikub_v1_game_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3096,7 +2955,7 @@ func (x *RedealDemanded) String() string {
 func (*RedealDemanded) ProtoMessage() {}
 
 func (x *RedealDemanded) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[37]
+	mi := &file_rummikub_v1_game_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3109,7 +2968,7 @@ func (x *RedealDemanded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedealDemanded.ProtoReflect.Descriptor instead.
 func (*RedealDemanded) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{37}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *RedealDemanded) GetSeat() uint32 {
@@ -3130,7 +2989,7 @@ type LastChanceStarted struct {
 
 func (x *LastChanceStarted) Reset() {
 	*x = LastChanceStarted{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[38]
+	mi := &file_rummikub_v1_game_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3142,7 +3001,7 @@ func (x *LastChanceStarted) String() string {
 func (*LastChanceStarted) ProtoMessage() {}
 
 func (x *LastChanceStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[38]
+	mi := &file_rummikub_v1_game_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3155,7 +3014,7 @@ func (x *LastChanceStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LastChanceStarted.ProtoReflect.Descriptor instead.
 func (*LastChanceStarted) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{38}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *LastChanceStarted) GetSeats() []uint32 {
@@ -3207,7 +3066,7 @@ type GameEvent struct {
 
 func (x *GameEvent) Reset() {
 	*x = GameEvent{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[39]
+	mi := &file_rummikub_v1_game_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3219,7 +3078,7 @@ func (x *GameEvent) String() string {
 func (*GameEvent) ProtoMessage() {}
 
 func (x *GameEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[39]
+	mi := &file_rummikub_v1_game_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3232,7 +3091,7 @@ func (x *GameEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GameEvent.ProtoReflect.Descriptor instead.
 func (*GameEvent) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{39}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *GameEvent) GetEvent() isGameEvent_Event {
@@ -3711,7 +3570,7 @@ type GameChange struct {
 
 func (x *GameChange) Reset() {
 	*x = GameChange{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[40]
+	mi := &file_rummikub_v1_game_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3723,7 +3582,7 @@ func (x *GameChange) String() string {
 func (*GameChange) ProtoMessage() {}
 
 func (x *GameChange) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[40]
+	mi := &file_rummikub_v1_game_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3736,7 +3595,7 @@ func (x *GameChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GameChange.ProtoReflect.Descriptor instead.
 func (*GameChange) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{40}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *GameChange) GetRevision() uint32 {
@@ -3771,7 +3630,7 @@ var File_rummikub_v1_game_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\n" +
-	"\x16rummikub/v1/game.proto\x12\vrummikub.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\"\xb1\x04\n" +
+	"\x16rummikub/v1/game.proto\x12\vrummikub.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x17rummikub/v1/score.proto\x1a\x16rummikub/v1/tile.proto\"\xb1\x04\n" +
 	"\x06Player\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
@@ -3816,16 +3675,7 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x05draft\x18\x05 \x01(\v2\x17.rummikub.v1.SavedDraftR\x05draft\x125\n" +
 	"\n" +
 	"shown_play\x18\x06 \x01(\v2\x16.rummikub.v1.ShownPlayR\tshownPlay\x12\x1a\n" +
-	"\brevision\x18\a \x01(\rR\brevision\"\x9d\x01\n" +
-	"\n" +
-	"SeatResult\x12\x12\n" +
-	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x1d\n" +
-	"\n" +
-	"rack_value\x18\x02 \x01(\rR\trackValue\x12\x1d\n" +
-	"\n" +
-	"tile_count\x18\x03 \x01(\rR\ttileCount\x12\x16\n" +
-	"\x06points\x18\x04 \x01(\x11R\x06points\x12%\n" +
-	"\x04rack\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\x04rack\"\xd0\x01\n" +
+	"\brevision\x18\a \x01(\rR\brevision\"\xd0\x01\n" +
 	"\vRoundResult\x12\x14\n" +
 	"\x05round\x18\x01 \x01(\rR\x05round\x122\n" +
 	"\tround_end\x18\x02 \x01(\x0e2\x15.rummikub.v1.RoundEndR\broundEnd\x12!\n" +
@@ -4058,12 +3908,7 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"Visibility\x12\x1a\n" +
 	"\x16VISIBILITY_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11VISIBILITY_PUBLIC\x10\x01\x12\x17\n" +
-	"\x13VISIBILITY_UNLISTED\x10\x02*l\n" +
-	"\bRoundEnd\x12\x19\n" +
-	"\x15ROUND_END_UNSPECIFIED\x10\x00\x12\x16\n" +
-	"\x12ROUND_END_WENT_OUT\x10\x01\x12\x15\n" +
-	"\x11ROUND_END_BLOCKED\x10\x02\x12\x16\n" +
-	"\x12ROUND_END_RESIGNED\x10\x03*c\n" +
+	"\x13VISIBILITY_UNLISTED\x10\x02*c\n" +
 	"\bBotLevel\x12\x19\n" +
 	"\x15BOT_LEVEL_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eBOT_LEVEL_EASY\x10\x01\x12\x14\n" +
@@ -4088,161 +3933,160 @@ func file_rummikub_v1_game_proto_rawDescGZIP() []byte {
 	return file_rummikub_v1_game_proto_rawDescData
 }
 
-var file_rummikub_v1_game_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_rummikub_v1_game_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_rummikub_v1_game_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_rummikub_v1_game_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_rummikub_v1_game_proto_goTypes = []any{
 	(GameState)(0),                // 0: rummikub.v1.GameState
 	(Visibility)(0),               // 1: rummikub.v1.Visibility
-	(RoundEnd)(0),                 // 2: rummikub.v1.RoundEnd
-	(BotLevel)(0),                 // 3: rummikub.v1.BotLevel
-	(TurnStep)(0),                 // 4: rummikub.v1.TurnStep
-	(*Player)(nil),                // 5: rummikub.v1.Player
-	(*Draft)(nil),                 // 6: rummikub.v1.Draft
-	(*SavedDraft)(nil),            // 7: rummikub.v1.SavedDraft
-	(*ShownPlay)(nil),             // 8: rummikub.v1.ShownPlay
-	(*Turn)(nil),                  // 9: rummikub.v1.Turn
-	(*SeatResult)(nil),            // 10: rummikub.v1.SeatResult
-	(*RoundResult)(nil),           // 11: rummikub.v1.RoundResult
-	(*Game)(nil),                  // 12: rummikub.v1.Game
-	(*ReservedSeat)(nil),          // 13: rummikub.v1.ReservedSeat
-	(*GameSummary)(nil),           // 14: rummikub.v1.GameSummary
-	(*PlayerJoined)(nil),          // 15: rummikub.v1.PlayerJoined
-	(*PlayerLeft)(nil),            // 16: rummikub.v1.PlayerLeft
-	(*PlayerKicked)(nil),          // 17: rummikub.v1.PlayerKicked
-	(*PlayerReadied)(nil),         // 18: rummikub.v1.PlayerReadied
-	(*AbortRequested)(nil),        // 19: rummikub.v1.AbortRequested
-	(*GameAborted)(nil),           // 20: rummikub.v1.GameAborted
-	(*SeatTokenRenewed)(nil),      // 21: rummikub.v1.SeatTokenRenewed
-	(*RematchCreated)(nil),        // 22: rummikub.v1.RematchCreated
-	(*StartDraw)(nil),             // 23: rummikub.v1.StartDraw
-	(*RoundStarted)(nil),          // 24: rummikub.v1.RoundStarted
-	(*TurnStarted)(nil),           // 25: rummikub.v1.TurnStarted
-	(*TilesPlayed)(nil),           // 26: rummikub.v1.TilesPlayed
-	(*TilesDrawn)(nil),            // 27: rummikub.v1.TilesDrawn
-	(*TurnPassed)(nil),            // 28: rummikub.v1.TurnPassed
-	(*TurnTimedOut)(nil),          // 29: rummikub.v1.TurnTimedOut
-	(*PlayerResigned)(nil),        // 30: rummikub.v1.PlayerResigned
-	(*PlayerAbsent)(nil),          // 31: rummikub.v1.PlayerAbsent
-	(*PlayerReturned)(nil),        // 32: rummikub.v1.PlayerReturned
-	(*ClockStopped)(nil),          // 33: rummikub.v1.ClockStopped
-	(*RoundEnded)(nil),            // 34: rummikub.v1.RoundEnded
-	(*GameEnded)(nil),             // 35: rummikub.v1.GameEnded
-	(*GameCreated)(nil),           // 36: rummikub.v1.GameCreated
-	(*RiverTileLaid)(nil),         // 37: rummikub.v1.RiverTileLaid
-	(*TurnEnded)(nil),             // 38: rummikub.v1.TurnEnded
-	(*IllegalPlayShown)(nil),      // 39: rummikub.v1.IllegalPlayShown
-	(*ErrorClaimed)(nil),          // 40: rummikub.v1.ErrorClaimed
-	(*TurnPenalised)(nil),         // 41: rummikub.v1.TurnPenalised
-	(*RedealDemanded)(nil),        // 42: rummikub.v1.RedealDemanded
-	(*LastChanceStarted)(nil),     // 43: rummikub.v1.LastChanceStarted
-	(*GameEvent)(nil),             // 44: rummikub.v1.GameEvent
-	(*GameChange)(nil),            // 45: rummikub.v1.GameChange
-	nil,                           // 46: rummikub.v1.Game.LabelsEntry
-	nil,                           // 47: rummikub.v1.GameSummary.LabelsEntry
-	(*durationpb.Duration)(nil),   // 48: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 49: google.protobuf.Timestamp
-	(*Table)(nil),                 // 50: rummikub.v1.Table
-	(Tile)(0),                     // 51: rummikub.v1.Tile
+	(BotLevel)(0),                 // 2: rummikub.v1.BotLevel
+	(TurnStep)(0),                 // 3: rummikub.v1.TurnStep
+	(*Player)(nil),                // 4: rummikub.v1.Player
+	(*Draft)(nil),                 // 5: rummikub.v1.Draft
+	(*SavedDraft)(nil),            // 6: rummikub.v1.SavedDraft
+	(*ShownPlay)(nil),             // 7: rummikub.v1.ShownPlay
+	(*Turn)(nil),                  // 8: rummikub.v1.Turn
+	(*RoundResult)(nil),           // 9: rummikub.v1.RoundResult
+	(*Game)(nil),                  // 10: rummikub.v1.Game
+	(*ReservedSeat)(nil),          // 11: rummikub.v1.ReservedSeat
+	(*GameSummary)(nil),           // 12: rummikub.v1.GameSummary
+	(*PlayerJoined)(nil),          // 13: rummikub.v1.PlayerJoined
+	(*PlayerLeft)(nil),            // 14: rummikub.v1.PlayerLeft
+	(*PlayerKicked)(nil),          // 15: rummikub.v1.PlayerKicked
+	(*PlayerReadied)(nil),         // 16: rummikub.v1.PlayerReadied
+	(*AbortRequested)(nil),        // 17: rummikub.v1.AbortRequested
+	(*GameAborted)(nil),           // 18: rummikub.v1.GameAborted
+	(*SeatTokenRenewed)(nil),      // 19: rummikub.v1.SeatTokenRenewed
+	(*RematchCreated)(nil),        // 20: rummikub.v1.RematchCreated
+	(*StartDraw)(nil),             // 21: rummikub.v1.StartDraw
+	(*RoundStarted)(nil),          // 22: rummikub.v1.RoundStarted
+	(*TurnStarted)(nil),           // 23: rummikub.v1.TurnStarted
+	(*TilesPlayed)(nil),           // 24: rummikub.v1.TilesPlayed
+	(*TilesDrawn)(nil),            // 25: rummikub.v1.TilesDrawn
+	(*TurnPassed)(nil),            // 26: rummikub.v1.TurnPassed
+	(*TurnTimedOut)(nil),          // 27: rummikub.v1.TurnTimedOut
+	(*PlayerResigned)(nil),        // 28: rummikub.v1.PlayerResigned
+	(*PlayerAbsent)(nil),          // 29: rummikub.v1.PlayerAbsent
+	(*PlayerReturned)(nil),        // 30: rummikub.v1.PlayerReturned
+	(*ClockStopped)(nil),          // 31: rummikub.v1.ClockStopped
+	(*RoundEnded)(nil),            // 32: rummikub.v1.RoundEnded
+	(*GameEnded)(nil),             // 33: rummikub.v1.GameEnded
+	(*GameCreated)(nil),           // 34: rummikub.v1.GameCreated
+	(*RiverTileLaid)(nil),         // 35: rummikub.v1.RiverTileLaid
+	(*TurnEnded)(nil),             // 36: rummikub.v1.TurnEnded
+	(*IllegalPlayShown)(nil),      // 37: rummikub.v1.IllegalPlayShown
+	(*ErrorClaimed)(nil),          // 38: rummikub.v1.ErrorClaimed
+	(*TurnPenalised)(nil),         // 39: rummikub.v1.TurnPenalised
+	(*RedealDemanded)(nil),        // 40: rummikub.v1.RedealDemanded
+	(*LastChanceStarted)(nil),     // 41: rummikub.v1.LastChanceStarted
+	(*GameEvent)(nil),             // 42: rummikub.v1.GameEvent
+	(*GameChange)(nil),            // 43: rummikub.v1.GameChange
+	nil,                           // 44: rummikub.v1.Game.LabelsEntry
+	nil,                           // 45: rummikub.v1.GameSummary.LabelsEntry
+	(*durationpb.Duration)(nil),   // 46: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 47: google.protobuf.Timestamp
+	(*Table)(nil),                 // 48: rummikub.v1.Table
+	(Tile)(0),                     // 49: rummikub.v1.Tile
+	(RoundEnd)(0),                 // 50: rummikub.v1.RoundEnd
+	(*SeatResult)(nil),            // 51: rummikub.v1.SeatResult
 	(*Ruleset)(nil),               // 52: rummikub.v1.Ruleset
 	(*RoomSettings)(nil),          // 53: rummikub.v1.RoomSettings
 	(ErrorReason)(0),              // 54: rummikub.v1.ErrorReason
 }
 var file_rummikub_v1_game_proto_depIdxs = []int32{
-	3,  // 0: rummikub.v1.Player.bot_level:type_name -> rummikub.v1.BotLevel
-	48, // 1: rummikub.v1.Player.time_left:type_name -> google.protobuf.Duration
-	49, // 2: rummikub.v1.Player.last_seen_time:type_name -> google.protobuf.Timestamp
-	50, // 3: rummikub.v1.Draft.table:type_name -> rummikub.v1.Table
-	50, // 4: rummikub.v1.SavedDraft.table:type_name -> rummikub.v1.Table
-	50, // 5: rummikub.v1.ShownPlay.table:type_name -> rummikub.v1.Table
-	49, // 6: rummikub.v1.Turn.deadline:type_name -> google.protobuf.Timestamp
-	4,  // 7: rummikub.v1.Turn.step:type_name -> rummikub.v1.TurnStep
-	51, // 8: rummikub.v1.Turn.tiles_drawn:type_name -> rummikub.v1.Tile
-	7,  // 9: rummikub.v1.Turn.draft:type_name -> rummikub.v1.SavedDraft
-	8,  // 10: rummikub.v1.Turn.shown_play:type_name -> rummikub.v1.ShownPlay
-	51, // 11: rummikub.v1.SeatResult.rack:type_name -> rummikub.v1.Tile
-	2,  // 12: rummikub.v1.RoundResult.round_end:type_name -> rummikub.v1.RoundEnd
-	10, // 13: rummikub.v1.RoundResult.seats:type_name -> rummikub.v1.SeatResult
-	51, // 14: rummikub.v1.RoundResult.pool:type_name -> rummikub.v1.Tile
-	0,  // 15: rummikub.v1.Game.state:type_name -> rummikub.v1.GameState
-	52, // 16: rummikub.v1.Game.ruleset:type_name -> rummikub.v1.Ruleset
-	5,  // 17: rummikub.v1.Game.players:type_name -> rummikub.v1.Player
-	50, // 18: rummikub.v1.Game.table:type_name -> rummikub.v1.Table
-	9,  // 19: rummikub.v1.Game.turn:type_name -> rummikub.v1.Turn
-	51, // 20: rummikub.v1.Game.rack:type_name -> rummikub.v1.Tile
-	11, // 21: rummikub.v1.Game.rounds:type_name -> rummikub.v1.RoundResult
-	49, // 22: rummikub.v1.Game.create_time:type_name -> google.protobuf.Timestamp
-	49, // 23: rummikub.v1.Game.update_time:type_name -> google.protobuf.Timestamp
-	49, // 24: rummikub.v1.Game.server_time:type_name -> google.protobuf.Timestamp
-	51, // 25: rummikub.v1.Game.river:type_name -> rummikub.v1.Tile
-	1,  // 26: rummikub.v1.Game.visibility:type_name -> rummikub.v1.Visibility
-	46, // 27: rummikub.v1.Game.labels:type_name -> rummikub.v1.Game.LabelsEntry
-	49, // 28: rummikub.v1.Game.next_round_time:type_name -> google.protobuf.Timestamp
-	13, // 29: rummikub.v1.Game.reserved_seats:type_name -> rummikub.v1.ReservedSeat
-	53, // 30: rummikub.v1.Game.settings:type_name -> rummikub.v1.RoomSettings
-	0,  // 31: rummikub.v1.GameSummary.state:type_name -> rummikub.v1.GameState
-	49, // 32: rummikub.v1.GameSummary.create_time:type_name -> google.protobuf.Timestamp
-	52, // 33: rummikub.v1.GameSummary.ruleset:type_name -> rummikub.v1.Ruleset
-	48, // 34: rummikub.v1.GameSummary.turn_time_limit:type_name -> google.protobuf.Duration
-	47, // 35: rummikub.v1.GameSummary.labels:type_name -> rummikub.v1.GameSummary.LabelsEntry
-	53, // 36: rummikub.v1.GameSummary.settings:type_name -> rummikub.v1.RoomSettings
-	3,  // 37: rummikub.v1.PlayerJoined.bot_level:type_name -> rummikub.v1.BotLevel
-	49, // 38: rummikub.v1.PlayerJoined.start_time:type_name -> google.protobuf.Timestamp
-	51, // 39: rummikub.v1.StartDraw.tile:type_name -> rummikub.v1.Tile
-	23, // 40: rummikub.v1.RoundStarted.draws:type_name -> rummikub.v1.StartDraw
-	51, // 41: rummikub.v1.RoundStarted.rack:type_name -> rummikub.v1.Tile
-	9,  // 42: rummikub.v1.TurnStarted.turn:type_name -> rummikub.v1.Turn
-	51, // 43: rummikub.v1.TilesPlayed.tiles:type_name -> rummikub.v1.Tile
-	50, // 44: rummikub.v1.TilesPlayed.table:type_name -> rummikub.v1.Table
-	51, // 45: rummikub.v1.TilesPlayed.pulled:type_name -> rummikub.v1.Tile
-	51, // 46: rummikub.v1.TilesDrawn.tiles:type_name -> rummikub.v1.Tile
-	51, // 47: rummikub.v1.TurnTimedOut.tiles:type_name -> rummikub.v1.Tile
-	3,  // 48: rummikub.v1.PlayerAbsent.bot_level:type_name -> rummikub.v1.BotLevel
-	48, // 49: rummikub.v1.ClockStopped.time_left:type_name -> google.protobuf.Duration
-	11, // 50: rummikub.v1.RoundEnded.result:type_name -> rummikub.v1.RoundResult
-	49, // 51: rummikub.v1.RoundEnded.next_round_time:type_name -> google.protobuf.Timestamp
-	11, // 52: rummikub.v1.GameEnded.rounds:type_name -> rummikub.v1.RoundResult
-	52, // 53: rummikub.v1.GameCreated.ruleset:type_name -> rummikub.v1.Ruleset
-	13, // 54: rummikub.v1.GameCreated.reserved_seats:type_name -> rummikub.v1.ReservedSeat
-	53, // 55: rummikub.v1.GameCreated.settings:type_name -> rummikub.v1.RoomSettings
-	51, // 56: rummikub.v1.RiverTileLaid.tile:type_name -> rummikub.v1.Tile
-	50, // 57: rummikub.v1.IllegalPlayShown.table:type_name -> rummikub.v1.Table
-	54, // 58: rummikub.v1.IllegalPlayShown.reasons:type_name -> rummikub.v1.ErrorReason
-	51, // 59: rummikub.v1.TurnPenalised.tiles:type_name -> rummikub.v1.Tile
-	36, // 60: rummikub.v1.GameEvent.game_created:type_name -> rummikub.v1.GameCreated
-	15, // 61: rummikub.v1.GameEvent.player_joined:type_name -> rummikub.v1.PlayerJoined
-	16, // 62: rummikub.v1.GameEvent.player_left:type_name -> rummikub.v1.PlayerLeft
-	24, // 63: rummikub.v1.GameEvent.round_started:type_name -> rummikub.v1.RoundStarted
-	25, // 64: rummikub.v1.GameEvent.turn_started:type_name -> rummikub.v1.TurnStarted
-	26, // 65: rummikub.v1.GameEvent.tiles_played:type_name -> rummikub.v1.TilesPlayed
-	27, // 66: rummikub.v1.GameEvent.tiles_drawn:type_name -> rummikub.v1.TilesDrawn
-	28, // 67: rummikub.v1.GameEvent.turn_passed:type_name -> rummikub.v1.TurnPassed
-	29, // 68: rummikub.v1.GameEvent.turn_timed_out:type_name -> rummikub.v1.TurnTimedOut
-	30, // 69: rummikub.v1.GameEvent.player_resigned:type_name -> rummikub.v1.PlayerResigned
-	34, // 70: rummikub.v1.GameEvent.round_ended:type_name -> rummikub.v1.RoundEnded
-	35, // 71: rummikub.v1.GameEvent.game_ended:type_name -> rummikub.v1.GameEnded
-	37, // 72: rummikub.v1.GameEvent.river_tile_laid:type_name -> rummikub.v1.RiverTileLaid
-	38, // 73: rummikub.v1.GameEvent.turn_ended:type_name -> rummikub.v1.TurnEnded
-	39, // 74: rummikub.v1.GameEvent.illegal_play_shown:type_name -> rummikub.v1.IllegalPlayShown
-	40, // 75: rummikub.v1.GameEvent.error_claimed:type_name -> rummikub.v1.ErrorClaimed
-	41, // 76: rummikub.v1.GameEvent.turn_penalised:type_name -> rummikub.v1.TurnPenalised
-	42, // 77: rummikub.v1.GameEvent.redeal_demanded:type_name -> rummikub.v1.RedealDemanded
-	43, // 78: rummikub.v1.GameEvent.last_chance_started:type_name -> rummikub.v1.LastChanceStarted
-	18, // 79: rummikub.v1.GameEvent.player_readied:type_name -> rummikub.v1.PlayerReadied
-	17, // 80: rummikub.v1.GameEvent.player_kicked:type_name -> rummikub.v1.PlayerKicked
-	20, // 81: rummikub.v1.GameEvent.game_aborted:type_name -> rummikub.v1.GameAborted
-	22, // 82: rummikub.v1.GameEvent.rematch_created:type_name -> rummikub.v1.RematchCreated
-	19, // 83: rummikub.v1.GameEvent.abort_requested:type_name -> rummikub.v1.AbortRequested
-	21, // 84: rummikub.v1.GameEvent.seat_token_renewed:type_name -> rummikub.v1.SeatTokenRenewed
-	31, // 85: rummikub.v1.GameEvent.player_absent:type_name -> rummikub.v1.PlayerAbsent
-	32, // 86: rummikub.v1.GameEvent.player_returned:type_name -> rummikub.v1.PlayerReturned
-	33, // 87: rummikub.v1.GameEvent.clock_stopped:type_name -> rummikub.v1.ClockStopped
-	49, // 88: rummikub.v1.GameChange.time:type_name -> google.protobuf.Timestamp
-	44, // 89: rummikub.v1.GameChange.events:type_name -> rummikub.v1.GameEvent
-	90, // [90:90] is the sub-list for method output_type
-	90, // [90:90] is the sub-list for method input_type
-	90, // [90:90] is the sub-list for extension type_name
-	90, // [90:90] is the sub-list for extension extendee
-	0,  // [0:90] is the sub-list for field type_name
+	2,  // 0: rummikub.v1.Player.bot_level:type_name -> rummikub.v1.BotLevel
+	46, // 1: rummikub.v1.Player.time_left:type_name -> google.protobuf.Duration
+	47, // 2: rummikub.v1.Player.last_seen_time:type_name -> google.protobuf.Timestamp
+	48, // 3: rummikub.v1.Draft.table:type_name -> rummikub.v1.Table
+	48, // 4: rummikub.v1.SavedDraft.table:type_name -> rummikub.v1.Table
+	48, // 5: rummikub.v1.ShownPlay.table:type_name -> rummikub.v1.Table
+	47, // 6: rummikub.v1.Turn.deadline:type_name -> google.protobuf.Timestamp
+	3,  // 7: rummikub.v1.Turn.step:type_name -> rummikub.v1.TurnStep
+	49, // 8: rummikub.v1.Turn.tiles_drawn:type_name -> rummikub.v1.Tile
+	6,  // 9: rummikub.v1.Turn.draft:type_name -> rummikub.v1.SavedDraft
+	7,  // 10: rummikub.v1.Turn.shown_play:type_name -> rummikub.v1.ShownPlay
+	50, // 11: rummikub.v1.RoundResult.round_end:type_name -> rummikub.v1.RoundEnd
+	51, // 12: rummikub.v1.RoundResult.seats:type_name -> rummikub.v1.SeatResult
+	49, // 13: rummikub.v1.RoundResult.pool:type_name -> rummikub.v1.Tile
+	0,  // 14: rummikub.v1.Game.state:type_name -> rummikub.v1.GameState
+	52, // 15: rummikub.v1.Game.ruleset:type_name -> rummikub.v1.Ruleset
+	4,  // 16: rummikub.v1.Game.players:type_name -> rummikub.v1.Player
+	48, // 17: rummikub.v1.Game.table:type_name -> rummikub.v1.Table
+	8,  // 18: rummikub.v1.Game.turn:type_name -> rummikub.v1.Turn
+	49, // 19: rummikub.v1.Game.rack:type_name -> rummikub.v1.Tile
+	9,  // 20: rummikub.v1.Game.rounds:type_name -> rummikub.v1.RoundResult
+	47, // 21: rummikub.v1.Game.create_time:type_name -> google.protobuf.Timestamp
+	47, // 22: rummikub.v1.Game.update_time:type_name -> google.protobuf.Timestamp
+	47, // 23: rummikub.v1.Game.server_time:type_name -> google.protobuf.Timestamp
+	49, // 24: rummikub.v1.Game.river:type_name -> rummikub.v1.Tile
+	1,  // 25: rummikub.v1.Game.visibility:type_name -> rummikub.v1.Visibility
+	44, // 26: rummikub.v1.Game.labels:type_name -> rummikub.v1.Game.LabelsEntry
+	47, // 27: rummikub.v1.Game.next_round_time:type_name -> google.protobuf.Timestamp
+	11, // 28: rummikub.v1.Game.reserved_seats:type_name -> rummikub.v1.ReservedSeat
+	53, // 29: rummikub.v1.Game.settings:type_name -> rummikub.v1.RoomSettings
+	0,  // 30: rummikub.v1.GameSummary.state:type_name -> rummikub.v1.GameState
+	47, // 31: rummikub.v1.GameSummary.create_time:type_name -> google.protobuf.Timestamp
+	52, // 32: rummikub.v1.GameSummary.ruleset:type_name -> rummikub.v1.Ruleset
+	46, // 33: rummikub.v1.GameSummary.turn_time_limit:type_name -> google.protobuf.Duration
+	45, // 34: rummikub.v1.GameSummary.labels:type_name -> rummikub.v1.GameSummary.LabelsEntry
+	53, // 35: rummikub.v1.GameSummary.settings:type_name -> rummikub.v1.RoomSettings
+	2,  // 36: rummikub.v1.PlayerJoined.bot_level:type_name -> rummikub.v1.BotLevel
+	47, // 37: rummikub.v1.PlayerJoined.start_time:type_name -> google.protobuf.Timestamp
+	49, // 38: rummikub.v1.StartDraw.tile:type_name -> rummikub.v1.Tile
+	21, // 39: rummikub.v1.RoundStarted.draws:type_name -> rummikub.v1.StartDraw
+	49, // 40: rummikub.v1.RoundStarted.rack:type_name -> rummikub.v1.Tile
+	8,  // 41: rummikub.v1.TurnStarted.turn:type_name -> rummikub.v1.Turn
+	49, // 42: rummikub.v1.TilesPlayed.tiles:type_name -> rummikub.v1.Tile
+	48, // 43: rummikub.v1.TilesPlayed.table:type_name -> rummikub.v1.Table
+	49, // 44: rummikub.v1.TilesPlayed.pulled:type_name -> rummikub.v1.Tile
+	49, // 45: rummikub.v1.TilesDrawn.tiles:type_name -> rummikub.v1.Tile
+	49, // 46: rummikub.v1.TurnTimedOut.tiles:type_name -> rummikub.v1.Tile
+	2,  // 47: rummikub.v1.PlayerAbsent.bot_level:type_name -> rummikub.v1.BotLevel
+	46, // 48: rummikub.v1.ClockStopped.time_left:type_name -> google.protobuf.Duration
+	9,  // 49: rummikub.v1.RoundEnded.result:type_name -> rummikub.v1.RoundResult
+	47, // 50: rummikub.v1.RoundEnded.next_round_time:type_name -> google.protobuf.Timestamp
+	9,  // 51: rummikub.v1.GameEnded.rounds:type_name -> rummikub.v1.RoundResult
+	52, // 52: rummikub.v1.GameCreated.ruleset:type_name -> rummikub.v1.Ruleset
+	11, // 53: rummikub.v1.GameCreated.reserved_seats:type_name -> rummikub.v1.ReservedSeat
+	53, // 54: rummikub.v1.GameCreated.settings:type_name -> rummikub.v1.RoomSettings
+	49, // 55: rummikub.v1.RiverTileLaid.tile:type_name -> rummikub.v1.Tile
+	48, // 56: rummikub.v1.IllegalPlayShown.table:type_name -> rummikub.v1.Table
+	54, // 57: rummikub.v1.IllegalPlayShown.reasons:type_name -> rummikub.v1.ErrorReason
+	49, // 58: rummikub.v1.TurnPenalised.tiles:type_name -> rummikub.v1.Tile
+	34, // 59: rummikub.v1.GameEvent.game_created:type_name -> rummikub.v1.GameCreated
+	13, // 60: rummikub.v1.GameEvent.player_joined:type_name -> rummikub.v1.PlayerJoined
+	14, // 61: rummikub.v1.GameEvent.player_left:type_name -> rummikub.v1.PlayerLeft
+	22, // 62: rummikub.v1.GameEvent.round_started:type_name -> rummikub.v1.RoundStarted
+	23, // 63: rummikub.v1.GameEvent.turn_started:type_name -> rummikub.v1.TurnStarted
+	24, // 64: rummikub.v1.GameEvent.tiles_played:type_name -> rummikub.v1.TilesPlayed
+	25, // 65: rummikub.v1.GameEvent.tiles_drawn:type_name -> rummikub.v1.TilesDrawn
+	26, // 66: rummikub.v1.GameEvent.turn_passed:type_name -> rummikub.v1.TurnPassed
+	27, // 67: rummikub.v1.GameEvent.turn_timed_out:type_name -> rummikub.v1.TurnTimedOut
+	28, // 68: rummikub.v1.GameEvent.player_resigned:type_name -> rummikub.v1.PlayerResigned
+	32, // 69: rummikub.v1.GameEvent.round_ended:type_name -> rummikub.v1.RoundEnded
+	33, // 70: rummikub.v1.GameEvent.game_ended:type_name -> rummikub.v1.GameEnded
+	35, // 71: rummikub.v1.GameEvent.river_tile_laid:type_name -> rummikub.v1.RiverTileLaid
+	36, // 72: rummikub.v1.GameEvent.turn_ended:type_name -> rummikub.v1.TurnEnded
+	37, // 73: rummikub.v1.GameEvent.illegal_play_shown:type_name -> rummikub.v1.IllegalPlayShown
+	38, // 74: rummikub.v1.GameEvent.error_claimed:type_name -> rummikub.v1.ErrorClaimed
+	39, // 75: rummikub.v1.GameEvent.turn_penalised:type_name -> rummikub.v1.TurnPenalised
+	40, // 76: rummikub.v1.GameEvent.redeal_demanded:type_name -> rummikub.v1.RedealDemanded
+	41, // 77: rummikub.v1.GameEvent.last_chance_started:type_name -> rummikub.v1.LastChanceStarted
+	16, // 78: rummikub.v1.GameEvent.player_readied:type_name -> rummikub.v1.PlayerReadied
+	15, // 79: rummikub.v1.GameEvent.player_kicked:type_name -> rummikub.v1.PlayerKicked
+	18, // 80: rummikub.v1.GameEvent.game_aborted:type_name -> rummikub.v1.GameAborted
+	20, // 81: rummikub.v1.GameEvent.rematch_created:type_name -> rummikub.v1.RematchCreated
+	17, // 82: rummikub.v1.GameEvent.abort_requested:type_name -> rummikub.v1.AbortRequested
+	19, // 83: rummikub.v1.GameEvent.seat_token_renewed:type_name -> rummikub.v1.SeatTokenRenewed
+	29, // 84: rummikub.v1.GameEvent.player_absent:type_name -> rummikub.v1.PlayerAbsent
+	30, // 85: rummikub.v1.GameEvent.player_returned:type_name -> rummikub.v1.PlayerReturned
+	31, // 86: rummikub.v1.GameEvent.clock_stopped:type_name -> rummikub.v1.ClockStopped
+	47, // 87: rummikub.v1.GameChange.time:type_name -> google.protobuf.Timestamp
+	42, // 88: rummikub.v1.GameChange.events:type_name -> rummikub.v1.GameEvent
+	89, // [89:89] is the sub-list for method output_type
+	89, // [89:89] is the sub-list for method input_type
+	89, // [89:89] is the sub-list for extension type_name
+	89, // [89:89] is the sub-list for extension extendee
+	0,  // [0:89] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_game_proto_init() }
@@ -4254,9 +4098,10 @@ func file_rummikub_v1_game_proto_init() {
 	file_rummikub_v1_meld_proto_init()
 	file_rummikub_v1_room_settings_proto_init()
 	file_rummikub_v1_ruleset_proto_init()
+	file_rummikub_v1_score_proto_init()
 	file_rummikub_v1_tile_proto_init()
 	file_rummikub_v1_game_proto_msgTypes[0].OneofWrappers = []any{}
-	file_rummikub_v1_game_proto_msgTypes[39].OneofWrappers = []any{
+	file_rummikub_v1_game_proto_msgTypes[38].OneofWrappers = []any{
 		(*GameEvent_GameCreated)(nil),
 		(*GameEvent_PlayerJoined)(nil),
 		(*GameEvent_PlayerLeft)(nil),
@@ -4291,8 +4136,8 @@ func file_rummikub_v1_game_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_game_proto_rawDesc), len(file_rummikub_v1_game_proto_rawDesc)),
-			NumEnums:      5,
-			NumMessages:   43,
+			NumEnums:      4,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

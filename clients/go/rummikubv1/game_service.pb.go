@@ -24,59 +24,6 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// The form of a record.
-type RecordForm int32
-
-const (
-	// The default: RECORD_FORM_MESSAGE.
-	RecordForm_RECORD_FORM_UNSPECIFIED RecordForm = 0
-	// A GameRecord.
-	RecordForm_RECORD_FORM_MESSAGE RecordForm = 1
-	// A text of one line a move.
-	RecordForm_RECORD_FORM_TEXT RecordForm = 2
-)
-
-// Enum value maps for RecordForm.
-var (
-	RecordForm_name = map[int32]string{
-		0: "RECORD_FORM_UNSPECIFIED",
-		1: "RECORD_FORM_MESSAGE",
-		2: "RECORD_FORM_TEXT",
-	}
-	RecordForm_value = map[string]int32{
-		"RECORD_FORM_UNSPECIFIED": 0,
-		"RECORD_FORM_MESSAGE":     1,
-		"RECORD_FORM_TEXT":        2,
-	}
-)
-
-func (x RecordForm) Enum() *RecordForm {
-	p := new(RecordForm)
-	*p = x
-	return p
-}
-
-func (x RecordForm) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (RecordForm) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_game_service_proto_enumTypes[0].Descriptor()
-}
-
-func (RecordForm) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_game_service_proto_enumTypes[0]
-}
-
-func (x RecordForm) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use RecordForm.Descriptor instead.
-func (RecordForm) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{0}
-}
-
 // The updates that WatchGame sends for each change of a game.
 type WatchContent int32
 
@@ -120,11 +67,11 @@ func (x WatchContent) String() string {
 }
 
 func (WatchContent) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_game_service_proto_enumTypes[1].Descriptor()
+	return file_rummikub_v1_game_service_proto_enumTypes[0].Descriptor()
 }
 
 func (WatchContent) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_game_service_proto_enumTypes[1]
+	return &file_rummikub_v1_game_service_proto_enumTypes[0]
 }
 
 func (x WatchContent) Number() protoreflect.EnumNumber {
@@ -133,7 +80,7 @@ func (x WatchContent) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use WatchContent.Descriptor instead.
 func (WatchContent) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{1}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{0}
 }
 
 // A request to create a game.
@@ -2437,557 +2384,11 @@ func (x *ListChangesResponse) GetNextPageToken() string {
 	return ""
 }
 
-// A request to resign.
-type ResignGameRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The id of the game.
-	GameId string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
-	// An idempotency key: a repeated request with it returns the first answer. Optional.
-	RequestId     string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ResignGameRequest) Reset() {
-	*x = ResignGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[35]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ResignGameRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ResignGameRequest) ProtoMessage() {}
-
-func (x *ResignGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[35]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ResignGameRequest.ProtoReflect.Descriptor instead.
-func (*ResignGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{35}
-}
-
-func (x *ResignGameRequest) GetGameId() string {
-	if x != nil {
-		return x.GameId
-	}
-	return ""
-}
-
-func (x *ResignGameRequest) GetRequestId() string {
-	if x != nil {
-		return x.RequestId
-	}
-	return ""
-}
-
-// The response to ResignGame.
-type ResignGameResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The game as the caller's seat sees it.
-	Game          *Game `protobuf:"bytes,1,opt,name=game,proto3" json:"game,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ResignGameResponse) Reset() {
-	*x = ResignGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[36]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ResignGameResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ResignGameResponse) ProtoMessage() {}
-
-func (x *ResignGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[36]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ResignGameResponse.ProtoReflect.Descriptor instead.
-func (*ResignGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{36}
-}
-
-func (x *ResignGameResponse) GetGame() *Game {
-	if x != nil {
-		return x.Game
-	}
-	return nil
-}
-
-// A request to start the next round.
-type StartNextRoundRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The id of the game.
-	GameId string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
-	// An idempotency key: a repeated request with it returns the first answer. Optional.
-	RequestId     string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StartNextRoundRequest) Reset() {
-	*x = StartNextRoundRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StartNextRoundRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StartNextRoundRequest) ProtoMessage() {}
-
-func (x *StartNextRoundRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StartNextRoundRequest.ProtoReflect.Descriptor instead.
-func (*StartNextRoundRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{37}
-}
-
-func (x *StartNextRoundRequest) GetGameId() string {
-	if x != nil {
-		return x.GameId
-	}
-	return ""
-}
-
-func (x *StartNextRoundRequest) GetRequestId() string {
-	if x != nil {
-		return x.RequestId
-	}
-	return ""
-}
-
-// The response to StartNextRound.
-type StartNextRoundResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The game as the caller's seat sees it.
-	Game          *Game `protobuf:"bytes,1,opt,name=game,proto3" json:"game,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StartNextRoundResponse) Reset() {
-	*x = StartNextRoundResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StartNextRoundResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StartNextRoundResponse) ProtoMessage() {}
-
-func (x *StartNextRoundResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StartNextRoundResponse.ProtoReflect.Descriptor instead.
-func (*StartNextRoundResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{38}
-}
-
-func (x *StartNextRoundResponse) GetGame() *Game {
-	if x != nil {
-		return x.Game
-	}
-	return nil
-}
-
-// A request for a new deal.
-type RequestRedealRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The id of the game.
-	GameId string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
-	// An idempotency key: a repeated request with it returns the first answer. Optional.
-	RequestId     string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RequestRedealRequest) Reset() {
-	*x = RequestRedealRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[39]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RequestRedealRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RequestRedealRequest) ProtoMessage() {}
-
-func (x *RequestRedealRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[39]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RequestRedealRequest.ProtoReflect.Descriptor instead.
-func (*RequestRedealRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{39}
-}
-
-func (x *RequestRedealRequest) GetGameId() string {
-	if x != nil {
-		return x.GameId
-	}
-	return ""
-}
-
-func (x *RequestRedealRequest) GetRequestId() string {
-	if x != nil {
-		return x.RequestId
-	}
-	return ""
-}
-
-// The response to RequestRedeal.
-type RequestRedealResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The game as the caller's seat sees it.
-	Game          *Game `protobuf:"bytes,1,opt,name=game,proto3" json:"game,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RequestRedealResponse) Reset() {
-	*x = RequestRedealResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[40]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RequestRedealResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RequestRedealResponse) ProtoMessage() {}
-
-func (x *RequestRedealResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[40]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RequestRedealResponse.ProtoReflect.Descriptor instead.
-func (*RequestRedealResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{40}
-}
-
-func (x *RequestRedealResponse) GetGame() *Game {
-	if x != nil {
-		return x.Game
-	}
-	return nil
-}
-
-// A request for the record of a game.
-type ExportGameRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The id of the game.
-	GameId string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
-	// The form of the record.
-	Form          RecordForm `protobuf:"varint,2,opt,name=form,proto3,enum=rummikub.v1.RecordForm" json:"form,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ExportGameRequest) Reset() {
-	*x = ExportGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[41]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ExportGameRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ExportGameRequest) ProtoMessage() {}
-
-func (x *ExportGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[41]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ExportGameRequest.ProtoReflect.Descriptor instead.
-func (*ExportGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{41}
-}
-
-func (x *ExportGameRequest) GetGameId() string {
-	if x != nil {
-		return x.GameId
-	}
-	return ""
-}
-
-func (x *ExportGameRequest) GetForm() RecordForm {
-	if x != nil {
-		return x.Form
-	}
-	return RecordForm_RECORD_FORM_UNSPECIFIED
-}
-
-// The response to ExportGame.
-type ExportGameResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The record.
-	//
-	// Types that are valid to be assigned to Exported:
-	//
-	//	*ExportGameResponse_Record
-	//	*ExportGameResponse_Text
-	Exported      isExportGameResponse_Exported `protobuf_oneof:"exported"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ExportGameResponse) Reset() {
-	*x = ExportGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[42]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ExportGameResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ExportGameResponse) ProtoMessage() {}
-
-func (x *ExportGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[42]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ExportGameResponse.ProtoReflect.Descriptor instead.
-func (*ExportGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{42}
-}
-
-func (x *ExportGameResponse) GetExported() isExportGameResponse_Exported {
-	if x != nil {
-		return x.Exported
-	}
-	return nil
-}
-
-func (x *ExportGameResponse) GetRecord() *GameRecord {
-	if x != nil {
-		if x, ok := x.Exported.(*ExportGameResponse_Record); ok {
-			return x.Record
-		}
-	}
-	return nil
-}
-
-func (x *ExportGameResponse) GetText() string {
-	if x != nil {
-		if x, ok := x.Exported.(*ExportGameResponse_Text); ok {
-			return x.Text
-		}
-	}
-	return ""
-}
-
-type isExportGameResponse_Exported interface {
-	isExportGameResponse_Exported()
-}
-
-type ExportGameResponse_Record struct {
-	// The record as a message.
-	Record *GameRecord `protobuf:"bytes,1,opt,name=record,proto3,oneof"`
-}
-
-type ExportGameResponse_Text struct {
-	// The record as text (docs/record.md).
-	Text string `protobuf:"bytes,2,opt,name=text,proto3,oneof"`
-}
-
-func (*ExportGameResponse_Record) isExportGameResponse_Exported() {}
-
-func (*ExportGameResponse_Text) isExportGameResponse_Exported() {}
-
-// A request to return to a seat.
-type ReturnToSeatRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The id of the game.
-	GameId string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
-	// An idempotency key: a repeated request with it returns the first answer. Optional.
-	RequestId     string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReturnToSeatRequest) Reset() {
-	*x = ReturnToSeatRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[43]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReturnToSeatRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReturnToSeatRequest) ProtoMessage() {}
-
-func (x *ReturnToSeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[43]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReturnToSeatRequest.ProtoReflect.Descriptor instead.
-func (*ReturnToSeatRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{43}
-}
-
-func (x *ReturnToSeatRequest) GetGameId() string {
-	if x != nil {
-		return x.GameId
-	}
-	return ""
-}
-
-func (x *ReturnToSeatRequest) GetRequestId() string {
-	if x != nil {
-		return x.RequestId
-	}
-	return ""
-}
-
-// The response to ReturnToSeat.
-type ReturnToSeatResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The game as the caller's seat sees it.
-	Game          *Game `protobuf:"bytes,1,opt,name=game,proto3" json:"game,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReturnToSeatResponse) Reset() {
-	*x = ReturnToSeatResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[44]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReturnToSeatResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReturnToSeatResponse) ProtoMessage() {}
-
-func (x *ReturnToSeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[44]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReturnToSeatResponse.ProtoReflect.Descriptor instead.
-func (*ReturnToSeatResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{44}
-}
-
-func (x *ReturnToSeatResponse) GetGame() *Game {
-	if x != nil {
-		return x.Game
-	}
-	return nil
-}
-
 var File_rummikub_v1_game_service_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1erummikub/v1/game_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rummikub/v1/game.proto\x1a\x18rummikub/v1/record.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\"\x95\x04\n" +
+	"\x1erummikub/v1/game_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rummikub/v1/game.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\"\x95\x04\n" +
 	"\x11CreateGameRequest\x124\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12#\n" +
 	"\n" +
@@ -3161,49 +2562,12 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\x0eafter_revision\x18\x04 \x01(\rB\x04\xe2A\x01\x01R\rafterRevision\"p\n" +
 	"\x13ListChangesResponse\x121\n" +
 	"\achanges\x18\x01 \x03(\v2\x17.rummikub.v1.GameChangeR\achanges\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"W\n" +
-	"\x11ResignGameRequest\x12\x1d\n" +
-	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12#\n" +
-	"\n" +
-	"request_id\x18\x02 \x01(\tB\x04\xe2A\x01\x01R\trequestId\";\n" +
-	"\x12ResignGameResponse\x12%\n" +
-	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\"[\n" +
-	"\x15StartNextRoundRequest\x12\x1d\n" +
-	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12#\n" +
-	"\n" +
-	"request_id\x18\x02 \x01(\tB\x04\xe2A\x01\x01R\trequestId\"?\n" +
-	"\x16StartNextRoundResponse\x12%\n" +
-	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\"Z\n" +
-	"\x14RequestRedealRequest\x12\x1d\n" +
-	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12#\n" +
-	"\n" +
-	"request_id\x18\x02 \x01(\tB\x04\xe2A\x01\x01R\trequestId\">\n" +
-	"\x15RequestRedealResponse\x12%\n" +
-	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\"e\n" +
-	"\x11ExportGameRequest\x12\x1d\n" +
-	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x121\n" +
-	"\x04form\x18\x02 \x01(\x0e2\x17.rummikub.v1.RecordFormB\x04\xe2A\x01\x01R\x04form\"i\n" +
-	"\x12ExportGameResponse\x121\n" +
-	"\x06record\x18\x01 \x01(\v2\x17.rummikub.v1.GameRecordH\x00R\x06record\x12\x14\n" +
-	"\x04text\x18\x02 \x01(\tH\x00R\x04textB\n" +
-	"\n" +
-	"\bexported\"Y\n" +
-	"\x13ReturnToSeatRequest\x12\x1d\n" +
-	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12#\n" +
-	"\n" +
-	"request_id\x18\x02 \x01(\tB\x04\xe2A\x01\x01R\trequestId\"=\n" +
-	"\x14ReturnToSeatResponse\x12%\n" +
-	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game*X\n" +
-	"\n" +
-	"RecordForm\x12\x1b\n" +
-	"\x17RECORD_FORM_UNSPECIFIED\x10\x00\x12\x17\n" +
-	"\x13RECORD_FORM_MESSAGE\x10\x01\x12\x14\n" +
-	"\x10RECORD_FORM_TEXT\x10\x02*y\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken*y\n" +
 	"\fWatchContent\x12\x1d\n" +
 	"\x19WATCH_CONTENT_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15WATCH_CONTENT_CHANGES\x10\x01\x12\x17\n" +
 	"\x13WATCH_CONTENT_GAMES\x10\x02\x12\x16\n" +
-	"\x12WATCH_CONTENT_BOTH\x10\x032\x89\x14\n" +
+	"\x12WATCH_CONTENT_BOTH\x10\x032\x8b\x0f\n" +
 	"\vGameService\x12c\n" +
 	"\n" +
 	"CreateGame\x12\x1e.rummikub.v1.CreateGameRequest\x1a\x1f.rummikub.v1.CreateGameResponse\"\x14\x82\xd3\xe4\x93\x02\x0e:\x01*\"\t/v1/games\x12\x81\x01\n" +
@@ -3222,14 +2586,7 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\aGetGame\x12\x1b.rummikub.v1.GetGameRequest\x1a\x1c.rummikub.v1.GetGameResponse\"\x1b\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/games/{game_id}\x12r\n" +
 	"\tListGames\x12\x1d.rummikub.v1.ListGamesRequest\x1a\x1e.rummikub.v1.ListGamesResponse\"&\x82\xd3\xe4\x93\x02 Z\x13:\x01*\"\x0e/v1/games:list\x12\t/v1/games\x12o\n" +
 	"\tWatchGame\x12\x1d.rummikub.v1.WatchGameRequest\x1a\x1e.rummikub.v1.WatchGameResponse\"!\x82\xd3\xe4\x93\x02\x1b\x12\x19/v1/games/{game_id}:watch0\x01\x12u\n" +
-	"\vListChanges\x12\x1f.rummikub.v1.ListChangesRequest\x1a .rummikub.v1.ListChangesResponse\"#\x82\xd3\xe4\x93\x02\x1d\x12\x1b/v1/games/{game_id}/changes\x12t\n" +
-	"\n" +
-	"ResignGame\x12\x1e.rummikub.v1.ResignGameRequest\x1a\x1f.rummikub.v1.ResignGameResponse\"%\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/games/{game_id}:resign\x12\x88\x01\n" +
-	"\x0eStartNextRound\x12\".rummikub.v1.StartNextRoundRequest\x1a#.rummikub.v1.StartNextRoundResponse\"-\x82\xd3\xe4\x93\x02':\x01*\"\"/v1/games/{game_id}:startNextRound\x12\x84\x01\n" +
-	"\rRequestRedeal\x12!.rummikub.v1.RequestRedealRequest\x1a\".rummikub.v1.RequestRedealResponse\",\x82\xd3\xe4\x93\x02&:\x01*\"!/v1/games/{game_id}:requestRedeal\x12\x80\x01\n" +
-	"\fReturnToSeat\x12 .rummikub.v1.ReturnToSeatRequest\x1a!.rummikub.v1.ReturnToSeatResponse\"+\x82\xd3\xe4\x93\x02%:\x01*\" /v1/games/{game_id}:returnToSeat\x12q\n" +
-	"\n" +
-	"ExportGame\x12\x1e.rummikub.v1.ExportGameRequest\x1a\x1f.rummikub.v1.ExportGameResponse\"\"\x82\xd3\xe4\x93\x02\x1c\x12\x1a/v1/games/{game_id}:exportB\x88\x01\n" +
+	"\vListChanges\x12\x1f.rummikub.v1.ListChangesRequest\x1a .rummikub.v1.ListChangesResponse\"#\x82\xd3\xe4\x93\x02\x1d\x12\x1b/v1/games/{game_id}/changesB\x88\x01\n" +
 	"\vrummikub.v1B\x10GameServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (
@@ -3244,167 +2601,139 @@ func file_rummikub_v1_game_service_proto_rawDescGZIP() []byte {
 	return file_rummikub_v1_game_service_proto_rawDescData
 }
 
-var file_rummikub_v1_game_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rummikub_v1_game_service_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
+var file_rummikub_v1_game_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_rummikub_v1_game_service_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_rummikub_v1_game_service_proto_goTypes = []any{
-	(RecordForm)(0),                  // 0: rummikub.v1.RecordForm
-	(WatchContent)(0),                // 1: rummikub.v1.WatchContent
-	(*CreateGameRequest)(nil),        // 2: rummikub.v1.CreateGameRequest
-	(*CreateGameResponse)(nil),       // 3: rummikub.v1.CreateGameResponse
-	(*JoinGameRequest)(nil),          // 4: rummikub.v1.JoinGameRequest
-	(*JoinGameResponse)(nil),         // 5: rummikub.v1.JoinGameResponse
-	(*JoinOrCreateGameRequest)(nil),  // 6: rummikub.v1.JoinOrCreateGameRequest
-	(*JoinOrCreateGameResponse)(nil), // 7: rummikub.v1.JoinOrCreateGameResponse
-	(*AddBotRequest)(nil),            // 8: rummikub.v1.AddBotRequest
-	(*AddBotResponse)(nil),           // 9: rummikub.v1.AddBotResponse
-	(*LeaveGameRequest)(nil),         // 10: rummikub.v1.LeaveGameRequest
-	(*LeaveGameResponse)(nil),        // 11: rummikub.v1.LeaveGameResponse
-	(*KickPlayerRequest)(nil),        // 12: rummikub.v1.KickPlayerRequest
-	(*KickPlayerResponse)(nil),       // 13: rummikub.v1.KickPlayerResponse
-	(*SetReadyRequest)(nil),          // 14: rummikub.v1.SetReadyRequest
-	(*SetReadyResponse)(nil),         // 15: rummikub.v1.SetReadyResponse
-	(*RenewSeatTokenRequest)(nil),    // 16: rummikub.v1.RenewSeatTokenRequest
-	(*RenewSeatTokenResponse)(nil),   // 17: rummikub.v1.RenewSeatTokenResponse
-	(*ReissueSeatTokenRequest)(nil),  // 18: rummikub.v1.ReissueSeatTokenRequest
-	(*ReissueSeatTokenResponse)(nil), // 19: rummikub.v1.ReissueSeatTokenResponse
-	(*StartGameRequest)(nil),         // 20: rummikub.v1.StartGameRequest
-	(*StartGameResponse)(nil),        // 21: rummikub.v1.StartGameResponse
-	(*AbortGameRequest)(nil),         // 22: rummikub.v1.AbortGameRequest
-	(*AbortGameResponse)(nil),        // 23: rummikub.v1.AbortGameResponse
-	(*CreateRematchRequest)(nil),     // 24: rummikub.v1.CreateRematchRequest
-	(*CreateRematchResponse)(nil),    // 25: rummikub.v1.CreateRematchResponse
-	(*GetGameRequest)(nil),           // 26: rummikub.v1.GetGameRequest
-	(*GetGameResponse)(nil),          // 27: rummikub.v1.GetGameResponse
-	(*ListGamesRequest)(nil),         // 28: rummikub.v1.ListGamesRequest
-	(*ListGamesResponse)(nil),        // 29: rummikub.v1.ListGamesResponse
-	(*WatchGameRequest)(nil),         // 30: rummikub.v1.WatchGameRequest
-	(*WatchGameResponse)(nil),        // 31: rummikub.v1.WatchGameResponse
-	(*Presence)(nil),                 // 32: rummikub.v1.Presence
-	(*Heartbeat)(nil),                // 33: rummikub.v1.Heartbeat
-	(*Closing)(nil),                  // 34: rummikub.v1.Closing
-	(*ListChangesRequest)(nil),       // 35: rummikub.v1.ListChangesRequest
-	(*ListChangesResponse)(nil),      // 36: rummikub.v1.ListChangesResponse
-	(*ResignGameRequest)(nil),        // 37: rummikub.v1.ResignGameRequest
-	(*ResignGameResponse)(nil),       // 38: rummikub.v1.ResignGameResponse
-	(*StartNextRoundRequest)(nil),    // 39: rummikub.v1.StartNextRoundRequest
-	(*StartNextRoundResponse)(nil),   // 40: rummikub.v1.StartNextRoundResponse
-	(*RequestRedealRequest)(nil),     // 41: rummikub.v1.RequestRedealRequest
-	(*RequestRedealResponse)(nil),    // 42: rummikub.v1.RequestRedealResponse
-	(*ExportGameRequest)(nil),        // 43: rummikub.v1.ExportGameRequest
-	(*ExportGameResponse)(nil),       // 44: rummikub.v1.ExportGameResponse
-	(*ReturnToSeatRequest)(nil),      // 45: rummikub.v1.ReturnToSeatRequest
-	(*ReturnToSeatResponse)(nil),     // 46: rummikub.v1.ReturnToSeatResponse
-	nil,                              // 47: rummikub.v1.CreateGameRequest.LabelsEntry
-	nil,                              // 48: rummikub.v1.CreateGameRequest.OperatorLabelsEntry
-	nil,                              // 49: rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
-	nil,                              // 50: rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
-	nil,                              // 51: rummikub.v1.ListGamesRequest.LabelsEntry
-	(*Ruleset)(nil),                  // 52: rummikub.v1.Ruleset
-	(Visibility)(0),                  // 53: rummikub.v1.Visibility
-	(*RoomSettings)(nil),             // 54: rummikub.v1.RoomSettings
-	(*Game)(nil),                     // 55: rummikub.v1.Game
-	(BotLevel)(0),                    // 56: rummikub.v1.BotLevel
-	(GameState)(0),                   // 57: rummikub.v1.GameState
-	(Preset)(0),                      // 58: rummikub.v1.Preset
-	(*GameSummary)(nil),              // 59: rummikub.v1.GameSummary
-	(*GameChange)(nil),               // 60: rummikub.v1.GameChange
-	(*SavedDraft)(nil),               // 61: rummikub.v1.SavedDraft
-	(*timestamppb.Timestamp)(nil),    // 62: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 63: google.protobuf.Duration
-	(*GameRecord)(nil),               // 64: rummikub.v1.GameRecord
+	(WatchContent)(0),                // 0: rummikub.v1.WatchContent
+	(*CreateGameRequest)(nil),        // 1: rummikub.v1.CreateGameRequest
+	(*CreateGameResponse)(nil),       // 2: rummikub.v1.CreateGameResponse
+	(*JoinGameRequest)(nil),          // 3: rummikub.v1.JoinGameRequest
+	(*JoinGameResponse)(nil),         // 4: rummikub.v1.JoinGameResponse
+	(*JoinOrCreateGameRequest)(nil),  // 5: rummikub.v1.JoinOrCreateGameRequest
+	(*JoinOrCreateGameResponse)(nil), // 6: rummikub.v1.JoinOrCreateGameResponse
+	(*AddBotRequest)(nil),            // 7: rummikub.v1.AddBotRequest
+	(*AddBotResponse)(nil),           // 8: rummikub.v1.AddBotResponse
+	(*LeaveGameRequest)(nil),         // 9: rummikub.v1.LeaveGameRequest
+	(*LeaveGameResponse)(nil),        // 10: rummikub.v1.LeaveGameResponse
+	(*KickPlayerRequest)(nil),        // 11: rummikub.v1.KickPlayerRequest
+	(*KickPlayerResponse)(nil),       // 12: rummikub.v1.KickPlayerResponse
+	(*SetReadyRequest)(nil),          // 13: rummikub.v1.SetReadyRequest
+	(*SetReadyResponse)(nil),         // 14: rummikub.v1.SetReadyResponse
+	(*RenewSeatTokenRequest)(nil),    // 15: rummikub.v1.RenewSeatTokenRequest
+	(*RenewSeatTokenResponse)(nil),   // 16: rummikub.v1.RenewSeatTokenResponse
+	(*ReissueSeatTokenRequest)(nil),  // 17: rummikub.v1.ReissueSeatTokenRequest
+	(*ReissueSeatTokenResponse)(nil), // 18: rummikub.v1.ReissueSeatTokenResponse
+	(*StartGameRequest)(nil),         // 19: rummikub.v1.StartGameRequest
+	(*StartGameResponse)(nil),        // 20: rummikub.v1.StartGameResponse
+	(*AbortGameRequest)(nil),         // 21: rummikub.v1.AbortGameRequest
+	(*AbortGameResponse)(nil),        // 22: rummikub.v1.AbortGameResponse
+	(*CreateRematchRequest)(nil),     // 23: rummikub.v1.CreateRematchRequest
+	(*CreateRematchResponse)(nil),    // 24: rummikub.v1.CreateRematchResponse
+	(*GetGameRequest)(nil),           // 25: rummikub.v1.GetGameRequest
+	(*GetGameResponse)(nil),          // 26: rummikub.v1.GetGameResponse
+	(*ListGamesRequest)(nil),         // 27: rummikub.v1.ListGamesRequest
+	(*ListGamesResponse)(nil),        // 28: rummikub.v1.ListGamesResponse
+	(*WatchGameRequest)(nil),         // 29: rummikub.v1.WatchGameRequest
+	(*WatchGameResponse)(nil),        // 30: rummikub.v1.WatchGameResponse
+	(*Presence)(nil),                 // 31: rummikub.v1.Presence
+	(*Heartbeat)(nil),                // 32: rummikub.v1.Heartbeat
+	(*Closing)(nil),                  // 33: rummikub.v1.Closing
+	(*ListChangesRequest)(nil),       // 34: rummikub.v1.ListChangesRequest
+	(*ListChangesResponse)(nil),      // 35: rummikub.v1.ListChangesResponse
+	nil,                              // 36: rummikub.v1.CreateGameRequest.LabelsEntry
+	nil,                              // 37: rummikub.v1.CreateGameRequest.OperatorLabelsEntry
+	nil,                              // 38: rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
+	nil,                              // 39: rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
+	nil,                              // 40: rummikub.v1.ListGamesRequest.LabelsEntry
+	(*Ruleset)(nil),                  // 41: rummikub.v1.Ruleset
+	(Visibility)(0),                  // 42: rummikub.v1.Visibility
+	(*RoomSettings)(nil),             // 43: rummikub.v1.RoomSettings
+	(*Game)(nil),                     // 44: rummikub.v1.Game
+	(BotLevel)(0),                    // 45: rummikub.v1.BotLevel
+	(GameState)(0),                   // 46: rummikub.v1.GameState
+	(Preset)(0),                      // 47: rummikub.v1.Preset
+	(*GameSummary)(nil),              // 48: rummikub.v1.GameSummary
+	(*GameChange)(nil),               // 49: rummikub.v1.GameChange
+	(*SavedDraft)(nil),               // 50: rummikub.v1.SavedDraft
+	(*timestamppb.Timestamp)(nil),    // 51: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 52: google.protobuf.Duration
 }
 var file_rummikub_v1_game_service_proto_depIdxs = []int32{
-	52, // 0: rummikub.v1.CreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	53, // 1: rummikub.v1.CreateGameRequest.visibility:type_name -> rummikub.v1.Visibility
-	47, // 2: rummikub.v1.CreateGameRequest.labels:type_name -> rummikub.v1.CreateGameRequest.LabelsEntry
-	48, // 3: rummikub.v1.CreateGameRequest.operator_labels:type_name -> rummikub.v1.CreateGameRequest.OperatorLabelsEntry
-	54, // 4: rummikub.v1.CreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
-	55, // 5: rummikub.v1.CreateGameResponse.game:type_name -> rummikub.v1.Game
-	55, // 6: rummikub.v1.JoinGameResponse.game:type_name -> rummikub.v1.Game
-	52, // 7: rummikub.v1.JoinOrCreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	49, // 8: rummikub.v1.JoinOrCreateGameRequest.labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
-	50, // 9: rummikub.v1.JoinOrCreateGameRequest.operator_labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
-	54, // 10: rummikub.v1.JoinOrCreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
-	55, // 11: rummikub.v1.JoinOrCreateGameResponse.game:type_name -> rummikub.v1.Game
-	56, // 12: rummikub.v1.AddBotRequest.level:type_name -> rummikub.v1.BotLevel
-	55, // 13: rummikub.v1.AddBotResponse.game:type_name -> rummikub.v1.Game
-	55, // 14: rummikub.v1.LeaveGameResponse.game:type_name -> rummikub.v1.Game
-	55, // 15: rummikub.v1.KickPlayerResponse.game:type_name -> rummikub.v1.Game
-	55, // 16: rummikub.v1.SetReadyResponse.game:type_name -> rummikub.v1.Game
-	55, // 17: rummikub.v1.RenewSeatTokenResponse.game:type_name -> rummikub.v1.Game
-	55, // 18: rummikub.v1.ReissueSeatTokenResponse.game:type_name -> rummikub.v1.Game
-	55, // 19: rummikub.v1.StartGameResponse.game:type_name -> rummikub.v1.Game
-	55, // 20: rummikub.v1.AbortGameResponse.game:type_name -> rummikub.v1.Game
-	55, // 21: rummikub.v1.CreateRematchResponse.game:type_name -> rummikub.v1.Game
-	55, // 22: rummikub.v1.GetGameResponse.game:type_name -> rummikub.v1.Game
-	57, // 23: rummikub.v1.ListGamesRequest.state:type_name -> rummikub.v1.GameState
-	58, // 24: rummikub.v1.ListGamesRequest.preset:type_name -> rummikub.v1.Preset
-	51, // 25: rummikub.v1.ListGamesRequest.labels:type_name -> rummikub.v1.ListGamesRequest.LabelsEntry
-	59, // 26: rummikub.v1.ListGamesResponse.games:type_name -> rummikub.v1.GameSummary
-	1,  // 27: rummikub.v1.WatchGameRequest.content:type_name -> rummikub.v1.WatchContent
-	55, // 28: rummikub.v1.WatchGameResponse.snapshot:type_name -> rummikub.v1.Game
-	60, // 29: rummikub.v1.WatchGameResponse.change:type_name -> rummikub.v1.GameChange
-	33, // 30: rummikub.v1.WatchGameResponse.heartbeat:type_name -> rummikub.v1.Heartbeat
-	34, // 31: rummikub.v1.WatchGameResponse.closing:type_name -> rummikub.v1.Closing
-	61, // 32: rummikub.v1.WatchGameResponse.draft:type_name -> rummikub.v1.SavedDraft
-	32, // 33: rummikub.v1.WatchGameResponse.presence:type_name -> rummikub.v1.Presence
-	55, // 34: rummikub.v1.WatchGameResponse.game:type_name -> rummikub.v1.Game
-	62, // 35: rummikub.v1.Presence.last_seen_time:type_name -> google.protobuf.Timestamp
-	63, // 36: rummikub.v1.Closing.retry_delay:type_name -> google.protobuf.Duration
-	60, // 37: rummikub.v1.ListChangesResponse.changes:type_name -> rummikub.v1.GameChange
-	55, // 38: rummikub.v1.ResignGameResponse.game:type_name -> rummikub.v1.Game
-	55, // 39: rummikub.v1.StartNextRoundResponse.game:type_name -> rummikub.v1.Game
-	55, // 40: rummikub.v1.RequestRedealResponse.game:type_name -> rummikub.v1.Game
-	0,  // 41: rummikub.v1.ExportGameRequest.form:type_name -> rummikub.v1.RecordForm
-	64, // 42: rummikub.v1.ExportGameResponse.record:type_name -> rummikub.v1.GameRecord
-	55, // 43: rummikub.v1.ReturnToSeatResponse.game:type_name -> rummikub.v1.Game
-	2,  // 44: rummikub.v1.GameService.CreateGame:input_type -> rummikub.v1.CreateGameRequest
-	4,  // 45: rummikub.v1.GameService.JoinGame:input_type -> rummikub.v1.JoinGameRequest
-	6,  // 46: rummikub.v1.GameService.JoinOrCreateGame:input_type -> rummikub.v1.JoinOrCreateGameRequest
-	8,  // 47: rummikub.v1.GameService.AddBot:input_type -> rummikub.v1.AddBotRequest
-	10, // 48: rummikub.v1.GameService.LeaveGame:input_type -> rummikub.v1.LeaveGameRequest
-	12, // 49: rummikub.v1.GameService.KickPlayer:input_type -> rummikub.v1.KickPlayerRequest
-	14, // 50: rummikub.v1.GameService.SetReady:input_type -> rummikub.v1.SetReadyRequest
-	16, // 51: rummikub.v1.GameService.RenewSeatToken:input_type -> rummikub.v1.RenewSeatTokenRequest
-	18, // 52: rummikub.v1.GameService.ReissueSeatToken:input_type -> rummikub.v1.ReissueSeatTokenRequest
-	20, // 53: rummikub.v1.GameService.StartGame:input_type -> rummikub.v1.StartGameRequest
-	22, // 54: rummikub.v1.GameService.AbortGame:input_type -> rummikub.v1.AbortGameRequest
-	24, // 55: rummikub.v1.GameService.CreateRematch:input_type -> rummikub.v1.CreateRematchRequest
-	26, // 56: rummikub.v1.GameService.GetGame:input_type -> rummikub.v1.GetGameRequest
-	28, // 57: rummikub.v1.GameService.ListGames:input_type -> rummikub.v1.ListGamesRequest
-	30, // 58: rummikub.v1.GameService.WatchGame:input_type -> rummikub.v1.WatchGameRequest
-	35, // 59: rummikub.v1.GameService.ListChanges:input_type -> rummikub.v1.ListChangesRequest
-	37, // 60: rummikub.v1.GameService.ResignGame:input_type -> rummikub.v1.ResignGameRequest
-	39, // 61: rummikub.v1.GameService.StartNextRound:input_type -> rummikub.v1.StartNextRoundRequest
-	41, // 62: rummikub.v1.GameService.RequestRedeal:input_type -> rummikub.v1.RequestRedealRequest
-	45, // 63: rummikub.v1.GameService.ReturnToSeat:input_type -> rummikub.v1.ReturnToSeatRequest
-	43, // 64: rummikub.v1.GameService.ExportGame:input_type -> rummikub.v1.ExportGameRequest
-	3,  // 65: rummikub.v1.GameService.CreateGame:output_type -> rummikub.v1.CreateGameResponse
-	5,  // 66: rummikub.v1.GameService.JoinGame:output_type -> rummikub.v1.JoinGameResponse
-	7,  // 67: rummikub.v1.GameService.JoinOrCreateGame:output_type -> rummikub.v1.JoinOrCreateGameResponse
-	9,  // 68: rummikub.v1.GameService.AddBot:output_type -> rummikub.v1.AddBotResponse
-	11, // 69: rummikub.v1.GameService.LeaveGame:output_type -> rummikub.v1.LeaveGameResponse
-	13, // 70: rummikub.v1.GameService.KickPlayer:output_type -> rummikub.v1.KickPlayerResponse
-	15, // 71: rummikub.v1.GameService.SetReady:output_type -> rummikub.v1.SetReadyResponse
-	17, // 72: rummikub.v1.GameService.RenewSeatToken:output_type -> rummikub.v1.RenewSeatTokenResponse
-	19, // 73: rummikub.v1.GameService.ReissueSeatToken:output_type -> rummikub.v1.ReissueSeatTokenResponse
-	21, // 74: rummikub.v1.GameService.StartGame:output_type -> rummikub.v1.StartGameResponse
-	23, // 75: rummikub.v1.GameService.AbortGame:output_type -> rummikub.v1.AbortGameResponse
-	25, // 76: rummikub.v1.GameService.CreateRematch:output_type -> rummikub.v1.CreateRematchResponse
-	27, // 77: rummikub.v1.GameService.GetGame:output_type -> rummikub.v1.GetGameResponse
-	29, // 78: rummikub.v1.GameService.ListGames:output_type -> rummikub.v1.ListGamesResponse
-	31, // 79: rummikub.v1.GameService.WatchGame:output_type -> rummikub.v1.WatchGameResponse
-	36, // 80: rummikub.v1.GameService.ListChanges:output_type -> rummikub.v1.ListChangesResponse
-	38, // 81: rummikub.v1.GameService.ResignGame:output_type -> rummikub.v1.ResignGameResponse
-	40, // 82: rummikub.v1.GameService.StartNextRound:output_type -> rummikub.v1.StartNextRoundResponse
-	42, // 83: rummikub.v1.GameService.RequestRedeal:output_type -> rummikub.v1.RequestRedealResponse
-	46, // 84: rummikub.v1.GameService.ReturnToSeat:output_type -> rummikub.v1.ReturnToSeatResponse
-	44, // 85: rummikub.v1.GameService.ExportGame:output_type -> rummikub.v1.ExportGameResponse
-	65, // [65:86] is the sub-list for method output_type
-	44, // [44:65] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	41, // 0: rummikub.v1.CreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	42, // 1: rummikub.v1.CreateGameRequest.visibility:type_name -> rummikub.v1.Visibility
+	36, // 2: rummikub.v1.CreateGameRequest.labels:type_name -> rummikub.v1.CreateGameRequest.LabelsEntry
+	37, // 3: rummikub.v1.CreateGameRequest.operator_labels:type_name -> rummikub.v1.CreateGameRequest.OperatorLabelsEntry
+	43, // 4: rummikub.v1.CreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
+	44, // 5: rummikub.v1.CreateGameResponse.game:type_name -> rummikub.v1.Game
+	44, // 6: rummikub.v1.JoinGameResponse.game:type_name -> rummikub.v1.Game
+	41, // 7: rummikub.v1.JoinOrCreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	38, // 8: rummikub.v1.JoinOrCreateGameRequest.labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
+	39, // 9: rummikub.v1.JoinOrCreateGameRequest.operator_labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
+	43, // 10: rummikub.v1.JoinOrCreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
+	44, // 11: rummikub.v1.JoinOrCreateGameResponse.game:type_name -> rummikub.v1.Game
+	45, // 12: rummikub.v1.AddBotRequest.level:type_name -> rummikub.v1.BotLevel
+	44, // 13: rummikub.v1.AddBotResponse.game:type_name -> rummikub.v1.Game
+	44, // 14: rummikub.v1.LeaveGameResponse.game:type_name -> rummikub.v1.Game
+	44, // 15: rummikub.v1.KickPlayerResponse.game:type_name -> rummikub.v1.Game
+	44, // 16: rummikub.v1.SetReadyResponse.game:type_name -> rummikub.v1.Game
+	44, // 17: rummikub.v1.RenewSeatTokenResponse.game:type_name -> rummikub.v1.Game
+	44, // 18: rummikub.v1.ReissueSeatTokenResponse.game:type_name -> rummikub.v1.Game
+	44, // 19: rummikub.v1.StartGameResponse.game:type_name -> rummikub.v1.Game
+	44, // 20: rummikub.v1.AbortGameResponse.game:type_name -> rummikub.v1.Game
+	44, // 21: rummikub.v1.CreateRematchResponse.game:type_name -> rummikub.v1.Game
+	44, // 22: rummikub.v1.GetGameResponse.game:type_name -> rummikub.v1.Game
+	46, // 23: rummikub.v1.ListGamesRequest.state:type_name -> rummikub.v1.GameState
+	47, // 24: rummikub.v1.ListGamesRequest.preset:type_name -> rummikub.v1.Preset
+	40, // 25: rummikub.v1.ListGamesRequest.labels:type_name -> rummikub.v1.ListGamesRequest.LabelsEntry
+	48, // 26: rummikub.v1.ListGamesResponse.games:type_name -> rummikub.v1.GameSummary
+	0,  // 27: rummikub.v1.WatchGameRequest.content:type_name -> rummikub.v1.WatchContent
+	44, // 28: rummikub.v1.WatchGameResponse.snapshot:type_name -> rummikub.v1.Game
+	49, // 29: rummikub.v1.WatchGameResponse.change:type_name -> rummikub.v1.GameChange
+	32, // 30: rummikub.v1.WatchGameResponse.heartbeat:type_name -> rummikub.v1.Heartbeat
+	33, // 31: rummikub.v1.WatchGameResponse.closing:type_name -> rummikub.v1.Closing
+	50, // 32: rummikub.v1.WatchGameResponse.draft:type_name -> rummikub.v1.SavedDraft
+	31, // 33: rummikub.v1.WatchGameResponse.presence:type_name -> rummikub.v1.Presence
+	44, // 34: rummikub.v1.WatchGameResponse.game:type_name -> rummikub.v1.Game
+	51, // 35: rummikub.v1.Presence.last_seen_time:type_name -> google.protobuf.Timestamp
+	52, // 36: rummikub.v1.Closing.retry_delay:type_name -> google.protobuf.Duration
+	49, // 37: rummikub.v1.ListChangesResponse.changes:type_name -> rummikub.v1.GameChange
+	1,  // 38: rummikub.v1.GameService.CreateGame:input_type -> rummikub.v1.CreateGameRequest
+	3,  // 39: rummikub.v1.GameService.JoinGame:input_type -> rummikub.v1.JoinGameRequest
+	5,  // 40: rummikub.v1.GameService.JoinOrCreateGame:input_type -> rummikub.v1.JoinOrCreateGameRequest
+	7,  // 41: rummikub.v1.GameService.AddBot:input_type -> rummikub.v1.AddBotRequest
+	9,  // 42: rummikub.v1.GameService.LeaveGame:input_type -> rummikub.v1.LeaveGameRequest
+	11, // 43: rummikub.v1.GameService.KickPlayer:input_type -> rummikub.v1.KickPlayerRequest
+	13, // 44: rummikub.v1.GameService.SetReady:input_type -> rummikub.v1.SetReadyRequest
+	15, // 45: rummikub.v1.GameService.RenewSeatToken:input_type -> rummikub.v1.RenewSeatTokenRequest
+	17, // 46: rummikub.v1.GameService.ReissueSeatToken:input_type -> rummikub.v1.ReissueSeatTokenRequest
+	19, // 47: rummikub.v1.GameService.StartGame:input_type -> rummikub.v1.StartGameRequest
+	21, // 48: rummikub.v1.GameService.AbortGame:input_type -> rummikub.v1.AbortGameRequest
+	23, // 49: rummikub.v1.GameService.CreateRematch:input_type -> rummikub.v1.CreateRematchRequest
+	25, // 50: rummikub.v1.GameService.GetGame:input_type -> rummikub.v1.GetGameRequest
+	27, // 51: rummikub.v1.GameService.ListGames:input_type -> rummikub.v1.ListGamesRequest
+	29, // 52: rummikub.v1.GameService.WatchGame:input_type -> rummikub.v1.WatchGameRequest
+	34, // 53: rummikub.v1.GameService.ListChanges:input_type -> rummikub.v1.ListChangesRequest
+	2,  // 54: rummikub.v1.GameService.CreateGame:output_type -> rummikub.v1.CreateGameResponse
+	4,  // 55: rummikub.v1.GameService.JoinGame:output_type -> rummikub.v1.JoinGameResponse
+	6,  // 56: rummikub.v1.GameService.JoinOrCreateGame:output_type -> rummikub.v1.JoinOrCreateGameResponse
+	8,  // 57: rummikub.v1.GameService.AddBot:output_type -> rummikub.v1.AddBotResponse
+	10, // 58: rummikub.v1.GameService.LeaveGame:output_type -> rummikub.v1.LeaveGameResponse
+	12, // 59: rummikub.v1.GameService.KickPlayer:output_type -> rummikub.v1.KickPlayerResponse
+	14, // 60: rummikub.v1.GameService.SetReady:output_type -> rummikub.v1.SetReadyResponse
+	16, // 61: rummikub.v1.GameService.RenewSeatToken:output_type -> rummikub.v1.RenewSeatTokenResponse
+	18, // 62: rummikub.v1.GameService.ReissueSeatToken:output_type -> rummikub.v1.ReissueSeatTokenResponse
+	20, // 63: rummikub.v1.GameService.StartGame:output_type -> rummikub.v1.StartGameResponse
+	22, // 64: rummikub.v1.GameService.AbortGame:output_type -> rummikub.v1.AbortGameResponse
+	24, // 65: rummikub.v1.GameService.CreateRematch:output_type -> rummikub.v1.CreateRematchResponse
+	26, // 66: rummikub.v1.GameService.GetGame:output_type -> rummikub.v1.GetGameResponse
+	28, // 67: rummikub.v1.GameService.ListGames:output_type -> rummikub.v1.ListGamesResponse
+	30, // 68: rummikub.v1.GameService.WatchGame:output_type -> rummikub.v1.WatchGameResponse
+	35, // 69: rummikub.v1.GameService.ListChanges:output_type -> rummikub.v1.ListChangesResponse
+	54, // [54:70] is the sub-list for method output_type
+	38, // [38:54] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_game_service_proto_init() }
@@ -3413,7 +2742,6 @@ func file_rummikub_v1_game_service_proto_init() {
 		return
 	}
 	file_rummikub_v1_game_proto_init()
-	file_rummikub_v1_record_proto_init()
 	file_rummikub_v1_room_settings_proto_init()
 	file_rummikub_v1_ruleset_proto_init()
 	file_rummikub_v1_game_service_proto_msgTypes[2].OneofWrappers = []any{
@@ -3429,17 +2757,13 @@ func file_rummikub_v1_game_service_proto_init() {
 		(*WatchGameResponse_Presence)(nil),
 		(*WatchGameResponse_Game)(nil),
 	}
-	file_rummikub_v1_game_service_proto_msgTypes[42].OneofWrappers = []any{
-		(*ExportGameResponse_Record)(nil),
-		(*ExportGameResponse_Text)(nil),
-	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_game_service_proto_rawDesc), len(file_rummikub_v1_game_service_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   50,
+			NumEnums:      1,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

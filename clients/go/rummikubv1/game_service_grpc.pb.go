@@ -35,18 +35,13 @@ const (
 	GameService_ListGames_FullMethodName        = "/rummikub.v1.GameService/ListGames"
 	GameService_WatchGame_FullMethodName        = "/rummikub.v1.GameService/WatchGame"
 	GameService_ListChanges_FullMethodName      = "/rummikub.v1.GameService/ListChanges"
-	GameService_ResignGame_FullMethodName       = "/rummikub.v1.GameService/ResignGame"
-	GameService_StartNextRound_FullMethodName   = "/rummikub.v1.GameService/StartNextRound"
-	GameService_RequestRedeal_FullMethodName    = "/rummikub.v1.GameService/RequestRedeal"
-	GameService_ReturnToSeat_FullMethodName     = "/rummikub.v1.GameService/ReturnToSeat"
-	GameService_ExportGame_FullMethodName       = "/rummikub.v1.GameService/ExportGame"
 )
 
 // GameServiceClient is the client API for GameService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Games: the lobby, rounds, and views of games.
+// Games: the lobby, their start, and views of games. Turns and rounds are in TurnService.
 //
 // The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
 // who may read a game but sees no rack. A token that is not, or no longer, valid in the game is refused (TOKEN_VOID).
@@ -190,33 +185,6 @@ type GameServiceClient interface {
 	// Lists a game's changes in order, as the caller may see them. Without a token, the caller is a spectator.
 	// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
 	ListChanges(ctx context.Context, in *ListChangesRequest, opts ...grpc.CallOption) (*ListChangesResponse, error)
-	// Resigns from a started game. The tiles of the caller's rack stay out of play and count against the caller at the
-	// end of the round. The last player who has not resigned (with TEAMS_PAIRS, the last team) wins the round and the
-	// game. When only bots are left, the game ends with the round, or at once between rounds.
-	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED),
-	// ABORTED (DUPLICATE_REQUEST).
-	ResignGame(ctx context.Context, in *ResignGameRequest, opts ...grpc.CallOption) (*ResignGameResponse, error)
-	// Starts the next round of a game of several rounds. Any player who has not resigned may call it. Without a call, the
-	// round starts by itself at Game.next_round_time (round_pause_seconds).
-	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_IN_PROGRESS, GAME_OVER,
-	// PLAYER_RESIGNED), ABORTED (DUPLICATE_REQUEST).
-	StartNextRound(ctx context.Context, in *StartNextRoundRequest, opts ...grpc.CallOption) (*StartNextRoundResponse, error)
-	// Deals the round again. A player whose first tiles hold three pairs of identical tiles may call it until that player
-	// has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
-	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-	// PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
-	RequestRedeal(ctx context.Context, in *RequestRedealRequest, opts ...grpc.CallOption) (*RequestRedealResponse, error)
-	// Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest
-	// of a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except
-	// ResignGame, does the same.
-	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED,
-	// PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
-	ReturnToSeat(ctx context.Context, in *ReturnToSeatRequest, opts ...grpc.CallOption) (*ReturnToSeatResponse, error)
-	// Returns the record of a game that is over, with all hidden tiles. Everyone who may see the game may export it,
-	// unless the option racks_shown is HIDDEN. A game that was aborted before its first deal has no record (GAME_NOT_OVER).
-	// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN),
-	// OUT_OF_RANGE (HISTORY_UNAVAILABLE).
-	ExportGame(ctx context.Context, in *ExportGameRequest, opts ...grpc.CallOption) (*ExportGameResponse, error)
 }
 
 type gameServiceClient struct {
@@ -396,61 +364,11 @@ func (c *gameServiceClient) ListChanges(ctx context.Context, in *ListChangesRequ
 	return out, nil
 }
 
-func (c *gameServiceClient) ResignGame(ctx context.Context, in *ResignGameRequest, opts ...grpc.CallOption) (*ResignGameResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ResignGameResponse)
-	err := c.cc.Invoke(ctx, GameService_ResignGame_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *gameServiceClient) StartNextRound(ctx context.Context, in *StartNextRoundRequest, opts ...grpc.CallOption) (*StartNextRoundResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(StartNextRoundResponse)
-	err := c.cc.Invoke(ctx, GameService_StartNextRound_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *gameServiceClient) RequestRedeal(ctx context.Context, in *RequestRedealRequest, opts ...grpc.CallOption) (*RequestRedealResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(RequestRedealResponse)
-	err := c.cc.Invoke(ctx, GameService_RequestRedeal_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *gameServiceClient) ReturnToSeat(ctx context.Context, in *ReturnToSeatRequest, opts ...grpc.CallOption) (*ReturnToSeatResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ReturnToSeatResponse)
-	err := c.cc.Invoke(ctx, GameService_ReturnToSeat_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *gameServiceClient) ExportGame(ctx context.Context, in *ExportGameRequest, opts ...grpc.CallOption) (*ExportGameResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ExportGameResponse)
-	err := c.cc.Invoke(ctx, GameService_ExportGame_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // GameServiceServer is the server API for GameService service.
 // All implementations must embed UnimplementedGameServiceServer
 // for forward compatibility.
 //
-// Games: the lobby, rounds, and views of games.
+// Games: the lobby, their start, and views of games. Turns and rounds are in TurnService.
 //
 // The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
 // who may read a game but sees no rack. A token that is not, or no longer, valid in the game is refused (TOKEN_VOID).
@@ -594,33 +512,6 @@ type GameServiceServer interface {
 	// Lists a game's changes in order, as the caller may see them. Without a token, the caller is a spectator.
 	// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
 	ListChanges(context.Context, *ListChangesRequest) (*ListChangesResponse, error)
-	// Resigns from a started game. The tiles of the caller's rack stay out of play and count against the caller at the
-	// end of the round. The last player who has not resigned (with TEAMS_PAIRS, the last team) wins the round and the
-	// game. When only bots are left, the game ends with the round, or at once between rounds.
-	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED),
-	// ABORTED (DUPLICATE_REQUEST).
-	ResignGame(context.Context, *ResignGameRequest) (*ResignGameResponse, error)
-	// Starts the next round of a game of several rounds. Any player who has not resigned may call it. Without a call, the
-	// round starts by itself at Game.next_round_time (round_pause_seconds).
-	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_IN_PROGRESS, GAME_OVER,
-	// PLAYER_RESIGNED), ABORTED (DUPLICATE_REQUEST).
-	StartNextRound(context.Context, *StartNextRoundRequest) (*StartNextRoundResponse, error)
-	// Deals the round again. A player whose first tiles hold three pairs of identical tiles may call it until that player
-	// has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
-	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-	// PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
-	RequestRedeal(context.Context, *RequestRedealRequest) (*RequestRedealResponse, error)
-	// Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest
-	// of a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except
-	// ResignGame, does the same.
-	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED,
-	// PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
-	ReturnToSeat(context.Context, *ReturnToSeatRequest) (*ReturnToSeatResponse, error)
-	// Returns the record of a game that is over, with all hidden tiles. Everyone who may see the game may export it,
-	// unless the option racks_shown is HIDDEN. A game that was aborted before its first deal has no record (GAME_NOT_OVER).
-	// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN),
-	// OUT_OF_RANGE (HISTORY_UNAVAILABLE).
-	ExportGame(context.Context, *ExportGameRequest) (*ExportGameResponse, error)
 	mustEmbedUnimplementedGameServiceServer()
 }
 
@@ -678,21 +569,6 @@ func (UnimplementedGameServiceServer) WatchGame(*WatchGameRequest, grpc.ServerSt
 }
 func (UnimplementedGameServiceServer) ListChanges(context.Context, *ListChangesRequest) (*ListChangesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListChanges not implemented")
-}
-func (UnimplementedGameServiceServer) ResignGame(context.Context, *ResignGameRequest) (*ResignGameResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ResignGame not implemented")
-}
-func (UnimplementedGameServiceServer) StartNextRound(context.Context, *StartNextRoundRequest) (*StartNextRoundResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method StartNextRound not implemented")
-}
-func (UnimplementedGameServiceServer) RequestRedeal(context.Context, *RequestRedealRequest) (*RequestRedealResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method RequestRedeal not implemented")
-}
-func (UnimplementedGameServiceServer) ReturnToSeat(context.Context, *ReturnToSeatRequest) (*ReturnToSeatResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ReturnToSeat not implemented")
-}
-func (UnimplementedGameServiceServer) ExportGame(context.Context, *ExportGameRequest) (*ExportGameResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ExportGame not implemented")
 }
 func (UnimplementedGameServiceServer) mustEmbedUnimplementedGameServiceServer() {}
 func (UnimplementedGameServiceServer) testEmbeddedByValue()                     {}
@@ -996,96 +872,6 @@ func _GameService_ListChanges_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
-func _GameService_ResignGame_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ResignGameRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(GameServiceServer).ResignGame(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: GameService_ResignGame_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(GameServiceServer).ResignGame(ctx, req.(*ResignGameRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _GameService_StartNextRound_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(StartNextRoundRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(GameServiceServer).StartNextRound(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: GameService_StartNextRound_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(GameServiceServer).StartNextRound(ctx, req.(*StartNextRoundRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _GameService_RequestRedeal_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(RequestRedealRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(GameServiceServer).RequestRedeal(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: GameService_RequestRedeal_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(GameServiceServer).RequestRedeal(ctx, req.(*RequestRedealRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _GameService_ReturnToSeat_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ReturnToSeatRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(GameServiceServer).ReturnToSeat(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: GameService_ReturnToSeat_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(GameServiceServer).ReturnToSeat(ctx, req.(*ReturnToSeatRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _GameService_ExportGame_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ExportGameRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(GameServiceServer).ExportGame(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: GameService_ExportGame_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(GameServiceServer).ExportGame(ctx, req.(*ExportGameRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 // GameService_ServiceDesc is the grpc.ServiceDesc for GameService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1152,26 +938,6 @@ var GameService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListChanges",
 			Handler:    _GameService_ListChanges_Handler,
-		},
-		{
-			MethodName: "ResignGame",
-			Handler:    _GameService_ResignGame_Handler,
-		},
-		{
-			MethodName: "StartNextRound",
-			Handler:    _GameService_StartNextRound_Handler,
-		},
-		{
-			MethodName: "RequestRedeal",
-			Handler:    _GameService_RequestRedeal_Handler,
-		},
-		{
-			MethodName: "ReturnToSeat",
-			Handler:    _GameService_ReturnToSeat_Handler,
-		},
-		{
-			MethodName: "ExportGame",
-			Handler:    _GameService_ExportGame_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

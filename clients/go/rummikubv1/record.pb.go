@@ -651,7 +651,7 @@ var File_rummikub_v1_record_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\n" +
-	"\x18rummikub/v1/record.proto\x12\vrummikub.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\"l\n" +
+	"\x18rummikub/v1/record.proto\x12\vrummikub.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x17rummikub/v1/score.proto\x1a\x16rummikub/v1/tile.proto\"l\n" +
 	"\x0eRecordedPlayer\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x122\n" +
@@ -779,6 +779,7 @@ func file_rummikub_v1_record_proto_init() {
 	file_rummikub_v1_meld_proto_init()
 	file_rummikub_v1_room_settings_proto_init()
 	file_rummikub_v1_ruleset_proto_init()
+	file_rummikub_v1_score_proto_init()
 	file_rummikub_v1_tile_proto_init()
 	file_rummikub_v1_record_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}

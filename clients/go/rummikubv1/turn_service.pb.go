@@ -686,6 +686,410 @@ func (x *ClaimErrorResponse) GetGame() *Game {
 	return nil
 }
 
+// A request to resign.
+type ResignGameRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The id of the game.
+	GameId string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
+	// An idempotency key: a repeated request with it returns the first answer. Optional.
+	RequestId     string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResignGameRequest) Reset() {
+	*x = ResignGameRequest{}
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResignGameRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResignGameRequest) ProtoMessage() {}
+
+func (x *ResignGameRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResignGameRequest.ProtoReflect.Descriptor instead.
+func (*ResignGameRequest) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ResignGameRequest) GetGameId() string {
+	if x != nil {
+		return x.GameId
+	}
+	return ""
+}
+
+func (x *ResignGameRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// The response to ResignGame.
+type ResignGameResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The game as the caller's seat sees it.
+	Game          *Game `protobuf:"bytes,1,opt,name=game,proto3" json:"game,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResignGameResponse) Reset() {
+	*x = ResignGameResponse{}
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResignGameResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResignGameResponse) ProtoMessage() {}
+
+func (x *ResignGameResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResignGameResponse.ProtoReflect.Descriptor instead.
+func (*ResignGameResponse) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ResignGameResponse) GetGame() *Game {
+	if x != nil {
+		return x.Game
+	}
+	return nil
+}
+
+// A request to start the next round.
+type StartNextRoundRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The id of the game.
+	GameId string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
+	// An idempotency key: a repeated request with it returns the first answer. Optional.
+	RequestId     string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartNextRoundRequest) Reset() {
+	*x = StartNextRoundRequest{}
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartNextRoundRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartNextRoundRequest) ProtoMessage() {}
+
+func (x *StartNextRoundRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartNextRoundRequest.ProtoReflect.Descriptor instead.
+func (*StartNextRoundRequest) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *StartNextRoundRequest) GetGameId() string {
+	if x != nil {
+		return x.GameId
+	}
+	return ""
+}
+
+func (x *StartNextRoundRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// The response to StartNextRound.
+type StartNextRoundResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The game as the caller's seat sees it.
+	Game          *Game `protobuf:"bytes,1,opt,name=game,proto3" json:"game,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartNextRoundResponse) Reset() {
+	*x = StartNextRoundResponse{}
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartNextRoundResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartNextRoundResponse) ProtoMessage() {}
+
+func (x *StartNextRoundResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartNextRoundResponse.ProtoReflect.Descriptor instead.
+func (*StartNextRoundResponse) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *StartNextRoundResponse) GetGame() *Game {
+	if x != nil {
+		return x.Game
+	}
+	return nil
+}
+
+// A request for a new deal.
+type RequestRedealRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The id of the game.
+	GameId string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
+	// An idempotency key: a repeated request with it returns the first answer. Optional.
+	RequestId     string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RequestRedealRequest) Reset() {
+	*x = RequestRedealRequest{}
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RequestRedealRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RequestRedealRequest) ProtoMessage() {}
+
+func (x *RequestRedealRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RequestRedealRequest.ProtoReflect.Descriptor instead.
+func (*RequestRedealRequest) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RequestRedealRequest) GetGameId() string {
+	if x != nil {
+		return x.GameId
+	}
+	return ""
+}
+
+func (x *RequestRedealRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// The response to RequestRedeal.
+type RequestRedealResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The game as the caller's seat sees it.
+	Game          *Game `protobuf:"bytes,1,opt,name=game,proto3" json:"game,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RequestRedealResponse) Reset() {
+	*x = RequestRedealResponse{}
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RequestRedealResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RequestRedealResponse) ProtoMessage() {}
+
+func (x *RequestRedealResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RequestRedealResponse.ProtoReflect.Descriptor instead.
+func (*RequestRedealResponse) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *RequestRedealResponse) GetGame() *Game {
+	if x != nil {
+		return x.Game
+	}
+	return nil
+}
+
+// A request to return to a seat.
+type ReturnToSeatRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The id of the game.
+	GameId string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
+	// An idempotency key: a repeated request with it returns the first answer. Optional.
+	RequestId     string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReturnToSeatRequest) Reset() {
+	*x = ReturnToSeatRequest{}
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReturnToSeatRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReturnToSeatRequest) ProtoMessage() {}
+
+func (x *ReturnToSeatRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReturnToSeatRequest.ProtoReflect.Descriptor instead.
+func (*ReturnToSeatRequest) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ReturnToSeatRequest) GetGameId() string {
+	if x != nil {
+		return x.GameId
+	}
+	return ""
+}
+
+func (x *ReturnToSeatRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// The response to ReturnToSeat.
+type ReturnToSeatResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The game as the caller's seat sees it.
+	Game          *Game `protobuf:"bytes,1,opt,name=game,proto3" json:"game,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReturnToSeatResponse) Reset() {
+	*x = ReturnToSeatResponse{}
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReturnToSeatResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReturnToSeatResponse) ProtoMessage() {}
+
+func (x *ReturnToSeatResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReturnToSeatResponse.ProtoReflect.Descriptor instead.
+func (*ReturnToSeatResponse) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ReturnToSeatResponse) GetGame() *Game {
+	if x != nil {
+		return x.Game
+	}
+	return nil
+}
+
 var File_rummikub_v1_turn_service_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_turn_service_proto_rawDesc = "" +
@@ -738,12 +1142,41 @@ const file_rummikub_v1_turn_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x04 \x01(\tB\x04\xe2A\x01\x01R\trequestId\";\n" +
 	"\x12ClaimErrorResponse\x12%\n" +
-	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game2\xef\x02\n" +
+	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\"W\n" +
+	"\x11ResignGameRequest\x12\x1d\n" +
+	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12#\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tB\x04\xe2A\x01\x01R\trequestId\";\n" +
+	"\x12ResignGameResponse\x12%\n" +
+	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\"[\n" +
+	"\x15StartNextRoundRequest\x12\x1d\n" +
+	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12#\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tB\x04\xe2A\x01\x01R\trequestId\"?\n" +
+	"\x16StartNextRoundResponse\x12%\n" +
+	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\"Z\n" +
+	"\x14RequestRedealRequest\x12\x1d\n" +
+	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12#\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tB\x04\xe2A\x01\x01R\trequestId\">\n" +
+	"\x15RequestRedealResponse\x12%\n" +
+	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\"Y\n" +
+	"\x13ReturnToSeatRequest\x12\x1d\n" +
+	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12#\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tB\x04\xe2A\x01\x01R\trequestId\"=\n" +
+	"\x14ReturnToSeatResponse\x12%\n" +
+	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game2\xfa\x06\n" +
 	"\vTurnService\x12p\n" +
 	"\bPlayTurn\x12\x1c.rummikub.v1.PlayTurnRequest\x1a\x1d.rummikub.v1.PlayTurnResponse\"'\x82\xd3\xe4\x93\x02!:\x01*\"\x1c/v1/games/{game_id}:playTurn\x12t\n" +
 	"\tSaveDraft\x12\x1d.rummikub.v1.SaveDraftRequest\x1a\x1e.rummikub.v1.SaveDraftResponse\"(\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/games/{game_id}:saveDraft\x12x\n" +
 	"\n" +
-	"ClaimError\x12\x1e.rummikub.v1.ClaimErrorRequest\x1a\x1f.rummikub.v1.ClaimErrorResponse\")\x82\xd3\xe4\x93\x02#:\x01*\"\x1e/v1/games/{game_id}:claimErrorB\x88\x01\n" +
+	"ClaimError\x12\x1e.rummikub.v1.ClaimErrorRequest\x1a\x1f.rummikub.v1.ClaimErrorResponse\")\x82\xd3\xe4\x93\x02#:\x01*\"\x1e/v1/games/{game_id}:claimError\x12t\n" +
+	"\n" +
+	"ResignGame\x12\x1e.rummikub.v1.ResignGameRequest\x1a\x1f.rummikub.v1.ResignGameResponse\"%\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/games/{game_id}:resign\x12\x88\x01\n" +
+	"\x0eStartNextRound\x12\".rummikub.v1.StartNextRoundRequest\x1a#.rummikub.v1.StartNextRoundResponse\"-\x82\xd3\xe4\x93\x02':\x01*\"\"/v1/games/{game_id}:startNextRound\x12\x84\x01\n" +
+	"\rRequestRedeal\x12!.rummikub.v1.RequestRedealRequest\x1a\".rummikub.v1.RequestRedealResponse\",\x82\xd3\xe4\x93\x02&:\x01*\"!/v1/games/{game_id}:requestRedeal\x12\x80\x01\n" +
+	"\fReturnToSeat\x12 .rummikub.v1.ReturnToSeatRequest\x1a!.rummikub.v1.ReturnToSeatResponse\"+\x82\xd3\xe4\x93\x02%:\x01*\" /v1/games/{game_id}:returnToSeatB\x88\x01\n" +
 	"\vrummikub.v1B\x10TurnServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (
@@ -758,48 +1191,68 @@ func file_rummikub_v1_turn_service_proto_rawDescGZIP() []byte {
 	return file_rummikub_v1_turn_service_proto_rawDescData
 }
 
-var file_rummikub_v1_turn_service_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_rummikub_v1_turn_service_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_rummikub_v1_turn_service_proto_goTypes = []any{
-	(*PlayTiles)(nil),          // 0: rummikub.v1.PlayTiles
-	(*DrawTile)(nil),           // 1: rummikub.v1.DrawTile
-	(*Pass)(nil),               // 2: rummikub.v1.Pass
-	(*LayOnRiver)(nil),         // 3: rummikub.v1.LayOnRiver
-	(*PlayTurnRequest)(nil),    // 4: rummikub.v1.PlayTurnRequest
-	(*PlayTurnResponse)(nil),   // 5: rummikub.v1.PlayTurnResponse
-	(*SaveDraftRequest)(nil),   // 6: rummikub.v1.SaveDraftRequest
-	(*SaveDraftResponse)(nil),  // 7: rummikub.v1.SaveDraftResponse
-	(*ClaimErrorRequest)(nil),  // 8: rummikub.v1.ClaimErrorRequest
-	(*ClaimErrorResponse)(nil), // 9: rummikub.v1.ClaimErrorResponse
-	(*Table)(nil),              // 10: rummikub.v1.Table
-	(Tile)(0),                  // 11: rummikub.v1.Tile
-	(*Game)(nil),               // 12: rummikub.v1.Game
-	(*Violation)(nil),          // 13: rummikub.v1.Violation
-	(*Draft)(nil),              // 14: rummikub.v1.Draft
+	(*PlayTiles)(nil),              // 0: rummikub.v1.PlayTiles
+	(*DrawTile)(nil),               // 1: rummikub.v1.DrawTile
+	(*Pass)(nil),                   // 2: rummikub.v1.Pass
+	(*LayOnRiver)(nil),             // 3: rummikub.v1.LayOnRiver
+	(*PlayTurnRequest)(nil),        // 4: rummikub.v1.PlayTurnRequest
+	(*PlayTurnResponse)(nil),       // 5: rummikub.v1.PlayTurnResponse
+	(*SaveDraftRequest)(nil),       // 6: rummikub.v1.SaveDraftRequest
+	(*SaveDraftResponse)(nil),      // 7: rummikub.v1.SaveDraftResponse
+	(*ClaimErrorRequest)(nil),      // 8: rummikub.v1.ClaimErrorRequest
+	(*ClaimErrorResponse)(nil),     // 9: rummikub.v1.ClaimErrorResponse
+	(*ResignGameRequest)(nil),      // 10: rummikub.v1.ResignGameRequest
+	(*ResignGameResponse)(nil),     // 11: rummikub.v1.ResignGameResponse
+	(*StartNextRoundRequest)(nil),  // 12: rummikub.v1.StartNextRoundRequest
+	(*StartNextRoundResponse)(nil), // 13: rummikub.v1.StartNextRoundResponse
+	(*RequestRedealRequest)(nil),   // 14: rummikub.v1.RequestRedealRequest
+	(*RequestRedealResponse)(nil),  // 15: rummikub.v1.RequestRedealResponse
+	(*ReturnToSeatRequest)(nil),    // 16: rummikub.v1.ReturnToSeatRequest
+	(*ReturnToSeatResponse)(nil),   // 17: rummikub.v1.ReturnToSeatResponse
+	(*Table)(nil),                  // 18: rummikub.v1.Table
+	(Tile)(0),                      // 19: rummikub.v1.Tile
+	(*Game)(nil),                   // 20: rummikub.v1.Game
+	(*Violation)(nil),              // 21: rummikub.v1.Violation
+	(*Draft)(nil),                  // 22: rummikub.v1.Draft
 }
 var file_rummikub_v1_turn_service_proto_depIdxs = []int32{
-	10, // 0: rummikub.v1.PlayTiles.table:type_name -> rummikub.v1.Table
-	11, // 1: rummikub.v1.LayOnRiver.tile:type_name -> rummikub.v1.Tile
+	18, // 0: rummikub.v1.PlayTiles.table:type_name -> rummikub.v1.Table
+	19, // 1: rummikub.v1.LayOnRiver.tile:type_name -> rummikub.v1.Tile
 	0,  // 2: rummikub.v1.PlayTurnRequest.play:type_name -> rummikub.v1.PlayTiles
 	1,  // 3: rummikub.v1.PlayTurnRequest.draw:type_name -> rummikub.v1.DrawTile
 	2,  // 4: rummikub.v1.PlayTurnRequest.pass_turn:type_name -> rummikub.v1.Pass
 	3,  // 5: rummikub.v1.PlayTurnRequest.lay_on_river:type_name -> rummikub.v1.LayOnRiver
-	12, // 6: rummikub.v1.PlayTurnResponse.game:type_name -> rummikub.v1.Game
-	11, // 7: rummikub.v1.PlayTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
-	11, // 8: rummikub.v1.PlayTurnResponse.tiles_drawn:type_name -> rummikub.v1.Tile
-	13, // 9: rummikub.v1.PlayTurnResponse.violations:type_name -> rummikub.v1.Violation
-	14, // 10: rummikub.v1.SaveDraftRequest.draft:type_name -> rummikub.v1.Draft
-	12, // 11: rummikub.v1.ClaimErrorResponse.game:type_name -> rummikub.v1.Game
-	4,  // 12: rummikub.v1.TurnService.PlayTurn:input_type -> rummikub.v1.PlayTurnRequest
-	6,  // 13: rummikub.v1.TurnService.SaveDraft:input_type -> rummikub.v1.SaveDraftRequest
-	8,  // 14: rummikub.v1.TurnService.ClaimError:input_type -> rummikub.v1.ClaimErrorRequest
-	5,  // 15: rummikub.v1.TurnService.PlayTurn:output_type -> rummikub.v1.PlayTurnResponse
-	7,  // 16: rummikub.v1.TurnService.SaveDraft:output_type -> rummikub.v1.SaveDraftResponse
-	9,  // 17: rummikub.v1.TurnService.ClaimError:output_type -> rummikub.v1.ClaimErrorResponse
-	15, // [15:18] is the sub-list for method output_type
-	12, // [12:15] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	20, // 6: rummikub.v1.PlayTurnResponse.game:type_name -> rummikub.v1.Game
+	19, // 7: rummikub.v1.PlayTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
+	19, // 8: rummikub.v1.PlayTurnResponse.tiles_drawn:type_name -> rummikub.v1.Tile
+	21, // 9: rummikub.v1.PlayTurnResponse.violations:type_name -> rummikub.v1.Violation
+	22, // 10: rummikub.v1.SaveDraftRequest.draft:type_name -> rummikub.v1.Draft
+	20, // 11: rummikub.v1.ClaimErrorResponse.game:type_name -> rummikub.v1.Game
+	20, // 12: rummikub.v1.ResignGameResponse.game:type_name -> rummikub.v1.Game
+	20, // 13: rummikub.v1.StartNextRoundResponse.game:type_name -> rummikub.v1.Game
+	20, // 14: rummikub.v1.RequestRedealResponse.game:type_name -> rummikub.v1.Game
+	20, // 15: rummikub.v1.ReturnToSeatResponse.game:type_name -> rummikub.v1.Game
+	4,  // 16: rummikub.v1.TurnService.PlayTurn:input_type -> rummikub.v1.PlayTurnRequest
+	6,  // 17: rummikub.v1.TurnService.SaveDraft:input_type -> rummikub.v1.SaveDraftRequest
+	8,  // 18: rummikub.v1.TurnService.ClaimError:input_type -> rummikub.v1.ClaimErrorRequest
+	10, // 19: rummikub.v1.TurnService.ResignGame:input_type -> rummikub.v1.ResignGameRequest
+	12, // 20: rummikub.v1.TurnService.StartNextRound:input_type -> rummikub.v1.StartNextRoundRequest
+	14, // 21: rummikub.v1.TurnService.RequestRedeal:input_type -> rummikub.v1.RequestRedealRequest
+	16, // 22: rummikub.v1.TurnService.ReturnToSeat:input_type -> rummikub.v1.ReturnToSeatRequest
+	5,  // 23: rummikub.v1.TurnService.PlayTurn:output_type -> rummikub.v1.PlayTurnResponse
+	7,  // 24: rummikub.v1.TurnService.SaveDraft:output_type -> rummikub.v1.SaveDraftResponse
+	9,  // 25: rummikub.v1.TurnService.ClaimError:output_type -> rummikub.v1.ClaimErrorResponse
+	11, // 26: rummikub.v1.TurnService.ResignGame:output_type -> rummikub.v1.ResignGameResponse
+	13, // 27: rummikub.v1.TurnService.StartNextRound:output_type -> rummikub.v1.StartNextRoundResponse
+	15, // 28: rummikub.v1.TurnService.RequestRedeal:output_type -> rummikub.v1.RequestRedealResponse
+	17, // 29: rummikub.v1.TurnService.ReturnToSeat:output_type -> rummikub.v1.ReturnToSeatResponse
+	23, // [23:30] is the sub-list for method output_type
+	16, // [16:23] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_turn_service_proto_init() }
@@ -824,7 +1277,7 @@ func file_rummikub_v1_turn_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_turn_service_proto_rawDesc), len(file_rummikub_v1_turn_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

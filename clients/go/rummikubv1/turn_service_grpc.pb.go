@@ -19,16 +19,20 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	TurnService_PlayTurn_FullMethodName   = "/rummikub.v1.TurnService/PlayTurn"
-	TurnService_SaveDraft_FullMethodName  = "/rummikub.v1.TurnService/SaveDraft"
-	TurnService_ClaimError_FullMethodName = "/rummikub.v1.TurnService/ClaimError"
+	TurnService_PlayTurn_FullMethodName       = "/rummikub.v1.TurnService/PlayTurn"
+	TurnService_SaveDraft_FullMethodName      = "/rummikub.v1.TurnService/SaveDraft"
+	TurnService_ClaimError_FullMethodName     = "/rummikub.v1.TurnService/ClaimError"
+	TurnService_ResignGame_FullMethodName     = "/rummikub.v1.TurnService/ResignGame"
+	TurnService_StartNextRound_FullMethodName = "/rummikub.v1.TurnService/StartNextRound"
+	TurnService_RequestRedeal_FullMethodName  = "/rummikub.v1.TurnService/RequestRedeal"
+	TurnService_ReturnToSeat_FullMethodName   = "/rummikub.v1.TurnService/ReturnToSeat"
 )
 
 // TurnServiceClient is the client API for TurnService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Turns of a running game. Tokens, request ids and general errors are as in GameService.
+// Turns and rounds of a started game. Tokens, request ids and general errors are as in GameService.
 type TurnServiceClient interface {
 	// Takes the caller's turn: plays tiles, draws, or passes.
 	//
@@ -63,6 +67,28 @@ type TurnServiceClient interface {
 	// (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
 	// CLAIM_ALREADY_VOTED).
 	ClaimError(ctx context.Context, in *ClaimErrorRequest, opts ...grpc.CallOption) (*ClaimErrorResponse, error)
+	// Resigns from a started game. The tiles of the caller's rack stay out of play and count against the caller at the
+	// end of the round. The last player who has not resigned (with TEAMS_PAIRS, the last team) wins the round and the
+	// game. When only bots are left, the game ends with the round, or at once between rounds.
+	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED),
+	// ABORTED (DUPLICATE_REQUEST).
+	ResignGame(ctx context.Context, in *ResignGameRequest, opts ...grpc.CallOption) (*ResignGameResponse, error)
+	// Starts the next round of a game of several rounds. Any player who has not resigned may call it. Without a call, the
+	// round starts by itself at Game.next_round_time (round_pause_seconds).
+	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_IN_PROGRESS, GAME_OVER,
+	// PLAYER_RESIGNED), ABORTED (DUPLICATE_REQUEST).
+	StartNextRound(ctx context.Context, in *StartNextRoundRequest, opts ...grpc.CallOption) (*StartNextRoundResponse, error)
+	// Deals the round again. A player whose first tiles hold three pairs of identical tiles may call it until that player
+	// has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
+	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
+	// PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+	RequestRedeal(ctx context.Context, in *RequestRedealRequest, opts ...grpc.CallOption) (*RequestRedealResponse, error)
+	// Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest
+	// of a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except
+	// ResignGame, does the same.
+	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED,
+	// PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
+	ReturnToSeat(ctx context.Context, in *ReturnToSeatRequest, opts ...grpc.CallOption) (*ReturnToSeatResponse, error)
 }
 
 type turnServiceClient struct {
@@ -103,11 +129,51 @@ func (c *turnServiceClient) ClaimError(ctx context.Context, in *ClaimErrorReques
 	return out, nil
 }
 
+func (c *turnServiceClient) ResignGame(ctx context.Context, in *ResignGameRequest, opts ...grpc.CallOption) (*ResignGameResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResignGameResponse)
+	err := c.cc.Invoke(ctx, TurnService_ResignGame_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *turnServiceClient) StartNextRound(ctx context.Context, in *StartNextRoundRequest, opts ...grpc.CallOption) (*StartNextRoundResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(StartNextRoundResponse)
+	err := c.cc.Invoke(ctx, TurnService_StartNextRound_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *turnServiceClient) RequestRedeal(ctx context.Context, in *RequestRedealRequest, opts ...grpc.CallOption) (*RequestRedealResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RequestRedealResponse)
+	err := c.cc.Invoke(ctx, TurnService_RequestRedeal_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *turnServiceClient) ReturnToSeat(ctx context.Context, in *ReturnToSeatRequest, opts ...grpc.CallOption) (*ReturnToSeatResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReturnToSeatResponse)
+	err := c.cc.Invoke(ctx, TurnService_ReturnToSeat_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // TurnServiceServer is the server API for TurnService service.
 // All implementations must embed UnimplementedTurnServiceServer
 // for forward compatibility.
 //
-// Turns of a running game. Tokens, request ids and general errors are as in GameService.
+// Turns and rounds of a started game. Tokens, request ids and general errors are as in GameService.
 type TurnServiceServer interface {
 	// Takes the caller's turn: plays tiles, draws, or passes.
 	//
@@ -142,6 +208,28 @@ type TurnServiceServer interface {
 	// (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
 	// CLAIM_ALREADY_VOTED).
 	ClaimError(context.Context, *ClaimErrorRequest) (*ClaimErrorResponse, error)
+	// Resigns from a started game. The tiles of the caller's rack stay out of play and count against the caller at the
+	// end of the round. The last player who has not resigned (with TEAMS_PAIRS, the last team) wins the round and the
+	// game. When only bots are left, the game ends with the round, or at once between rounds.
+	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED),
+	// ABORTED (DUPLICATE_REQUEST).
+	ResignGame(context.Context, *ResignGameRequest) (*ResignGameResponse, error)
+	// Starts the next round of a game of several rounds. Any player who has not resigned may call it. Without a call, the
+	// round starts by itself at Game.next_round_time (round_pause_seconds).
+	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_IN_PROGRESS, GAME_OVER,
+	// PLAYER_RESIGNED), ABORTED (DUPLICATE_REQUEST).
+	StartNextRound(context.Context, *StartNextRoundRequest) (*StartNextRoundResponse, error)
+	// Deals the round again. A player whose first tiles hold three pairs of identical tiles may call it until that player
+	// has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
+	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
+	// PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+	RequestRedeal(context.Context, *RequestRedealRequest) (*RequestRedealResponse, error)
+	// Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest
+	// of a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except
+	// ResignGame, does the same.
+	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED,
+	// PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
+	ReturnToSeat(context.Context, *ReturnToSeatRequest) (*ReturnToSeatResponse, error)
 	mustEmbedUnimplementedTurnServiceServer()
 }
 
@@ -160,6 +248,18 @@ func (UnimplementedTurnServiceServer) SaveDraft(context.Context, *SaveDraftReque
 }
 func (UnimplementedTurnServiceServer) ClaimError(context.Context, *ClaimErrorRequest) (*ClaimErrorResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ClaimError not implemented")
+}
+func (UnimplementedTurnServiceServer) ResignGame(context.Context, *ResignGameRequest) (*ResignGameResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResignGame not implemented")
+}
+func (UnimplementedTurnServiceServer) StartNextRound(context.Context, *StartNextRoundRequest) (*StartNextRoundResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method StartNextRound not implemented")
+}
+func (UnimplementedTurnServiceServer) RequestRedeal(context.Context, *RequestRedealRequest) (*RequestRedealResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RequestRedeal not implemented")
+}
+func (UnimplementedTurnServiceServer) ReturnToSeat(context.Context, *ReturnToSeatRequest) (*ReturnToSeatResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReturnToSeat not implemented")
 }
 func (UnimplementedTurnServiceServer) mustEmbedUnimplementedTurnServiceServer() {}
 func (UnimplementedTurnServiceServer) testEmbeddedByValue()                     {}
@@ -236,6 +336,78 @@ func _TurnService_ClaimError_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _TurnService_ResignGame_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResignGameRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TurnServiceServer).ResignGame(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: TurnService_ResignGame_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TurnServiceServer).ResignGame(ctx, req.(*ResignGameRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _TurnService_StartNextRound_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(StartNextRoundRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TurnServiceServer).StartNextRound(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: TurnService_StartNextRound_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TurnServiceServer).StartNextRound(ctx, req.(*StartNextRoundRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _TurnService_RequestRedeal_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RequestRedealRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TurnServiceServer).RequestRedeal(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: TurnService_RequestRedeal_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TurnServiceServer).RequestRedeal(ctx, req.(*RequestRedealRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _TurnService_ReturnToSeat_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReturnToSeatRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TurnServiceServer).ReturnToSeat(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: TurnService_ReturnToSeat_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TurnServiceServer).ReturnToSeat(ctx, req.(*ReturnToSeatRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // TurnService_ServiceDesc is the grpc.ServiceDesc for TurnService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -254,6 +426,22 @@ var TurnService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ClaimError",
 			Handler:    _TurnService_ClaimError_Handler,
+		},
+		{
+			MethodName: "ResignGame",
+			Handler:    _TurnService_ResignGame_Handler,
+		},
+		{
+			MethodName: "StartNextRound",
+			Handler:    _TurnService_StartNextRound_Handler,
+		},
+		{
+			MethodName: "RequestRedeal",
+			Handler:    _TurnService_RequestRedeal_Handler,
+		},
+		{
+			MethodName: "ReturnToSeat",
+			Handler:    _TurnService_ReturnToSeat_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -1261,7 +1261,7 @@ var File_rummikub_v1_validation_service_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_validation_service_proto_rawDesc = "" +
 	"\n" +
-	"$rummikub/v1/validation_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"{\n" +
+	"$rummikub/v1/validation_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x17rummikub/v1/score.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"{\n" +
 	"\x14ValidateMeldsRequest\x124\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12-\n" +
 	"\x05melds\x18\x02 \x03(\v2\x11.rummikub.v1.MeldB\x04\xe2A\x01\x01R\x05melds\"G\n" +
@@ -1465,10 +1465,10 @@ func file_rummikub_v1_validation_service_proto_init() {
 		return
 	}
 	file_rummikub_v1_error_reason_proto_init()
-	file_rummikub_v1_game_proto_init()
 	file_rummikub_v1_meld_proto_init()
 	file_rummikub_v1_room_settings_proto_init()
 	file_rummikub_v1_ruleset_proto_init()
+	file_rummikub_v1_score_proto_init()
 	file_rummikub_v1_tile_proto_init()
 	file_rummikub_v1_violation_proto_init()
 	file_rummikub_v1_validation_service_proto_msgTypes[2].OneofWrappers = []any{}

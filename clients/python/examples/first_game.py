@@ -23,4 +23,4 @@ with rummikub.Rummikub(target) as lobby:
         if game.turn.seat == game.seat:
             ann.turns.PlayTurn(ann.analysis.SuggestTurn(rummikub.SuggestTurnRequest(game_id=game_id)).turn)
         elif game.state == rummikub.GAME_STATE_ROUND_OVER:
-            ann.games.StartNextRound(rummikub.StartNextRoundRequest(game_id=game_id))
+            ann.turns.StartNextRound(rummikub.StartNextRoundRequest(game_id=game_id))

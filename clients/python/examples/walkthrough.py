@@ -137,7 +137,7 @@ def be_absent(game_id: str, ann: Rummikub, bob: Rummikub, watch: Watcher) -> Non
     ann.turns.PlayTurn(draw(read(ann, game_id)))
     absent = watch.event("player_absent").player_absent
     say(f"Bob misses another turn and is absent; {BotLevel.Name(absent.bot_level)} plays for him")
-    bob.games.ReturnToSeat(ReturnToSeatRequest(game_id=game_id))
+    bob.turns.ReturnToSeat(ReturnToSeatRequest(game_id=game_id))
     watch.event("player_returned")
     say("Bob returns to his seat")
 
@@ -199,11 +199,11 @@ def play_rematch(game_id: str, old_ann: Rummikub, old_bob: Rummikub) -> None:
             watch.event("round_started")
     watch.event("game_ended")
     watch.close()
-    record = bob.games.ExportGame(ExportGameRequest(game_id=game_id, form=RECORD_FORM_TEXT)).text
-    checked = bob.analysis.ImportRecord(ImportRecordRequest(text=record))
+    record = bob.records.ExportGame(ExportGameRequest(game_id=game_id, form=RECORD_FORM_TEXT)).text
+    checked = bob.records.ImportRecord(ImportRecordRequest(text=record))
     verdict = "is by the rules" if checked.is_complete and not checked.HasField("fault") else "breaks a rule"
     say(f"Its record of {checked.moves_played} moves {verdict}; it ends with\n  {record.splitlines()[-1]}")
-    review = bob.analysis.ReviewGame(ReviewGameRequest(game_id=game_id))
+    review = bob.records.ReviewGame(ReviewGameRequest(game_id=game_id))
     for seat in review.seats:
         say(f"  seat {seat.seat} played {seat.played} tiles; the best turns had {seat.missed} more")
 

@@ -273,7 +273,7 @@ async function playToTheEnd(game: string): Promise<void> {
   const person = lobby.seated(token);
   for await (const seen of person.watchGames(gameId)) {
     if (seen.turn?.seat === seen.seat) await takeTurn(person, gameId);
-    else if (seen.state === GameState.ROUND_OVER) await person.games.startNextRound({ gameId });
+    else if (seen.state === GameState.ROUND_OVER) await person.turns.startNextRound({ gameId });
   }
 }
 

@@ -3,6 +3,7 @@ import { authorized, type CallOptions, dependable, newRequestId } from "./connec
 import { AnalysisService } from "./gen/rummikub/v1/analysis_service_pb.js";
 import type { Game } from "./gen/rummikub/v1/game_pb.js";
 import { GameService, WatchContent } from "./gen/rummikub/v1/game_service_pb.js";
+import { RecordService } from "./gen/rummikub/v1/record_service_pb.js";
 import { TurnService } from "./gen/rummikub/v1/turn_service_pb.js";
 import { ValidationService } from "./gen/rummikub/v1/validation_service_pb.js";
 import { gamesOf, Watch, type WatchOptions } from "./watch.js";
@@ -12,14 +13,16 @@ export type RummikubOptions = Partial<CallOptions>;
 
 /** A connection to the service, as a spectator or, with a token, as a seat of a game or its host. */
 export class Rummikub {
-  /** Lobby, rounds and views of games. */
+  /** The lobby, and views of games. */
   readonly games: Client<typeof GameService>;
-  /** Plays and drafts. */
+  /** Turns and rounds. */
   readonly turns: Client<typeof TurnService>;
   /** Rules without a game. */
   readonly validation: Client<typeof ValidationService>;
-  /** Suggestions, reviews and texts of positions. */
+  /** Suggestions and explanations. */
   readonly analysis: Client<typeof AnalysisService>;
+  /** Records, and texts of positions. */
+  readonly records: Client<typeof RecordService>;
   readonly #transport: Transport;
   readonly #close: () => void;
 
@@ -30,6 +33,7 @@ export class Rummikub {
     this.turns = createClient(TurnService, transport);
     this.validation = createClient(ValidationService, transport);
     this.analysis = createClient(AnalysisService, transport);
+    this.records = createClient(RecordService, transport);
   }
 
   /** Returns a connection over a Connect transport, with request ids, deadlines and retries. */

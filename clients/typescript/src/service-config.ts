@@ -31,7 +31,12 @@ export const SERVICE_CONFIG: ServiceConfig = {
       waitForReady: true,
       retryPolicy,
     },
-    { name: [{ service: "rummikub.v1.AnalysisService" }], waitForReady: true, timeout: "70s", retryPolicy },
+    {
+      name: [{ service: "rummikub.v1.AnalysisService" }, { service: "rummikub.v1.RecordService" }],
+      waitForReady: true,
+      timeout: "70s",
+      retryPolicy,
+    },
     { name: [{}], waitForReady: true, timeout: "10s", retryPolicy },
   ],
   retryThrottling: { maxTokens: 500, tokenRatio: 0.1 },

@@ -104,6 +104,15 @@ async def batch_suggest_turns(backend: Backend, read: Read, _sender: Caller, con
     return pb.BatchSuggestTurnsResponse(suggestions=suggestions).SerializeToString()
 
 
+async def explain_turn(backend: Backend, read: Read, _sender: Caller, context: Context) -> bytes:
+    """ExplainTurn."""
+    request, query, _ = read
+    seconds = analysis.time_limit(request)
+    with backend.pool.admit(current_origin()) as admitted:
+        steps = await admitted.ask(query, seconds, until_deadline(context))
+    return analysis.encode_explanation(query, steps).SerializeToString()
+
+
 def _read_suggest(data: bytes) -> Generator[None, None, Read]:
     request = fields.decode(pb.SuggestTurnRequest, data, most_melds("position.table"))
     yield
@@ -128,6 +137,12 @@ def _read_batch(data: bytes) -> Generator[None, None, Read]:
         yield
         situations.append(analysis.situation(position, default, f"positions[{index}]."))
     return Read(request, situations, len(data))
+
+
+def _read_explanation(data: bytes) -> Generator[None, None, Read]:
+    request = fields.decode(pb.ExplainTurnRequest, data, most_melds("table_before"), most_melds("table_after"))
+    yield
+    return Read(request, analysis.turn_to_explain(request), len(data))
 
 
 RPCS: Final[tuple[Rpc, ...]] = (
@@ -160,5 +175,12 @@ RPCS: Final[tuple[Rpc, ...]] = (
         token=Token.IGNORED,
         read=_read_batch,
         right=POSITION_SEARCHES,
+    ),
+    Rpc(
+        pb.ExplainTurnRequest,
+        pb.ExplainTurnResponse,
+        explain_turn,
+        token=Token.IGNORED,
+        read=_read_explanation,
     ),
 )

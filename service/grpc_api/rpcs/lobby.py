@@ -1,4 +1,4 @@
-"""The lobby: creating games, joining and leaving them, bots, tokens, rematches."""
+"""The lobby: creating games, joining, leaving and starting them, bots, tokens, rematches."""
 
 import time
 from collections.abc import Callable, Hashable
@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Final
 
-from engine.actions import AbortGame, KickPlayer, SetReady
+from engine.actions import AbortGame, KickPlayer, SetReady, StartGame
 from rummikub.v1 import game_service_pb2 as pb
 from service.app.commands.command import Basis, RequestIdentity
 from service.app.commands.lobby import AddBot, CreateGame, GamePlan, JoinGame, JoinOrCreateGame, LeaveGame
@@ -145,6 +145,13 @@ RPCS: Final[tuple[Rpc, ...]] = (
     change(pb.LeaveGameRequest, pb.LeaveGameResponse, _leave),
     seat_action(pb.KickPlayerRequest, pb.KickPlayerResponse, _kick, is_open_to_host=True),
     seat_action(pb.SetReadyRequest, pb.SetReadyResponse, _set_ready),
+    seat_action(
+        pb.StartGameRequest,
+        pb.StartGameResponse,
+        lambda _: lambda seat, basis: StartGame(seat, basis.shuffle()),
+        is_open_to_host=True,
+        limit=None,
+    ),
     seat_action(
         pb.AbortGameRequest, pb.AbortGameResponse, lambda _: lambda seat, _: AbortGame(seat), is_open_to_host=True
     ),

@@ -1,4 +1,4 @@
-"""Records of games and single turns: exported, imported, explained, reviewed; positions as text."""
+"""Records of games: exported, imported, reviewed; positions as text."""
 
 import asyncio
 from collections.abc import Generator
@@ -6,14 +6,12 @@ from typing import Final
 
 from engine.record import GameRecord
 from engine.record_text import format_record
-from rummikub.v1 import analysis_service_pb2 as pb
-from rummikub.v1 import game_service_pb2 as pb_games
+from rummikub.v1 import record_service_pb2 as pb
 from service.analysis.queries import BestTurnQuery
 from service.analysis.records import CheckedRecord, RecordQuery
 from service.app.identity import Caller
 from service.codec import analysis, fields, reviews
 from service.codec.records import MOVES_MAX, encode_record, record_in_steps
-from service.codec.tiles import most_melds
 from service.errors import FieldFault, InvalidRequest
 from service.grpc_api.call_origin import check_right, current_origin
 from service.grpc_api.callers import caller
@@ -26,9 +24,9 @@ from service.runtime.slow_calls import in_one_step
 _MOVES: Final = fields.Most("record.moves", MOVES_MAX)
 
 
-async def export_game(backend: Backend, request: pb_games.ExportGameRequest, sender: Caller, context: Context) -> bytes:
+async def export_game(backend: Backend, request: pb.ExportGameRequest, sender: Caller, context: Context) -> bytes:
     """ExportGame."""
-    if request.form not in pb_games.RecordForm.values():
+    if request.form not in pb.RecordForm.values():
         raise fields.invalid("form", f"{request.form} is not a form of a record")
     runner = SlowRunner(backend.reader, RECORD_BYTES, context, "ExportGame")
     record = await backend.app.games.export_game(fields.game_id(request.game_id), sender, runner)
@@ -36,19 +34,10 @@ async def export_game(backend: Backend, request: pb_games.ExportGameRequest, sen
     return exported
 
 
-def _exported(record: GameRecord, form: pb_games.RecordForm.ValueType) -> bytes:
-    if form == pb_games.RECORD_FORM_TEXT:
-        return pb_games.ExportGameResponse(text=format_record(record)).SerializeToString()
-    return pb_games.ExportGameResponse(record=encode_record(record)).SerializeToString()
-
-
-async def explain_turn(backend: Backend, read: Read, _sender: Caller, context: Context) -> bytes:
-    """ExplainTurn."""
-    request, query, _ = read
-    seconds = analysis.time_limit(request)
-    with backend.pool.admit(current_origin()) as admitted:
-        steps = await admitted.ask(query, seconds, until_deadline(context))
-    return reviews.encode_explanation(query, steps).SerializeToString()
+def _exported(record: GameRecord, form: pb.RecordForm.ValueType) -> bytes:
+    if form == pb.RECORD_FORM_TEXT:
+        return pb.ExportGameResponse(text=format_record(record)).SerializeToString()
+    return pb.ExportGameResponse(record=encode_record(record)).SerializeToString()
 
 
 async def import_record(backend: Backend, read: Read, _sender: Caller, context: Context) -> bytes:
@@ -109,12 +98,6 @@ def _check(checked: CheckedRecord, request: pb.ReviewGameRequest) -> None:
         raise reviews.invalid_record(request.WhichOneof("subject") or "subject", checked.fault)
 
 
-def _read_explanation(data: bytes) -> Generator[None, None, Read]:
-    request = fields.decode(pb.ExplainTurnRequest, data, most_melds("table_before"), most_melds("table_after"))
-    yield
-    return Read(request, reviews.turn_to_explain(request), len(data))
-
-
 def _read_import(data: bytes) -> Generator[None, None, Read]:
     request = fields.decode(pb.ImportRecordRequest, data, _MOVES)
     if request.WhichOneof("source") is None:
@@ -135,15 +118,8 @@ def _read_review(data: bytes) -> Generator[None, None, Read]:
             return Read(request, record, len(data))
 
 
-EXPORT: Final = Rpc(pb_games.ExportGameRequest, pb_games.ExportGameResponse, export_game)
 RPCS: Final[tuple[Rpc, ...]] = (
-    Rpc(
-        pb.ExplainTurnRequest,
-        pb.ExplainTurnResponse,
-        explain_turn,
-        token=Token.IGNORED,
-        read=_read_explanation,
-    ),
+    Rpc(pb.ExportGameRequest, pb.ExportGameResponse, export_game),
     Rpc(
         pb.ImportRecordRequest,
         pb.ImportRecordResponse,

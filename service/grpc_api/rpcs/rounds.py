@@ -1,20 +1,13 @@
-"""Starting rounds and leaving games."""
+"""Rounds of a started game, and the players who leave it and return."""
 
 from typing import Final
 
-from engine.actions import Resign, ReturnToSeat, StartGame, StartNextRound
+from engine.actions import Resign, ReturnToSeat, StartNextRound
 from engine.melding.actions import RequestRedeal
-from rummikub.v1 import game_service_pb2 as pb
+from rummikub.v1 import turn_service_pb2 as pb
 from service.grpc_api.rpc import Rpc, seat_action
 
 RPCS: Final[tuple[Rpc, ...]] = (
-    seat_action(
-        pb.StartGameRequest,
-        pb.StartGameResponse,
-        lambda _: lambda seat, basis: StartGame(seat, basis.shuffle()),
-        is_open_to_host=True,
-        limit=None,
-    ),
     seat_action(
         pb.StartNextRoundRequest,
         pb.StartNextRoundResponse,

@@ -14,8 +14,8 @@ from engine.melding.ruleset import SABRA, MatchEnd, Preset, TurnDraw, TurnInvali
 from engine.melding.solver import Budget
 from engine.record import record_of
 from engine.record_text import format_record
-from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import record_pb2, tile_pb2
+from rummikub.v1 import record_service_pb2 as rs
 from service.analysis.records import CheckedRecord, RecordQuery
 from service.codec.records import encode_record, record_in_steps
 from service.codec.reviews import encode_checked
@@ -58,11 +58,11 @@ def message_of(name: str, seed: int) -> record_pb2.GameRecord:
 
 @cache
 def text_of(name: str, seed: int) -> str:
-    source = an.ImportRecordRequest(record=message_of(name, seed))
+    source = rs.ImportRecordRequest(record=message_of(name, seed))
     return format_record(completed(record_in_steps(source)))
 
 
-def checked(request: an.ImportRecordRequest) -> CheckedRecord | None:
+def checked(request: rs.ImportRecordRequest) -> CheckedRecord | None:
     """Returns what became of a record; None if it is refused by a field."""
     try:
         record = completed(record_in_steps(request))
@@ -162,14 +162,14 @@ def mutilated_bytes(data: bytes, rng: random.Random) -> bytes:
     )
 
 
-def mutilated_requests(name: str, rng: random.Random) -> Iterator[an.ImportRecordRequest]:
+def mutilated_requests(name: str, rng: random.Random) -> Iterator[rs.ImportRecordRequest]:
     while True:
         seed = rng.randrange(3)
         data = mutilated_bytes(played(name, seed), rng)
-        yield an.ImportRecordRequest(record=mutilated(message_of(name, seed), rng))
-        yield an.ImportRecordRequest(text=mutilated_bytes(text_of(name, seed).encode(), rng).decode(errors="ignore"))
+        yield rs.ImportRecordRequest(record=mutilated(message_of(name, seed), rng))
+        yield rs.ImportRecordRequest(text=mutilated_bytes(text_of(name, seed).encode(), rng).decode(errors="ignore"))
         try:
-            yield an.ImportRecordRequest(record=record_pb2.GameRecord.FromString(data))
+            yield rs.ImportRecordRequest(record=record_pb2.GameRecord.FromString(data))
         except DecodeError:
             continue
 
@@ -193,7 +193,7 @@ def test_faces_that_are_not_declared_for_all_jokers_are_refused() -> None:
     place = next(i for i, move in enumerate(record.moves) if move.kind == record_pb2.MOVE_KIND_PLAY)
     record.moves[place].table.melds[0].declared_faces.append(tile_pb2.TILE_RED_1)
     with pytest.raises(InvalidRequest) as refused:
-        completed(record_in_steps(an.ImportRecordRequest(record=record)))
+        completed(record_in_steps(rs.ImportRecordRequest(record=record)))
     [fault] = refused.value.fields
     assert (fault.field, fault.reason) == (f"record.moves[{place}].table[0].declared_faces", "MALFORMED_MELD")
 
@@ -203,13 +203,13 @@ def test_numbers_without_room_in_the_text_are_refused(field: str, number: int) -
     record = message_of("River and claims", 0)
     setattr(record.moves[3], field, number)
     with pytest.raises(InvalidRequest) as refused:
-        completed(record_in_steps(an.ImportRecordRequest(record=record)))
+        completed(record_in_steps(rs.ImportRecordRequest(record=record)))
     assert refused.value.fields[0].field == f"record.moves[3].{field}"
 
 
 def test_a_text_without_moves_is_a_game_in_the_lobby() -> None:
     text = "rummikub-record 1\npreset SABRA\ncreated 1.000\nplayer 1 person Ada\nplayer 2 person Ben\n"
-    answer = checked(an.ImportRecordRequest(text=text))
+    answer = checked(rs.ImportRecordRequest(text=text))
     assert answer
     assert (answer.fault, answer.moves_played, answer.is_complete) == (None, 0, True)
 
@@ -217,7 +217,7 @@ def test_a_text_without_moves_is_a_game_in_the_lobby() -> None:
 @pytest.mark.parametrize("name", ["Ann\u00adLee", " ", "\u200b"])
 def test_a_text_has_only_names_that_a_player_may_have(name: str) -> None:
     text = f"rummikub-record 1\npreset SABRA\ncreated 1.000\nplayer 1 person {name}\nplayer 2 person Ben\n"
-    assert checked(an.ImportRecordRequest(text=text)) is None
+    assert checked(rs.ImportRecordRequest(text=text)) is None
 
 
 # The time limit
@@ -225,7 +225,7 @@ def test_a_text_has_only_names_that_a_player_may_have(name: str) -> None:
 
 def test_a_fault_that_is_found_after_the_time_does_not_count() -> None:
     """The searches of the rules may have ended early by then."""
-    record = completed(record_in_steps(an.ImportRecordRequest(record=message_of("penalties", 0))))
+    record = completed(record_in_steps(rs.ImportRecordRequest(record=message_of("penalties", 0))))
     broken = replace(record, moves=(*record.moves[:5], replace(record.moves[5], seat=9)))
     polls = iter([False] * 4 + [True] * 100)
     answer = RecordQuery(broken).answer(Budget(is_over=lambda: next(polls)))
@@ -240,8 +240,8 @@ def test_a_fault_that_is_found_after_the_time_does_not_count() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_a_text_read_and_written_again_as_message_and_text_is_the_same(name: str, seed: int) -> None:
     text = text_of(name, seed)
-    message = encode_record(completed(record_in_steps(an.ImportRecordRequest(text=text))))
-    answer = checked(an.ImportRecordRequest(record=message))
+    message = encode_record(completed(record_in_steps(rs.ImportRecordRequest(text=text))))
+    answer = checked(rs.ImportRecordRequest(record=message))
     assert answer
     assert answer.fault is None
     assert answer.text == text

@@ -76,8 +76,8 @@ async def until(game: GameAtHand, is_so: Callable[[game_pb2.Game], bool]) -> gam
 
 
 async def come_back(game: GameAtHand, seat: int) -> game_pb2.Game:
-    request = gs.ReturnToSeatRequest(game_id=game.game_id, request_id=new_id())
-    return (await game.client.games.ReturnToSeat(request, metadata=game.as_seat(seat))).game
+    request = ts.ReturnToSeatRequest(game_id=game.game_id, request_id=new_id())
+    return (await game.client.turns.ReturnToSeat(request, metadata=game.as_seat(seat))).game
 
 
 async def events(game: GameAtHand) -> list[str]:
@@ -144,8 +144,8 @@ async def test_only_absent_players_return(client: Client, clock: FakeClock) -> N
 
 async def test_no_client_can_send_the_request_id_of_a_bot(client: Client) -> None:
     game = await client.new_game(2, ruleset=SOON)
-    request = gs.ReturnToSeatRequest(game_id=game.game_id, request_id=f"bot {game.game_id} 5")
-    assert await refusal(client.games.ReturnToSeat(request, metadata=game.as_seat(1))) == "FIELD_INVALID"
+    request = ts.ReturnToSeatRequest(game_id=game.game_id, request_id=f"bot {game.game_id} 5")
+    assert await refusal(client.turns.ReturnToSeat(request, metadata=game.as_seat(1))) == "FIELD_INVALID"
 
 
 async def test_a_game_whose_people_are_all_absent_is_abandoned(
@@ -213,8 +213,8 @@ async def looks_as_a_seat(game: GameAtHand) -> None:
 
 
 async def starts_the_round(game: GameAtHand) -> None:
-    request = gs.StartNextRoundRequest(game_id=game.game_id, request_id=new_id())
-    assert await refusal(game.client.games.StartNextRound(request, metadata=game.as_seat(1))) == "ROUND_IN_PROGRESS"
+    request = ts.StartNextRoundRequest(game_id=game.game_id, request_id=new_id())
+    assert await refusal(game.client.turns.StartNextRound(request, metadata=game.as_seat(1))) == "ROUND_IN_PROGRESS"
 
 
 async def plays_at_the_old_revision(game: GameAtHand) -> None:
@@ -269,8 +269,8 @@ async def test_a_player_starts_the_next_round_before_the_pause_is_over(
     server, client = served
     game = await client.new_game(2, ruleset=ROUNDS)
     await to_round_end(game, clock)
-    request = gs.StartNextRoundRequest(game_id=game.game_id, request_id=new_id())
-    await client.games.StartNextRound(request, metadata=game.as_seat(2))
+    request = ts.StartNextRoundRequest(game_id=game.game_id, request_id=new_id())
+    await client.turns.StartNextRound(request, metadata=game.as_seat(2))
     clock.advance(PAUSE + 1)
     await server.sweeper.sweep()
     assert await rounds_started(game) == 2

@@ -90,7 +90,7 @@ async def new_game(
 
 async def resign(game: GameAtHand) -> None:
     """Resigns seat 1, which leaves only bots."""
-    await game.client.games.ResignGame(gs.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
+    await game.client.turns.ResignGame(ts.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
 
 
 async def until(
@@ -275,8 +275,8 @@ async def test_bots_start_no_round(store: Store) -> None:
     async with running_server(store) as (_, client):
         game = await new_game(client, MEDIUM, MEDIUM, ruleset=TWO_ROUNDS)
         assert (await play_round(game)).state == game_pb2.GAME_STATE_ROUND_OVER
-        next_round = gs.StartNextRoundRequest(game_id=game.game_id)
-        await client.games.StartNextRound(next_round, metadata=game.as_seat(1))
+        next_round = ts.StartNextRoundRequest(game_id=game.game_id)
+        await client.turns.StartNextRound(next_round, metadata=game.as_seat(1))
         seen = await play_round(game)
         assert (seen.state, seen.round) == (game_pb2.GAME_STATE_FINISHED, 2)
 

@@ -12,7 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from engine.game import Finished, Game, Playing, RoundOver
 from engine.timers import is_due
-from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_pb2, ruleset_pb2, score_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.errors import StoreUnavailable
@@ -344,7 +344,7 @@ async def test_time_outs_draw_three_tiles_then_the_rest_then_pass_until_the_roun
     assert [timed_out.seat for timed_out in found] == [(first + n) % players + 1 for n in range(len(found))]
     end = await game.see()
     assert end.state == game_pb2.GAME_STATE_FINISHED
-    assert end.rounds[0].round_end == game_pb2.ROUND_END_BLOCKED
+    assert end.rounds[0].round_end == score_pb2.ROUND_END_BLOCKED
     assert end.pool_count == 0
     assert sum(player.tile_count for player in end.players) == 106
     clock.advance(LIMIT + 1)
@@ -384,8 +384,8 @@ async def test_the_sweeper_finds_the_deadlines_of_later_rounds(
         clock.advance(10 * LIMIT)
         assert await server.sweeper.sweep() == 0
         if number < 3:
-            request = gs.StartNextRoundRequest(game_id=game.game_id, request_id=new_id())
-            await client.games.StartNextRound(request, metadata=game.as_seat(2))
+            request = ts.StartNextRoundRequest(game_id=game.game_id, request_id=new_id())
+            await client.turns.StartNextRound(request, metadata=game.as_seat(2))
     assert (await game.see()).state == game_pb2.GAME_STATE_FINISHED
 
 
@@ -393,8 +393,8 @@ async def test_the_sweeper_drops_finished_and_expired_games(
     client: Client, server: Server, store: Store, clock: FakeClock
 ) -> None:
     game = await client.new_game(ruleset=TIMED)
-    request = gs.ResignGameRequest(game_id=game.game_id, request_id=new_id())
-    await client.games.ResignGame(request, metadata=game.as_seat(1))
+    request = ts.ResignGameRequest(game_id=game.game_id, request_id=new_id())
+    await client.turns.ResignGame(request, metadata=game.as_seat(1))
     await store.deadlines.arm("f" * 32, clock.now_ms)  # a game that does not exist
     clock.advance(LIMIT + 1)
     assert await server.sweeper.sweep() == 2
@@ -510,8 +510,8 @@ async def act_at_random(client: Client, game: GameAtHand, phase: object, rng: ra
             getattr(request, "draw" if round_.pool else "pass_turn").SetInParent()
             await client.turns.PlayTurn(request, metadata=game.as_seat(round_.turn.seat))
         case RoundOver() if rng.random() < 0.5:
-            started = gs.StartNextRoundRequest(game_id=game.game_id, request_id=new_id())
-            await client.games.StartNextRound(started, metadata=game.as_seat(rng.choice(seats)))
+            started = ts.StartNextRoundRequest(game_id=game.game_id, request_id=new_id())
+            await client.turns.StartNextRound(started, metadata=game.as_seat(rng.choice(seats)))
         case _:
             pass
 

@@ -34,6 +34,7 @@ from engine.turns import Applied, apply
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_pb2, meld_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import record_service_pb2 as rs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.app.identity import digest
 from service.model.change import NO_ETAG, Commit
@@ -178,9 +179,9 @@ def questions(seen: game_pb2.Game, rng: random.Random) -> Iterator[tuple[str, Me
     for rpc in MUTATING:
         if rpc not in MAY_CHANGE_A_ROUND and not (rpc == "ReturnToSeat" and some_is_absent):
             yield f"{METHODS[rpc].containing_service.name}/{rpc}", usual_request(rpc, game_id, seen.etag)
-    yield "GameService/ExportGame", gs.ExportGameRequest(game_id=game_id)
+    yield "RecordService/ExportGame", rs.ExportGameRequest(game_id=game_id)
     yield "GameService/GetGame", gs.GetGameRequest(game_id=game_id, revision=rng.randint(1, revision))
-    yield "AnalysisService/ReviewGame", an.ReviewGameRequest(game_id=game_id)
+    yield "RecordService/ReviewGame", rs.ReviewGameRequest(game_id=game_id)
     yield "TurnService/SaveDraft", ts.SaveDraftRequest(game_id=game_id, etag=f"{revision + 1}-{'0' * 32}")
     for tile in rng.sample(range(1, 54), 3):
         draft = game_pb2.Draft(table=meld_pb2.Table(melds=[meld_pb2.Meld(tiles=as_tiles([*seen.rack, tile] * 3))]))
@@ -424,7 +425,7 @@ async def test_a_game_that_ends_in_a_round_reveals_no_more_than_the_option_says(
         await scene.store.put(course.lookalike(viewer, rng))
         assert await told_at_the_end(scene, game, viewer) == told
         is_exported = shown is not RacksShown.HIDDEN
-        exported = await answer(scene, "GameService/ExportGame", gs.ExportGameRequest(game_id=GAME), viewer)
+        exported = await answer(scene, "RecordService/ExportGame", rs.ExportGameRequest(game_id=GAME), viewer)
         assert exported.startswith(b"OK " if is_exported else b"FAILED_PRECONDITION ")
     results = (await see(scene, 0)).rounds
     is_open = shown is RacksShown.AFTER_ROUND or (shown is RacksShown.AFTER_GAME and ending is not aborted)
@@ -442,6 +443,6 @@ async def told_at_the_end(scene: Scene, game: Game, viewer: int) -> list[bytes]:
             await answer(scene, "GameService/GetGame", gs.GetGameRequest(game_id=GAME, revision=revision), viewer)
         )
     if game.ruleset.racks_shown is RacksShown.HIDDEN:
-        told.append(await answer(scene, "GameService/ExportGame", gs.ExportGameRequest(game_id=GAME), viewer))
-        told.append(await answer(scene, "AnalysisService/ReviewGame", an.ReviewGameRequest(game_id=GAME), viewer))
+        told.append(await answer(scene, "RecordService/ExportGame", rs.ExportGameRequest(game_id=GAME), viewer))
+        told.append(await answer(scene, "RecordService/ReviewGame", rs.ReviewGameRequest(game_id=GAME), viewer))
     return told

@@ -30,6 +30,7 @@ from support.harness import (
     server_settings,
     until,
 )
+from support.rpcs import new_message
 from tools.games import creation, options
 from tools.redis_servers import RedisServer
 
@@ -65,12 +66,13 @@ class Lifetime:
             request = gs.CreateGameRequest(request_id=new_id(), visibility=public, **creation(UNTIMED))
             return GameAtHand(client, ""), request
         game = await client.new_game(self.players, start=self.rpc == "ResignGame", ruleset=UNTIMED)
-        return game, getattr(gs, f"{self.rpc}Request")(game_id=game.game_id, request_id=new_id())
+        return game, new_message(self.rpc, game_id=game.game_id, request_id=new_id())
 
     async def begin(self, game: GameAtHand, request: Any) -> None:  # noqa: ANN401 - any request
         """Sends the request, or repeats it."""
         metadata = game.as_seat(1) if 1 in game.tokens else ()
-        answer = await getattr(game.client.games, self.rpc)(request, metadata=metadata)
+        stubs = game.client.turns if self.rpc == "ResignGame" else game.client.games
+        answer = await getattr(stubs, self.rpc)(request, metadata=metadata)
         game.game_id = answer.game.game_id
 
 

@@ -13,6 +13,7 @@ import redis
 
 from rummikub.v1 import game_pb2, room_settings_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
 from service.app.commands.command import RequestIdentity
 from service.app.game_lists import READ_AT_ONCE, READS_MAX
 from service.app.identity import CODE_ALPHABET, SPECTATOR, join_codes, requested_game_id
@@ -133,7 +134,7 @@ async def test_an_unlisted_game_appears_in_no_list_in_any_state(client: Client) 
     for name in ("Ada", "Ben"):
         await game.join(name)
     await game.start()
-    await client.games.ResignGame(gs.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
+    await client.turns.ResignGame(ts.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
     assert (await game.see()).state == game_pb2.GAME_STATE_FINISHED
     for state in (LOBBY, PLAYING, game_pb2.GAME_STATE_ROUND_OVER, game_pb2.GAME_STATE_FINISHED):
         assert await listed(client, state=state) == []

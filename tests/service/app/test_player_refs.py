@@ -11,7 +11,9 @@ from structlog.testing import capture_logs
 
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import record_service_pb2 as rs
 from rummikub.v1 import ruleset_pb2
+from rummikub.v1 import turn_service_pb2 as ts
 from service.model.change import Conflict, Outcome, StoredChange
 from service.model.record import DEPARTED_REFS_MAX, NO_OPERATOR_DATA, GameState, OperatorData, PlayerRef, Record
 from service.storage.memory import MemoryStore
@@ -82,8 +84,8 @@ async def join(game: GameAtHand, name: str, ref: str) -> int:
 
 
 async def resign(game: GameAtHand, seat: int) -> None:
-    request = gs.ResignGameRequest(game_id=game.game_id, request_id=new_id())
-    await game.client.games.ResignGame(request, metadata=game.as_seat(seat))
+    request = ts.ResignGameRequest(game_id=game.game_id, request_id=new_id())
+    await game.client.turns.ResignGame(request, metadata=game.as_seat(seat))
 
 
 async def full(house: Operated, game_id: str) -> pb.FullGame:
@@ -186,7 +188,7 @@ async def test_no_player_and_no_spectator_sees_them(house: Operated) -> None:
     told += [await game.draw(), await game.see(), await game.see(2)]
     await resign(game, 1)
     told += [await anext(watch) for watch in watches for _ in range(3)]
-    told.append(await house.client.games.ExportGame(gs.ExportGameRequest(game_id=game.game_id)))
+    told.append(await house.client.records.ExportGame(rs.ExportGameRequest(game_id=game.game_id)))
     told.append(await house.client.games.ListChanges(gs.ListChangesRequest(game_id=game.game_id)))
     assert all(NAME in str(one) for one in (told[0], told[-1])), "the name, however, is public"
     assert [one for one in told if any(secret in str(one) for secret in SECRETS)] == []
@@ -377,7 +379,7 @@ async def test_the_games_of_a_forgotten_player_go_on_with_another_history(on_red
         assert (earlier.etag, NAME in str(earlier)) == (change.etag, False)
     assert history[before.revision - 1].etag != before.etag
     await resign(game, 1)
-    exported = await house.client.games.ExportGame(gs.ExportGameRequest(game_id=game.game_id))
+    exported = await house.client.records.ExportGame(rs.ExportGameRequest(game_id=game.game_id))
     assert NAME not in str(exported)
 
 

@@ -21,6 +21,7 @@ from engine.room_settings import RacksShown
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_pb2, meld_pb2, record_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import record_service_pb2 as rs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.app.identity import digest
@@ -152,12 +153,12 @@ async def test_a_revision_and_a_record_are_refused_when_the_history_has_lost_its
             f"only the changes 3 to 5 are stored; {TO_READ}"
         )
         assert (await client.games.GetGame(gs.GetGameRequest(game_id=game.game_id, revision=5))).game.revision == 5
-        await client.games.ResignGame(
-            gs.ResignGameRequest(game_id=game.game_id, request_id=new_id()), metadata=game.as_seat(1)
+        await client.turns.ResignGame(
+            ts.ResignGameRequest(game_id=game.game_id, request_id=new_id()), metadata=game.as_seat(1)
         )
         for call in (
-            client.games.ExportGame(gs.ExportGameRequest(game_id=game.game_id)),
-            client.analysis.ReviewGame(an.ReviewGameRequest(game_id=game.game_id)),
+            client.records.ExportGame(rs.ExportGameRequest(game_id=game.game_id)),
+            client.records.ReviewGame(rs.ReviewGameRequest(game_id=game.game_id)),
         ):
             assert await history_unavailable(call) == (
                 "only the changes 4 to 6 are stored; a record needs all of them, so the game has no record any more"
@@ -194,12 +195,12 @@ async def test_an_exported_game_is_the_game_in_both_forms(store: MemoryStore, cl
         (change.applied.game.revision, START_MS + number * 1000, change.applied.events)
         for number, change in enumerate(changes)
     )
-    text = await client.games.ExportGame(gs.ExportGameRequest(game_id=game.game_id, form=gs.RECORD_FORM_TEXT))
+    text = await client.records.ExportGame(rs.ExportGameRequest(game_id=game.game_id, form=rs.RECORD_FORM_TEXT))
     assert text.text == format_record(expected)
-    message = (await client.games.ExportGame(gs.ExportGameRequest(game_id=game.game_id))).record
+    message = (await client.records.ExportGame(rs.ExportGameRequest(game_id=game.game_id))).record
     assert [move.revision for move in message.moves] == [move.revision for move in expected.moves]
-    for source in (an.ImportRecordRequest(record=message), an.ImportRecordRequest(text=text.text)):
-        checked = await client.analysis.ImportRecord(source)
+    for source in (rs.ImportRecordRequest(record=message), rs.ImportRecordRequest(text=text.text)):
+        checked = await client.records.ImportRecord(source)
         assert not checked.HasField("fault")
         assert checked.is_complete
         assert checked.moves_played == len(expected.moves)
@@ -218,7 +219,7 @@ def test_the_text_and_the_message_of_a_random_game_are_read_as_the_same_record(s
     record = recorded(list(random_changes(seed, players_of(ruleset, seed), ruleset)))
     message = encode_record(record)
     data = message.SerializeToString(deterministic=True)
-    for request in (an.ImportRecordRequest(record=message), an.ImportRecordRequest(text=format_record(record))):
+    for request in (rs.ImportRecordRequest(record=message), rs.ImportRecordRequest(text=format_record(record))):
         read = result_of(record_in_steps(request))
         assert read == record
         assert encode_record(read).SerializeToString(deterministic=True) == data
@@ -239,19 +240,19 @@ async def test_only_games_that_have_ended_and_show_their_racks_are_exported(
 ) -> None:
     rules = replace(TWO_ROUNDS, racks_shown=shown)
     whole, running = await put_history(store, client, rules), await put_history(store, client, rules, until=30)
-    request = gs.ExportGameRequest(game_id=running.game_id)
-    assert await refusal(client.games.ExportGame(request)) == ("FAILED_PRECONDITION", "GAME_NOT_OVER")
-    review = an.ReviewGameRequest(game_id=running.game_id)
-    assert await refusal(client.analysis.ReviewGame(review)) == ("FAILED_PRECONDITION", "GAME_NOT_OVER")
+    request = rs.ExportGameRequest(game_id=running.game_id)
+    assert await refusal(client.records.ExportGame(request)) == ("FAILED_PRECONDITION", "GAME_NOT_OVER")
+    review = rs.ReviewGameRequest(game_id=running.game_id)
+    assert await refusal(client.records.ReviewGame(review)) == ("FAILED_PRECONDITION", "GAME_NOT_OVER")
     if shown is RacksShown.HIDDEN:
-        request = gs.ExportGameRequest(game_id=whole.game_id)
-        assert await refusal(client.games.ExportGame(request)) == ("FAILED_PRECONDITION", "RECORD_HIDDEN")
-        review = an.ReviewGameRequest(game_id=whole.game_id)
-        assert await refusal(client.analysis.ReviewGame(review)) == ("FAILED_PRECONDITION", "RECORD_HIDDEN")
+        request = rs.ExportGameRequest(game_id=whole.game_id)
+        assert await refusal(client.records.ExportGame(request)) == ("FAILED_PRECONDITION", "RECORD_HIDDEN")
+        review = rs.ReviewGameRequest(game_id=whole.game_id)
+        assert await refusal(client.records.ReviewGame(review)) == ("FAILED_PRECONDITION", "RECORD_HIDDEN")
     else:
         for seat in (0, 1):
-            request = gs.ExportGameRequest(game_id=whole.game_id)
-            assert (await client.games.ExportGame(request, metadata=whole.as_seat(seat))).record.moves
+            request = rs.ExportGameRequest(game_id=whole.game_id)
+            assert (await client.records.ExportGame(request, metadata=whole.as_seat(seat))).record.moves
 
 
 @pytest.mark.parametrize("shown", RacksShown)
@@ -286,8 +287,8 @@ async def test_a_game_that_is_aborted_before_its_deal_has_no_record() -> None:
         game = await client.new_game(start=False)
         assert (await abort(client, game)).state == game_pb2.GAME_STATE_ABORTED
         for call in (
-            client.games.ExportGame(gs.ExportGameRequest(game_id=game.game_id), metadata=game.as_seat(1)),
-            client.analysis.ReviewGame(an.ReviewGameRequest(game_id=game.game_id), metadata=game.as_seat(1)),
+            client.records.ExportGame(rs.ExportGameRequest(game_id=game.game_id), metadata=game.as_seat(1)),
+            client.records.ReviewGame(rs.ReviewGameRequest(game_id=game.game_id), metadata=game.as_seat(1)),
         ):
             assert await refusal(call) == ("FAILED_PRECONDITION", "GAME_NOT_OVER")
 
@@ -295,14 +296,14 @@ async def test_a_game_that_is_aborted_before_its_deal_has_no_record() -> None:
 async def test_an_aborted_round_has_a_record_of_what_was_played() -> None:
     async with running_server(memory_store()) as (_, client):
         game = await client.new_game()
-        running = gs.ExportGameRequest(game_id=game.game_id)
-        assert await refusal(client.games.ExportGame(running)) == ("FAILED_PRECONDITION", "GAME_NOT_OVER")
+        running = rs.ExportGameRequest(game_id=game.game_id)
+        assert await refusal(client.records.ExportGame(running)) == ("FAILED_PRECONDITION", "GAME_NOT_OVER")
         await game.draw()
         await abort(client, game)
-        exported = await client.games.ExportGame(running)
+        exported = await client.records.ExportGame(running)
         kinds = [move.kind for move in exported.record.moves]
         assert kinds.count(record_pb2.MOVE_KIND_DRAW) == 1
-        checked = await client.analysis.ImportRecord(an.ImportRecordRequest(record=exported.record))
+        checked = await client.records.ImportRecord(rs.ImportRecordRequest(record=exported.record))
         assert not checked.HasField("fault")
         assert checked.state == game_pb2.GAME_STATE_ABORTED
 
@@ -312,8 +313,8 @@ async def test_games_played_by_calls_and_bots_are_exported_and_reviewed() -> Non
         rng = random.Random(5)
         game = await client.new_game(players=2)
         await play_game(Fleet([client], rng), game, rng)
-        exported = await client.games.ExportGame(gs.ExportGameRequest(game_id=game.game_id))
-        checked = await client.analysis.ImportRecord(an.ImportRecordRequest(record=exported.record))
+        exported = await client.records.ExportGame(rs.ExportGameRequest(game_id=game.game_id))
+        checked = await client.records.ImportRecord(rs.ImportRecordRequest(record=exported.record))
         assert checked.is_complete
         assert not checked.HasField("fault")
 
@@ -323,7 +324,7 @@ async def test_games_played_by_calls_and_bots_are_exported_and_reviewed() -> Non
 
 async def exported(store: MemoryStore, client: Client) -> record_pb2.GameRecord:
     game = await put_history(store, client)
-    return (await client.games.ExportGame(gs.ExportGameRequest(game_id=game.game_id))).record
+    return (await client.records.ExportGame(rs.ExportGameRequest(game_id=game.game_id))).record
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -333,15 +334,15 @@ async def test_a_record_that_breaks_a_rule_names_move_revision_and_round(store: 
     place = next(i for i, m in enumerate(record.moves) if m.kind == record_pb2.MOVE_KIND_PLAY and i > second)
     move = record.moves[place]
     del move.table.melds[0].tiles[0]
-    checked = await client.analysis.ImportRecord(an.ImportRecordRequest(record=record))
+    checked = await client.records.ImportRecord(rs.ImportRecordRequest(record=record))
     assert (checked.fault.move_index, checked.fault.revision, checked.fault.round) == (place, move.revision, 2)
     assert checked.fault.violations
     assert checked.fault.text
     assert checked.moves_played == place
     assert checked.is_complete
-    review = an.ReviewGameRequest(record=record)
+    review = rs.ReviewGameRequest(record=record)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await client.analysis.ReviewGame(review)
+        await client.records.ReviewGame(review)
     assert error_info(refused.value).reason == "RECORD_INVALID"
     assert [field for field, _ in bad_fields(refused.value)] == [f"record.moves[{place}]"]
 
@@ -350,7 +351,7 @@ async def test_a_record_that_breaks_a_rule_names_move_revision_and_round(store: 
 async def test_a_record_with_other_scores_is_refused_without_a_move(store: MemoryStore, client: Client) -> None:
     record = await exported(store, client)
     record.rounds[0].points[0].points += 1
-    checked = await client.analysis.ImportRecord(an.ImportRecordRequest(record=record))
+    checked = await client.records.ImportRecord(rs.ImportRecordRequest(record=record))
     assert checked.HasField("fault")
     assert not checked.fault.HasField("move_index")
 
@@ -359,7 +360,7 @@ async def test_a_record_with_other_scores_is_refused_without_a_move(store: Memor
 async def test_a_text_that_is_no_record_names_line_and_column(client: Client) -> None:
     text = "rummikub-record 1\npreset SABRA\ncreated 1.000\nplayer 1 person Ada\n2 1.000 1 play [R3 X4]\n"
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await client.analysis.ImportRecord(an.ImportRecordRequest(text=text))
+        await client.records.ImportRecord(rs.ImportRecordRequest(text=text))
     assert error_info(refused.value).reason == "RECORD_INVALID"
     [(field, description)] = bad_fields(refused.value)
     assert field == "text"
@@ -369,7 +370,7 @@ async def test_a_text_that_is_no_record_names_line_and_column(client: Client) ->
 @pytest.mark.asyncio(loop_scope="module")
 async def test_no_mutilated_record_is_an_internal_error(store: MemoryStore, client: Client) -> None:
     record = await exported(store, client)
-    text = (await client.analysis.ImportRecord(an.ImportRecordRequest(record=record))).text
+    text = (await client.records.ImportRecord(rs.ImportRecordRequest(record=record))).text
     data, rng, answers = record.SerializeToString(), random.Random(1), set()
     for number in range(40):
         source = text.encode() if number % 2 else data
@@ -385,8 +386,8 @@ async def test_no_mutilated_record_is_an_internal_error(store: MemoryStore, clie
             {"text": changed.decode(errors="ignore")} if number % 2 else {"record": without_unreadable_end(changed)}
         )
         for call in (
-            client.analysis.ImportRecord(an.ImportRecordRequest(**request)),
-            client.analysis.ReviewGame(an.ReviewGameRequest(**request, time_limit=Duration(nanos=50_000_000))),
+            client.records.ImportRecord(rs.ImportRecordRequest(**request)),
+            client.records.ReviewGame(rs.ReviewGameRequest(**request, time_limit=Duration(nanos=50_000_000))),
         ):
             answers.add(await answer_of(call))
     assert answers <= {
@@ -409,13 +410,13 @@ def without_unreadable_end(data: bytes) -> record_pb2.GameRecord:
     return record_pb2.GameRecord()
 
 
-async def answer_of(call: Awaitable[an.ImportRecordResponse] | Awaitable[an.ReviewGameResponse]) -> str:
+async def answer_of(call: Awaitable[rs.ImportRecordResponse] | Awaitable[rs.ReviewGameResponse]) -> str:
     """Returns the reason of a refusal, "fault" or "legal"."""
     try:
         answer = await call
     except grpc.aio.AioRpcError as error:
         return str(error_info(error).reason)
-    return "fault" if isinstance(answer, an.ImportRecordResponse) and answer.HasField("fault") else "legal"
+    return "fault" if isinstance(answer, rs.ImportRecordResponse) and answer.HasField("fault") else "legal"
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -431,7 +432,7 @@ async def test_a_place_on_the_river_beyond_the_limit_is_refused_by_its_field(
     )
     judged = vs.ValidateTurnRequest(ruleset=river, river=as_tiles([1, 2]), river_index=far, has_melded=True)
     for call, field in (
-        (client.analysis.ImportRecord(an.ImportRecordRequest(record=record)), "record.moves[3].river_index"),
+        (client.records.ImportRecord(rs.ImportRecordRequest(record=record)), "record.moves[3].river_index"),
         (client.validation.ValidateTurn(judged), "river_index"),
         (client.turns.PlayTurn(turn, metadata=game.as_seat(1)), "play.river_index"),
     ):
@@ -447,7 +448,7 @@ async def test_a_place_on_the_river_beyond_the_limit_is_refused_by_its_field(
 async def test_a_review_compares_every_move_with_the_best_turn(store: MemoryStore, client: Client) -> None:
     game = await put_history(store, client)
     minute = Duration(seconds=60)  # a busy machine needs more than the default
-    review = await client.analysis.ReviewGame(an.ReviewGameRequest(game_id=game.game_id, time_limit=minute))
+    review = await client.records.ReviewGame(rs.ReviewGameRequest(game_id=game.game_id, time_limit=minute))
     record = await exported(store, client)
     assert review.is_complete
     reviewed = {
@@ -469,8 +470,8 @@ async def test_a_review_compares_every_move_with_the_best_turn(store: MemoryStor
     assert {seat.seat: seat.missed for seat in review.seats} == {
         seat: sum(one.missed for one in review.moves if one.seat == seat) for seat in (1, 2, 3)
     }
-    again = await client.analysis.ReviewGame(
-        an.ReviewGameRequest(record=record, objective=an.OBJECTIVE_HIGHEST_VALUE, time_limit=minute)
+    again = await client.records.ReviewGame(
+        rs.ReviewGameRequest(record=record, objective=an.OBJECTIVE_HIGHEST_VALUE, time_limit=minute)
     )
     assert [one.revision for one in again.moves] == [one.revision for one in review.moves]
 
@@ -508,9 +509,9 @@ async def test_a_turn_that_loses_a_tile_is_not_explained(client: Client) -> None
 )
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_position_is_parsed_and_formatted_again(client: Client, text: str) -> None:
-    parsed = await client.analysis.ParsePosition(an.ParsePositionRequest(text=text))
-    formatted = await client.analysis.FormatPosition(
-        an.FormatPositionRequest(
+    parsed = await client.records.ParsePosition(rs.ParsePositionRequest(text=text))
+    formatted = await client.records.FormatPosition(
+        rs.FormatPositionRequest(
             position=parsed.position, racks=parsed.racks, pool=parsed.pool, turn_seat=parsed.turn_seat
         )
     )
@@ -538,7 +539,7 @@ async def test_a_position_is_parsed_and_formatted_again(client: Client, text: st
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_error_in_a_position_names_the_column(client: Client, text: str, column: int) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await client.analysis.ParsePosition(an.ParsePositionRequest(text=text))
+        await client.records.ParsePosition(rs.ParsePositionRequest(text=text))
     [(field, description)] = bad_fields(refused.value)
     assert field == "text"
     assert description.startswith(f"column {column}: ")
@@ -547,23 +548,23 @@ async def test_an_error_in_a_position_names_the_column(client: Client, text: str
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_position_is_parsed_as_people_type_it_and_formatted_as_ever(client: Client) -> None:
     typed = "RUN[J* 10b 11b] | Group [7r, 7B, k7a] / 1*{2r b5} / . / 1"
-    parsed = await client.analysis.ParsePosition(an.ParsePositionRequest(text=typed))
-    request = an.FormatPositionRequest(position=parsed.position, racks=parsed.racks, turn_seat=1)
+    parsed = await client.records.ParsePosition(rs.ParsePositionRequest(text=typed))
+    request = rs.FormatPositionRequest(position=parsed.position, racks=parsed.racks, turn_seat=1)
     written = "[J B10 B11] | [R7 B7 K7] / 1*{R2 B5} / {} / 1"
-    assert (await client.analysis.FormatPosition(request)).text == written
+    assert (await client.records.FormatPosition(request)).text == written
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_position_with_two_racks_of_a_seat_is_not_formatted(client: Client) -> None:
-    racks = [an.PositionRack(seat=1), an.PositionRack(seat=1)]
+    racks = [rs.PositionRack(seat=1), rs.PositionRack(seat=1)]
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await client.analysis.FormatPosition(an.FormatPositionRequest(position=an.Position(), racks=racks, turn_seat=1))
+        await client.records.FormatPosition(rs.FormatPositionRequest(position=an.Position(), racks=racks, turn_seat=1))
     assert bad_fields(refused.value) == [("racks[1].seat", "expected one rack of each seat")]
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_position_can_have_the_names_of_cards(client: Client) -> None:
-    parsed = await client.analysis.ParsePosition(an.ParsePositionRequest(text="[7H 8H *] + {AS}", cards=True))
+    parsed = await client.records.ParsePosition(rs.ParsePositionRequest(text="[7H 8H *] + {AS}", cards=True))
     assert list(parsed.position.table.melds[0].tiles) == [7, 8, 53]
-    request = an.FormatPositionRequest(position=parsed.position, cards=True)
-    assert (await client.analysis.FormatPosition(request)).text == "[7H 8H *] + {AS}"
+    request = rs.FormatPositionRequest(position=parsed.position, cards=True)
+    assert (await client.records.FormatPosition(request)).text == "[7H 8H *] + {AS}"

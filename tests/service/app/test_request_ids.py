@@ -169,8 +169,8 @@ async def to_the_games_end(game: GameAtHand) -> None:
         await game.client.games.StartGame(request, metadata=game.as_seat(host))
     while (seen := await game.see()).state not in OVER:
         seat = next(player.seat for player in seen.players if not player.resigned and player.seat in game.tokens)
-        resigning = gs.ResignGameRequest(game_id=game.game_id)
-        await game.client.games.ResignGame(resigning, metadata=game.as_seat(seat))
+        resigning = ts.ResignGameRequest(game_id=game.game_id)
+        await game.client.turns.ResignGame(resigning, metadata=game.as_seat(seat))
 
 
 async def answer_to(client: Client, sent: Sent) -> bytes:
@@ -423,18 +423,18 @@ async def test_a_refused_start_is_not_stored(servers: Servers) -> None:
 
 async def test_a_refused_next_round_is_not_stored(servers: Servers) -> None:
     game = await servers.client.new_game(players=4, ruleset=TWO_ROUNDS)
-    sent = Sent("StartNextRound", gs.StartNextRoundRequest(game_id=game.game_id, request_id=new_id()), game, seat=1)
+    sent = Sent("StartNextRound", ts.StartNextRoundRequest(game_id=game.game_id, request_id=new_id()), game, seat=1)
     assert await reason_of_refusal(servers.client, sent) == ("FAILED_PRECONDITION", "ROUND_IN_PROGRESS")
     await to_the_rounds_end(servers, game)
-    assert gs.StartNextRoundResponse.FromString(await answer_to(servers.client, sent)).game.round == 2
+    assert ts.StartNextRoundResponse.FromString(await answer_to(servers.client, sent)).game.round == 2
 
 
 async def test_a_refused_resignation_is_not_stored(servers: Servers) -> None:
     game = await servers.client.new_game(players=3, start=False)
-    sent = Sent("ResignGame", gs.ResignGameRequest(game_id=game.game_id, request_id=new_id()), game, seat=1)
+    sent = Sent("ResignGame", ts.ResignGameRequest(game_id=game.game_id, request_id=new_id()), game, seat=1)
     assert await reason_of_refusal(servers.client, sent) == ("FAILED_PRECONDITION", "GAME_NOT_STARTED")
     await game.start()
-    assert gs.ResignGameResponse.FromString(await answer_to(servers.client, sent)).game.players[0].resigned
+    assert ts.ResignGameResponse.FromString(await answer_to(servers.client, sent)).game.players[0].resigned
 
 
 async def test_a_refused_turn_is_not_stored(servers: Servers) -> None:
@@ -454,7 +454,7 @@ async def test_a_refused_claim_is_not_stored(servers: Servers) -> None:
 
 async def test_a_refused_redeal_is_not_stored(servers: Servers) -> None:
     game = await servers.client.new_game(players=3, start=False)
-    sent = Sent("RequestRedeal", gs.RequestRedealRequest(game_id=game.game_id, request_id=new_id()), game, seat=1)
+    sent = Sent("RequestRedeal", ts.RequestRedealRequest(game_id=game.game_id, request_id=new_id()), game, seat=1)
     assert await reason_of_refusal(servers.client, sent) == ("FAILED_PRECONDITION", "GAME_NOT_STARTED")
     await game.start()
     assert await reason_of_refusal(servers.client, sent) == ("FAILED_PRECONDITION", "REDEAL_NOT_ALLOWED")

@@ -16,6 +16,7 @@ from engine.melding.ruleset import OPTIONS
 from engine.room_settings import AbsentAction, ClockFlag
 from rummikub.v1 import game_pb2, room_settings_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
 from service.app.changes import ChangeLoop
 from service.app.sweeper import Sweeper
 from service.errors import StoreUnavailable
@@ -310,9 +311,9 @@ STEPS = 6
 async def end(game: GameAtHand) -> None:
     """Ends a game, so that nothing in it is due."""
     for seat in range(1, len(game.tokens)):
-        request = gs.ResignGameRequest(game_id=game.game_id)
+        request = ts.ResignGameRequest(game_id=game.game_id)
         with suppress(grpc.aio.AioRpcError):
-            await game.client.games.ResignGame(request, metadata=game.as_seat(seat))
+            await game.client.turns.ResignGame(request, metadata=game.as_seat(seat))
 
 
 class KillingWire:

@@ -237,7 +237,7 @@ async def test_resigning_while_choosing_reveals_no_drawn_tile(client: Client) ->
     game = await client.new_game(PLAYERS, ruleset=RIVER)
     seat = (await game.see()).turn.seat
     await game.draw()
-    await client.games.ResignGame(gs.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(seat))
+    await client.turns.ResignGame(ts.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(seat))
     for viewer in set(VIEWERS) - {seat}:
         seen = await game.see(viewer)
         assert (list(seen.river), list(seen.turn.tiles_drawn)) == ([], [])

@@ -19,6 +19,7 @@ from engine.turns import Applied, apply, create
 from engine.views import see
 from rummikub.v1 import game_pb2, room_settings_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
 from service.app.changes import BOT_WAIT_MS
 from service.app.identity import SPECTATOR, Caller, digest, new_shuffle
 from service.app.use_cases import use_cases
@@ -167,8 +168,8 @@ async def history(game: GameAtHand, seat: int = 0) -> list[game_pb2.GameChange]:
 
 
 async def resign(game: GameAtHand, seat: int) -> game_pb2.Game:
-    request = gs.ResignGameRequest(game_id=game.game_id, request_id=new_id())
-    return (await game.client.games.ResignGame(request, metadata=game.as_seat(seat))).game
+    request = ts.ResignGameRequest(game_id=game.game_id, request_id=new_id())
+    return (await game.client.turns.ResignGame(request, metadata=game.as_seat(seat))).game
 
 
 async def leave(game: GameAtHand, seat: int) -> None:

@@ -14,9 +14,9 @@ import pytest
 import redis
 
 from engine.record_text import parse_record
-from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_pb2
-from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import record_service_pb2 as rs
+from rummikub.v1 import turn_service_pb2 as ts
 from service.codec.fields import encode_etag
 from service.operator.archive.archived_game import ArchivedGame, from_history
 from service.operator.archive.sqlite_sink import SqliteSink
@@ -93,9 +93,9 @@ async def test_a_game_is_archived_whose_server_is_killed(
         game = await Client(channel).new_game()
         await game.draw()
         await game.draw()
-        resign = gs.ResignGameRequest(game_id=game.game_id, request_id=new_id())
+        resign = ts.ResignGameRequest(game_id=game.game_id, request_id=new_id())
         with contextlib.suppress(grpc.aio.AioRpcError):
-            await game.client.games.ResignGame(resign, metadata=game.as_seat(1))
+            await game.client.turns.ResignGame(resign, metadata=game.as_seat(1))
         assert await dying.ended() == -9
     assert outbox.xlen(OUTBOX) == 1
     assert len(games()) == (moment == "acknowledge")
@@ -104,15 +104,15 @@ async def test_a_game_is_archived_whose_server_is_killed(
         grpc.aio.insecure_channel(survivor.target) as channel,
     ):
         client = Client(channel)
-        final = (await client.games.ResignGame(resign, metadata=game.as_seat(1))).game
+        final = (await client.turns.ResignGame(resign, metadata=game.as_seat(1))).game
         assert final.state == game_pb2.GAME_STATE_FINISHED
         await eventually(lambda: not outbox.xlen(OUTBOX))
         found = games()
         assert [found_game.record.game_id for found_game in found] == [game.game_id], "no part of an attempt is left"
         assert {etag_of(found_game.record) for found_game in found} == {final.etag}
-        export = gs.ExportGameRequest(game_id=game.game_id, form=gs.RECORD_FORM_TEXT)
-        assert {found_game.text for found_game in found} == {(await client.games.ExportGame(export)).text}
-        checked = await client.analysis.ImportRecord(an.ImportRecordRequest(text=found[0].text))
+        export = rs.ExportGameRequest(game_id=game.game_id, form=rs.RECORD_FORM_TEXT)
+        assert {found_game.text for found_game in found} == {(await client.records.ExportGame(export)).text}
+        checked = await client.records.ImportRecord(rs.ImportRecordRequest(text=found[0].text))
         assert (checked.is_complete, checked.HasField("fault")) == (True, False)
     outbox.close()
 
@@ -177,8 +177,8 @@ async def test_games_wait_for_an_archive_that_is_down_and_are_read_from_it(
             games = [await Client(channel).new_game() for _ in range(5)]
             for game in games:
                 await game.draw()
-                resign = gs.ResignGameRequest(game_id=game.game_id, request_id=new_id())
-                await game.client.games.ResignGame(resign, metadata=game.as_seat(1))
+                resign = ts.ResignGameRequest(game_id=game.game_id, request_id=new_id())
+                await game.client.turns.ResignGame(resign, metadata=game.as_seat(1))
             before = await seen_by_all(games)
             await eventually(lambda: keys.xpending(OUTBOX, GROUP)["pending"] > 0)
         await server.kill()

@@ -14,6 +14,7 @@ from engine.melding.ruleset import Ruleset
 from engine.room_settings import RacksShown, Spectators
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import record_service_pb2 as rs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.errors import StoredFormatUnknown
 from service.model.change import Entry, Loaded
@@ -100,8 +101,8 @@ async def all_answers(game: GameAtHand) -> list[object]:
             listing = gs.ListChangesRequest(game_id=game.game_id, after_revision=after, page_size=size)
             answers.append(await game.client.games.ListChanges(listing, metadata=game.as_seat(seat)))
     answers.append(await history(game.client, game))
-    exports = [gs.ExportGameRequest(game_id=game.game_id, form=form) for form in gs.RecordForm.values()]
-    return answers + [await game.client.games.ExportGame(export) for export in exports]
+    exports = [rs.ExportGameRequest(game_id=game.game_id, form=form) for form in rs.RecordForm.values()]
+    return answers + [await game.client.records.ExportGame(export) for export in exports]
 
 
 async def test_an_archived_game_is_as_everyone_saw_it() -> None:
@@ -123,7 +124,7 @@ async def test_an_archived_game_shows_no_more_racks_than_before(shown: RacksShow
         store.has_expired = True
         assert [await seen(game, seat) for seat in game.tokens] == views
         assert await history(client, game) == changes
-        export = client.games.ExportGame(gs.ExportGameRequest(game_id=game.game_id))
+        export = client.records.ExportGame(rs.ExportGameRequest(game_id=game.game_id))
         if shown is RacksShown.HIDDEN:
             assert await refusal(export) == ("FAILED_PRECONDITION", "RECORD_HIDDEN")
         else:
@@ -176,7 +177,7 @@ async def test_a_game_that_was_never_archived_is_not_found() -> None:
             client.games.GetGame(gs.GetGameRequest(game_id="0" * 32)),
             client.games.GetGame(gs.GetGameRequest(game_id="0" * 32, revision=3)),
             client.games.ListChanges(gs.ListChangesRequest(game_id="0" * 32)),
-            client.games.ExportGame(gs.ExportGameRequest(game_id="0" * 32)),
+            client.records.ExportGame(rs.ExportGameRequest(game_id="0" * 32)),
         ):
             assert await refusal(call) == ("NOT_FOUND", "GAME_NOT_FOUND")
 
@@ -251,8 +252,8 @@ async def test_a_game_is_read_from_a_real_archive_after_redis_lost_it(empty_redi
     async with running_server(store, SETTINGS, sink=sink) as (_, client):
         game = await client.new_game()
         await game.draw()
-        resign = gs.ResignGameRequest(game_id=game.game_id, request_id=new_id())
-        await client.games.ResignGame(resign, metadata=game.as_seat(1))
+        resign = ts.ResignGameRequest(game_id=game.game_id, request_id=new_id())
+        await client.turns.ResignGame(resign, metadata=game.as_seat(1))
         before = await all_answers(game)
         state = (await game.see()).state
         async with asyncio.timeout(30):

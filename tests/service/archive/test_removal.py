@@ -13,6 +13,8 @@ from structlog.testing import capture_logs
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import record_service_pb2 as rs
+from rummikub.v1 import turn_service_pb2 as ts
 from service.errors import StoredFormatUnknown, StoreUnavailable
 from service.metrics.metrics import Metrics
 from service.model.change import StoredChange
@@ -103,8 +105,8 @@ async def finished_game(house: Operated, *, is_finished: bool = True, player_ref
 
 
 async def resign(game: GameAtHand) -> None:
-    request = gs.ResignGameRequest(game_id=game.game_id, request_id=new_id())
-    await game.client.games.ResignGame(request, metadata=game.as_seat(1))
+    request = ts.ResignGameRequest(game_id=game.game_id, request_id=new_id())
+    await game.client.turns.ResignGame(request, metadata=game.as_seat(1))
 
 
 async def refusal(call: Awaitable[object]) -> tuple[str, str]:
@@ -127,7 +129,7 @@ async def assert_gone(game: GameAtHand) -> None:
         games.GetGame(gs.GetGameRequest(game_id=game_id), metadata=game.as_seat(1)),
         games.GetGame(gs.GetGameRequest(game_id=game_id, revision=3)),
         games.ListChanges(gs.ListChangesRequest(game_id=game_id)),
-        games.ExportGame(gs.ExportGameRequest(game_id=game_id)),
+        game.client.records.ExportGame(rs.ExportGameRequest(game_id=game_id)),
     ):
         assert await refusal(call) == NOT_FOUND
 
@@ -293,8 +295,8 @@ async def test_a_forgotten_player_leaves_archived_games(house: House) -> None:
         listed = await game.client.games.ListChanges(gs.ListChangesRequest(game_id=game.game_id))
         assert listed.changes[-1].etag == seen.etag
         assert NAME not in str(listed)
-        export = gs.ExportGameRequest(game_id=game.game_id, form=gs.RECORD_FORM_TEXT)
-        assert "Player 2" in (await game.client.games.ExportGame(export)).text
+        export = rs.ExportGameRequest(game_id=game.game_id, form=rs.RECORD_FORM_TEXT)
+        assert "Player 2" in (await game.client.records.ExportGame(export)).text
     assert await forget(house.operated) == []
     await resign(playing)
     await house.archive()

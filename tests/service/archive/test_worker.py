@@ -12,9 +12,10 @@ import pytest
 import redis.asyncio as aredis
 from structlog.testing import capture_logs
 
-from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import record_service_pb2 as rs
+from rummikub.v1 import turn_service_pb2 as ts
 from service.errors import StoredFormatUnknown, StoreUnavailable
 from service.metrics.metrics import MergedMetrics, Metrics, metrics_registry
 from service.metrics.shared_counters import SharedCounters
@@ -91,13 +92,13 @@ def backlog(metrics: Metrics) -> float | None:
 
 async def resign(game: GameAtHand, request_id: str = "") -> game_pb2.Game:
     """Ends a game of two."""
-    request = gs.ResignGameRequest(game_id=game.game_id, request_id=request_id or new_id())
-    return (await game.client.games.ResignGame(request, metadata=game.as_seat(1))).game
+    request = ts.ResignGameRequest(game_id=game.game_id, request_id=request_id or new_id())
+    return (await game.client.turns.ResignGame(request, metadata=game.as_seat(1))).game
 
 
 async def exported(client: Client, game_id: str) -> str:
-    request = gs.ExportGameRequest(game_id=game_id, form=gs.RECORD_FORM_TEXT)
-    return (await client.games.ExportGame(request)).text
+    request = rs.ExportGameRequest(game_id=game_id, form=rs.RECORD_FORM_TEXT)
+    return (await client.records.ExportGame(request)).text
 
 
 # From the outbox to the archive
@@ -458,7 +459,7 @@ async def test_a_server_archives_the_games_that_end_and_no_others(store: Store) 
         [game] = sink.written
         assert (game.record.game_id, etag_of(game.record)) == (ended.game_id, final.etag)
         assert game.text == await exported(client, ended.game_id)
-        checked = await client.analysis.ImportRecord(an.ImportRecordRequest(text=game.text))
+        checked = await client.records.ImportRecord(rs.ImportRecordRequest(text=game.text))
         assert checked.is_complete
         assert not checked.HasField("fault")
         assert checked.state == game_pb2.GAME_STATE_FINISHED

@@ -18,6 +18,7 @@ from engine.tiles import in_order
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import game_pb2, room_settings_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
 from service.app.views import ChangeView
 from service.codec.admin import cursor_of, position
 from service.codec.fields import filtered_page_token
@@ -133,8 +134,8 @@ async def test_the_operator_sees_racks_of_finished_rounds(house: Operated) -> No
     )
     game = await house.client.new_game(players=3, ruleset=hidden_until_the_end)
     for seat in (1, 2):
-        resign = gs.ResignGameRequest(game_id=game.game_id, request_id=new_id())
-        await house.client.games.ResignGame(resign, metadata=game.as_seat(seat))
+        resign = ts.ResignGameRequest(game_id=game.game_id, request_id=new_id())
+        await house.client.turns.ResignGame(resign, metadata=game.as_seat(seat))
     full = (await house.admin.GetGame(pb.GetGameRequest(game_id=game.game_id))).game
     [result] = full.game.rounds
     assert [list(seat.rack) for seat in result.seats] == [list(seat.rack) for seat in full.seats]

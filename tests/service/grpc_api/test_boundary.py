@@ -60,7 +60,7 @@ from tools.redis_servers import RedisServer
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 STATEFUL = ("", "rummikub.v1.GameService", "rummikub.v1.TurnService")
-STATELESS = ("rummikub.v1.ValidationService", "rummikub.v1.AnalysisService")
+STATELESS = ("rummikub.v1.ValidationService", "rummikub.v1.AnalysisService", "rummikub.v1.RecordService")
 CONTRACT = {*STATEFUL[1:], *STATELESS}
 LIMIT_OF_FILES = 128
 HEAP_BYTES = 1 << 26

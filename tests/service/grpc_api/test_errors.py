@@ -59,6 +59,7 @@ from rummikub.v1 import (
 )
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import record_service_pb2 as rs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.app.changes import SMALL_REVISIONS
@@ -168,6 +169,7 @@ SERVICES = {
     "turn_service.proto": turn_service_pb2.DESCRIPTOR.services_by_name["TurnService"],
     "validation_service.proto": validation_service_pb2.DESCRIPTOR.services_by_name["ValidationService"],
     "analysis_service.proto": analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"],
+    "record_service.proto": rs.DESCRIPTOR.services_by_name["RecordService"],
 }
 RPCS: dict[str, MethodDescriptor] = {rpc.name: rpc for service in SERVICES.values() for rpc in service.methods}
 
@@ -691,14 +693,15 @@ def case(reason: str, *rpcs: str, staging: Staging = usual) -> Callable[[Prepara
     return register
 
 
-ON_GAMES = [rpc.name for file in ("game_service.proto", "turn_service.proto") for rpc in SERVICES[file].methods]
+ON_GAMES = [
+    *(rpc.name for file in ("game_service.proto", "turn_service.proto") for rpc in SERVICES[file].methods),
+    "ExportGame",
+]
 WITH_GAME_ID = [name for name in ON_GAMES if "game_id" in RPCS[name].input_type.fields_by_name]
 CREATING = ["CreateGame", "JoinOrCreateGame"]
 JUDGING = ["ValidateTurn", "BatchValidateTurns", "StreamValidateTurns"]
 WITH_RULESET = ["ValidateMelds", "ScoreRound", *JUDGING]
-ANALYZING = [
-    rpc.name for rpc in SERVICES["analysis_service.proto"].methods if "time_limit" in rpc.input_type.fields_by_name
-]
+ANALYZING = [name for name, rpc in RPCS.items() if "time_limit" in rpc.input_type.fields_by_name]
 WITH_POSITION = ["SuggestTurn", "HasLegalTurn", "BatchSuggestTurns"]
 WITH_RECORD = ["ImportRecord", "ReviewGame"]
 IN_A_TURN = ["PlayTurn", "SaveDraft", "ClaimError"]
@@ -1020,7 +1023,7 @@ def with_table(place: str, table: list[meld_pb2.Meld]) -> Preparation:
                 )
             case "FormatPosition":
                 position = an.Position(table=meld_pb2.Table(melds=table), has_melded=True)
-                return Ask(an.FormatPositionRequest(position=position), fields=[place.format("position.table")])
+                return Ask(rs.FormatPositionRequest(position=position), fields=[place.format("position.table")])
             case _ if rpc in WITH_RECORD:
                 move = record_pb2.RecordedMove(kind=record_pb2.MOVE_KIND_PLAY, table=meld_pb2.Table(melds=table))
                 request = new_message(rpc, record=record_pb2.GameRecord(moves=[move]))
@@ -1091,7 +1094,7 @@ async def _no_record(_stage: Stage, rpc: str) -> Ask:
 
 @case("RECORD_INVALID", "ReviewGame")
 async def _illegal_record(_stage: Stage, _rpc: str) -> Ask:
-    return Ask(an.ReviewGameRequest(record=record_pb2.GameRecord()), fields=["record"])
+    return Ask(rs.ReviewGameRequest(record=record_pb2.GameRecord()), fields=["record"])
 
 
 def game_to_review(rpc: str, game_id: str) -> Message:
@@ -1142,7 +1145,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
 @case("HISTORY_UNAVAILABLE", "ReviewGame", "ExportGame", staging=forgetful)
 async def _(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game()
-    await stage.client.games.ResignGame(gs.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
+    await stage.client.turns.ResignGame(ts.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
     return Ask(game_to_review(rpc, game.game_id))
 
 
@@ -1383,8 +1386,8 @@ async def _used_for_another_rpc(stage: Stage, rpc: str) -> Ask:
         await stage.client.turns.PlayTurn(turn, metadata=game.as_seat(seat))
     else:
         seat = 1
-        resigning = gs.ResignGameRequest(game_id=game.game_id, request_id=used)
-        await stage.client.games.ResignGame(resigning, metadata=game.as_seat(seat))
+        resigning = ts.ResignGameRequest(game_id=game.game_id, request_id=used)
+        await stage.client.turns.ResignGame(resigning, metadata=game.as_seat(seat))
     request = request_of(rpc, stage)
     request.MergeFrom(new_message(rpc, game_id=game.game_id, request_id=used))
     return Ask(request, game.as_seat(seat))
@@ -1543,7 +1546,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
 @case("PLAYER_RESIGNED", "ResignGame", "RequestRedeal", "ReturnToSeat", "AbortGame", *IN_A_TURN)
 async def _while_others_play(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=3)
-    await stage.client.games.ResignGame(gs.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(2))
+    await stage.client.turns.ResignGame(ts.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(2))
     await game.see()
     return Ask(on_game(rpc, stage, game), game.as_seat(2))
 

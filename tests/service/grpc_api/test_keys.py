@@ -15,6 +15,7 @@ from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_pb2, meld_pb2, record_pb2, room_settings_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import record_service_pb2 as rs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.app.change_pace import SEAT_CHANGES
@@ -195,7 +196,7 @@ SEARCHES: dict[str, Callable[[Client], Any]] = {
     "BatchSuggestTurns": lambda client: client.analysis.BatchSuggestTurns(
         an.BatchSuggestTurnsRequest(positions=[POSITION])
     ),
-    "ReviewGame": lambda client: client.analysis.ReviewGame(an.ReviewGameRequest(record=A_RECORD)),
+    "ReviewGame": lambda client: client.records.ReviewGame(rs.ReviewGameRequest(record=A_RECORD)),
 }
 """The RPCs that search what their caller sends."""
 
@@ -219,14 +220,14 @@ async def test_a_key_without_the_right_asks_about_its_own_games_and_plain_rules(
         game = await scene.web.new_game(ruleset=hints)
         own = an.SuggestTurnRequest(game_id=game.game_id)
         abort = gs.AbortGameRequest(game_id=game.game_id)
-        review = an.ReviewGameRequest(game_id=game.game_id)
+        review = rs.ReviewGameRequest(game_id=game.game_id)
         explain = an.ExplainTurnRequest(table_after=meld_pb2.Table(melds=[meld_pb2.Meld(tiles=POSITION.rack)]))
         assert await reason(scene.web.analysis.SuggestTurn(own, metadata=game.as_seat(1))) == ""
         assert await reason(scene.web.analysis.ExplainTurn(explain)) == ""
-        assert await reason(scene.web.analysis.ImportRecord(an.ImportRecordRequest(record=A_RECORD))) == ""
+        assert await reason(scene.web.records.ImportRecord(rs.ImportRecordRequest(record=A_RECORD))) == ""
         assert await reason(scene.web.validation.ValidateTurn(vs.ValidateTurnRequest(has_melded=True))) == ""
         assert await reason(scene.web.games.AbortGame(abort, metadata=game.as_host())) == ""
-        assert await reason(scene.web.analysis.ReviewGame(review)) == ""
+        assert await reason(scene.web.records.ReviewGame(review)) == ""
 
 
 def reissue(client: Client, game: GameAtHand, seat: int, request_id: str = "") -> Any:  # noqa: ANN401 - a call
@@ -318,8 +319,8 @@ QUESTIONS: dict[str, Ask] = {
     "JoinGame": lambda game: game.client.games.JoinGame(
         gs.JoinGameRequest(game_id=game.game_id, name="Eve", request_id=new_id())
     ),
-    "ExportGame": lambda game: game.client.games.ExportGame(
-        gs.ExportGameRequest(game_id=game.game_id), metadata=game.as_seat(1)
+    "ExportGame": lambda game: game.client.records.ExportGame(
+        rs.ExportGameRequest(game_id=game.game_id), metadata=game.as_seat(1)
     ),
     "CreateRematch": lambda game: game.client.games.CreateRematch(
         gs.CreateRematchRequest(game_id=game.game_id, request_id=new_id()), metadata=game.as_seat(1)
@@ -337,11 +338,11 @@ QUESTIONS: dict[str, Ask] = {
     "SuggestTurn": lambda game: game.client.analysis.SuggestTurn(
         an.SuggestTurnRequest(game_id=game.game_id), metadata=game.as_seat(1)
     ),
-    "ReviewGame": lambda game: game.client.analysis.ReviewGame(
-        an.ReviewGameRequest(game_id=game.game_id), metadata=game.as_seat(1)
+    "ReviewGame": lambda game: game.client.records.ReviewGame(
+        rs.ReviewGameRequest(game_id=game.game_id), metadata=game.as_seat(1)
     ),
-    "ResignGame": lambda game: game.client.games.ResignGame(
-        gs.ResignGameRequest(game_id=game.game_id, request_id=new_id()), metadata=game.as_seat(1)
+    "ResignGame": lambda game: game.client.turns.ResignGame(
+        ts.ResignGameRequest(game_id=game.game_id, request_id=new_id()), metadata=game.as_seat(1)
     ),
 }
 

@@ -23,6 +23,7 @@ from engine.tiles import COLORS, tile, tile_set
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import meld_pb2, record_pb2, tile_pb2
+from rummikub.v1 import record_service_pb2 as rs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.app import changes
@@ -557,7 +558,7 @@ REFUSED: dict[str, Message] = {
     "ValidationService/ValidateMelds": vs.ValidateMeldsRequest(melds=TOO_LARGE_TABLE),
     "ValidationService/ValidateTurn": vs.ValidateTurnRequest(table_after=meld_pb2.Table(melds=TOO_LARGE_TABLE)),
     "TurnService/PlayTurn": ts.PlayTurnRequest(play=ts.PlayTiles(table=meld_pb2.Table(melds=TOO_LARGE_TABLE))),
-    "AnalysisService/ImportRecord": an.ImportRecordRequest(
+    "RecordService/ImportRecord": rs.ImportRecordRequest(
         record=record_pb2.GameRecord(moves=[record_pb2.RecordedMove()] * 100)
     ),
     "GameService/CreateGame": gs.CreateGameRequest(request_id="short"),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import meld_pb2, record_pb2
+from rummikub.v1 import record_service_pb2 as rs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.codec.fields import Most, decode
@@ -52,8 +53,8 @@ REQUESTS: dict[str, tuple[str, Callable[[], Message]]] = {
         "table_after",
         lambda: an.ExplainTurnRequest(table_after=meld_pb2.Table(melds=melds())),
     ),
-    "AnalysisService/ImportRecord": ("record.moves", lambda: an.ImportRecordRequest(record=record())),
-    "AnalysisService/ReviewGame": ("record.moves", lambda: an.ReviewGameRequest(record=record())),
+    "RecordService/ImportRecord": ("record.moves", lambda: rs.ImportRecordRequest(record=record())),
+    "RecordService/ReviewGame": ("record.moves", lambda: rs.ReviewGameRequest(record=record())),
     "TurnService/PlayTurn": (
         "play.table",
         lambda: ts.PlayTurnRequest(play=ts.PlayTiles(table=meld_pb2.Table(melds=melds()))),
@@ -84,8 +85,8 @@ UNKNOWN_FIELD = b"\xf8\x3f\x01"
     [
         ("GameService/CreateGame", gs.CreateGameRequest(labels=dict.fromkeys(map(str, range(5_000)), ""))),
         (
-            "AnalysisService/FormatPosition",
-            an.FormatPositionRequest(position=an.Position(table=meld_pb2.Table(melds=melds()))),
+            "RecordService/FormatPosition",
+            rs.FormatPositionRequest(position=an.Position(table=meld_pb2.Table(melds=melds()))),
         ),
         ("GameService/SetReady", UNKNOWN_FIELD * 80_000),
     ],

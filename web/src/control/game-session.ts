@@ -344,7 +344,7 @@ export class GameSession {
   }
 
   nextRound(): Promise<void> {
-    return this.#act((gameId) => this.#service.games.startNextRound({ gameId }));
+    return this.#act((gameId) => this.#service.turns.startNextRound({ gameId }));
   }
 
   /** Takes the player's seat in the rematch, which is created if no player has created it. */
@@ -367,15 +367,15 @@ export class GameSession {
   }
 
   redeal(): Promise<void> {
-    return this.#act((gameId) => this.#service.games.requestRedeal({ gameId }));
+    return this.#act((gameId) => this.#service.turns.requestRedeal({ gameId }));
   }
 
   returnToSeat(): Promise<void> {
-    return this.#act((gameId) => this.#service.games.returnToSeat({ gameId }));
+    return this.#act((gameId) => this.#service.turns.returnToSeat({ gameId }));
   }
 
   resign(): Promise<void> {
-    return this.#act((gameId) => this.#service.games.resignGame({ gameId }));
+    return this.#act((gameId) => this.#service.turns.resignGame({ gameId }));
   }
 
   abort(): Promise<void> {
@@ -443,7 +443,7 @@ export class GameSession {
   async export(): Promise<string | undefined> {
     let text: string | undefined;
     await this.#act(async (gameId) => {
-      const { exported } = await this.#service.games.exportGame({ gameId, form: RecordForm.TEXT });
+      const { exported } = await this.#service.records.exportGame({ gameId, form: RecordForm.TEXT });
       if (exported.case === "text") text = exported.value;
     });
     return text;

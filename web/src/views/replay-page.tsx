@@ -79,7 +79,7 @@ function ImportForm({ onRecord, onProblem }: RecordFormProps) {
   const importRecord = async () => {
     onProblem("");
     try {
-      const { fault, converted } = await service.analysis.importRecord({
+      const { fault, converted } = await service.records.importRecord({
         source: { case: "text", value: text },
         timeLimit: { seconds: 10n },
       });
@@ -142,7 +142,7 @@ function Replay({ record }: { record: GameRecord }) {
     setProblem("");
     try {
       setReview(
-        await service.analysis.reviewGame({
+        await service.records.reviewGame({
           subject: { case: "record", value: record },
           timeLimit: { seconds: REVIEW_SECONDS },
         }),

@@ -35,6 +35,7 @@ class Client {
   Turns turns;
   Validation validation;
   Analysis analysis;
+  Records records;
 
   // Returns a client on the same connection that sends a token with every call: that of a seat, or the host token.
   // Throws std::invalid_argument for a text that cannot be sent.

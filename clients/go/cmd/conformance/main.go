@@ -411,7 +411,7 @@ func (s suite) play(game string) {
 		case game.GetTurn().GetSeat() == game.Seat:
 			s.take(player, id)
 		case game.State == pb.GameState_GAME_STATE_ROUND_OVER:
-			must(player.Games.StartNextRound(s.ctx, &pb.StartNextRoundRequest{GameId: id}))
+			must(player.Turns.StartNextRound(s.ctx, &pb.StartNextRoundRequest{GameId: id}))
 		}
 	}
 }

@@ -68,7 +68,7 @@ func play(ctx context.Context, target string, preset pb.Preset) error {
 				return err
 			}
 		case game.State == pb.GameState_GAME_STATE_ROUND_OVER:
-			if _, err := ann.Games.StartNextRound(ctx, &pb.StartNextRoundRequest{GameId: id}); err != nil {
+			if _, err := ann.Turns.StartNextRound(ctx, &pb.StartNextRoundRequest{GameId: id}); err != nil {
 				return err
 			}
 		}

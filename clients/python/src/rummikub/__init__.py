@@ -22,8 +22,10 @@ from rummikub.v1.game_pb2 import *
 from rummikub.v1.game_service_pb2 import *
 from rummikub.v1.meld_pb2 import *
 from rummikub.v1.record_pb2 import *
+from rummikub.v1.record_service_pb2 import *
 from rummikub.v1.room_settings_pb2 import *
 from rummikub.v1.ruleset_pb2 import *
+from rummikub.v1.score_pb2 import *
 from rummikub.v1.tile_pb2 import *
 from rummikub.v1.turn_service_pb2 import *
 from rummikub.v1.validation_service_pb2 import *

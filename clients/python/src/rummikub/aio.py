@@ -30,6 +30,7 @@ from rummikub.v1.game_service_pb2 import (
     WatchGameResponse,
 )
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
+from rummikub.v1.record_service_pb2_grpc import RecordServiceStub
 from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
 from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
 from rummikub.watching import PATIENCE_SECONDS, SILENCE_SECONDS, SilenceError, WatchPosition, game_of
@@ -75,6 +76,7 @@ class Rummikub:
         self.turns = TurnServiceStub(prepared)
         self.validation = ValidationServiceStub(prepared)
         self.analysis = AnalysisServiceStub(prepared)
+        self.records = RecordServiceStub(prepared)
 
     @property
     def channel(self) -> grpc.aio.Channel:

@@ -22,6 +22,38 @@ impl crate::Call for ClaimErrorRequest {
     }
 }
 
+impl crate::Call for ResignGameRequest {
+    type Response = ResignGameResponse;
+    const PATH: &'static str = "/rummikub.v1.TurnService/ResignGame";
+    fn request_id(&mut self) -> Option<&mut String> {
+        Some(&mut self.request_id)
+    }
+}
+
+impl crate::Call for StartNextRoundRequest {
+    type Response = StartNextRoundResponse;
+    const PATH: &'static str = "/rummikub.v1.TurnService/StartNextRound";
+    fn request_id(&mut self) -> Option<&mut String> {
+        Some(&mut self.request_id)
+    }
+}
+
+impl crate::Call for RequestRedealRequest {
+    type Response = RequestRedealResponse;
+    const PATH: &'static str = "/rummikub.v1.TurnService/RequestRedeal";
+    fn request_id(&mut self) -> Option<&mut String> {
+        Some(&mut self.request_id)
+    }
+}
+
+impl crate::Call for ReturnToSeatRequest {
+    type Response = ReturnToSeatResponse;
+    const PATH: &'static str = "/rummikub.v1.TurnService/ReturnToSeat";
+    fn request_id(&mut self) -> Option<&mut String> {
+        Some(&mut self.request_id)
+    }
+}
+
 impl crate::Call for SuggestTurnRequest {
     type Response = SuggestTurnResponse;
     const PATH: &'static str = "/rummikub.v1.AnalysisService/SuggestTurn";
@@ -45,26 +77,6 @@ impl crate::Call for BatchSuggestTurnsRequest {
 impl crate::Call for ExplainTurnRequest {
     type Response = ExplainTurnResponse;
     const PATH: &'static str = "/rummikub.v1.AnalysisService/ExplainTurn";
-}
-
-impl crate::Call for ImportRecordRequest {
-    type Response = ImportRecordResponse;
-    const PATH: &'static str = "/rummikub.v1.AnalysisService/ImportRecord";
-}
-
-impl crate::Call for ReviewGameRequest {
-    type Response = ReviewGameResponse;
-    const PATH: &'static str = "/rummikub.v1.AnalysisService/ReviewGame";
-}
-
-impl crate::Call for ParsePositionRequest {
-    type Response = ParsePositionResponse;
-    const PATH: &'static str = "/rummikub.v1.AnalysisService/ParsePosition";
-}
-
-impl crate::Call for FormatPositionRequest {
-    type Response = FormatPositionResponse;
-    const PATH: &'static str = "/rummikub.v1.AnalysisService/FormatPosition";
 }
 
 impl crate::Call for CreateGameRequest {
@@ -178,41 +190,29 @@ impl crate::Call for ListChangesRequest {
     const PATH: &'static str = "/rummikub.v1.GameService/ListChanges";
 }
 
-impl crate::Call for ResignGameRequest {
-    type Response = ResignGameResponse;
-    const PATH: &'static str = "/rummikub.v1.GameService/ResignGame";
-    fn request_id(&mut self) -> Option<&mut String> {
-        Some(&mut self.request_id)
-    }
-}
-
-impl crate::Call for StartNextRoundRequest {
-    type Response = StartNextRoundResponse;
-    const PATH: &'static str = "/rummikub.v1.GameService/StartNextRound";
-    fn request_id(&mut self) -> Option<&mut String> {
-        Some(&mut self.request_id)
-    }
-}
-
-impl crate::Call for RequestRedealRequest {
-    type Response = RequestRedealResponse;
-    const PATH: &'static str = "/rummikub.v1.GameService/RequestRedeal";
-    fn request_id(&mut self) -> Option<&mut String> {
-        Some(&mut self.request_id)
-    }
-}
-
-impl crate::Call for ReturnToSeatRequest {
-    type Response = ReturnToSeatResponse;
-    const PATH: &'static str = "/rummikub.v1.GameService/ReturnToSeat";
-    fn request_id(&mut self) -> Option<&mut String> {
-        Some(&mut self.request_id)
-    }
-}
-
 impl crate::Call for ExportGameRequest {
     type Response = ExportGameResponse;
-    const PATH: &'static str = "/rummikub.v1.GameService/ExportGame";
+    const PATH: &'static str = "/rummikub.v1.RecordService/ExportGame";
+}
+
+impl crate::Call for ImportRecordRequest {
+    type Response = ImportRecordResponse;
+    const PATH: &'static str = "/rummikub.v1.RecordService/ImportRecord";
+}
+
+impl crate::Call for ReviewGameRequest {
+    type Response = ReviewGameResponse;
+    const PATH: &'static str = "/rummikub.v1.RecordService/ReviewGame";
+}
+
+impl crate::Call for ParsePositionRequest {
+    type Response = ParsePositionResponse;
+    const PATH: &'static str = "/rummikub.v1.RecordService/ParsePosition";
+}
+
+impl crate::Call for FormatPositionRequest {
+    type Response = FormatPositionResponse;
+    const PATH: &'static str = "/rummikub.v1.RecordService/FormatPosition";
 }
 
 impl crate::Call for ValidateMeldsRequest {
@@ -288,6 +288,40 @@ impl crate::Rummikub {
         self.call(request).await
     }
 
+    /// Resigns from a started game. The tiles of the caller's rack stay out of play and count against the caller at the
+    /// end of the round. The last player who has not resigned (with TEAMS_PAIRS, the last team) wins the round and the
+    /// game. When only bots are left, the game ends with the round, or at once between rounds.
+    /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED),
+    /// ABORTED (DUPLICATE_REQUEST).
+    pub async fn resign_game(&self, request: ResignGameRequest) -> Result<ResignGameResponse, crate::Refusal> {
+        self.call(request).await
+    }
+
+    /// Starts the next round of a game of several rounds. Any player who has not resigned may call it. Without a call, the
+    /// round starts by itself at Game.next_round_time (round_pause_seconds).
+    /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_IN_PROGRESS, GAME_OVER,
+    /// PLAYER_RESIGNED), ABORTED (DUPLICATE_REQUEST).
+    pub async fn start_next_round(&self, request: StartNextRoundRequest) -> Result<StartNextRoundResponse, crate::Refusal> {
+        self.call(request).await
+    }
+
+    /// Deals the round again. A player whose first tiles hold three pairs of identical tiles may call it until that player
+    /// has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
+    /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
+    /// PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+    pub async fn request_redeal(&self, request: RequestRedealRequest) -> Result<RequestRedealResponse, crate::Refusal> {
+        self.call(request).await
+    }
+
+    /// Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest
+    /// of a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except
+    /// ResignGame, does the same.
+    /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED,
+    /// PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
+    pub async fn return_to_seat(&self, request: ReturnToSeatRequest) -> Result<ReturnToSeatResponse, crate::Refusal> {
+        self.call(request).await
+    }
+
     /// Suggests a best turn for a position, or for the caller's own seat in a running game.
     ///
     /// The option hints limits only what a seat may ask by game_id: a player who sends the table and the own rack as a
@@ -327,35 +361,6 @@ impl crate::Rummikub {
     /// Explains how to get from one table to another: which tiles go from which meld to which.
     /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
     pub async fn explain_turn(&self, request: ExplainTurnRequest) -> Result<ExplainTurnResponse, crate::Refusal> {
-        self.call(request).await
-    }
-
-    /// Plays a record again by the rules, and reports the first move that breaks one. It stores nothing.
-    /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
-    pub async fn import_record(&self, request: ImportRecordRequest) -> Result<ImportRecordResponse, crate::Refusal> {
-        self.call(request).await
-    }
-
-    /// Compares each move of a record, or of a game that has ended, with the best turn of that player at that moment.
-    ///
-    /// A game needs a token only if it shows nothing to spectators, as in ExportGame. The search uses only what the player
-    /// could see.
-    /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
-    /// (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
-    /// FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
-    /// (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
-    pub async fn review_game(&self, request: ReviewGameRequest) -> Result<ReviewGameResponse, crate::Refusal> {
-        self.call(request).await
-    }
-
-    /// Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`.
-    pub async fn parse_position(&self, request: ParsePositionRequest) -> Result<ParsePositionResponse, crate::Refusal> {
-        self.call(request).await
-    }
-
-    /// Formats a position in the text notation.
-    /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
-    pub async fn format_position(&self, request: FormatPositionRequest) -> Result<FormatPositionResponse, crate::Refusal> {
         self.call(request).await
     }
 
@@ -499,45 +504,41 @@ impl crate::Rummikub {
         self.call(request).await
     }
 
-    /// Resigns from a started game. The tiles of the caller's rack stay out of play and count against the caller at the
-    /// end of the round. The last player who has not resigned (with TEAMS_PAIRS, the last team) wins the round and the
-    /// game. When only bots are left, the game ends with the round, or at once between rounds.
-    /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED),
-    /// ABORTED (DUPLICATE_REQUEST).
-    pub async fn resign_game(&self, request: ResignGameRequest) -> Result<ResignGameResponse, crate::Refusal> {
-        self.call(request).await
-    }
-
-    /// Starts the next round of a game of several rounds. Any player who has not resigned may call it. Without a call, the
-    /// round starts by itself at Game.next_round_time (round_pause_seconds).
-    /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_IN_PROGRESS, GAME_OVER,
-    /// PLAYER_RESIGNED), ABORTED (DUPLICATE_REQUEST).
-    pub async fn start_next_round(&self, request: StartNextRoundRequest) -> Result<StartNextRoundResponse, crate::Refusal> {
-        self.call(request).await
-    }
-
-    /// Deals the round again. A player whose first tiles hold three pairs of identical tiles may call it until that player
-    /// has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
-    /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-    /// PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
-    pub async fn request_redeal(&self, request: RequestRedealRequest) -> Result<RequestRedealResponse, crate::Refusal> {
-        self.call(request).await
-    }
-
-    /// Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest
-    /// of a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except
-    /// ResignGame, does the same.
-    /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED,
-    /// PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
-    pub async fn return_to_seat(&self, request: ReturnToSeatRequest) -> Result<ReturnToSeatResponse, crate::Refusal> {
-        self.call(request).await
-    }
-
     /// Returns the record of a game that is over, with all hidden tiles. Everyone who may see the game may export it,
     /// unless the option racks_shown is HIDDEN. A game that was aborted before its first deal has no record (GAME_NOT_OVER).
-    /// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN),
-    /// OUT_OF_RANGE (HISTORY_UNAVAILABLE).
+    /// Errors: UNAUTHENTICATED (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND
+    /// (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
+    /// (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
     pub async fn export_game(&self, request: ExportGameRequest) -> Result<ExportGameResponse, crate::Refusal> {
+        self.call(request).await
+    }
+
+    /// Plays a record again by the rules, and reports the first move that breaks one. It stores nothing.
+    /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
+    pub async fn import_record(&self, request: ImportRecordRequest) -> Result<ImportRecordResponse, crate::Refusal> {
+        self.call(request).await
+    }
+
+    /// Compares each move of a record, or of a game that has ended, with the best turn of that player at that moment.
+    ///
+    /// A game needs a token only if it shows nothing to spectators, as in ExportGame. The search uses only what the player
+    /// could see.
+    /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
+    /// (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
+    /// FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
+    /// (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+    pub async fn review_game(&self, request: ReviewGameRequest) -> Result<ReviewGameResponse, crate::Refusal> {
+        self.call(request).await
+    }
+
+    /// Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`.
+    pub async fn parse_position(&self, request: ParsePositionRequest) -> Result<ParsePositionResponse, crate::Refusal> {
+        self.call(request).await
+    }
+
+    /// Formats a position in the text notation.
+    /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
+    pub async fn format_position(&self, request: FormatPositionRequest) -> Result<FormatPositionResponse, crate::Refusal> {
         self.call(request).await
     }
 

@@ -25,16 +25,13 @@ _sym_db = _symbol_database.Default()
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
-from rummikub.v1 import game_pb2 as rummikub_dot_v1_dot_game__pb2
 from rummikub.v1 import meld_pb2 as rummikub_dot_v1_dot_meld__pb2
-from rummikub.v1 import record_pb2 as rummikub_dot_v1_dot_record__pb2
 from rummikub.v1 import ruleset_pb2 as rummikub_dot_v1_dot_ruleset__pb2
 from rummikub.v1 import tile_pb2 as rummikub_dot_v1_dot_tile__pb2
 from rummikub.v1 import turn_service_pb2 as rummikub_dot_v1_dot_turn__service__pb2
-from rummikub.v1 import violation_pb2 as rummikub_dot_v1_dot_violation__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"rummikub/v1/analysis_service.proto\x12\x0brummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x18rummikub/v1/record.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1erummikub/v1/turn_service.proto\x1a\x1brummikub/v1/violation.proto\"\xdd\x01\n\x08Position\x12+\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.RulesetB\x04\xe2\x41\x01\x01\x12\'\n\x05table\x18\x02 \x01(\x0b\x32\x12.rummikub.v1.TableB\x04\xe2\x41\x01\x01\x12%\n\x04rack\x18\x03 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x1d\n\nhas_melded\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x02H\x00\x88\x01\x01\x12&\n\x05river\x18\x05 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x42\r\n\x0b_has_melded\"\xfa\x01\n\x12SuggestTurnRequest\x12/\n\x08position\x18\x01 \x01(\x0b\x32\x15.rummikub.v1.PositionB\x04\xe2\x41\x01\x01H\x00\x12\x17\n\x07game_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01H\x00\x12)\n\x04tier\x18\x03 \x01(\x0e\x32\x15.rummikub.v1.HintTierB\x04\xe2\x41\x01\x01\x12/\n\tobjective\x18\x04 \x01(\x0e\x32\x16.rummikub.v1.ObjectiveB\x04\xe2\x41\x01\x01\x12\x33\n\ntime_limit\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\x42\t\n\x07subject\"\x80\x01\n\x13SuggestTurnResponse\x12+\n\nsuggestion\x18\x01 \x01(\x0b\x32\x17.rummikub.v1.Suggestion\x12\x10\n\x08revision\x18\x02 \x01(\r\x12*\n\x04turn\x18\x03 \x01(\x0b\x32\x1c.rummikub.v1.PlayTurnRequest\"\xc8\x02\n\nSuggestion\x12+\n\x0bplay_exists\x18\x01 \x01(\x0e\x32\x16.rummikub.v1.Existence\x12\'\n\x0ctiles_played\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\r\n\x05value\x18\x03 \x01(\r\x12\x0f\n\x07is_best\x18\x04 \x01(\x08\x12\x0e\n\x06points\x18\x05 \x01(\r\x12!\n\x05table\x18\x06 \x01(\x0b\x32\x12.rummikub.v1.Table\x12\x11\n\tuntouched\x18\x07 \x03(\r\x12\x18\n\x0briver_index\x18\x08 \x01(\rH\x00\x88\x01\x01\x12)\n\x05steps\x18\t \x03(\x0b\x32\x1a.rummikub.v1.SuggestedStep\x12\x17\n\x0fis_least_change\x18\n \x01(\x08\x12\x10\n\x08goes_out\x18\x0b \x01(\x08\x42\x0e\n\x0c_river_index\"B\n\x08StepMeld\x12\x16\n\x0ctable_before\x18\x01 \x01(\rH\x00\x12\x15\n\x0btable_after\x18\x02 \x01(\rH\x00\x42\x07\n\x05place\"P\n\x08StepPart\x12#\n\x04meld\x18\x01 \x01(\x0b\x32\x15.rummikub.v1.StepMeld\x12\x1f\n\x04laid\x18\x02 \x01(\x0b\x32\x11.rummikub.v1.Meld\"\x98\x02\n\rSuggestedStep\x12#\n\x04kind\x18\x01 \x01(\x0e\x32\x15.rummikub.v1.StepKind\x12\x0c\n\x04text\x18\x02 \x01(\t\x12#\n\x04meld\x18\x03 \x01(\x0b\x32\x15.rummikub.v1.StepMeld\x12\x1f\n\x04laid\x18\x04 \x01(\x0b\x32\x11.rummikub.v1.Meld\x12 \n\x05tiles\x18\x05 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12%\n\x06source\x18\x06 \x01(\x0b\x32\x15.rummikub.v1.StepMeld\x12\x1f\n\x04left\x18\x07 \x01(\x0b\x32\x11.rummikub.v1.Meld\x12$\n\x05parts\x18\x08 \x03(\x0b\x32\x15.rummikub.v1.StepPart\"y\n\x13HasLegalTurnRequest\x12-\n\x08position\x18\x01 \x01(\x0b\x32\x15.rummikub.v1.PositionB\x04\xe2\x41\x01\x02\x12\x33\n\ntime_limit\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\">\n\x14HasLegalTurnResponse\x12&\n\x06\x65xists\x18\x01 \x01(\x0e\x32\x16.rummikub.v1.Existence\"\x9f\x01\n\x13\x41rrangeTilesRequest\x12+\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.RulesetB\x04\xe2\x41\x01\x01\x12&\n\x05tiles\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x33\n\ntime_limit\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\"`\n\x14\x41rrangeTilesResponse\x12&\n\x06\x65xists\x18\x01 \x01(\x0e\x32\x16.rummikub.v1.Existence\x12 \n\x05melds\x18\x02 \x03(\x0b\x32\x11.rummikub.v1.Meld\"\x88\x02\n\x18\x42\x61tchSuggestTurnsRequest\x12+\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.RulesetB\x04\xe2\x41\x01\x01\x12.\n\tpositions\x18\x02 \x03(\x0b\x32\x15.rummikub.v1.PositionB\x04\xe2\x41\x01\x01\x12)\n\x04tier\x18\x03 \x01(\x0e\x32\x15.rummikub.v1.HintTierB\x04\xe2\x41\x01\x01\x12/\n\tobjective\x18\x04 \x01(\x0e\x32\x16.rummikub.v1.ObjectiveB\x04\xe2\x41\x01\x01\x12\x33\n\ntime_limit\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\"I\n\x19\x42\x61tchSuggestTurnsResponse\x12,\n\x0bsuggestions\x18\x01 \x03(\x0b\x32\x17.rummikub.v1.Suggestion\"\xfe\x01\n\x12\x45xplainTurnRequest\x12+\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.RulesetB\x04\xe2\x41\x01\x01\x12.\n\x0ctable_before\x18\x02 \x01(\x0b\x32\x12.rummikub.v1.TableB\x04\xe2\x41\x01\x01\x12-\n\x0btable_after\x18\x03 \x01(\x0b\x32\x12.rummikub.v1.TableB\x04\xe2\x41\x01\x01\x12\'\n\x06pulled\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x33\n\ntime_limit\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\"i\n\x13\x45xplainTurnResponse\x12)\n\x05steps\x18\x01 \x03(\x0b\x32\x1a.rummikub.v1.SuggestedStep\x12\'\n\x0ctiles_played\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\"\x9b\x01\n\x13ImportRecordRequest\x12/\n\x06record\x18\x01 \x01(\x0b\x32\x17.rummikub.v1.GameRecordB\x04\xe2\x41\x01\x01H\x00\x12\x14\n\x04text\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01H\x00\x12\x33\n\ntime_limit\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\x42\x08\n\x06source\"\x90\x01\n\x0bRecordFault\x12\x17\n\nmove_index\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x10\n\x08revision\x18\x02 \x01(\r\x12\r\n\x05round\x18\x03 \x01(\r\x12\x0c\n\x04text\x18\x04 \x01(\t\x12*\n\nviolations\x18\x05 \x03(\x0b\x32\x16.rummikub.v1.ViolationB\r\n\x0b_move_index\"\x86\x02\n\x14ImportRecordResponse\x12\'\n\x05\x66\x61ult\x18\x01 \x01(\x0b\x32\x18.rummikub.v1.RecordFault\x12\x14\n\x0cmoves_played\x18\x02 \x01(\r\x12\x13\n\x0bis_complete\x18\x03 \x01(\x08\x12%\n\x05state\x18\x04 \x01(\x0e\x32\x16.rummikub.v1.GameState\x12+\n\x06totals\x18\x05 \x03(\x0b\x32\x1b.rummikub.v1.RecordedPoints\x12)\n\x06record\x18\x06 \x01(\x0b\x32\x17.rummikub.v1.GameRecordH\x00\x12\x0e\n\x04text\x18\x07 \x01(\tH\x00\x42\x0b\n\tconverted\"\xe4\x01\n\x11ReviewGameRequest\x12/\n\x06record\x18\x01 \x01(\x0b\x32\x17.rummikub.v1.GameRecordB\x04\xe2\x41\x01\x01H\x00\x12\x14\n\x04text\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01H\x00\x12\x17\n\x07game_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01H\x00\x12/\n\tobjective\x18\x04 \x01(\x0e\x32\x16.rummikub.v1.ObjectiveB\x04\xe2\x41\x01\x01\x12\x33\n\ntime_limit\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\x42\t\n\x07subject\"\xbb\x01\n\nMoveReview\x12\x12\n\nmove_index\x18\x01 \x01(\r\x12\x10\n\x08revision\x18\x02 \x01(\r\x12\r\n\x05round\x18\x03 \x01(\r\x12\x0c\n\x04seat\x18\x04 \x01(\r\x12#\n\x04kind\x18\x05 \x01(\x0e\x32\x15.rummikub.v1.MoveKind\x12\x0e\n\x06played\x18\x06 \x01(\x11\x12%\n\x04\x62\x65st\x18\x07 \x01(\x0b\x32\x17.rummikub.v1.Suggestion\x12\x0e\n\x06missed\x18\x08 \x01(\r\":\n\nSeatReview\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0e\n\x06played\x18\x02 \x01(\x11\x12\x0e\n\x06missed\x18\x03 \x01(\r\"y\n\x12ReviewGameResponse\x12&\n\x05moves\x18\x01 \x03(\x0b\x32\x17.rummikub.v1.MoveReview\x12&\n\x05seats\x18\x02 \x03(\x0b\x32\x17.rummikub.v1.SeatReview\x12\x13\n\x0bis_complete\x18\x03 \x01(\x08\"R\n\x0cPositionRack\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12 \n\x05tiles\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x12\n\nhas_melded\x18\x03 \x01(\x08\"?\n\x14ParsePositionRequest\x12\x12\n\x04text\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x13\n\x05\x63\x61rds\x18\x02 \x01(\x08\x42\x04\xe2\x41\x01\x01\"\x9e\x01\n\x15ParsePositionResponse\x12\'\n\x08position\x18\x01 \x01(\x0b\x32\x15.rummikub.v1.Position\x12(\n\x05racks\x18\x02 \x03(\x0b\x32\x19.rummikub.v1.PositionRack\x12\x1f\n\x04pool\x18\x03 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x11\n\tturn_seat\x18\x04 \x01(\r\"\xcb\x01\n\x15\x46ormatPositionRequest\x12-\n\x08position\x18\x01 \x01(\x0b\x32\x15.rummikub.v1.PositionB\x04\xe2\x41\x01\x02\x12.\n\x05racks\x18\x02 \x03(\x0b\x32\x19.rummikub.v1.PositionRackB\x04\xe2\x41\x01\x01\x12%\n\x04pool\x18\x03 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x17\n\tturn_seat\x18\x04 \x01(\rB\x04\xe2\x41\x01\x01\x12\x13\n\x05\x63\x61rds\x18\x05 \x01(\x08\x42\x04\xe2\x41\x01\x01\"&\n\x16\x46ormatPositionResponse\x12\x0c\n\x04text\x18\x01 \x01(\t*b\n\tExistence\x12\x19\n\x15\x45XISTENCE_UNSPECIFIED\x10\x00\x12\x11\n\rEXISTENCE_YES\x10\x01\x12\x10\n\x0c\x45XISTENCE_NO\x10\x02\x12\x15\n\x11\x45XISTENCE_UNKNOWN\x10\x03*]\n\tObjective\x12\x19\n\x15OBJECTIVE_UNSPECIFIED\x10\x00\x12\x18\n\x14OBJECTIVE_MOST_TILES\x10\x01\x12\x1b\n\x17OBJECTIVE_HIGHEST_VALUE\x10\x02*i\n\x08HintTier\x12\x19\n\x15HINT_TIER_UNSPECIFIED\x10\x00\x12\x19\n\x15HINT_TIER_PLAY_EXISTS\x10\x01\x12\x13\n\x0fHINT_TIER_TILES\x10\x02\x12\x12\n\x0eHINT_TIER_TURN\x10\x03*\xec\x01\n\x08StepKind\x12\x19\n\x15STEP_KIND_UNSPECIFIED\x10\x00\x12\x12\n\x0eSTEP_KIND_PULL\x10\x01\x12\x13\n\x0fSTEP_KIND_SPLIT\x10\x02\x12\x18\n\x14STEP_KIND_SUBSTITUTE\x10\x03\x12\x15\n\x11STEP_KIND_ARRANGE\x10\x04\x12\x12\n\x0eSTEP_KIND_TAKE\x10\x05\x12\x12\n\x0eSTEP_KIND_JOIN\x10\x06\x12\x13\n\x0fSTEP_KIND_PLACE\x10\x07\x12\x14\n\x10STEP_KIND_EXTEND\x10\x08\x12\x18\n\x14STEP_KIND_LAY_JOKERS\x10\t2\x98\t\n\x0f\x41nalysisService\x12\x9c\x01\n\x0bSuggestTurn\x12\x1f.rummikub.v1.SuggestTurnRequest\x1a .rummikub.v1.SuggestTurnResponse\"J\x82\xd3\xe4\x93\x02\x44\"\x19/v1/positions:suggestTurn:\x01*Z$\"\x1f/v1/games/{game_id}:suggestTurn:\x01*\x12z\n\x0cHasLegalTurn\x12 .rummikub.v1.HasLegalTurnRequest\x1a!.rummikub.v1.HasLegalTurnResponse\"%\x82\xd3\xe4\x93\x02\x1f\"\x1a/v1/positions:hasLegalTurn:\x01*\x12q\n\x0c\x41rrangeTiles\x12 .rummikub.v1.ArrangeTilesRequest\x1a!.rummikub.v1.ArrangeTilesResponse\"\x1c\x82\xd3\xe4\x93\x02\x16\"\x11/v1/tiles:arrange:\x01*\x12\x8e\x01\n\x11\x42\x61tchSuggestTurns\x12%.rummikub.v1.BatchSuggestTurnsRequest\x1a&.rummikub.v1.BatchSuggestTurnsResponse\"*\x82\xd3\xe4\x93\x02$\"\x1f/v1/positions:batchSuggestTurns:\x01*\x12n\n\x0b\x45xplainTurn\x12\x1f.rummikub.v1.ExplainTurnRequest\x1a .rummikub.v1.ExplainTurnResponse\"\x1c\x82\xd3\xe4\x93\x02\x16\"\x11/v1/turns:explain:\x01*\x12r\n\x0cImportRecord\x12 .rummikub.v1.ImportRecordRequest\x1a!.rummikub.v1.ImportRecordResponse\"\x1d\x82\xd3\xe4\x93\x02\x17\"\x12/v1/records:import:\x01*\x12\x8d\x01\n\nReviewGame\x12\x1e.rummikub.v1.ReviewGameRequest\x1a\x1f.rummikub.v1.ReviewGameResponse\">\x82\xd3\xe4\x93\x02\x38\"\x12/v1/records:review:\x01*Z\x1f\"\x1a/v1/games/{game_id}:review:\x01*\x12v\n\rParsePosition\x12!.rummikub.v1.ParsePositionRequest\x1a\".rummikub.v1.ParsePositionResponse\"\x1e\x82\xd3\xe4\x93\x02\x18\"\x13/v1/positions:parse:\x01*\x12z\n\x0e\x46ormatPosition\x12\".rummikub.v1.FormatPositionRequest\x1a#.rummikub.v1.FormatPositionResponse\"\x1f\x82\xd3\xe4\x93\x02\x19\"\x14/v1/positions:format:\x01*B\x8c\x01\n\x0brummikub.v1B\x14\x41nalysisServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"rummikub/v1/analysis_service.proto\x12\x0brummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x16rummikub/v1/meld.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1erummikub/v1/turn_service.proto\"\xdd\x01\n\x08Position\x12+\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.RulesetB\x04\xe2\x41\x01\x01\x12\'\n\x05table\x18\x02 \x01(\x0b\x32\x12.rummikub.v1.TableB\x04\xe2\x41\x01\x01\x12%\n\x04rack\x18\x03 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x1d\n\nhas_melded\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x02H\x00\x88\x01\x01\x12&\n\x05river\x18\x05 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x42\r\n\x0b_has_melded\"\xfa\x01\n\x12SuggestTurnRequest\x12/\n\x08position\x18\x01 \x01(\x0b\x32\x15.rummikub.v1.PositionB\x04\xe2\x41\x01\x01H\x00\x12\x17\n\x07game_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01H\x00\x12)\n\x04tier\x18\x03 \x01(\x0e\x32\x15.rummikub.v1.HintTierB\x04\xe2\x41\x01\x01\x12/\n\tobjective\x18\x04 \x01(\x0e\x32\x16.rummikub.v1.ObjectiveB\x04\xe2\x41\x01\x01\x12\x33\n\ntime_limit\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\x42\t\n\x07subject\"\x80\x01\n\x13SuggestTurnResponse\x12+\n\nsuggestion\x18\x01 \x01(\x0b\x32\x17.rummikub.v1.Suggestion\x12\x10\n\x08revision\x18\x02 \x01(\r\x12*\n\x04turn\x18\x03 \x01(\x0b\x32\x1c.rummikub.v1.PlayTurnRequest\"\xc8\x02\n\nSuggestion\x12+\n\x0bplay_exists\x18\x01 \x01(\x0e\x32\x16.rummikub.v1.Existence\x12\'\n\x0ctiles_played\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\r\n\x05value\x18\x03 \x01(\r\x12\x0f\n\x07is_best\x18\x04 \x01(\x08\x12\x0e\n\x06points\x18\x05 \x01(\r\x12!\n\x05table\x18\x06 \x01(\x0b\x32\x12.rummikub.v1.Table\x12\x11\n\tuntouched\x18\x07 \x03(\r\x12\x18\n\x0briver_index\x18\x08 \x01(\rH\x00\x88\x01\x01\x12)\n\x05steps\x18\t \x03(\x0b\x32\x1a.rummikub.v1.SuggestedStep\x12\x17\n\x0fis_least_change\x18\n \x01(\x08\x12\x10\n\x08goes_out\x18\x0b \x01(\x08\x42\x0e\n\x0c_river_index\"B\n\x08StepMeld\x12\x16\n\x0ctable_before\x18\x01 \x01(\rH\x00\x12\x15\n\x0btable_after\x18\x02 \x01(\rH\x00\x42\x07\n\x05place\"P\n\x08StepPart\x12#\n\x04meld\x18\x01 \x01(\x0b\x32\x15.rummikub.v1.StepMeld\x12\x1f\n\x04laid\x18\x02 \x01(\x0b\x32\x11.rummikub.v1.Meld\"\x98\x02\n\rSuggestedStep\x12#\n\x04kind\x18\x01 \x01(\x0e\x32\x15.rummikub.v1.StepKind\x12\x0c\n\x04text\x18\x02 \x01(\t\x12#\n\x04meld\x18\x03 \x01(\x0b\x32\x15.rummikub.v1.StepMeld\x12\x1f\n\x04laid\x18\x04 \x01(\x0b\x32\x11.rummikub.v1.Meld\x12 \n\x05tiles\x18\x05 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12%\n\x06source\x18\x06 \x01(\x0b\x32\x15.rummikub.v1.StepMeld\x12\x1f\n\x04left\x18\x07 \x01(\x0b\x32\x11.rummikub.v1.Meld\x12$\n\x05parts\x18\x08 \x03(\x0b\x32\x15.rummikub.v1.StepPart\"y\n\x13HasLegalTurnRequest\x12-\n\x08position\x18\x01 \x01(\x0b\x32\x15.rummikub.v1.PositionB\x04\xe2\x41\x01\x02\x12\x33\n\ntime_limit\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\">\n\x14HasLegalTurnResponse\x12&\n\x06\x65xists\x18\x01 \x01(\x0e\x32\x16.rummikub.v1.Existence\"\x9f\x01\n\x13\x41rrangeTilesRequest\x12+\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.RulesetB\x04\xe2\x41\x01\x01\x12&\n\x05tiles\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x33\n\ntime_limit\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\"`\n\x14\x41rrangeTilesResponse\x12&\n\x06\x65xists\x18\x01 \x01(\x0e\x32\x16.rummikub.v1.Existence\x12 \n\x05melds\x18\x02 \x03(\x0b\x32\x11.rummikub.v1.Meld\"\x88\x02\n\x18\x42\x61tchSuggestTurnsRequest\x12+\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.RulesetB\x04\xe2\x41\x01\x01\x12.\n\tpositions\x18\x02 \x03(\x0b\x32\x15.rummikub.v1.PositionB\x04\xe2\x41\x01\x01\x12)\n\x04tier\x18\x03 \x01(\x0e\x32\x15.rummikub.v1.HintTierB\x04\xe2\x41\x01\x01\x12/\n\tobjective\x18\x04 \x01(\x0e\x32\x16.rummikub.v1.ObjectiveB\x04\xe2\x41\x01\x01\x12\x33\n\ntime_limit\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\"I\n\x19\x42\x61tchSuggestTurnsResponse\x12,\n\x0bsuggestions\x18\x01 \x03(\x0b\x32\x17.rummikub.v1.Suggestion\"\xfe\x01\n\x12\x45xplainTurnRequest\x12+\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.RulesetB\x04\xe2\x41\x01\x01\x12.\n\x0ctable_before\x18\x02 \x01(\x0b\x32\x12.rummikub.v1.TableB\x04\xe2\x41\x01\x01\x12-\n\x0btable_after\x18\x03 \x01(\x0b\x32\x12.rummikub.v1.TableB\x04\xe2\x41\x01\x01\x12\'\n\x06pulled\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x33\n\ntime_limit\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\"i\n\x13\x45xplainTurnResponse\x12)\n\x05steps\x18\x01 \x03(\x0b\x32\x1a.rummikub.v1.SuggestedStep\x12\'\n\x0ctiles_played\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile*b\n\tExistence\x12\x19\n\x15\x45XISTENCE_UNSPECIFIED\x10\x00\x12\x11\n\rEXISTENCE_YES\x10\x01\x12\x10\n\x0c\x45XISTENCE_NO\x10\x02\x12\x15\n\x11\x45XISTENCE_UNKNOWN\x10\x03*]\n\tObjective\x12\x19\n\x15OBJECTIVE_UNSPECIFIED\x10\x00\x12\x18\n\x14OBJECTIVE_MOST_TILES\x10\x01\x12\x1b\n\x17OBJECTIVE_HIGHEST_VALUE\x10\x02*i\n\x08HintTier\x12\x19\n\x15HINT_TIER_UNSPECIFIED\x10\x00\x12\x19\n\x15HINT_TIER_PLAY_EXISTS\x10\x01\x12\x13\n\x0fHINT_TIER_TILES\x10\x02\x12\x12\n\x0eHINT_TIER_TURN\x10\x03*\xec\x01\n\x08StepKind\x12\x19\n\x15STEP_KIND_UNSPECIFIED\x10\x00\x12\x12\n\x0eSTEP_KIND_PULL\x10\x01\x12\x13\n\x0fSTEP_KIND_SPLIT\x10\x02\x12\x18\n\x14STEP_KIND_SUBSTITUTE\x10\x03\x12\x15\n\x11STEP_KIND_ARRANGE\x10\x04\x12\x12\n\x0eSTEP_KIND_TAKE\x10\x05\x12\x12\n\x0eSTEP_KIND_JOIN\x10\x06\x12\x13\n\x0fSTEP_KIND_PLACE\x10\x07\x12\x14\n\x10STEP_KIND_EXTEND\x10\x08\x12\x18\n\x14STEP_KIND_LAY_JOKERS\x10\t2\xa0\x05\n\x0f\x41nalysisService\x12\x9c\x01\n\x0bSuggestTurn\x12\x1f.rummikub.v1.SuggestTurnRequest\x1a .rummikub.v1.SuggestTurnResponse\"J\x82\xd3\xe4\x93\x02\x44\"\x19/v1/positions:suggestTurn:\x01*Z$\"\x1f/v1/games/{game_id}:suggestTurn:\x01*\x12z\n\x0cHasLegalTurn\x12 .rummikub.v1.HasLegalTurnRequest\x1a!.rummikub.v1.HasLegalTurnResponse\"%\x82\xd3\xe4\x93\x02\x1f\"\x1a/v1/positions:hasLegalTurn:\x01*\x12q\n\x0c\x41rrangeTiles\x12 .rummikub.v1.ArrangeTilesRequest\x1a!.rummikub.v1.ArrangeTilesResponse\"\x1c\x82\xd3\xe4\x93\x02\x16\"\x11/v1/tiles:arrange:\x01*\x12\x8e\x01\n\x11\x42\x61tchSuggestTurns\x12%.rummikub.v1.BatchSuggestTurnsRequest\x1a&.rummikub.v1.BatchSuggestTurnsResponse\"*\x82\xd3\xe4\x93\x02$\"\x1f/v1/positions:batchSuggestTurns:\x01*\x12n\n\x0b\x45xplainTurn\x12\x1f.rummikub.v1.ExplainTurnRequest\x1a .rummikub.v1.ExplainTurnResponse\"\x1c\x82\xd3\xe4\x93\x02\x16\"\x11/v1/turns:explain:\x01*B\x8c\x01\n\x0brummikub.v1B\x14\x41nalysisServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -92,36 +89,6 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_EXPLAINTURNREQUEST'].fields_by_name['pulled']._serialized_options = b'\342A\001\001'
   _globals['_EXPLAINTURNREQUEST'].fields_by_name['time_limit']._loaded_options = None
   _globals['_EXPLAINTURNREQUEST'].fields_by_name['time_limit']._serialized_options = b'\342A\001\001'
-  _globals['_IMPORTRECORDREQUEST'].fields_by_name['record']._loaded_options = None
-  _globals['_IMPORTRECORDREQUEST'].fields_by_name['record']._serialized_options = b'\342A\001\001'
-  _globals['_IMPORTRECORDREQUEST'].fields_by_name['text']._loaded_options = None
-  _globals['_IMPORTRECORDREQUEST'].fields_by_name['text']._serialized_options = b'\342A\001\001'
-  _globals['_IMPORTRECORDREQUEST'].fields_by_name['time_limit']._loaded_options = None
-  _globals['_IMPORTRECORDREQUEST'].fields_by_name['time_limit']._serialized_options = b'\342A\001\001'
-  _globals['_REVIEWGAMEREQUEST'].fields_by_name['record']._loaded_options = None
-  _globals['_REVIEWGAMEREQUEST'].fields_by_name['record']._serialized_options = b'\342A\001\001'
-  _globals['_REVIEWGAMEREQUEST'].fields_by_name['text']._loaded_options = None
-  _globals['_REVIEWGAMEREQUEST'].fields_by_name['text']._serialized_options = b'\342A\001\001'
-  _globals['_REVIEWGAMEREQUEST'].fields_by_name['game_id']._loaded_options = None
-  _globals['_REVIEWGAMEREQUEST'].fields_by_name['game_id']._serialized_options = b'\342A\001\001'
-  _globals['_REVIEWGAMEREQUEST'].fields_by_name['objective']._loaded_options = None
-  _globals['_REVIEWGAMEREQUEST'].fields_by_name['objective']._serialized_options = b'\342A\001\001'
-  _globals['_REVIEWGAMEREQUEST'].fields_by_name['time_limit']._loaded_options = None
-  _globals['_REVIEWGAMEREQUEST'].fields_by_name['time_limit']._serialized_options = b'\342A\001\001'
-  _globals['_PARSEPOSITIONREQUEST'].fields_by_name['text']._loaded_options = None
-  _globals['_PARSEPOSITIONREQUEST'].fields_by_name['text']._serialized_options = b'\342A\001\002'
-  _globals['_PARSEPOSITIONREQUEST'].fields_by_name['cards']._loaded_options = None
-  _globals['_PARSEPOSITIONREQUEST'].fields_by_name['cards']._serialized_options = b'\342A\001\001'
-  _globals['_FORMATPOSITIONREQUEST'].fields_by_name['position']._loaded_options = None
-  _globals['_FORMATPOSITIONREQUEST'].fields_by_name['position']._serialized_options = b'\342A\001\002'
-  _globals['_FORMATPOSITIONREQUEST'].fields_by_name['racks']._loaded_options = None
-  _globals['_FORMATPOSITIONREQUEST'].fields_by_name['racks']._serialized_options = b'\342A\001\001'
-  _globals['_FORMATPOSITIONREQUEST'].fields_by_name['pool']._loaded_options = None
-  _globals['_FORMATPOSITIONREQUEST'].fields_by_name['pool']._serialized_options = b'\342A\001\001'
-  _globals['_FORMATPOSITIONREQUEST'].fields_by_name['turn_seat']._loaded_options = None
-  _globals['_FORMATPOSITIONREQUEST'].fields_by_name['turn_seat']._serialized_options = b'\342A\001\001'
-  _globals['_FORMATPOSITIONREQUEST'].fields_by_name['cards']._loaded_options = None
-  _globals['_FORMATPOSITIONREQUEST'].fields_by_name['cards']._serialized_options = b'\342A\001\001'
   _globals['_ANALYSISSERVICE'].methods_by_name['SuggestTurn']._loaded_options = None
   _globals['_ANALYSISSERVICE'].methods_by_name['SuggestTurn']._serialized_options = b'\202\323\344\223\002D\"\031/v1/positions:suggestTurn:\001*Z$\"\037/v1/games/{game_id}:suggestTurn:\001*'
   _globals['_ANALYSISSERVICE'].methods_by_name['HasLegalTurn']._loaded_options = None
@@ -132,76 +99,44 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ANALYSISSERVICE'].methods_by_name['BatchSuggestTurns']._serialized_options = b'\202\323\344\223\002$\"\037/v1/positions:batchSuggestTurns:\001*'
   _globals['_ANALYSISSERVICE'].methods_by_name['ExplainTurn']._loaded_options = None
   _globals['_ANALYSISSERVICE'].methods_by_name['ExplainTurn']._serialized_options = b'\202\323\344\223\002\026\"\021/v1/turns:explain:\001*'
-  _globals['_ANALYSISSERVICE'].methods_by_name['ImportRecord']._loaded_options = None
-  _globals['_ANALYSISSERVICE'].methods_by_name['ImportRecord']._serialized_options = b'\202\323\344\223\002\027\"\022/v1/records:import:\001*'
-  _globals['_ANALYSISSERVICE'].methods_by_name['ReviewGame']._loaded_options = None
-  _globals['_ANALYSISSERVICE'].methods_by_name['ReviewGame']._serialized_options = b'\202\323\344\223\0028\"\022/v1/records:review:\001*Z\037\"\032/v1/games/{game_id}:review:\001*'
-  _globals['_ANALYSISSERVICE'].methods_by_name['ParsePosition']._loaded_options = None
-  _globals['_ANALYSISSERVICE'].methods_by_name['ParsePosition']._serialized_options = b'\202\323\344\223\002\030\"\023/v1/positions:parse:\001*'
-  _globals['_ANALYSISSERVICE'].methods_by_name['FormatPosition']._loaded_options = None
-  _globals['_ANALYSISSERVICE'].methods_by_name['FormatPosition']._serialized_options = b'\202\323\344\223\002\031\"\024/v1/positions:format:\001*'
-  _globals['_EXISTENCE']._serialized_start=4587
-  _globals['_EXISTENCE']._serialized_end=4685
-  _globals['_OBJECTIVE']._serialized_start=4687
-  _globals['_OBJECTIVE']._serialized_end=4780
-  _globals['_HINTTIER']._serialized_start=4782
-  _globals['_HINTTIER']._serialized_end=4887
-  _globals['_STEPKIND']._serialized_start=4890
-  _globals['_STEPKIND']._serialized_end=5126
-  _globals['_POSITION']._serialized_start=333
-  _globals['_POSITION']._serialized_end=554
-  _globals['_SUGGESTTURNREQUEST']._serialized_start=557
-  _globals['_SUGGESTTURNREQUEST']._serialized_end=807
-  _globals['_SUGGESTTURNRESPONSE']._serialized_start=810
-  _globals['_SUGGESTTURNRESPONSE']._serialized_end=938
-  _globals['_SUGGESTION']._serialized_start=941
-  _globals['_SUGGESTION']._serialized_end=1269
-  _globals['_STEPMELD']._serialized_start=1271
-  _globals['_STEPMELD']._serialized_end=1337
-  _globals['_STEPPART']._serialized_start=1339
-  _globals['_STEPPART']._serialized_end=1419
-  _globals['_SUGGESTEDSTEP']._serialized_start=1422
-  _globals['_SUGGESTEDSTEP']._serialized_end=1702
-  _globals['_HASLEGALTURNREQUEST']._serialized_start=1704
-  _globals['_HASLEGALTURNREQUEST']._serialized_end=1825
-  _globals['_HASLEGALTURNRESPONSE']._serialized_start=1827
-  _globals['_HASLEGALTURNRESPONSE']._serialized_end=1889
-  _globals['_ARRANGETILESREQUEST']._serialized_start=1892
-  _globals['_ARRANGETILESREQUEST']._serialized_end=2051
-  _globals['_ARRANGETILESRESPONSE']._serialized_start=2053
-  _globals['_ARRANGETILESRESPONSE']._serialized_end=2149
-  _globals['_BATCHSUGGESTTURNSREQUEST']._serialized_start=2152
-  _globals['_BATCHSUGGESTTURNSREQUEST']._serialized_end=2416
-  _globals['_BATCHSUGGESTTURNSRESPONSE']._serialized_start=2418
-  _globals['_BATCHSUGGESTTURNSRESPONSE']._serialized_end=2491
-  _globals['_EXPLAINTURNREQUEST']._serialized_start=2494
-  _globals['_EXPLAINTURNREQUEST']._serialized_end=2748
-  _globals['_EXPLAINTURNRESPONSE']._serialized_start=2750
-  _globals['_EXPLAINTURNRESPONSE']._serialized_end=2855
-  _globals['_IMPORTRECORDREQUEST']._serialized_start=2858
-  _globals['_IMPORTRECORDREQUEST']._serialized_end=3013
-  _globals['_RECORDFAULT']._serialized_start=3016
-  _globals['_RECORDFAULT']._serialized_end=3160
-  _globals['_IMPORTRECORDRESPONSE']._serialized_start=3163
-  _globals['_IMPORTRECORDRESPONSE']._serialized_end=3425
-  _globals['_REVIEWGAMEREQUEST']._serialized_start=3428
-  _globals['_REVIEWGAMEREQUEST']._serialized_end=3656
-  _globals['_MOVEREVIEW']._serialized_start=3659
-  _globals['_MOVEREVIEW']._serialized_end=3846
-  _globals['_SEATREVIEW']._serialized_start=3848
-  _globals['_SEATREVIEW']._serialized_end=3906
-  _globals['_REVIEWGAMERESPONSE']._serialized_start=3908
-  _globals['_REVIEWGAMERESPONSE']._serialized_end=4029
-  _globals['_POSITIONRACK']._serialized_start=4031
-  _globals['_POSITIONRACK']._serialized_end=4113
-  _globals['_PARSEPOSITIONREQUEST']._serialized_start=4115
-  _globals['_PARSEPOSITIONREQUEST']._serialized_end=4178
-  _globals['_PARSEPOSITIONRESPONSE']._serialized_start=4181
-  _globals['_PARSEPOSITIONRESPONSE']._serialized_end=4339
-  _globals['_FORMATPOSITIONREQUEST']._serialized_start=4342
-  _globals['_FORMATPOSITIONREQUEST']._serialized_end=4545
-  _globals['_FORMATPOSITIONRESPONSE']._serialized_start=4547
-  _globals['_FORMATPOSITIONRESPONSE']._serialized_end=4585
-  _globals['_ANALYSISSERVICE']._serialized_start=5129
-  _globals['_ANALYSISSERVICE']._serialized_end=6305
+  _globals['_EXISTENCE']._serialized_start=2778
+  _globals['_EXISTENCE']._serialized_end=2876
+  _globals['_OBJECTIVE']._serialized_start=2878
+  _globals['_OBJECTIVE']._serialized_end=2971
+  _globals['_HINTTIER']._serialized_start=2973
+  _globals['_HINTTIER']._serialized_end=3078
+  _globals['_STEPKIND']._serialized_start=3081
+  _globals['_STEPKIND']._serialized_end=3317
+  _globals['_POSITION']._serialized_start=254
+  _globals['_POSITION']._serialized_end=475
+  _globals['_SUGGESTTURNREQUEST']._serialized_start=478
+  _globals['_SUGGESTTURNREQUEST']._serialized_end=728
+  _globals['_SUGGESTTURNRESPONSE']._serialized_start=731
+  _globals['_SUGGESTTURNRESPONSE']._serialized_end=859
+  _globals['_SUGGESTION']._serialized_start=862
+  _globals['_SUGGESTION']._serialized_end=1190
+  _globals['_STEPMELD']._serialized_start=1192
+  _globals['_STEPMELD']._serialized_end=1258
+  _globals['_STEPPART']._serialized_start=1260
+  _globals['_STEPPART']._serialized_end=1340
+  _globals['_SUGGESTEDSTEP']._serialized_start=1343
+  _globals['_SUGGESTEDSTEP']._serialized_end=1623
+  _globals['_HASLEGALTURNREQUEST']._serialized_start=1625
+  _globals['_HASLEGALTURNREQUEST']._serialized_end=1746
+  _globals['_HASLEGALTURNRESPONSE']._serialized_start=1748
+  _globals['_HASLEGALTURNRESPONSE']._serialized_end=1810
+  _globals['_ARRANGETILESREQUEST']._serialized_start=1813
+  _globals['_ARRANGETILESREQUEST']._serialized_end=1972
+  _globals['_ARRANGETILESRESPONSE']._serialized_start=1974
+  _globals['_ARRANGETILESRESPONSE']._serialized_end=2070
+  _globals['_BATCHSUGGESTTURNSREQUEST']._serialized_start=2073
+  _globals['_BATCHSUGGESTTURNSREQUEST']._serialized_end=2337
+  _globals['_BATCHSUGGESTTURNSRESPONSE']._serialized_start=2339
+  _globals['_BATCHSUGGESTTURNSRESPONSE']._serialized_end=2412
+  _globals['_EXPLAINTURNREQUEST']._serialized_start=2415
+  _globals['_EXPLAINTURNREQUEST']._serialized_end=2669
+  _globals['_EXPLAINTURNRESPONSE']._serialized_start=2671
+  _globals['_EXPLAINTURNRESPONSE']._serialized_end=2776
+  _globals['_ANALYSISSERVICE']._serialized_start=3320
+  _globals['_ANALYSISSERVICE']._serialized_end=3992
 # @@protoc_insertion_point(module_scope)

@@ -32,7 +32,9 @@ class AnalysisServiceStub(object):
     player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
     can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
     (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
-    ReviewGame of a record that they send. Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
+    RecordService.ReviewGame of a record that they send.
+
+    Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
     response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
     same certain answer; an uncertain answer may depend on the load of the server. Whether a turn exists is searched with a
     fixed number of steps at least, about 0.2 s of work, whatever the time limit: all tiers know it where the rules know it,
@@ -76,26 +78,6 @@ class AnalysisServiceStub(object):
                 request_serializer=rummikub_dot_v1_dot_analysis__service__pb2.ExplainTurnRequest.SerializeToString,
                 response_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.ExplainTurnResponse.FromString,
                 _registered_method=True)
-        self.ImportRecord = channel.unary_unary(
-                '/rummikub.v1.AnalysisService/ImportRecord',
-                request_serializer=rummikub_dot_v1_dot_analysis__service__pb2.ImportRecordRequest.SerializeToString,
-                response_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.ImportRecordResponse.FromString,
-                _registered_method=True)
-        self.ReviewGame = channel.unary_unary(
-                '/rummikub.v1.AnalysisService/ReviewGame',
-                request_serializer=rummikub_dot_v1_dot_analysis__service__pb2.ReviewGameRequest.SerializeToString,
-                response_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.ReviewGameResponse.FromString,
-                _registered_method=True)
-        self.ParsePosition = channel.unary_unary(
-                '/rummikub.v1.AnalysisService/ParsePosition',
-                request_serializer=rummikub_dot_v1_dot_analysis__service__pb2.ParsePositionRequest.SerializeToString,
-                response_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.ParsePositionResponse.FromString,
-                _registered_method=True)
-        self.FormatPosition = channel.unary_unary(
-                '/rummikub.v1.AnalysisService/FormatPosition',
-                request_serializer=rummikub_dot_v1_dot_analysis__service__pb2.FormatPositionRequest.SerializeToString,
-                response_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.FormatPositionResponse.FromString,
-                _registered_method=True)
 
 
 class AnalysisServiceServicer(object):
@@ -105,7 +87,9 @@ class AnalysisServiceServicer(object):
     player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
     can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
     (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
-    ReviewGame of a record that they send. Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
+    RecordService.ReviewGame of a record that they send.
+
+    Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
     response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
     same certain answer; an uncertain answer may depend on the load of the server. Whether a turn exists is searched with a
     fixed number of steps at least, about 0.2 s of work, whatever the time limit: all tiers know it where the rules know it,
@@ -170,43 +154,6 @@ class AnalysisServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def ImportRecord(self, request, context):
-        """Plays a record again by the rules, and reports the first move that breaks one. It stores nothing.
-        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ReviewGame(self, request, context):
-        """Compares each move of a record, or of a game that has ended, with the best turn of that player at that moment.
-
-        A game needs a token only if it shows nothing to spectators, as in ExportGame. The search uses only what the player
-        could see.
-        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
-        (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
-        FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
-        (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ParsePosition(self, request, context):
-        """Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def FormatPosition(self, request, context):
-        """Formats a position in the text notation.
-        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
 
 def add_AnalysisServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -235,26 +182,6 @@ def add_AnalysisServiceServicer_to_server(servicer, server):
                     request_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.ExplainTurnRequest.FromString,
                     response_serializer=rummikub_dot_v1_dot_analysis__service__pb2.ExplainTurnResponse.SerializeToString,
             ),
-            'ImportRecord': grpc.unary_unary_rpc_method_handler(
-                    servicer.ImportRecord,
-                    request_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.ImportRecordRequest.FromString,
-                    response_serializer=rummikub_dot_v1_dot_analysis__service__pb2.ImportRecordResponse.SerializeToString,
-            ),
-            'ReviewGame': grpc.unary_unary_rpc_method_handler(
-                    servicer.ReviewGame,
-                    request_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.ReviewGameRequest.FromString,
-                    response_serializer=rummikub_dot_v1_dot_analysis__service__pb2.ReviewGameResponse.SerializeToString,
-            ),
-            'ParsePosition': grpc.unary_unary_rpc_method_handler(
-                    servicer.ParsePosition,
-                    request_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.ParsePositionRequest.FromString,
-                    response_serializer=rummikub_dot_v1_dot_analysis__service__pb2.ParsePositionResponse.SerializeToString,
-            ),
-            'FormatPosition': grpc.unary_unary_rpc_method_handler(
-                    servicer.FormatPosition,
-                    request_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.FormatPositionRequest.FromString,
-                    response_serializer=rummikub_dot_v1_dot_analysis__service__pb2.FormatPositionResponse.SerializeToString,
-            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'rummikub.v1.AnalysisService', rpc_method_handlers)
@@ -270,7 +197,9 @@ class AnalysisService(object):
     player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
     can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
     (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
-    ReviewGame of a record that they send. Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
+    RecordService.ReviewGame of a record that they send.
+
+    Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
     response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
     same certain answer; an uncertain answer may depend on the load of the server. Whether a turn exists is searched with a
     fixed number of steps at least, about 0.2 s of work, whatever the time limit: all tiers know it where the rules know it,
@@ -408,114 +337,6 @@ class AnalysisService(object):
             '/rummikub.v1.AnalysisService/ExplainTurn',
             rummikub_dot_v1_dot_analysis__service__pb2.ExplainTurnRequest.SerializeToString,
             rummikub_dot_v1_dot_analysis__service__pb2.ExplainTurnResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ImportRecord(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/rummikub.v1.AnalysisService/ImportRecord',
-            rummikub_dot_v1_dot_analysis__service__pb2.ImportRecordRequest.SerializeToString,
-            rummikub_dot_v1_dot_analysis__service__pb2.ImportRecordResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ReviewGame(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/rummikub.v1.AnalysisService/ReviewGame',
-            rummikub_dot_v1_dot_analysis__service__pb2.ReviewGameRequest.SerializeToString,
-            rummikub_dot_v1_dot_analysis__service__pb2.ReviewGameResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ParsePosition(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/rummikub.v1.AnalysisService/ParsePosition',
-            rummikub_dot_v1_dot_analysis__service__pb2.ParsePositionRequest.SerializeToString,
-            rummikub_dot_v1_dot_analysis__service__pb2.ParsePositionResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def FormatPosition(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/rummikub.v1.AnalysisService/FormatPosition',
-            rummikub_dot_v1_dot_analysis__service__pb2.FormatPositionRequest.SerializeToString,
-            rummikub_dot_v1_dot_analysis__service__pb2.FormatPositionResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -33,7 +33,9 @@ class AnalysisServiceStub:
     player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
     can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
     (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
-    ReviewGame of a record that they send. Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
+    RecordService.ReviewGame of a record that they send.
+
+    Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
     response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
     same certain answer; an uncertain answer may depend on the load of the server. Whether a turn exists is searched with a
     fixed number of steps at least, about 0.2 s of work, whatever the time limit: all tiers know it where the rules know it,
@@ -82,26 +84,6 @@ class AnalysisServiceStub:
     """Explains how to get from one table to another: which tiles go from which meld to which.
     Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
     """
-    ImportRecord: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.ImportRecordRequest, _analysis_service_pb2.ImportRecordResponse]
-    """Plays a record again by the rules, and reports the first move that breaks one. It stores nothing.
-    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
-    """
-    ReviewGame: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.ReviewGameRequest, _analysis_service_pb2.ReviewGameResponse]
-    """Compares each move of a record, or of a game that has ended, with the best turn of that player at that moment.
-
-    A game needs a token only if it shows nothing to spectators, as in ExportGame. The search uses only what the player
-    could see.
-    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
-    FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
-    (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
-    """
-    ParsePosition: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.ParsePositionRequest, _analysis_service_pb2.ParsePositionResponse]
-    """Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`."""
-    FormatPosition: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.FormatPositionRequest, _analysis_service_pb2.FormatPositionResponse]
-    """Formats a position in the text notation.
-    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
-    """
 
 @_typing.type_check_only
 class AnalysisServiceAsyncStub(AnalysisServiceStub):
@@ -111,7 +93,9 @@ class AnalysisServiceAsyncStub(AnalysisServiceStub):
     player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
     can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
     (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
-    ReviewGame of a record that they send. Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
+    RecordService.ReviewGame of a record that they send.
+
+    Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
     response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
     same certain answer; an uncertain answer may depend on the load of the server. Whether a turn exists is searched with a
     fixed number of steps at least, about 0.2 s of work, whatever the time limit: all tiers know it where the rules know it,
@@ -157,26 +141,6 @@ class AnalysisServiceAsyncStub(AnalysisServiceStub):
     """Explains how to get from one table to another: which tiles go from which meld to which.
     Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
     """
-    ImportRecord: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.ImportRecordRequest, _analysis_service_pb2.ImportRecordResponse]  # type: ignore[assignment]
-    """Plays a record again by the rules, and reports the first move that breaks one. It stores nothing.
-    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
-    """
-    ReviewGame: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.ReviewGameRequest, _analysis_service_pb2.ReviewGameResponse]  # type: ignore[assignment]
-    """Compares each move of a record, or of a game that has ended, with the best turn of that player at that moment.
-
-    A game needs a token only if it shows nothing to spectators, as in ExportGame. The search uses only what the player
-    could see.
-    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
-    FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
-    (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
-    """
-    ParsePosition: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.ParsePositionRequest, _analysis_service_pb2.ParsePositionResponse]  # type: ignore[assignment]
-    """Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`."""
-    FormatPosition: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.FormatPositionRequest, _analysis_service_pb2.FormatPositionResponse]  # type: ignore[assignment]
-    """Formats a position in the text notation.
-    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
-    """
 
 class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
     """Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
@@ -185,7 +149,9 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
     player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
     can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
     (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
-    ReviewGame of a record that they send. Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
+    RecordService.ReviewGame of a record that they send.
+
+    Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
     response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
     same certain answer; an uncertain answer may depend on the load of the server. Whether a turn exists is searched with a
     fixed number of steps at least, about 0.2 s of work, whatever the time limit: all tiers know it where the rules know it,
@@ -258,50 +224,6 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_analysis_service_pb2.ExplainTurnResponse, _abc.Awaitable[_analysis_service_pb2.ExplainTurnResponse]]:
         """Explains how to get from one table to another: which tiles go from which meld to which.
         Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
-        """
-
-    @_abc_1.abstractmethod
-    def ImportRecord(
-        self,
-        request: _analysis_service_pb2.ImportRecordRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_analysis_service_pb2.ImportRecordResponse, _abc.Awaitable[_analysis_service_pb2.ImportRecordResponse]]:
-        """Plays a record again by the rules, and reports the first move that breaks one. It stores nothing.
-        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
-        """
-
-    @_abc_1.abstractmethod
-    def ReviewGame(
-        self,
-        request: _analysis_service_pb2.ReviewGameRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_analysis_service_pb2.ReviewGameResponse, _abc.Awaitable[_analysis_service_pb2.ReviewGameResponse]]:
-        """Compares each move of a record, or of a game that has ended, with the best turn of that player at that moment.
-
-        A game needs a token only if it shows nothing to spectators, as in ExportGame. The search uses only what the player
-        could see.
-        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
-        (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
-        FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
-        (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
-        """
-
-    @_abc_1.abstractmethod
-    def ParsePosition(
-        self,
-        request: _analysis_service_pb2.ParsePositionRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_analysis_service_pb2.ParsePositionResponse, _abc.Awaitable[_analysis_service_pb2.ParsePositionResponse]]:
-        """Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`."""
-
-    @_abc_1.abstractmethod
-    def FormatPosition(
-        self,
-        request: _analysis_service_pb2.FormatPositionRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_analysis_service_pb2.FormatPositionResponse, _abc.Awaitable[_analysis_service_pb2.FormatPositionResponse]]:
-        """Formats a position in the text notation.
-        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
         """
 
 def add_AnalysisServiceServicer_to_server(servicer: AnalysisServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

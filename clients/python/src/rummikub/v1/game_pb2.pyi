@@ -14,6 +14,7 @@ from rummikub.v1 import error_reason_pb2 as _error_reason_pb2
 from rummikub.v1 import meld_pb2 as _meld_pb2
 from rummikub.v1 import room_settings_pb2 as _room_settings_pb2
 from rummikub.v1 import ruleset_pb2 as _ruleset_pb2
+from rummikub.v1 import score_pb2 as _score_pb2
 from rummikub.v1 import tile_pb2 as _tile_pb2
 import builtins as _builtins
 import sys
@@ -85,38 +86,6 @@ VISIBILITY_PUBLIC: Visibility.ValueType  # 1
 VISIBILITY_UNLISTED: Visibility.ValueType  # 2
 """The game is in no list: only its id or its join code leads to it."""
 Global___Visibility: _TypeAlias = Visibility  # noqa: Y015
-
-class _RoundEnd:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _RoundEndEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RoundEnd.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    ROUND_END_UNSPECIFIED: _RoundEnd.ValueType  # 0
-    """Unset."""
-    ROUND_END_WENT_OUT: _RoundEnd.ValueType  # 1
-    """A player's rack is empty (R57)."""
-    ROUND_END_BLOCKED: _RoundEnd.ValueType  # 2
-    """The pool is empty, and all players passed in a row, or the conditions of pool_empty_mode or pool_empty_stuck_test
-    hold (R59).
-    """
-    ROUND_END_RESIGNED: _RoundEnd.ValueType  # 3
-    """All players except one have resigned; with TEAMS_PAIRS, all players of one team."""
-
-class RoundEnd(_RoundEnd, metaclass=_RoundEndEnumTypeWrapper):
-    """The way in which a round ended."""
-
-ROUND_END_UNSPECIFIED: RoundEnd.ValueType  # 0
-"""Unset."""
-ROUND_END_WENT_OUT: RoundEnd.ValueType  # 1
-"""A player's rack is empty (R57)."""
-ROUND_END_BLOCKED: RoundEnd.ValueType  # 2
-"""The pool is empty, and all players passed in a row, or the conditions of pool_empty_mode or pool_empty_stuck_test
-hold (R59).
-"""
-ROUND_END_RESIGNED: RoundEnd.ValueType  # 3
-"""All players except one have resigned; with TEAMS_PAIRS, all players of one team."""
-Global___RoundEnd: _TypeAlias = RoundEnd  # noqa: Y015
 
 class _BotLevel:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -440,48 +409,6 @@ class Turn(_message.Message):
 Global___Turn: _TypeAlias = Turn  # noqa: Y015
 
 @_typing.final
-class SeatResult(_message.Message):
-    """The result of a round for one player."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    SEAT_FIELD_NUMBER: _builtins.int
-    RACK_VALUE_FIELD_NUMBER: _builtins.int
-    TILE_COUNT_FIELD_NUMBER: _builtins.int
-    POINTS_FIELD_NUMBER: _builtins.int
-    RACK_FIELD_NUMBER: _builtins.int
-    seat: _builtins.int
-    """The seat."""
-    rack_value: _builtins.int
-    """The value of the tiles left on the rack (R61)."""
-    tile_count: _builtins.int
-    """The number of tiles left on the rack."""
-    points: _builtins.int
-    """The points won (positive) or lost (negative) (R60, R63); the signs are reversed with MATCH_WINNER_LOWEST_TOTAL."""
-    @_builtins.property
-    def rack(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles left on the rack, in ascending order, once everyone may see them (racks_shown). Also of a player who has
-        resigned.
-        """
-
-    def __init__(
-        self,
-        *,
-        seat: _builtins.int = ...,
-        rack_value: _builtins.int = ...,
-        tile_count: _builtins.int = ...,
-        points: _builtins.int = ...,
-        rack: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["points", b"points", "rack", b"rack", "rack_value", b"rack_value", "seat", b"seat", "tile_count", b"tile_count"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SeatResult: _TypeAlias = SeatResult  # noqa: Y015
-
-@_typing.final
 class RoundResult(_message.Message):
     """A finished round."""
 
@@ -494,7 +421,7 @@ class RoundResult(_message.Message):
     POOL_FIELD_NUMBER: _builtins.int
     round: _builtins.int
     """The round's number, from 1."""
-    round_end: Global___RoundEnd.ValueType
+    round_end: _score_pb2.RoundEnd.ValueType
     """The way in which the round ended."""
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
@@ -503,7 +430,7 @@ class RoundResult(_message.Message):
         """
 
     @_builtins.property
-    def seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___SeatResult]:
+    def seats(self) -> _containers.RepeatedCompositeFieldContainer[_score_pb2.SeatResult]:
         """The result of each player dealt in, by seat."""
 
     @_builtins.property
@@ -514,9 +441,9 @@ class RoundResult(_message.Message):
         self,
         *,
         round: _builtins.int = ...,
-        round_end: Global___RoundEnd.ValueType = ...,
+        round_end: _score_pb2.RoundEnd.ValueType = ...,
         winner_seats: _abc.Iterable[_builtins.int] | None = ...,
-        seats: _abc.Iterable[Global___SeatResult] | None = ...,
+        seats: _abc.Iterable[_score_pb2.SeatResult] | None = ...,
         pool: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015

@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class GameServiceStub:
-    """Games: the lobby, rounds, and views of games.
+    """Games: the lobby, their start, and views of games. Turns and rounds are in TurnService.
 
     The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
     who may read a game but sees no rack. A token that is not, or no longer, valid in the game is refused (TOKEN_VOID).
@@ -192,42 +192,10 @@ class GameServiceStub:
     """Lists a game's changes in order, as the caller may see them. Without a token, the caller is a spectator.
     Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
     """
-    ResignGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ResignGameRequest, _game_service_pb2.ResignGameResponse]
-    """Resigns from a started game. The tiles of the caller's rack stay out of play and count against the caller at the
-    end of the round. The last player who has not resigned (with TEAMS_PAIRS, the last team) wins the round and the
-    game. When only bots are left, the game ends with the round, or at once between rounds.
-    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED),
-    ABORTED (DUPLICATE_REQUEST).
-    """
-    StartNextRound: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.StartNextRoundRequest, _game_service_pb2.StartNextRoundResponse]
-    """Starts the next round of a game of several rounds. Any player who has not resigned may call it. Without a call, the
-    round starts by itself at Game.next_round_time (round_pause_seconds).
-    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_IN_PROGRESS, GAME_OVER,
-    PLAYER_RESIGNED), ABORTED (DUPLICATE_REQUEST).
-    """
-    RequestRedeal: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.RequestRedealRequest, _game_service_pb2.RequestRedealResponse]
-    """Deals the round again. A player whose first tiles hold three pairs of identical tiles may call it until that player
-    has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
-    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-    PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
-    """
-    ReturnToSeat: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ReturnToSeatRequest, _game_service_pb2.ReturnToSeatResponse]
-    """Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest
-    of a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except
-    ResignGame, does the same.
-    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED,
-    PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
-    """
-    ExportGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ExportGameRequest, _game_service_pb2.ExportGameResponse]
-    """Returns the record of a game that is over, with all hidden tiles. Everyone who may see the game may export it,
-    unless the option racks_shown is HIDDEN. A game that was aborted before its first deal has no record (GAME_NOT_OVER).
-    Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN),
-    OUT_OF_RANGE (HISTORY_UNAVAILABLE).
-    """
 
 @_typing.type_check_only
 class GameServiceAsyncStub(GameServiceStub):
-    """Games: the lobby, rounds, and views of games.
+    """Games: the lobby, their start, and views of games. Turns and rounds are in TurnService.
 
     The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
     who may read a game but sees no rack. A token that is not, or no longer, valid in the game is refused (TOKEN_VOID).
@@ -389,41 +357,9 @@ class GameServiceAsyncStub(GameServiceStub):
     """Lists a game's changes in order, as the caller may see them. Without a token, the caller is a spectator.
     Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
     """
-    ResignGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ResignGameRequest, _game_service_pb2.ResignGameResponse]  # type: ignore[assignment]
-    """Resigns from a started game. The tiles of the caller's rack stay out of play and count against the caller at the
-    end of the round. The last player who has not resigned (with TEAMS_PAIRS, the last team) wins the round and the
-    game. When only bots are left, the game ends with the round, or at once between rounds.
-    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED),
-    ABORTED (DUPLICATE_REQUEST).
-    """
-    StartNextRound: _aio.UnaryUnaryMultiCallable[_game_service_pb2.StartNextRoundRequest, _game_service_pb2.StartNextRoundResponse]  # type: ignore[assignment]
-    """Starts the next round of a game of several rounds. Any player who has not resigned may call it. Without a call, the
-    round starts by itself at Game.next_round_time (round_pause_seconds).
-    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_IN_PROGRESS, GAME_OVER,
-    PLAYER_RESIGNED), ABORTED (DUPLICATE_REQUEST).
-    """
-    RequestRedeal: _aio.UnaryUnaryMultiCallable[_game_service_pb2.RequestRedealRequest, _game_service_pb2.RequestRedealResponse]  # type: ignore[assignment]
-    """Deals the round again. A player whose first tiles hold three pairs of identical tiles may call it until that player
-    has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
-    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-    PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
-    """
-    ReturnToSeat: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ReturnToSeatRequest, _game_service_pb2.ReturnToSeatResponse]  # type: ignore[assignment]
-    """Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest
-    of a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except
-    ResignGame, does the same.
-    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED,
-    PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
-    """
-    ExportGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ExportGameRequest, _game_service_pb2.ExportGameResponse]  # type: ignore[assignment]
-    """Returns the record of a game that is over, with all hidden tiles. Everyone who may see the game may export it,
-    unless the option racks_shown is HIDDEN. A game that was aborted before its first deal has no record (GAME_NOT_OVER).
-    Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN),
-    OUT_OF_RANGE (HISTORY_UNAVAILABLE).
-    """
 
 class GameServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Games: the lobby, rounds, and views of games.
+    """Games: the lobby, their start, and views of games. Turns and rounds are in TurnService.
 
     The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
     who may read a game but sees no rack. A token that is not, or no longer, valid in the game is refused (TOKEN_VOID).
@@ -678,68 +614,6 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_game_service_pb2.ListChangesResponse, _abc.Awaitable[_game_service_pb2.ListChangesResponse]]:
         """Lists a game's changes in order, as the caller may see them. Without a token, the caller is a spectator.
         Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
-        """
-
-    @_abc_1.abstractmethod
-    def ResignGame(
-        self,
-        request: _game_service_pb2.ResignGameRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_game_service_pb2.ResignGameResponse, _abc.Awaitable[_game_service_pb2.ResignGameResponse]]:
-        """Resigns from a started game. The tiles of the caller's rack stay out of play and count against the caller at the
-        end of the round. The last player who has not resigned (with TEAMS_PAIRS, the last team) wins the round and the
-        game. When only bots are left, the game ends with the round, or at once between rounds.
-        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED),
-        ABORTED (DUPLICATE_REQUEST).
-        """
-
-    @_abc_1.abstractmethod
-    def StartNextRound(
-        self,
-        request: _game_service_pb2.StartNextRoundRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_game_service_pb2.StartNextRoundResponse, _abc.Awaitable[_game_service_pb2.StartNextRoundResponse]]:
-        """Starts the next round of a game of several rounds. Any player who has not resigned may call it. Without a call, the
-        round starts by itself at Game.next_round_time (round_pause_seconds).
-        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_IN_PROGRESS, GAME_OVER,
-        PLAYER_RESIGNED), ABORTED (DUPLICATE_REQUEST).
-        """
-
-    @_abc_1.abstractmethod
-    def RequestRedeal(
-        self,
-        request: _game_service_pb2.RequestRedealRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_game_service_pb2.RequestRedealResponse, _abc.Awaitable[_game_service_pb2.RequestRedealResponse]]:
-        """Deals the round again. A player whose first tiles hold three pairs of identical tiles may call it until that player
-        has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
-        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-        PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
-        """
-
-    @_abc_1.abstractmethod
-    def ReturnToSeat(
-        self,
-        request: _game_service_pb2.ReturnToSeatRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_game_service_pb2.ReturnToSeatResponse, _abc.Awaitable[_game_service_pb2.ReturnToSeatResponse]]:
-        """Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest
-        of a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except
-        ResignGame, does the same.
-        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED,
-        PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
-        """
-
-    @_abc_1.abstractmethod
-    def ExportGame(
-        self,
-        request: _game_service_pb2.ExportGameRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_game_service_pb2.ExportGameResponse, _abc.Awaitable[_game_service_pb2.ExportGameResponse]]:
-        """Returns the record of a game that is over, with all hidden tiles. Everyone who may see the game may export it,
-        unless the option racks_shown is HIDDEN. A game that was aborted before its first deal has no record (GAME_NOT_OVER).
-        Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN),
-        OUT_OF_RANGE (HISTORY_UNAVAILABLE).
         """
 
 def add_GameServiceServicer_to_server(servicer: GameServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

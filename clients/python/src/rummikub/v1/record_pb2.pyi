@@ -13,6 +13,7 @@ from rummikub.v1 import game_pb2 as _game_pb2
 from rummikub.v1 import meld_pb2 as _meld_pb2
 from rummikub.v1 import room_settings_pb2 as _room_settings_pb2
 from rummikub.v1 import ruleset_pb2 as _ruleset_pb2
+from rummikub.v1 import score_pb2 as _score_pb2
 from rummikub.v1 import tile_pb2 as _tile_pb2
 import builtins as _builtins
 import sys
@@ -300,7 +301,7 @@ class RecordedScore(_message.Message):
 
     ROUND_END_FIELD_NUMBER: _builtins.int
     POINTS_FIELD_NUMBER: _builtins.int
-    round_end: _game_pb2.RoundEnd.ValueType
+    round_end: _score_pb2.RoundEnd.ValueType
     """The way in which the round ended."""
     @_builtins.property
     def points(self) -> _containers.RepeatedCompositeFieldContainer[Global___RecordedPoints]:
@@ -309,7 +310,7 @@ class RecordedScore(_message.Message):
     def __init__(
         self,
         *,
-        round_end: _game_pb2.RoundEnd.ValueType = ...,
+        round_end: _score_pb2.RoundEnd.ValueType = ...,
         points: _abc.Iterable[Global___RecordedPoints] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015

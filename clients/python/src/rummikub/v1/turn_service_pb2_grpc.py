@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class TurnServiceStub(object):
-    """Turns of a running game. Tokens, request ids and general errors are as in GameService.
+    """Turns and rounds of a started game. Tokens, request ids and general errors are as in GameService.
     """
 
     def __init__(self, channel):
@@ -50,10 +50,30 @@ class TurnServiceStub(object):
                 request_serializer=rummikub_dot_v1_dot_turn__service__pb2.ClaimErrorRequest.SerializeToString,
                 response_deserializer=rummikub_dot_v1_dot_turn__service__pb2.ClaimErrorResponse.FromString,
                 _registered_method=True)
+        self.ResignGame = channel.unary_unary(
+                '/rummikub.v1.TurnService/ResignGame',
+                request_serializer=rummikub_dot_v1_dot_turn__service__pb2.ResignGameRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_turn__service__pb2.ResignGameResponse.FromString,
+                _registered_method=True)
+        self.StartNextRound = channel.unary_unary(
+                '/rummikub.v1.TurnService/StartNextRound',
+                request_serializer=rummikub_dot_v1_dot_turn__service__pb2.StartNextRoundRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_turn__service__pb2.StartNextRoundResponse.FromString,
+                _registered_method=True)
+        self.RequestRedeal = channel.unary_unary(
+                '/rummikub.v1.TurnService/RequestRedeal',
+                request_serializer=rummikub_dot_v1_dot_turn__service__pb2.RequestRedealRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_turn__service__pb2.RequestRedealResponse.FromString,
+                _registered_method=True)
+        self.ReturnToSeat = channel.unary_unary(
+                '/rummikub.v1.TurnService/ReturnToSeat',
+                request_serializer=rummikub_dot_v1_dot_turn__service__pb2.ReturnToSeatRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_turn__service__pb2.ReturnToSeatResponse.FromString,
+                _registered_method=True)
 
 
 class TurnServiceServicer(object):
-    """Turns of a running game. Tokens, request ids and general errors are as in GameService.
+    """Turns and rounds of a started game. Tokens, request ids and general errors are as in GameService.
     """
 
     def PlayTurn(self, request, context):
@@ -104,6 +124,48 @@ class TurnServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ResignGame(self, request, context):
+        """Resigns from a started game. The tiles of the caller's rack stay out of play and count against the caller at the
+        end of the round. The last player who has not resigned (with TEAMS_PAIRS, the last team) wins the round and the
+        game. When only bots are left, the game ends with the round, or at once between rounds.
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED),
+        ABORTED (DUPLICATE_REQUEST).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def StartNextRound(self, request, context):
+        """Starts the next round of a game of several rounds. Any player who has not resigned may call it. Without a call, the
+        round starts by itself at Game.next_round_time (round_pause_seconds).
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_IN_PROGRESS, GAME_OVER,
+        PLAYER_RESIGNED), ABORTED (DUPLICATE_REQUEST).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RequestRedeal(self, request, context):
+        """Deals the round again. A player whose first tiles hold three pairs of identical tiles may call it until that player
+        has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
+        PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReturnToSeat(self, request, context):
+        """Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest
+        of a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except
+        ResignGame, does the same.
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED,
+        PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_TurnServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -122,6 +184,26 @@ def add_TurnServiceServicer_to_server(servicer, server):
                     request_deserializer=rummikub_dot_v1_dot_turn__service__pb2.ClaimErrorRequest.FromString,
                     response_serializer=rummikub_dot_v1_dot_turn__service__pb2.ClaimErrorResponse.SerializeToString,
             ),
+            'ResignGame': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResignGame,
+                    request_deserializer=rummikub_dot_v1_dot_turn__service__pb2.ResignGameRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_turn__service__pb2.ResignGameResponse.SerializeToString,
+            ),
+            'StartNextRound': grpc.unary_unary_rpc_method_handler(
+                    servicer.StartNextRound,
+                    request_deserializer=rummikub_dot_v1_dot_turn__service__pb2.StartNextRoundRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_turn__service__pb2.StartNextRoundResponse.SerializeToString,
+            ),
+            'RequestRedeal': grpc.unary_unary_rpc_method_handler(
+                    servicer.RequestRedeal,
+                    request_deserializer=rummikub_dot_v1_dot_turn__service__pb2.RequestRedealRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_turn__service__pb2.RequestRedealResponse.SerializeToString,
+            ),
+            'ReturnToSeat': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReturnToSeat,
+                    request_deserializer=rummikub_dot_v1_dot_turn__service__pb2.ReturnToSeatRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_turn__service__pb2.ReturnToSeatResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'rummikub.v1.TurnService', rpc_method_handlers)
@@ -131,7 +213,7 @@ def add_TurnServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class TurnService(object):
-    """Turns of a running game. Tokens, request ids and general errors are as in GameService.
+    """Turns and rounds of a started game. Tokens, request ids and general errors are as in GameService.
     """
 
     @staticmethod
@@ -205,6 +287,114 @@ class TurnService(object):
             '/rummikub.v1.TurnService/ClaimError',
             rummikub_dot_v1_dot_turn__service__pb2.ClaimErrorRequest.SerializeToString,
             rummikub_dot_v1_dot_turn__service__pb2.ClaimErrorResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResignGame(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.TurnService/ResignGame',
+            rummikub_dot_v1_dot_turn__service__pb2.ResignGameRequest.SerializeToString,
+            rummikub_dot_v1_dot_turn__service__pb2.ResignGameResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StartNextRound(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.TurnService/StartNextRound',
+            rummikub_dot_v1_dot_turn__service__pb2.StartNextRoundRequest.SerializeToString,
+            rummikub_dot_v1_dot_turn__service__pb2.StartNextRoundResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RequestRedeal(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.TurnService/RequestRedeal',
+            rummikub_dot_v1_dot_turn__service__pb2.RequestRedealRequest.SerializeToString,
+            rummikub_dot_v1_dot_turn__service__pb2.RequestRedealResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReturnToSeat(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.TurnService/ReturnToSeat',
+            rummikub_dot_v1_dot_turn__service__pb2.ReturnToSeatRequest.SerializeToString,
+            rummikub_dot_v1_dot_turn__service__pb2.ReturnToSeatResponse.FromString,
             options,
             channel_credentials,
             insecure,

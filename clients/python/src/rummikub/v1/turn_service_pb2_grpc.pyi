@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class TurnServiceStub:
-    """Turns of a running game. Tokens, request ids and general errors are as in GameService."""
+    """Turns and rounds of a started game. Tokens, request ids and general errors are as in GameService."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -69,10 +69,36 @@ class TurnServiceStub:
     (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
     CLAIM_ALREADY_VOTED).
     """
+    ResignGame: _grpc.UnaryUnaryMultiCallable[_turn_service_pb2.ResignGameRequest, _turn_service_pb2.ResignGameResponse]
+    """Resigns from a started game. The tiles of the caller's rack stay out of play and count against the caller at the
+    end of the round. The last player who has not resigned (with TEAMS_PAIRS, the last team) wins the round and the
+    game. When only bots are left, the game ends with the round, or at once between rounds.
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED),
+    ABORTED (DUPLICATE_REQUEST).
+    """
+    StartNextRound: _grpc.UnaryUnaryMultiCallable[_turn_service_pb2.StartNextRoundRequest, _turn_service_pb2.StartNextRoundResponse]
+    """Starts the next round of a game of several rounds. Any player who has not resigned may call it. Without a call, the
+    round starts by itself at Game.next_round_time (round_pause_seconds).
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_IN_PROGRESS, GAME_OVER,
+    PLAYER_RESIGNED), ABORTED (DUPLICATE_REQUEST).
+    """
+    RequestRedeal: _grpc.UnaryUnaryMultiCallable[_turn_service_pb2.RequestRedealRequest, _turn_service_pb2.RequestRedealResponse]
+    """Deals the round again. A player whose first tiles hold three pairs of identical tiles may call it until that player
+    has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
+    PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+    """
+    ReturnToSeat: _grpc.UnaryUnaryMultiCallable[_turn_service_pb2.ReturnToSeatRequest, _turn_service_pb2.ReturnToSeatResponse]
+    """Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest
+    of a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except
+    ResignGame, does the same.
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED,
+    PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
+    """
 
 @_typing.type_check_only
 class TurnServiceAsyncStub(TurnServiceStub):
-    """Turns of a running game. Tokens, request ids and general errors are as in GameService."""
+    """Turns and rounds of a started game. Tokens, request ids and general errors are as in GameService."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     PlayTurn: _aio.UnaryUnaryMultiCallable[_turn_service_pb2.PlayTurnRequest, _turn_service_pb2.PlayTurnResponse]  # type: ignore[assignment]
@@ -111,9 +137,35 @@ class TurnServiceAsyncStub(TurnServiceStub):
     (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
     CLAIM_ALREADY_VOTED).
     """
+    ResignGame: _aio.UnaryUnaryMultiCallable[_turn_service_pb2.ResignGameRequest, _turn_service_pb2.ResignGameResponse]  # type: ignore[assignment]
+    """Resigns from a started game. The tiles of the caller's rack stay out of play and count against the caller at the
+    end of the round. The last player who has not resigned (with TEAMS_PAIRS, the last team) wins the round and the
+    game. When only bots are left, the game ends with the round, or at once between rounds.
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED),
+    ABORTED (DUPLICATE_REQUEST).
+    """
+    StartNextRound: _aio.UnaryUnaryMultiCallable[_turn_service_pb2.StartNextRoundRequest, _turn_service_pb2.StartNextRoundResponse]  # type: ignore[assignment]
+    """Starts the next round of a game of several rounds. Any player who has not resigned may call it. Without a call, the
+    round starts by itself at Game.next_round_time (round_pause_seconds).
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_IN_PROGRESS, GAME_OVER,
+    PLAYER_RESIGNED), ABORTED (DUPLICATE_REQUEST).
+    """
+    RequestRedeal: _aio.UnaryUnaryMultiCallable[_turn_service_pb2.RequestRedealRequest, _turn_service_pb2.RequestRedealResponse]  # type: ignore[assignment]
+    """Deals the round again. A player whose first tiles hold three pairs of identical tiles may call it until that player
+    has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
+    PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+    """
+    ReturnToSeat: _aio.UnaryUnaryMultiCallable[_turn_service_pb2.ReturnToSeatRequest, _turn_service_pb2.ReturnToSeatResponse]  # type: ignore[assignment]
+    """Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest
+    of a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except
+    ResignGame, does the same.
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED,
+    PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
+    """
 
 class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Turns of a running game. Tokens, request ids and general errors are as in GameService."""
+    """Turns and rounds of a started game. Tokens, request ids and general errors are as in GameService."""
 
     @_abc_1.abstractmethod
     def PlayTurn(
@@ -167,6 +219,56 @@ class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
         (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
         CLAIM_ALREADY_VOTED).
+        """
+
+    @_abc_1.abstractmethod
+    def ResignGame(
+        self,
+        request: _turn_service_pb2.ResignGameRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_turn_service_pb2.ResignGameResponse, _abc.Awaitable[_turn_service_pb2.ResignGameResponse]]:
+        """Resigns from a started game. The tiles of the caller's rack stay out of play and count against the caller at the
+        end of the round. The last player who has not resigned (with TEAMS_PAIRS, the last team) wins the round and the
+        game. When only bots are left, the game ends with the round, or at once between rounds.
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED),
+        ABORTED (DUPLICATE_REQUEST).
+        """
+
+    @_abc_1.abstractmethod
+    def StartNextRound(
+        self,
+        request: _turn_service_pb2.StartNextRoundRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_turn_service_pb2.StartNextRoundResponse, _abc.Awaitable[_turn_service_pb2.StartNextRoundResponse]]:
+        """Starts the next round of a game of several rounds. Any player who has not resigned may call it. Without a call, the
+        round starts by itself at Game.next_round_time (round_pause_seconds).
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_IN_PROGRESS, GAME_OVER,
+        PLAYER_RESIGNED), ABORTED (DUPLICATE_REQUEST).
+        """
+
+    @_abc_1.abstractmethod
+    def RequestRedeal(
+        self,
+        request: _turn_service_pb2.RequestRedealRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_turn_service_pb2.RequestRedealResponse, _abc.Awaitable[_turn_service_pb2.RequestRedealResponse]]:
+        """Deals the round again. A player whose first tiles hold three pairs of identical tiles may call it until that player
+        has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
+        PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+        """
+
+    @_abc_1.abstractmethod
+    def ReturnToSeat(
+        self,
+        request: _turn_service_pb2.ReturnToSeatRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_turn_service_pb2.ReturnToSeatResponse, _abc.Awaitable[_turn_service_pb2.ReturnToSeatResponse]]:
+        """Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest
+        of a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except
+        ResignGame, does the same.
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED,
+        PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
         """
 
 def add_TurnServiceServicer_to_server(servicer: TurnServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -25,15 +25,15 @@ _sym_db = _symbol_database.Default()
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
 from rummikub.v1 import error_reason_pb2 as rummikub_dot_v1_dot_error__reason__pb2
-from rummikub.v1 import game_pb2 as rummikub_dot_v1_dot_game__pb2
 from rummikub.v1 import meld_pb2 as rummikub_dot_v1_dot_meld__pb2
 from rummikub.v1 import room_settings_pb2 as rummikub_dot_v1_dot_room__settings__pb2
 from rummikub.v1 import ruleset_pb2 as rummikub_dot_v1_dot_ruleset__pb2
+from rummikub.v1 import score_pb2 as rummikub_dot_v1_dot_score__pb2
 from rummikub.v1 import tile_pb2 as rummikub_dot_v1_dot_tile__pb2
 from rummikub.v1 import violation_pb2 as rummikub_dot_v1_dot_violation__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$rummikub/v1/validation_service.proto\x12\x0brummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"k\n\x14ValidateMeldsRequest\x12+\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.RulesetB\x04\xe2\x41\x01\x01\x12&\n\x05melds\x18\x02 \x03(\x0b\x32\x11.rummikub.v1.MeldB\x04\xe2\x41\x01\x01\"@\n\x15ValidateMeldsResponse\x12\'\n\x05melds\x18\x01 \x03(\x0b\x32\x18.rummikub.v1.MeldReading\"\x99\x03\n\x13ValidateTurnRequest\x12+\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.RulesetB\x04\xe2\x41\x01\x01\x12.\n\x0ctable_before\x18\x02 \x01(\x0b\x32\x12.rummikub.v1.TableB\x04\xe2\x41\x01\x01\x12-\n\x0btable_after\x18\x03 \x01(\x0b\x32\x12.rummikub.v1.TableB\x04\xe2\x41\x01\x01\x12%\n\x04rack\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x1d\n\nhas_melded\x18\x05 \x01(\x08\x42\x04\xe2\x41\x01\x02H\x00\x88\x01\x01\x12&\n\x05river\x18\x06 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x1e\n\x0briver_index\x18\x07 \x01(\rB\x04\xe2\x41\x01\x01H\x01\x88\x01\x01\x12+\n\ntile_drawn\x18\x08 \x01(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x1c\n\x0e\x63\x61lls_rummikub\x18\t \x01(\x08\x42\x04\xe2\x41\x01\x01\x42\r\n\x0b_has_meldedB\x0e\n\x0c_river_index\"\xb3\x01\n\x14ValidateTurnResponse\x12*\n\nviolations\x18\x01 \x03(\x0b\x32\x16.rummikub.v1.Violation\x12\'\n\x0ctiles_played\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x0e\n\x06points\x18\x03 \x01(\r\x12$\n\track_left\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x10\n\x08goes_out\x18\x05 \x01(\x08\"\x7f\n\x19\x42\x61tchValidateTurnsRequest\x12+\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.RulesetB\x04\xe2\x41\x01\x01\x12\x35\n\x05turns\x18\x02 \x03(\x0b\x32 .rummikub.v1.ValidateTurnRequestB\x04\xe2\x41\x01\x01\"N\n\x1a\x42\x61tchValidateTurnsResponse\x12\x30\n\x05turns\x18\x01 \x03(\x0b\x32!.rummikub.v1.ValidateTurnResponse\"p\n\x1aStreamValidateTurnsRequest\x12\x34\n\x04turn\x18\x01 \x01(\x0b\x32 .rummikub.v1.ValidateTurnRequestB\x04\xe2\x41\x01\x02\x12\x1c\n\x0e\x63orrelation_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"f\n\x1bStreamValidateTurnsResponse\x12/\n\x04turn\x18\x01 \x01(\x0b\x32!.rummikub.v1.ValidateTurnResponse\x12\x16\n\x0e\x63orrelation_id\x18\x02 \x01(\t\"\x84\x01\n\x0bRackToScore\x12\x12\n\x04seat\x18\x01 \x01(\rB\x04\xe2\x41\x01\x02\x12%\n\x04rack\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x1a\n\x0cnever_melded\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x1e\n\x10\x64\x65\x63lined_to_meld\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01\"o\n\x11ScoreRoundRequest\x12+\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.RulesetB\x04\xe2\x41\x01\x01\x12-\n\x05racks\x18\x02 \x03(\x0b\x32\x18.rummikub.v1.RackToScoreB\x04\xe2\x41\x01\x02\"|\n\x12ScoreRoundResponse\x12(\n\tround_end\x18\x01 \x01(\x0e\x32\x15.rummikub.v1.RoundEnd\x12\x14\n\x0cwinner_seats\x18\x02 \x03(\r\x12&\n\x05seats\x18\x03 \x03(\x0b\x32\x17.rummikub.v1.SeatResult\"H\n\x13ListRulesetsRequest\x12\x17\n\tpage_size\x18\x01 \x01(\rB\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"\xa0\x01\n\x0cNamedRuleset\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05title\x18\x03 \x01(\t\x12\x0f\n\x07summary\x18\x04 \x01(\t\x12\x0e\n\x06source\x18\x05 \x01(\t\x12+\n\x08settings\x18\x06 \x01(\x0b\x32\x19.rummikub.v1.RoomSettings\"\\\n\x14ListRulesetsResponse\x12+\n\x08rulesets\x18\x01 \x03(\x0b\x32\x19.rummikub.v1.NamedRuleset\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"A\n\x13ListMessagesRequest\x12\x16\n\x08language\x18\x01 \x01(\tB\x04\xe2\x41\x01\x01\x12\x12\n\x04\x65tag\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"D\n\nReasonText\x12(\n\x06reason\x18\x01 \x01(\x0e\x32\x18.rummikub.v1.ErrorReason\x12\x0c\n\x04text\x18\x02 \x01(\t\"P\n\tColorText\x12%\n\x05\x63olor\x18\x01 \x01(\x0e\x32\x16.rummikub.v1.TileColor\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06symbol\x18\x03 \x01(\t\"\xc5\x01\n\x14ListMessagesResponse\x12\x10\n\x08language\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12-\n\tdirection\x18\x04 \x01(\x0e\x32\x1a.rummikub.v1.TextDirection\x12(\n\x07reasons\x18\x05 \x03(\x0b\x32\x17.rummikub.v1.ReasonText\x12&\n\x06\x63olors\x18\x06 \x03(\x0b\x32\x16.rummikub.v1.ColorText*s\n\rTextDirection\x12\x1e\n\x1aTEXT_DIRECTION_UNSPECIFIED\x10\x00\x12 \n\x1cTEXT_DIRECTION_LEFT_TO_RIGHT\x10\x01\x12 \n\x1cTEXT_DIRECTION_RIGHT_TO_LEFT\x10\x02\x32\xba\x06\n\x11ValidationService\x12u\n\rValidateMelds\x12!.rummikub.v1.ValidateMeldsRequest\x1a\".rummikub.v1.ValidateMeldsResponse\"\x1d\x82\xd3\xe4\x93\x02\x17\"\x12/v1/melds:validate:\x01*\x12r\n\x0cValidateTurn\x12 .rummikub.v1.ValidateTurnRequest\x1a!.rummikub.v1.ValidateTurnResponse\"\x1d\x82\xd3\xe4\x93\x02\x17\"\x12/v1/turns:validate:\x01*\x12\x89\x01\n\x12\x42\x61tchValidateTurns\x12&.rummikub.v1.BatchValidateTurnsRequest\x1a\'.rummikub.v1.BatchValidateTurnsResponse\"\"\x82\xd3\xe4\x93\x02\x1c\"\x17/v1/turns:batchValidate:\x01*\x12l\n\x13StreamValidateTurns\x12\'.rummikub.v1.StreamValidateTurnsRequest\x1a(.rummikub.v1.StreamValidateTurnsResponse(\x01\x30\x01\x12j\n\nScoreRound\x12\x1e.rummikub.v1.ScoreRoundRequest\x1a\x1f.rummikub.v1.ScoreRoundResponse\"\x1b\x82\xd3\xe4\x93\x02\x15\"\x10/v1/rounds:score:\x01*\x12i\n\x0cListRulesets\x12 .rummikub.v1.ListRulesetsRequest\x1a!.rummikub.v1.ListRulesetsResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\x0c/v1/rulesets\x12i\n\x0cListMessages\x12 .rummikub.v1.ListMessagesRequest\x1a!.rummikub.v1.ListMessagesResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\x0c/v1/messagesB\x8e\x01\n\x0brummikub.v1B\x16ValidationServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$rummikub/v1/validation_service.proto\x12\x0brummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x17rummikub/v1/score.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"k\n\x14ValidateMeldsRequest\x12+\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.RulesetB\x04\xe2\x41\x01\x01\x12&\n\x05melds\x18\x02 \x03(\x0b\x32\x11.rummikub.v1.MeldB\x04\xe2\x41\x01\x01\"@\n\x15ValidateMeldsResponse\x12\'\n\x05melds\x18\x01 \x03(\x0b\x32\x18.rummikub.v1.MeldReading\"\x99\x03\n\x13ValidateTurnRequest\x12+\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.RulesetB\x04\xe2\x41\x01\x01\x12.\n\x0ctable_before\x18\x02 \x01(\x0b\x32\x12.rummikub.v1.TableB\x04\xe2\x41\x01\x01\x12-\n\x0btable_after\x18\x03 \x01(\x0b\x32\x12.rummikub.v1.TableB\x04\xe2\x41\x01\x01\x12%\n\x04rack\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x1d\n\nhas_melded\x18\x05 \x01(\x08\x42\x04\xe2\x41\x01\x02H\x00\x88\x01\x01\x12&\n\x05river\x18\x06 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x1e\n\x0briver_index\x18\x07 \x01(\rB\x04\xe2\x41\x01\x01H\x01\x88\x01\x01\x12+\n\ntile_drawn\x18\x08 \x01(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x1c\n\x0e\x63\x61lls_rummikub\x18\t \x01(\x08\x42\x04\xe2\x41\x01\x01\x42\r\n\x0b_has_meldedB\x0e\n\x0c_river_index\"\xb3\x01\n\x14ValidateTurnResponse\x12*\n\nviolations\x18\x01 \x03(\x0b\x32\x16.rummikub.v1.Violation\x12\'\n\x0ctiles_played\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x0e\n\x06points\x18\x03 \x01(\r\x12$\n\track_left\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x10\n\x08goes_out\x18\x05 \x01(\x08\"\x7f\n\x19\x42\x61tchValidateTurnsRequest\x12+\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.RulesetB\x04\xe2\x41\x01\x01\x12\x35\n\x05turns\x18\x02 \x03(\x0b\x32 .rummikub.v1.ValidateTurnRequestB\x04\xe2\x41\x01\x01\"N\n\x1a\x42\x61tchValidateTurnsResponse\x12\x30\n\x05turns\x18\x01 \x03(\x0b\x32!.rummikub.v1.ValidateTurnResponse\"p\n\x1aStreamValidateTurnsRequest\x12\x34\n\x04turn\x18\x01 \x01(\x0b\x32 .rummikub.v1.ValidateTurnRequestB\x04\xe2\x41\x01\x02\x12\x1c\n\x0e\x63orrelation_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"f\n\x1bStreamValidateTurnsResponse\x12/\n\x04turn\x18\x01 \x01(\x0b\x32!.rummikub.v1.ValidateTurnResponse\x12\x16\n\x0e\x63orrelation_id\x18\x02 \x01(\t\"\x84\x01\n\x0bRackToScore\x12\x12\n\x04seat\x18\x01 \x01(\rB\x04\xe2\x41\x01\x02\x12%\n\x04rack\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x1a\n\x0cnever_melded\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x1e\n\x10\x64\x65\x63lined_to_meld\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01\"o\n\x11ScoreRoundRequest\x12+\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.RulesetB\x04\xe2\x41\x01\x01\x12-\n\x05racks\x18\x02 \x03(\x0b\x32\x18.rummikub.v1.RackToScoreB\x04\xe2\x41\x01\x02\"|\n\x12ScoreRoundResponse\x12(\n\tround_end\x18\x01 \x01(\x0e\x32\x15.rummikub.v1.RoundEnd\x12\x14\n\x0cwinner_seats\x18\x02 \x03(\r\x12&\n\x05seats\x18\x03 \x03(\x0b\x32\x17.rummikub.v1.SeatResult\"H\n\x13ListRulesetsRequest\x12\x17\n\tpage_size\x18\x01 \x01(\rB\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"\xa0\x01\n\x0cNamedRuleset\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05title\x18\x03 \x01(\t\x12\x0f\n\x07summary\x18\x04 \x01(\t\x12\x0e\n\x06source\x18\x05 \x01(\t\x12+\n\x08settings\x18\x06 \x01(\x0b\x32\x19.rummikub.v1.RoomSettings\"\\\n\x14ListRulesetsResponse\x12+\n\x08rulesets\x18\x01 \x03(\x0b\x32\x19.rummikub.v1.NamedRuleset\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"A\n\x13ListMessagesRequest\x12\x16\n\x08language\x18\x01 \x01(\tB\x04\xe2\x41\x01\x01\x12\x12\n\x04\x65tag\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"D\n\nReasonText\x12(\n\x06reason\x18\x01 \x01(\x0e\x32\x18.rummikub.v1.ErrorReason\x12\x0c\n\x04text\x18\x02 \x01(\t\"P\n\tColorText\x12%\n\x05\x63olor\x18\x01 \x01(\x0e\x32\x16.rummikub.v1.TileColor\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06symbol\x18\x03 \x01(\t\"\xc5\x01\n\x14ListMessagesResponse\x12\x10\n\x08language\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12-\n\tdirection\x18\x04 \x01(\x0e\x32\x1a.rummikub.v1.TextDirection\x12(\n\x07reasons\x18\x05 \x03(\x0b\x32\x17.rummikub.v1.ReasonText\x12&\n\x06\x63olors\x18\x06 \x03(\x0b\x32\x16.rummikub.v1.ColorText*s\n\rTextDirection\x12\x1e\n\x1aTEXT_DIRECTION_UNSPECIFIED\x10\x00\x12 \n\x1cTEXT_DIRECTION_LEFT_TO_RIGHT\x10\x01\x12 \n\x1cTEXT_DIRECTION_RIGHT_TO_LEFT\x10\x02\x32\xba\x06\n\x11ValidationService\x12u\n\rValidateMelds\x12!.rummikub.v1.ValidateMeldsRequest\x1a\".rummikub.v1.ValidateMeldsResponse\"\x1d\x82\xd3\xe4\x93\x02\x17\"\x12/v1/melds:validate:\x01*\x12r\n\x0cValidateTurn\x12 .rummikub.v1.ValidateTurnRequest\x1a!.rummikub.v1.ValidateTurnResponse\"\x1d\x82\xd3\xe4\x93\x02\x17\"\x12/v1/turns:validate:\x01*\x12\x89\x01\n\x12\x42\x61tchValidateTurns\x12&.rummikub.v1.BatchValidateTurnsRequest\x1a\'.rummikub.v1.BatchValidateTurnsResponse\"\"\x82\xd3\xe4\x93\x02\x1c\"\x17/v1/turns:batchValidate:\x01*\x12l\n\x13StreamValidateTurns\x12\'.rummikub.v1.StreamValidateTurnsRequest\x1a(.rummikub.v1.StreamValidateTurnsResponse(\x01\x30\x01\x12j\n\nScoreRound\x12\x1e.rummikub.v1.ScoreRoundRequest\x1a\x1f.rummikub.v1.ScoreRoundResponse\"\x1b\x82\xd3\xe4\x93\x02\x15\"\x10/v1/rounds:score:\x01*\x12i\n\x0cListRulesets\x12 .rummikub.v1.ListRulesetsRequest\x1a!.rummikub.v1.ListRulesetsResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\x0c/v1/rulesets\x12i\n\x0cListMessages\x12 .rummikub.v1.ListMessagesRequest\x1a!.rummikub.v1.ListMessagesResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\x0c/v1/messagesB\x8e\x01\n\x0brummikub.v1B\x16ValidationServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -103,44 +103,44 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_VALIDATIONSERVICE'].methods_by_name['ListRulesets']._serialized_options = b'\202\323\344\223\002\016\022\014/v1/rulesets'
   _globals['_VALIDATIONSERVICE'].methods_by_name['ListMessages']._loaded_options = None
   _globals['_VALIDATIONSERVICE'].methods_by_name['ListMessages']._serialized_options = b'\202\323\344\223\002\016\022\014/v1/messages'
-  _globals['_TEXTDIRECTION']._serialized_start=2629
-  _globals['_TEXTDIRECTION']._serialized_end=2744
-  _globals['_VALIDATEMELDSREQUEST']._serialized_start=309
-  _globals['_VALIDATEMELDSREQUEST']._serialized_end=416
-  _globals['_VALIDATEMELDSRESPONSE']._serialized_start=418
-  _globals['_VALIDATEMELDSRESPONSE']._serialized_end=482
-  _globals['_VALIDATETURNREQUEST']._serialized_start=485
-  _globals['_VALIDATETURNREQUEST']._serialized_end=894
-  _globals['_VALIDATETURNRESPONSE']._serialized_start=897
-  _globals['_VALIDATETURNRESPONSE']._serialized_end=1076
-  _globals['_BATCHVALIDATETURNSREQUEST']._serialized_start=1078
-  _globals['_BATCHVALIDATETURNSREQUEST']._serialized_end=1205
-  _globals['_BATCHVALIDATETURNSRESPONSE']._serialized_start=1207
-  _globals['_BATCHVALIDATETURNSRESPONSE']._serialized_end=1285
-  _globals['_STREAMVALIDATETURNSREQUEST']._serialized_start=1287
-  _globals['_STREAMVALIDATETURNSREQUEST']._serialized_end=1399
-  _globals['_STREAMVALIDATETURNSRESPONSE']._serialized_start=1401
-  _globals['_STREAMVALIDATETURNSRESPONSE']._serialized_end=1503
-  _globals['_RACKTOSCORE']._serialized_start=1506
-  _globals['_RACKTOSCORE']._serialized_end=1638
-  _globals['_SCOREROUNDREQUEST']._serialized_start=1640
-  _globals['_SCOREROUNDREQUEST']._serialized_end=1751
-  _globals['_SCOREROUNDRESPONSE']._serialized_start=1753
-  _globals['_SCOREROUNDRESPONSE']._serialized_end=1877
-  _globals['_LISTRULESETSREQUEST']._serialized_start=1879
-  _globals['_LISTRULESETSREQUEST']._serialized_end=1951
-  _globals['_NAMEDRULESET']._serialized_start=1954
-  _globals['_NAMEDRULESET']._serialized_end=2114
-  _globals['_LISTRULESETSRESPONSE']._serialized_start=2116
-  _globals['_LISTRULESETSRESPONSE']._serialized_end=2208
-  _globals['_LISTMESSAGESREQUEST']._serialized_start=2210
-  _globals['_LISTMESSAGESREQUEST']._serialized_end=2275
-  _globals['_REASONTEXT']._serialized_start=2277
-  _globals['_REASONTEXT']._serialized_end=2345
-  _globals['_COLORTEXT']._serialized_start=2347
-  _globals['_COLORTEXT']._serialized_end=2427
-  _globals['_LISTMESSAGESRESPONSE']._serialized_start=2430
-  _globals['_LISTMESSAGESRESPONSE']._serialized_end=2627
-  _globals['_VALIDATIONSERVICE']._serialized_start=2747
-  _globals['_VALIDATIONSERVICE']._serialized_end=3573
+  _globals['_TEXTDIRECTION']._serialized_start=2630
+  _globals['_TEXTDIRECTION']._serialized_end=2745
+  _globals['_VALIDATEMELDSREQUEST']._serialized_start=310
+  _globals['_VALIDATEMELDSREQUEST']._serialized_end=417
+  _globals['_VALIDATEMELDSRESPONSE']._serialized_start=419
+  _globals['_VALIDATEMELDSRESPONSE']._serialized_end=483
+  _globals['_VALIDATETURNREQUEST']._serialized_start=486
+  _globals['_VALIDATETURNREQUEST']._serialized_end=895
+  _globals['_VALIDATETURNRESPONSE']._serialized_start=898
+  _globals['_VALIDATETURNRESPONSE']._serialized_end=1077
+  _globals['_BATCHVALIDATETURNSREQUEST']._serialized_start=1079
+  _globals['_BATCHVALIDATETURNSREQUEST']._serialized_end=1206
+  _globals['_BATCHVALIDATETURNSRESPONSE']._serialized_start=1208
+  _globals['_BATCHVALIDATETURNSRESPONSE']._serialized_end=1286
+  _globals['_STREAMVALIDATETURNSREQUEST']._serialized_start=1288
+  _globals['_STREAMVALIDATETURNSREQUEST']._serialized_end=1400
+  _globals['_STREAMVALIDATETURNSRESPONSE']._serialized_start=1402
+  _globals['_STREAMVALIDATETURNSRESPONSE']._serialized_end=1504
+  _globals['_RACKTOSCORE']._serialized_start=1507
+  _globals['_RACKTOSCORE']._serialized_end=1639
+  _globals['_SCOREROUNDREQUEST']._serialized_start=1641
+  _globals['_SCOREROUNDREQUEST']._serialized_end=1752
+  _globals['_SCOREROUNDRESPONSE']._serialized_start=1754
+  _globals['_SCOREROUNDRESPONSE']._serialized_end=1878
+  _globals['_LISTRULESETSREQUEST']._serialized_start=1880
+  _globals['_LISTRULESETSREQUEST']._serialized_end=1952
+  _globals['_NAMEDRULESET']._serialized_start=1955
+  _globals['_NAMEDRULESET']._serialized_end=2115
+  _globals['_LISTRULESETSRESPONSE']._serialized_start=2117
+  _globals['_LISTRULESETSRESPONSE']._serialized_end=2209
+  _globals['_LISTMESSAGESREQUEST']._serialized_start=2211
+  _globals['_LISTMESSAGESREQUEST']._serialized_end=2276
+  _globals['_REASONTEXT']._serialized_start=2278
+  _globals['_REASONTEXT']._serialized_end=2346
+  _globals['_COLORTEXT']._serialized_start=2348
+  _globals['_COLORTEXT']._serialized_end=2428
+  _globals['_LISTMESSAGESRESPONSE']._serialized_start=2431
+  _globals['_LISTMESSAGESRESPONSE']._serialized_end=2628
+  _globals['_VALIDATIONSERVICE']._serialized_start=2748
+  _globals['_VALIDATIONSERVICE']._serialized_end=3574
 # @@protoc_insertion_point(module_scope)

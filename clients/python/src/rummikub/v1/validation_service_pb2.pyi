@@ -9,10 +9,10 @@ from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from rummikub.v1 import error_reason_pb2 as _error_reason_pb2
-from rummikub.v1 import game_pb2 as _game_pb2
 from rummikub.v1 import meld_pb2 as _meld_pb2
 from rummikub.v1 import room_settings_pb2 as _room_settings_pb2
 from rummikub.v1 import ruleset_pb2 as _ruleset_pb2
+from rummikub.v1 import score_pb2 as _score_pb2
 from rummikub.v1 import tile_pb2 as _tile_pb2
 from rummikub.v1 import violation_pb2 as _violation_pb2
 import builtins as _builtins
@@ -420,22 +420,22 @@ class ScoreRoundResponse(_message.Message):
     ROUND_END_FIELD_NUMBER: _builtins.int
     WINNER_SEATS_FIELD_NUMBER: _builtins.int
     SEATS_FIELD_NUMBER: _builtins.int
-    round_end: _game_pb2.RoundEnd.ValueType
+    round_end: _score_pb2.RoundEnd.ValueType
     """The way in which the round ended."""
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """The winner. Several, in the order of the racks, when a blocked round is tied or a team wins."""
 
     @_builtins.property
-    def seats(self) -> _containers.RepeatedCompositeFieldContainer[_game_pb2.SeatResult]:
+    def seats(self) -> _containers.RepeatedCompositeFieldContainer[_score_pb2.SeatResult]:
         """The result of each player, in the order of the request."""
 
     def __init__(
         self,
         *,
-        round_end: _game_pb2.RoundEnd.ValueType = ...,
+        round_end: _score_pb2.RoundEnd.ValueType = ...,
         winner_seats: _abc.Iterable[_builtins.int] | None = ...,
-        seats: _abc.Iterable[_game_pb2.SeatResult] | None = ...,
+        seats: _abc.Iterable[_score_pb2.SeatResult] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...

@@ -15,6 +15,8 @@ import type { RoomSettings } from "./room_settings_pb.js";
 import { file_rummikub_v1_room_settings } from "./room_settings_pb.js";
 import type { Ruleset } from "./ruleset_pb.js";
 import { file_rummikub_v1_ruleset } from "./ruleset_pb.js";
+import type { RoundEnd, SeatResult } from "./score_pb.js";
+import { file_rummikub_v1_score } from "./score_pb.js";
 import type { Tile } from "./tile_pb.js";
 import { file_rummikub_v1_tile } from "./tile_pb.js";
 import type { Message } from "@bufbuild/protobuf";
@@ -23,7 +25,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/game.proto.
  */
 export const file_rummikub_v1_game: GenFile = /*@__PURE__*/
-  fileDesc("ChZydW1taWt1Yi92MS9nYW1lLnByb3RvEgtydW1taWt1Yi52MSKSAwoGUGxheWVyEgwKBHNlYXQYASABKA0SDAoEbmFtZRgCIAEoCRISCgp0aWxlX2NvdW50GAMgASgNEhIKCmhhc19tZWxkZWQYBCABKAgSFAoMdG90YWxfcG9pbnRzGAUgASgREhAKCHJlc2lnbmVkGAYgASgIEigKCWJvdF9sZXZlbBgHIAEoDjIVLnJ1bW1pa3ViLnYxLkJvdExldmVsEhAKCGlzX3JlYWR5GAggASgIEg8KB2lzX2hvc3QYCSABKAgSEwoLd2FudHNfYWJvcnQYDyABKAgSGQoRdGltZW91dHNfaW5fYV9yb3cYCiABKA0SEQoJaXNfYWJzZW50GAsgASgIEiwKCXRpbWVfbGVmdBgMIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIZCgxpc19jb25uZWN0ZWQYDSABKAhIAIgBARIyCg5sYXN0X3NlZW5fdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCDwoNX2lzX2Nvbm5lY3RlZCIwCgVEcmFmdBInCgV0YWJsZRgBIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlQgTiQQEBIl8KClNhdmVkRHJhZnQSDAoEc2VhdBgBIAEoDRIhCgV0YWJsZRgCIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlEg4KBm51bWJlchgDIAEoDRIQCghpc19sZWdhbBgEIAEoCCJrCglTaG93blBsYXkSEAoIcmV2aXNpb24YASABKA0SIQoFdGFibGUYAiABKAsyEi5ydW1taWt1Yi52MS5UYWJsZRITCgtjbGFpbV9zZWF0cxgDIAMoDRIUCgxhZ2FpbnN0X3NlYXQYBCABKA0i9QEKBFR1cm4SDAoEc2VhdBgBIAEoDRIsCghkZWFkbGluZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIwoEc3RlcBgDIAEoDjIVLnJ1bW1pa3ViLnYxLlR1cm5TdGVwEiYKC3RpbGVzX2RyYXduGAQgAygOMhEucnVtbWlrdWIudjEuVGlsZRImCgVkcmFmdBgFIAEoCzIXLnJ1bW1pa3ViLnYxLlNhdmVkRHJhZnQSKgoKc2hvd25fcGxheRgGIAEoCzIWLnJ1bW1pa3ViLnYxLlNob3duUGxheRIQCghyZXZpc2lvbhgHIAEoDSJzCgpTZWF0UmVzdWx0EgwKBHNlYXQYASABKA0SEgoKcmFja192YWx1ZRgCIAEoDRISCgp0aWxlX2NvdW50GAMgASgNEg4KBnBvaW50cxgEIAEoERIfCgRyYWNrGAUgAygOMhEucnVtbWlrdWIudjEuVGlsZSKlAQoLUm91bmRSZXN1bHQSDQoFcm91bmQYASABKA0SKAoJcm91bmRfZW5kGAIgASgOMhUucnVtbWlrdWIudjEuUm91bmRFbmQSFAoMd2lubmVyX3NlYXRzGAMgAygNEiYKBXNlYXRzGAQgAygLMhcucnVtbWlrdWIudjEuU2VhdFJlc3VsdBIfCgRwb29sGAUgAygOMhEucnVtbWlrdWIudjEuVGlsZSLwBwoER2FtZRIPCgdnYW1lX2lkGAEgASgJEhAKCHJldmlzaW9uGAIgASgNEgwKBGV0YWcYAyABKAkSJQoFc3RhdGUYBCABKA4yFi5ydW1taWt1Yi52MS5HYW1lU3RhdGUSJQoHcnVsZXNldBgFIAEoCzIULnJ1bW1pa3ViLnYxLlJ1bGVzZXQSJAoHcGxheWVycxgGIAMoCzITLnJ1bW1pa3ViLnYxLlBsYXllchINCgVyb3VuZBgHIAEoDRIhCgV0YWJsZRgIIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlEhIKCnBvb2xfY291bnQYCSABKA0SHwoEdHVybhgKIAEoCzIRLnJ1bW1pa3ViLnYxLlR1cm4SDAoEc2VhdBgLIAEoDRIfCgRyYWNrGAwgAygOMhEucnVtbWlrdWIudjEuVGlsZRIoCgZyb3VuZHMYDSADKAsyGC5ydW1taWt1Yi52MS5Sb3VuZFJlc3VsdBIUCgx3aW5uZXJfc2VhdHMYDiADKA0SLwoLY3JlYXRlX3RpbWUYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGBAgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtzZXJ2ZXJfdGltZRgRIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMc3RhcnRlcl9zZWF0GBIgASgNEhQKDHBhc3NlZF9zZWF0cxgTIAMoDRIgCgVyaXZlchgUIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSEgoKdHVybl9vcmRlchgVIAMoDRIZChFsYXN0X2NoYW5jZV9zZWF0cxgWIAMoDRIrCgp2aXNpYmlsaXR5GBcgASgOMhcucnVtbWlrdWIudjEuVmlzaWJpbGl0eRIRCglqb2luX2NvZGUYGCABKAkSLQoGbGFiZWxzGBkgAygLMh0ucnVtbWlrdWIudjEuR2FtZS5MYWJlbHNFbnRyeRIXCg9yZW1hdGNoX2dhbWVfaWQYGyABKAkSMwoPbmV4dF9yb3VuZF90aW1lGBogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglhYmFuZG9uZWQYHCABKAgSMQoOcmVzZXJ2ZWRfc2VhdHMYHSADKAsyGS5ydW1taWt1Yi52MS5SZXNlcnZlZFNlYXQSKwoIc2V0dGluZ3MYHiABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3MaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIqCgxSZXNlcnZlZFNlYXQSDAoEc2VhdBgBIAEoDRIMCgRuYW1lGAIgASgJIuYDCgtHYW1lU3VtbWFyeRIPCgdnYW1lX2lkGAEgASgJEiUKBXN0YXRlGAIgASgOMhYucnVtbWlrdWIudjEuR2FtZVN0YXRlEhQKDHBsYXllcl9uYW1lcxgDIAMoCRITCgtwbGF5ZXJzX21heBgEIAEoDRIvCgtjcmVhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YBiABKA0SJQoHcnVsZXNldBgHIAEoCzIULnJ1bW1pa3ViLnYxLlJ1bGVzZXQSEwoLc2VhdHNfdGFrZW4YCCABKA0SEgoKc2VhdHNfZnJlZRgJIAEoDRIMCgRib3RzGAogASgNEjIKD3R1cm5fdGltZV9saW1pdBgLIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhINCgVyb3VuZBgMIAEoDRI0CgZsYWJlbHMYDSADKAsyJC5ydW1taWt1Yi52MS5HYW1lU3VtbWFyeS5MYWJlbHNFbnRyeRIrCghzZXR0aW5ncxgOIAEoCzIZLnJ1bW1pa3ViLnYxLlJvb21TZXR0aW5ncxotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIpUBCgxQbGF5ZXJKb2luZWQSDAoEc2VhdBgBIAEoDRIMCgRuYW1lGAIgASgJEigKCWJvdF9sZXZlbBgDIAEoDjIVLnJ1bW1pa3ViLnYxLkJvdExldmVsEg8KB2lzX2hvc3QYBCABKAgSLgoKc3RhcnRfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiLQoKUGxheWVyTGVmdBIMCgRzZWF0GAEgASgNEhEKCWhvc3Rfc2VhdBgCIAEoDSJCCgxQbGF5ZXJLaWNrZWQSDAoEc2VhdBgBIAEoDRIRCglob3N0X3NlYXQYAiABKA0SEQoJam9pbl9jb2RlGAMgASgJIi8KDVBsYXllclJlYWRpZWQSDAoEc2VhdBgBIAEoDRIQCghpc19yZWFkeRgCIAEoCCIeCg5BYm9ydFJlcXVlc3RlZBIMCgRzZWF0GAEgASgNIh4KC0dhbWVBYm9ydGVkEg8KB2J5X2hvc3QYASABKAgiIAoQU2VhdFRva2VuUmVuZXdlZBIMCgRzZWF0GAEgASgNIiEKDlJlbWF0Y2hDcmVhdGVkEg8KB2dhbWVfaWQYASABKAkiOgoJU3RhcnREcmF3EgwKBHNlYXQYASABKA0SHwoEdGlsZRgCIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiowEKDFJvdW5kU3RhcnRlZBINCgVyb3VuZBgBIAEoDRIlCgVkcmF3cxgCIAMoCzIWLnJ1bW1pa3ViLnYxLlN0YXJ0RHJhdxIUCgxzdGFydGVyX3NlYXQYAyABKA0SHwoEcmFjaxgEIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSEgoKcG9vbF9jb3VudBgFIAEoDRISCgp0dXJuX29yZGVyGAYgAygNIi4KC1R1cm5TdGFydGVkEh8KBHR1cm4YASABKAsyES5ydW1taWt1Yi52MS5UdXJuIpMBCgtUaWxlc1BsYXllZBIMCgRzZWF0GAEgASgNEiAKBXRpbGVzGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZRIhCgV0YWJsZRgDIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlEg4KBnBvaW50cxgEIAEoDRIhCgZwdWxsZWQYBSADKA4yES5ydW1taWt1Yi52MS5UaWxlIlAKClRpbGVzRHJhd24SDAoEc2VhdBgBIAEoDRISCgp0aWxlX2NvdW50GAIgASgNEiAKBXRpbGVzGAMgAygOMhEucnVtbWlrdWIudjEuVGlsZSIaCgpUdXJuUGFzc2VkEgwKBHNlYXQYASABKA0iUgoMVHVyblRpbWVkT3V0EgwKBHNlYXQYASABKA0SEgoKdGlsZV9jb3VudBgCIAEoDRIgCgV0aWxlcxgDIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiHgoOUGxheWVyUmVzaWduZWQSDAoEc2VhdBgBIAEoDSJGCgxQbGF5ZXJBYnNlbnQSDAoEc2VhdBgBIAEoDRIoCglib3RfbGV2ZWwYAiABKA4yFS5ydW1taWt1Yi52MS5Cb3RMZXZlbCIeCg5QbGF5ZXJSZXR1cm5lZBIMCgRzZWF0GAEgASgNIkoKDENsb2NrU3RvcHBlZBIMCgRzZWF0GAEgASgNEiwKCXRpbWVfbGVmdBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJrCgpSb3VuZEVuZGVkEigKBnJlc3VsdBgBIAEoCzIYLnJ1bW1pa3ViLnYxLlJvdW5kUmVzdWx0EjMKD25leHRfcm91bmRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiXgoJR2FtZUVuZGVkEhQKDHdpbm5lcl9zZWF0cxgBIAMoDRIoCgZyb3VuZHMYAiADKAsyGC5ydW1taWt1Yi52MS5Sb3VuZFJlc3VsdBIRCglhYmFuZG9uZWQYAyABKAgilAEKC0dhbWVDcmVhdGVkEiUKB3J1bGVzZXQYASABKAsyFC5ydW1taWt1Yi52MS5SdWxlc2V0EjEKDnJlc2VydmVkX3NlYXRzGAIgAygLMhkucnVtbWlrdWIudjEuUmVzZXJ2ZWRTZWF0EisKCHNldHRpbmdzGAMgASgLMhkucnVtbWlrdWIudjEuUm9vbVNldHRpbmdzIj4KDVJpdmVyVGlsZUxhaWQSDAoEc2VhdBgBIAEoDRIfCgR0aWxlGAIgASgOMhEucnVtbWlrdWIudjEuVGlsZSIZCglUdXJuRW5kZWQSDAoEc2VhdBgBIAEoDSJuChBJbGxlZ2FsUGxheVNob3duEgwKBHNlYXQYASABKA0SIQoFdGFibGUYAiABKAsyEi5ydW1taWt1Yi52MS5UYWJsZRIpCgdyZWFzb25zGAMgAygOMhgucnVtbWlrdWIudjEuRXJyb3JSZWFzb24iLAoMRXJyb3JDbGFpbWVkEgwKBHNlYXQYASABKA0SDgoGYWdyZWVzGAIgASgIIlMKDVR1cm5QZW5hbGlzZWQSDAoEc2VhdBgBIAEoDRISCgp0aWxlX2NvdW50GAIgASgNEiAKBXRpbGVzGAMgAygOMhEucnVtbWlrdWIudjEuVGlsZSIeCg5SZWRlYWxEZW1hbmRlZBIMCgRzZWF0GAEgASgNIiIKEUxhc3RDaGFuY2VTdGFydGVkEg0KBXNlYXRzGAEgAygNItkLCglHYW1lRXZlbnQSMAoMZ2FtZV9jcmVhdGVkGAEgASgLMhgucnVtbWlrdWIudjEuR2FtZUNyZWF0ZWRIABIyCg1wbGF5ZXJfam9pbmVkGAIgASgLMhkucnVtbWlrdWIudjEuUGxheWVySm9pbmVkSAASLgoLcGxheWVyX2xlZnQYAyABKAsyFy5ydW1taWt1Yi52MS5QbGF5ZXJMZWZ0SAASMgoNcm91bmRfc3RhcnRlZBgEIAEoCzIZLnJ1bW1pa3ViLnYxLlJvdW5kU3RhcnRlZEgAEjAKDHR1cm5fc3RhcnRlZBgFIAEoCzIYLnJ1bW1pa3ViLnYxLlR1cm5TdGFydGVkSAASMAoMdGlsZXNfcGxheWVkGAYgASgLMhgucnVtbWlrdWIudjEuVGlsZXNQbGF5ZWRIABIuCgt0aWxlc19kcmF3bhgHIAEoCzIXLnJ1bW1pa3ViLnYxLlRpbGVzRHJhd25IABIuCgt0dXJuX3Bhc3NlZBgIIAEoCzIXLnJ1bW1pa3ViLnYxLlR1cm5QYXNzZWRIABIzCg50dXJuX3RpbWVkX291dBgJIAEoCzIZLnJ1bW1pa3ViLnYxLlR1cm5UaW1lZE91dEgAEjYKD3BsYXllcl9yZXNpZ25lZBgKIAEoCzIbLnJ1bW1pa3ViLnYxLlBsYXllclJlc2lnbmVkSAASLgoLcm91bmRfZW5kZWQYCyABKAsyFy5ydW1taWt1Yi52MS5Sb3VuZEVuZGVkSAASLAoKZ2FtZV9lbmRlZBgMIAEoCzIWLnJ1bW1pa3ViLnYxLkdhbWVFbmRlZEgAEjUKD3JpdmVyX3RpbGVfbGFpZBgNIAEoCzIaLnJ1bW1pa3ViLnYxLlJpdmVyVGlsZUxhaWRIABIsCgp0dXJuX2VuZGVkGA4gASgLMhYucnVtbWlrdWIudjEuVHVybkVuZGVkSAASOwoSaWxsZWdhbF9wbGF5X3Nob3duGA8gASgLMh0ucnVtbWlrdWIudjEuSWxsZWdhbFBsYXlTaG93bkgAEjIKDWVycm9yX2NsYWltZWQYECABKAsyGS5ydW1taWt1Yi52MS5FcnJvckNsYWltZWRIABI0Cg50dXJuX3BlbmFsaXNlZBgRIAEoCzIaLnJ1bW1pa3ViLnYxLlR1cm5QZW5hbGlzZWRIABI2Cg9yZWRlYWxfZGVtYW5kZWQYEiABKAsyGy5ydW1taWt1Yi52MS5SZWRlYWxEZW1hbmRlZEgAEj0KE2xhc3RfY2hhbmNlX3N0YXJ0ZWQYFCABKAsyHi5ydW1taWt1Yi52MS5MYXN0Q2hhbmNlU3RhcnRlZEgAEjQKDnBsYXllcl9yZWFkaWVkGBUgASgLMhoucnVtbWlrdWIudjEuUGxheWVyUmVhZGllZEgAEjIKDXBsYXllcl9raWNrZWQYFiABKAsyGS5ydW1taWt1Yi52MS5QbGF5ZXJLaWNrZWRIABIwCgxnYW1lX2Fib3J0ZWQYFyABKAsyGC5ydW1taWt1Yi52MS5HYW1lQWJvcnRlZEgAEjYKD3JlbWF0Y2hfY3JlYXRlZBgaIAEoCzIbLnJ1bW1pa3ViLnYxLlJlbWF0Y2hDcmVhdGVkSAASNgoPYWJvcnRfcmVxdWVzdGVkGB4gASgLMhsucnVtbWlrdWIudjEuQWJvcnRSZXF1ZXN0ZWRIABI7ChJzZWF0X3Rva2VuX3JlbmV3ZWQYHyABKAsyHS5ydW1taWt1Yi52MS5TZWF0VG9rZW5SZW5ld2VkSAASMgoNcGxheWVyX2Fic2VudBgYIAEoCzIZLnJ1bW1pa3ViLnYxLlBsYXllckFic2VudEgAEjYKD3BsYXllcl9yZXR1cm5lZBgZIAEoCzIbLnJ1bW1pa3ViLnYxLlBsYXllclJldHVybmVkSAASMgoNY2xvY2tfc3RvcHBlZBgbIAEoCzIZLnJ1bW1pa3ViLnYxLkNsb2NrU3RvcHBlZEgAQgcKBWV2ZW50In4KCkdhbWVDaGFuZ2USEAoIcmV2aXNpb24YASABKA0SDAoEZXRhZxgCIAEoCRIoCgR0aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgZldmVudHMYBCADKAsyFi5ydW1taWt1Yi52MS5HYW1lRXZlbnQqoQEKCUdhbWVTdGF0ZRIaChZHQU1FX1NUQVRFX1VOU1BFQ0lGSUVEEAASFAoQR0FNRV9TVEFURV9MT0JCWRABEhYKEkdBTUVfU1RBVEVfUExBWUlORxACEhkKFUdBTUVfU1RBVEVfUk9VTkRfT1ZFUhADEhcKE0dBTUVfU1RBVEVfRklOSVNIRUQQBBIWChJHQU1FX1NUQVRFX0FCT1JURUQQBSpYCgpWaXNpYmlsaXR5EhoKFlZJU0lCSUxJVFlfVU5TUEVDSUZJRUQQABIVChFWSVNJQklMSVRZX1BVQkxJQxABEhcKE1ZJU0lCSUxJVFlfVU5MSVNURUQQAipsCghSb3VuZEVuZBIZChVST1VORF9FTkRfVU5TUEVDSUZJRUQQABIWChJST1VORF9FTkRfV0VOVF9PVVQQARIVChFST1VORF9FTkRfQkxPQ0tFRBACEhYKElJPVU5EX0VORF9SRVNJR05FRBADKmMKCEJvdExldmVsEhkKFUJPVF9MRVZFTF9VTlNQRUNJRklFRBAAEhIKDkJPVF9MRVZFTF9FQVNZEAESFAoQQk9UX0xFVkVMX01FRElVTRACEhIKDkJPVF9MRVZFTF9IQVJEEAMqZgoIVHVyblN0ZXASGQoVVFVSTl9TVEVQX1VOU1BFQ0lGSUVEEAASEgoOVFVSTl9TVEVQX09QRU4QARIWChJUVVJOX1NURVBfQ0hPT1NJTkcQAhITCg9UVVJOX1NURVBfRFJBV04QA0KBAQoLcnVtbWlrdWIudjFCCUdhbWVQcm90b1ABWilydW1taWt1Yi5leGFtcGxlL2dvL3J1bW1pa3VidjE7cnVtbWlrdWJ2MaICA1JNS6oCC1J1bW1pa3ViLlYxugIIUnVtbWlrdWLKAgtSdW1taWt1YlxWMeoCDFJ1bW1pa3ViOjpWMWIGcHJvdG8z", [file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rummikub_v1_error_reason, file_rummikub_v1_meld, file_rummikub_v1_room_settings, file_rummikub_v1_ruleset, file_rummikub_v1_tile]);
+  fileDesc("ChZydW1taWt1Yi92MS9nYW1lLnByb3RvEgtydW1taWt1Yi52MSKSAwoGUGxheWVyEgwKBHNlYXQYASABKA0SDAoEbmFtZRgCIAEoCRISCgp0aWxlX2NvdW50GAMgASgNEhIKCmhhc19tZWxkZWQYBCABKAgSFAoMdG90YWxfcG9pbnRzGAUgASgREhAKCHJlc2lnbmVkGAYgASgIEigKCWJvdF9sZXZlbBgHIAEoDjIVLnJ1bW1pa3ViLnYxLkJvdExldmVsEhAKCGlzX3JlYWR5GAggASgIEg8KB2lzX2hvc3QYCSABKAgSEwoLd2FudHNfYWJvcnQYDyABKAgSGQoRdGltZW91dHNfaW5fYV9yb3cYCiABKA0SEQoJaXNfYWJzZW50GAsgASgIEiwKCXRpbWVfbGVmdBgMIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIZCgxpc19jb25uZWN0ZWQYDSABKAhIAIgBARIyCg5sYXN0X3NlZW5fdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCDwoNX2lzX2Nvbm5lY3RlZCIwCgVEcmFmdBInCgV0YWJsZRgBIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlQgTiQQEBIl8KClNhdmVkRHJhZnQSDAoEc2VhdBgBIAEoDRIhCgV0YWJsZRgCIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlEg4KBm51bWJlchgDIAEoDRIQCghpc19sZWdhbBgEIAEoCCJrCglTaG93blBsYXkSEAoIcmV2aXNpb24YASABKA0SIQoFdGFibGUYAiABKAsyEi5ydW1taWt1Yi52MS5UYWJsZRITCgtjbGFpbV9zZWF0cxgDIAMoDRIUCgxhZ2FpbnN0X3NlYXQYBCABKA0i9QEKBFR1cm4SDAoEc2VhdBgBIAEoDRIsCghkZWFkbGluZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIwoEc3RlcBgDIAEoDjIVLnJ1bW1pa3ViLnYxLlR1cm5TdGVwEiYKC3RpbGVzX2RyYXduGAQgAygOMhEucnVtbWlrdWIudjEuVGlsZRImCgVkcmFmdBgFIAEoCzIXLnJ1bW1pa3ViLnYxLlNhdmVkRHJhZnQSKgoKc2hvd25fcGxheRgGIAEoCzIWLnJ1bW1pa3ViLnYxLlNob3duUGxheRIQCghyZXZpc2lvbhgHIAEoDSKlAQoLUm91bmRSZXN1bHQSDQoFcm91bmQYASABKA0SKAoJcm91bmRfZW5kGAIgASgOMhUucnVtbWlrdWIudjEuUm91bmRFbmQSFAoMd2lubmVyX3NlYXRzGAMgAygNEiYKBXNlYXRzGAQgAygLMhcucnVtbWlrdWIudjEuU2VhdFJlc3VsdBIfCgRwb29sGAUgAygOMhEucnVtbWlrdWIudjEuVGlsZSLwBwoER2FtZRIPCgdnYW1lX2lkGAEgASgJEhAKCHJldmlzaW9uGAIgASgNEgwKBGV0YWcYAyABKAkSJQoFc3RhdGUYBCABKA4yFi5ydW1taWt1Yi52MS5HYW1lU3RhdGUSJQoHcnVsZXNldBgFIAEoCzIULnJ1bW1pa3ViLnYxLlJ1bGVzZXQSJAoHcGxheWVycxgGIAMoCzITLnJ1bW1pa3ViLnYxLlBsYXllchINCgVyb3VuZBgHIAEoDRIhCgV0YWJsZRgIIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlEhIKCnBvb2xfY291bnQYCSABKA0SHwoEdHVybhgKIAEoCzIRLnJ1bW1pa3ViLnYxLlR1cm4SDAoEc2VhdBgLIAEoDRIfCgRyYWNrGAwgAygOMhEucnVtbWlrdWIudjEuVGlsZRIoCgZyb3VuZHMYDSADKAsyGC5ydW1taWt1Yi52MS5Sb3VuZFJlc3VsdBIUCgx3aW5uZXJfc2VhdHMYDiADKA0SLwoLY3JlYXRlX3RpbWUYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGBAgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtzZXJ2ZXJfdGltZRgRIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMc3RhcnRlcl9zZWF0GBIgASgNEhQKDHBhc3NlZF9zZWF0cxgTIAMoDRIgCgVyaXZlchgUIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSEgoKdHVybl9vcmRlchgVIAMoDRIZChFsYXN0X2NoYW5jZV9zZWF0cxgWIAMoDRIrCgp2aXNpYmlsaXR5GBcgASgOMhcucnVtbWlrdWIudjEuVmlzaWJpbGl0eRIRCglqb2luX2NvZGUYGCABKAkSLQoGbGFiZWxzGBkgAygLMh0ucnVtbWlrdWIudjEuR2FtZS5MYWJlbHNFbnRyeRIXCg9yZW1hdGNoX2dhbWVfaWQYGyABKAkSMwoPbmV4dF9yb3VuZF90aW1lGBogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglhYmFuZG9uZWQYHCABKAgSMQoOcmVzZXJ2ZWRfc2VhdHMYHSADKAsyGS5ydW1taWt1Yi52MS5SZXNlcnZlZFNlYXQSKwoIc2V0dGluZ3MYHiABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3MaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIqCgxSZXNlcnZlZFNlYXQSDAoEc2VhdBgBIAEoDRIMCgRuYW1lGAIgASgJIuYDCgtHYW1lU3VtbWFyeRIPCgdnYW1lX2lkGAEgASgJEiUKBXN0YXRlGAIgASgOMhYucnVtbWlrdWIudjEuR2FtZVN0YXRlEhQKDHBsYXllcl9uYW1lcxgDIAMoCRITCgtwbGF5ZXJzX21heBgEIAEoDRIvCgtjcmVhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YBiABKA0SJQoHcnVsZXNldBgHIAEoCzIULnJ1bW1pa3ViLnYxLlJ1bGVzZXQSEwoLc2VhdHNfdGFrZW4YCCABKA0SEgoKc2VhdHNfZnJlZRgJIAEoDRIMCgRib3RzGAogASgNEjIKD3R1cm5fdGltZV9saW1pdBgLIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhINCgVyb3VuZBgMIAEoDRI0CgZsYWJlbHMYDSADKAsyJC5ydW1taWt1Yi52MS5HYW1lU3VtbWFyeS5MYWJlbHNFbnRyeRIrCghzZXR0aW5ncxgOIAEoCzIZLnJ1bW1pa3ViLnYxLlJvb21TZXR0aW5ncxotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIpUBCgxQbGF5ZXJKb2luZWQSDAoEc2VhdBgBIAEoDRIMCgRuYW1lGAIgASgJEigKCWJvdF9sZXZlbBgDIAEoDjIVLnJ1bW1pa3ViLnYxLkJvdExldmVsEg8KB2lzX2hvc3QYBCABKAgSLgoKc3RhcnRfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiLQoKUGxheWVyTGVmdBIMCgRzZWF0GAEgASgNEhEKCWhvc3Rfc2VhdBgCIAEoDSJCCgxQbGF5ZXJLaWNrZWQSDAoEc2VhdBgBIAEoDRIRCglob3N0X3NlYXQYAiABKA0SEQoJam9pbl9jb2RlGAMgASgJIi8KDVBsYXllclJlYWRpZWQSDAoEc2VhdBgBIAEoDRIQCghpc19yZWFkeRgCIAEoCCIeCg5BYm9ydFJlcXVlc3RlZBIMCgRzZWF0GAEgASgNIh4KC0dhbWVBYm9ydGVkEg8KB2J5X2hvc3QYASABKAgiIAoQU2VhdFRva2VuUmVuZXdlZBIMCgRzZWF0GAEgASgNIiEKDlJlbWF0Y2hDcmVhdGVkEg8KB2dhbWVfaWQYASABKAkiOgoJU3RhcnREcmF3EgwKBHNlYXQYASABKA0SHwoEdGlsZRgCIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiowEKDFJvdW5kU3RhcnRlZBINCgVyb3VuZBgBIAEoDRIlCgVkcmF3cxgCIAMoCzIWLnJ1bW1pa3ViLnYxLlN0YXJ0RHJhdxIUCgxzdGFydGVyX3NlYXQYAyABKA0SHwoEcmFjaxgEIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSEgoKcG9vbF9jb3VudBgFIAEoDRISCgp0dXJuX29yZGVyGAYgAygNIi4KC1R1cm5TdGFydGVkEh8KBHR1cm4YASABKAsyES5ydW1taWt1Yi52MS5UdXJuIpMBCgtUaWxlc1BsYXllZBIMCgRzZWF0GAEgASgNEiAKBXRpbGVzGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZRIhCgV0YWJsZRgDIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlEg4KBnBvaW50cxgEIAEoDRIhCgZwdWxsZWQYBSADKA4yES5ydW1taWt1Yi52MS5UaWxlIlAKClRpbGVzRHJhd24SDAoEc2VhdBgBIAEoDRISCgp0aWxlX2NvdW50GAIgASgNEiAKBXRpbGVzGAMgAygOMhEucnVtbWlrdWIudjEuVGlsZSIaCgpUdXJuUGFzc2VkEgwKBHNlYXQYASABKA0iUgoMVHVyblRpbWVkT3V0EgwKBHNlYXQYASABKA0SEgoKdGlsZV9jb3VudBgCIAEoDRIgCgV0aWxlcxgDIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiHgoOUGxheWVyUmVzaWduZWQSDAoEc2VhdBgBIAEoDSJGCgxQbGF5ZXJBYnNlbnQSDAoEc2VhdBgBIAEoDRIoCglib3RfbGV2ZWwYAiABKA4yFS5ydW1taWt1Yi52MS5Cb3RMZXZlbCIeCg5QbGF5ZXJSZXR1cm5lZBIMCgRzZWF0GAEgASgNIkoKDENsb2NrU3RvcHBlZBIMCgRzZWF0GAEgASgNEiwKCXRpbWVfbGVmdBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJrCgpSb3VuZEVuZGVkEigKBnJlc3VsdBgBIAEoCzIYLnJ1bW1pa3ViLnYxLlJvdW5kUmVzdWx0EjMKD25leHRfcm91bmRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiXgoJR2FtZUVuZGVkEhQKDHdpbm5lcl9zZWF0cxgBIAMoDRIoCgZyb3VuZHMYAiADKAsyGC5ydW1taWt1Yi52MS5Sb3VuZFJlc3VsdBIRCglhYmFuZG9uZWQYAyABKAgilAEKC0dhbWVDcmVhdGVkEiUKB3J1bGVzZXQYASABKAsyFC5ydW1taWt1Yi52MS5SdWxlc2V0EjEKDnJlc2VydmVkX3NlYXRzGAIgAygLMhkucnVtbWlrdWIudjEuUmVzZXJ2ZWRTZWF0EisKCHNldHRpbmdzGAMgASgLMhkucnVtbWlrdWIudjEuUm9vbVNldHRpbmdzIj4KDVJpdmVyVGlsZUxhaWQSDAoEc2VhdBgBIAEoDRIfCgR0aWxlGAIgASgOMhEucnVtbWlrdWIudjEuVGlsZSIZCglUdXJuRW5kZWQSDAoEc2VhdBgBIAEoDSJuChBJbGxlZ2FsUGxheVNob3duEgwKBHNlYXQYASABKA0SIQoFdGFibGUYAiABKAsyEi5ydW1taWt1Yi52MS5UYWJsZRIpCgdyZWFzb25zGAMgAygOMhgucnVtbWlrdWIudjEuRXJyb3JSZWFzb24iLAoMRXJyb3JDbGFpbWVkEgwKBHNlYXQYASABKA0SDgoGYWdyZWVzGAIgASgIIlMKDVR1cm5QZW5hbGlzZWQSDAoEc2VhdBgBIAEoDRISCgp0aWxlX2NvdW50GAIgASgNEiAKBXRpbGVzGAMgAygOMhEucnVtbWlrdWIudjEuVGlsZSIeCg5SZWRlYWxEZW1hbmRlZBIMCgRzZWF0GAEgASgNIiIKEUxhc3RDaGFuY2VTdGFydGVkEg0KBXNlYXRzGAEgAygNItkLCglHYW1lRXZlbnQSMAoMZ2FtZV9jcmVhdGVkGAEgASgLMhgucnVtbWlrdWIudjEuR2FtZUNyZWF0ZWRIABIyCg1wbGF5ZXJfam9pbmVkGAIgASgLMhkucnVtbWlrdWIudjEuUGxheWVySm9pbmVkSAASLgoLcGxheWVyX2xlZnQYAyABKAsyFy5ydW1taWt1Yi52MS5QbGF5ZXJMZWZ0SAASMgoNcm91bmRfc3RhcnRlZBgEIAEoCzIZLnJ1bW1pa3ViLnYxLlJvdW5kU3RhcnRlZEgAEjAKDHR1cm5fc3RhcnRlZBgFIAEoCzIYLnJ1bW1pa3ViLnYxLlR1cm5TdGFydGVkSAASMAoMdGlsZXNfcGxheWVkGAYgASgLMhgucnVtbWlrdWIudjEuVGlsZXNQbGF5ZWRIABIuCgt0aWxlc19kcmF3bhgHIAEoCzIXLnJ1bW1pa3ViLnYxLlRpbGVzRHJhd25IABIuCgt0dXJuX3Bhc3NlZBgIIAEoCzIXLnJ1bW1pa3ViLnYxLlR1cm5QYXNzZWRIABIzCg50dXJuX3RpbWVkX291dBgJIAEoCzIZLnJ1bW1pa3ViLnYxLlR1cm5UaW1lZE91dEgAEjYKD3BsYXllcl9yZXNpZ25lZBgKIAEoCzIbLnJ1bW1pa3ViLnYxLlBsYXllclJlc2lnbmVkSAASLgoLcm91bmRfZW5kZWQYCyABKAsyFy5ydW1taWt1Yi52MS5Sb3VuZEVuZGVkSAASLAoKZ2FtZV9lbmRlZBgMIAEoCzIWLnJ1bW1pa3ViLnYxLkdhbWVFbmRlZEgAEjUKD3JpdmVyX3RpbGVfbGFpZBgNIAEoCzIaLnJ1bW1pa3ViLnYxLlJpdmVyVGlsZUxhaWRIABIsCgp0dXJuX2VuZGVkGA4gASgLMhYucnVtbWlrdWIudjEuVHVybkVuZGVkSAASOwoSaWxsZWdhbF9wbGF5X3Nob3duGA8gASgLMh0ucnVtbWlrdWIudjEuSWxsZWdhbFBsYXlTaG93bkgAEjIKDWVycm9yX2NsYWltZWQYECABKAsyGS5ydW1taWt1Yi52MS5FcnJvckNsYWltZWRIABI0Cg50dXJuX3BlbmFsaXNlZBgRIAEoCzIaLnJ1bW1pa3ViLnYxLlR1cm5QZW5hbGlzZWRIABI2Cg9yZWRlYWxfZGVtYW5kZWQYEiABKAsyGy5ydW1taWt1Yi52MS5SZWRlYWxEZW1hbmRlZEgAEj0KE2xhc3RfY2hhbmNlX3N0YXJ0ZWQYFCABKAsyHi5ydW1taWt1Yi52MS5MYXN0Q2hhbmNlU3RhcnRlZEgAEjQKDnBsYXllcl9yZWFkaWVkGBUgASgLMhoucnVtbWlrdWIudjEuUGxheWVyUmVhZGllZEgAEjIKDXBsYXllcl9raWNrZWQYFiABKAsyGS5ydW1taWt1Yi52MS5QbGF5ZXJLaWNrZWRIABIwCgxnYW1lX2Fib3J0ZWQYFyABKAsyGC5ydW1taWt1Yi52MS5HYW1lQWJvcnRlZEgAEjYKD3JlbWF0Y2hfY3JlYXRlZBgaIAEoCzIbLnJ1bW1pa3ViLnYxLlJlbWF0Y2hDcmVhdGVkSAASNgoPYWJvcnRfcmVxdWVzdGVkGB4gASgLMhsucnVtbWlrdWIudjEuQWJvcnRSZXF1ZXN0ZWRIABI7ChJzZWF0X3Rva2VuX3JlbmV3ZWQYHyABKAsyHS5ydW1taWt1Yi52MS5TZWF0VG9rZW5SZW5ld2VkSAASMgoNcGxheWVyX2Fic2VudBgYIAEoCzIZLnJ1bW1pa3ViLnYxLlBsYXllckFic2VudEgAEjYKD3BsYXllcl9yZXR1cm5lZBgZIAEoCzIbLnJ1bW1pa3ViLnYxLlBsYXllclJldHVybmVkSAASMgoNY2xvY2tfc3RvcHBlZBgbIAEoCzIZLnJ1bW1pa3ViLnYxLkNsb2NrU3RvcHBlZEgAQgcKBWV2ZW50In4KCkdhbWVDaGFuZ2USEAoIcmV2aXNpb24YASABKA0SDAoEZXRhZxgCIAEoCRIoCgR0aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgZldmVudHMYBCADKAsyFi5ydW1taWt1Yi52MS5HYW1lRXZlbnQqoQEKCUdhbWVTdGF0ZRIaChZHQU1FX1NUQVRFX1VOU1BFQ0lGSUVEEAASFAoQR0FNRV9TVEFURV9MT0JCWRABEhYKEkdBTUVfU1RBVEVfUExBWUlORxACEhkKFUdBTUVfU1RBVEVfUk9VTkRfT1ZFUhADEhcKE0dBTUVfU1RBVEVfRklOSVNIRUQQBBIWChJHQU1FX1NUQVRFX0FCT1JURUQQBSpYCgpWaXNpYmlsaXR5EhoKFlZJU0lCSUxJVFlfVU5TUEVDSUZJRUQQABIVChFWSVNJQklMSVRZX1BVQkxJQxABEhcKE1ZJU0lCSUxJVFlfVU5MSVNURUQQAipjCghCb3RMZXZlbBIZChVCT1RfTEVWRUxfVU5TUEVDSUZJRUQQABISCg5CT1RfTEVWRUxfRUFTWRABEhQKEEJPVF9MRVZFTF9NRURJVU0QAhISCg5CT1RfTEVWRUxfSEFSRBADKmYKCFR1cm5TdGVwEhkKFVRVUk5fU1RFUF9VTlNQRUNJRklFRBAAEhIKDlRVUk5fU1RFUF9PUEVOEAESFgoSVFVSTl9TVEVQX0NIT09TSU5HEAISEwoPVFVSTl9TVEVQX0RSQVdOEANCgQEKC3J1bW1pa3ViLnYxQglHYW1lUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rummikub_v1_error_reason, file_rummikub_v1_meld, file_rummikub_v1_room_settings, file_rummikub_v1_ruleset, file_rummikub_v1_score, file_rummikub_v1_tile]);
 
 /**
  * A player, as everyone may see them.
@@ -327,56 +329,6 @@ export const TurnSchema: GenMessage<Turn> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_game, 4);
 
 /**
- * The result of a round for one player.
- *
- * @generated from message rummikub.v1.SeatResult
- */
-export type SeatResult = Message<"rummikub.v1.SeatResult"> & {
-  /**
-   * The seat.
-   *
-   * @generated from field: uint32 seat = 1;
-   */
-  seat: number;
-
-  /**
-   * The value of the tiles left on the rack (R61).
-   *
-   * @generated from field: uint32 rack_value = 2;
-   */
-  rackValue: number;
-
-  /**
-   * The number of tiles left on the rack.
-   *
-   * @generated from field: uint32 tile_count = 3;
-   */
-  tileCount: number;
-
-  /**
-   * The points won (positive) or lost (negative) (R60, R63); the signs are reversed with MATCH_WINNER_LOWEST_TOTAL.
-   *
-   * @generated from field: sint32 points = 4;
-   */
-  points: number;
-
-  /**
-   * The tiles left on the rack, in ascending order, once everyone may see them (racks_shown). Also of a player who has
-   * resigned.
-   *
-   * @generated from field: repeated rummikub.v1.Tile rack = 5;
-   */
-  rack: Tile[];
-};
-
-/**
- * Describes the message rummikub.v1.SeatResult.
- * Use `create(SeatResultSchema)` to create a new message.
- */
-export const SeatResultSchema: GenMessage<SeatResult> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 5);
-
-/**
  * A finished round.
  *
  * @generated from message rummikub.v1.RoundResult
@@ -424,7 +376,7 @@ export type RoundResult = Message<"rummikub.v1.RoundResult"> & {
  * Use `create(RoundResultSchema)` to create a new message.
  */
 export const RoundResultSchema: GenMessage<RoundResult> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 6);
+  messageDesc(file_rummikub_v1_game, 5);
 
 /**
  * A game, as one seat or a spectator may see it.
@@ -661,7 +613,7 @@ export type Game = Message<"rummikub.v1.Game"> & {
  * Use `create(GameSchema)` to create a new message.
  */
 export const GameSchema: GenMessage<Game> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 7);
+  messageDesc(file_rummikub_v1_game, 6);
 
 /**
  * A seat of a rematch that its owner of the game before has not taken yet.
@@ -689,7 +641,7 @@ export type ReservedSeat = Message<"rummikub.v1.ReservedSeat"> & {
  * Use `create(ReservedSeatSchema)` to create a new message.
  */
 export const ReservedSeatSchema: GenMessage<ReservedSeat> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 8);
+  messageDesc(file_rummikub_v1_game, 7);
 
 /**
  * An entry in a list of games.
@@ -801,7 +753,7 @@ export type GameSummary = Message<"rummikub.v1.GameSummary"> & {
  * Use `create(GameSummarySchema)` to create a new message.
  */
 export const GameSummarySchema: GenMessage<GameSummary> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 9);
+  messageDesc(file_rummikub_v1_game, 8);
 
 /**
  * A player took a seat, and has no tiles and no points. The seat is no longer in reserved_seats.
@@ -850,7 +802,7 @@ export type PlayerJoined = Message<"rummikub.v1.PlayerJoined"> & {
  * Use `create(PlayerJoinedSchema)` to create a new message.
  */
 export const PlayerJoinedSchema: GenMessage<PlayerJoined> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 10);
+  messageDesc(file_rummikub_v1_game, 9);
 
 /**
  * A player left the lobby, or gave up a reserved seat, and is no longer in players or reserved_seats. next_round_time is
@@ -879,7 +831,7 @@ export type PlayerLeft = Message<"rummikub.v1.PlayerLeft"> & {
  * Use `create(PlayerLeftSchema)` to create a new message.
  */
 export const PlayerLeftSchema: GenMessage<PlayerLeft> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 11);
+  messageDesc(file_rummikub_v1_game, 10);
 
 /**
  * The host removed a player from the lobby, with the effects of PlayerLeft. The seat's token is void.
@@ -914,7 +866,7 @@ export type PlayerKicked = Message<"rummikub.v1.PlayerKicked"> & {
  * Use `create(PlayerKickedSchema)` to create a new message.
  */
 export const PlayerKickedSchema: GenMessage<PlayerKicked> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 12);
+  messageDesc(file_rummikub_v1_game, 11);
 
 /**
  * A player in the lobby called SetReady, which sets is_ready.
@@ -942,7 +894,7 @@ export type PlayerReadied = Message<"rummikub.v1.PlayerReadied"> & {
  * Use `create(PlayerReadiedSchema)` to create a new message.
  */
 export const PlayerReadiedSchema: GenMessage<PlayerReadied> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 13);
+  messageDesc(file_rummikub_v1_game, 12);
 
 /**
  * A player voted to abort the game: wants_abort is true.
@@ -963,7 +915,7 @@ export type AbortRequested = Message<"rummikub.v1.AbortRequested"> & {
  * Use `create(AbortRequestedSchema)` to create a new message.
  */
 export const AbortRequestedSchema: GenMessage<AbortRequested> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 14);
+  messageDesc(file_rummikub_v1_game, 13);
 
 /**
  * The game was aborted. There is no turn, no next_round_time, no join_code, no reserved_seats and no last_chance_seats;
@@ -985,7 +937,7 @@ export type GameAborted = Message<"rummikub.v1.GameAborted"> & {
  * Use `create(GameAbortedSchema)` to create a new message.
  */
 export const GameAbortedSchema: GenMessage<GameAborted> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 15);
+  messageDesc(file_rummikub_v1_game, 14);
 
 /**
  * A token was replaced by a new one. Nothing else changed.
@@ -1006,7 +958,7 @@ export type SeatTokenRenewed = Message<"rummikub.v1.SeatTokenRenewed"> & {
  * Use `create(SeatTokenRenewedSchema)` to create a new message.
  */
 export const SeatTokenRenewedSchema: GenMessage<SeatTokenRenewed> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 16);
+  messageDesc(file_rummikub_v1_game, 15);
 
 /**
  * A rematch of the game was created, which is rematch_game_id. Its id is empty for spectators.
@@ -1027,7 +979,7 @@ export type RematchCreated = Message<"rummikub.v1.RematchCreated"> & {
  * Use `create(RematchCreatedSchema)` to create a new message.
  */
 export const RematchCreatedSchema: GenMessage<RematchCreated> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 17);
+  messageDesc(file_rummikub_v1_game, 16);
 
 /**
  * One tile drawn to determine the starter.
@@ -1055,7 +1007,7 @@ export type StartDraw = Message<"rummikub.v1.StartDraw"> & {
  * Use `create(StartDrawSchema)` to create a new message.
  */
 export const StartDrawSchema: GenMessage<StartDraw> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 18);
+  messageDesc(file_rummikub_v1_game, 17);
 
 /**
  * A round was dealt. The seats in turn_order have deal_hand_size tiles each, and no player has melded. Table, River,
@@ -1113,7 +1065,7 @@ export type RoundStarted = Message<"rummikub.v1.RoundStarted"> & {
  * Use `create(RoundStartedSchema)` to create a new message.
  */
 export const RoundStartedSchema: GenMessage<RoundStarted> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 19);
+  messageDesc(file_rummikub_v1_game, 18);
 
 /**
  * A turn began. The seats before its own in last_chance_seats have had their last turn.
@@ -1134,7 +1086,7 @@ export type TurnStarted = Message<"rummikub.v1.TurnStarted"> & {
  * Use `create(TurnStartedSchema)` to create a new message.
  */
 export const TurnStartedSchema: GenMessage<TurnStarted> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 20);
+  messageDesc(file_rummikub_v1_game, 19);
 
 /**
  * A player played tiles, and has melded. passed_seats is empty again.
@@ -1183,7 +1135,7 @@ export type TilesPlayed = Message<"rummikub.v1.TilesPlayed"> & {
  * Use `create(TilesPlayedSchema)` to create a new message.
  */
 export const TilesPlayedSchema: GenMessage<TilesPlayed> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 21);
+  messageDesc(file_rummikub_v1_game, 20);
 
 /**
  * A player drew (R22). With TURN_DRAW_TWO_RIVER, two tiles are neither in the pool nor on the rack until RiverTileLaid:
@@ -1220,7 +1172,7 @@ export type TilesDrawn = Message<"rummikub.v1.TilesDrawn"> & {
  * Use `create(TilesDrawnSchema)` to create a new message.
  */
 export const TilesDrawnSchema: GenMessage<TilesDrawn> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 22);
+  messageDesc(file_rummikub_v1_game, 21);
 
 /**
  * A player passed with an empty pool, and is one of passed_seats.
@@ -1241,7 +1193,7 @@ export type TurnPassed = Message<"rummikub.v1.TurnPassed"> & {
  * Use `create(TurnPassedSchema)` to create a new message.
  */
 export const TurnPassedSchema: GenMessage<TurnPassed> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 23);
+  messageDesc(file_rummikub_v1_game, 22);
 
 /**
  * A player's time ran out: the table returns to the start of the turn, and the player draws the tiles that the ruleset
@@ -1279,7 +1231,7 @@ export type TurnTimedOut = Message<"rummikub.v1.TurnTimedOut"> & {
  * Use `create(TurnTimedOutSchema)` to create a new message.
  */
 export const TurnTimedOutSchema: GenMessage<TurnTimedOut> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 24);
+  messageDesc(file_rummikub_v1_game, 23);
 
 /**
  * A player resigned, and is not absent any more. In TURN_STEP_CHOOSING the two tiles go to the rack, and the turn is in
@@ -1301,7 +1253,7 @@ export type PlayerResigned = Message<"rummikub.v1.PlayerResigned"> & {
  * Use `create(PlayerResignedSchema)` to create a new message.
  */
 export const PlayerResignedSchema: GenMessage<PlayerResigned> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 25);
+  messageDesc(file_rummikub_v1_game, 24);
 
 /**
  * A player counts as absent, after absent_after_timeouts time-outs in a row. If it has a bot_level, is_absent is true.
@@ -1329,7 +1281,7 @@ export type PlayerAbsent = Message<"rummikub.v1.PlayerAbsent"> & {
  * Use `create(PlayerAbsentSchema)` to create a new message.
  */
 export const PlayerAbsentSchema: GenMessage<PlayerAbsent> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 26);
+  messageDesc(file_rummikub_v1_game, 25);
 
 /**
  * An absent player returned. The bot plays no more, not even the rest of a turn that it has begun. is_absent is false,
@@ -1351,7 +1303,7 @@ export type PlayerReturned = Message<"rummikub.v1.PlayerReturned"> & {
  * Use `create(PlayerReturnedSchema)` to create a new message.
  */
 export const PlayerReturnedSchema: GenMessage<PlayerReturned> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 27);
+  messageDesc(file_rummikub_v1_game, 26);
 
 /**
  * A player's turn ended, which stopped the player's clock (clock_total_seconds).
@@ -1380,7 +1332,7 @@ export type ClockStopped = Message<"rummikub.v1.ClockStopped"> & {
  * Use `create(ClockStoppedSchema)` to create a new message.
  */
 export const ClockStoppedSchema: GenMessage<ClockStopped> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 28);
+  messageDesc(file_rummikub_v1_game, 27);
 
 /**
  * A round was scored: the points of its result are added to total_points, and no player wants_abort. There is no turn
@@ -1409,7 +1361,7 @@ export type RoundEnded = Message<"rummikub.v1.RoundEnded"> & {
  * Use `create(RoundEndedSchema)` to create a new message.
  */
 export const RoundEndedSchema: GenMessage<RoundEnded> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 29);
+  messageDesc(file_rummikub_v1_game, 28);
 
 /**
  * The game ended. There is no turn, no next_round_time and no last_chance_seats.
@@ -1447,7 +1399,7 @@ export type GameEnded = Message<"rummikub.v1.GameEnded"> & {
  * Use `create(GameEndedSchema)` to create a new message.
  */
 export const GameEndedSchema: GenMessage<GameEnded> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 30);
+  messageDesc(file_rummikub_v1_game, 29);
 
 /**
  * A game was created.
@@ -1482,7 +1434,7 @@ export type GameCreated = Message<"rummikub.v1.GameCreated"> & {
  * Use `create(GameCreatedSchema)` to create a new message.
  */
 export const GameCreatedSchema: GenMessage<GameCreated> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 31);
+  messageDesc(file_rummikub_v1_game, 30);
 
 /**
  * A player laid one of the two drawn tiles on the River and kept the other, which is now on the rack. If a time-out or a
@@ -1511,7 +1463,7 @@ export type RiverTileLaid = Message<"rummikub.v1.RiverTileLaid"> & {
  * Use `create(RiverTileLaidSchema)` to create a new message.
  */
 export const RiverTileLaidSchema: GenMessage<RiverTileLaid> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 32);
+  messageDesc(file_rummikub_v1_game, 31);
 
 /**
  * A player ended a turn after drawing without playing (turn_play_after_draw). The turn is in TURN_STEP_OPEN.
@@ -1532,7 +1484,7 @@ export type TurnEnded = Message<"rummikub.v1.TurnEnded"> & {
  * Use `create(TurnEndedSchema)` to create a new message.
  */
 export const TurnEndedSchema: GenMessage<TurnEnded> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 33);
+  messageDesc(file_rummikub_v1_game, 32);
 
 /**
  * A player submitted an illegal play, which the other players may claim. The table stays as it was. It is the turn's
@@ -1568,7 +1520,7 @@ export type IllegalPlayShown = Message<"rummikub.v1.IllegalPlayShown"> & {
  * Use `create(IllegalPlayShownSchema)` to create a new message.
  */
 export const IllegalPlayShownSchema: GenMessage<IllegalPlayShown> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 34);
+  messageDesc(file_rummikub_v1_game, 33);
 
 /**
  * A player voted on an error claim.
@@ -1596,7 +1548,7 @@ export type ErrorClaimed = Message<"rummikub.v1.ErrorClaimed"> & {
  * Use `create(ErrorClaimedSchema)` to create a new message.
  */
 export const ErrorClaimedSchema: GenMessage<ErrorClaimed> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 35);
+  messageDesc(file_rummikub_v1_game, 34);
 
 /**
  * A player drew penalty tiles for an illegal play, and the turn ended. As with TurnTimedOut, the choice of a River tile
@@ -1632,7 +1584,7 @@ export type TurnPenalised = Message<"rummikub.v1.TurnPenalised"> & {
  * Use `create(TurnPenalisedSchema)` to create a new message.
  */
 export const TurnPenalisedSchema: GenMessage<TurnPenalised> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 36);
+  messageDesc(file_rummikub_v1_game, 35);
 
 /**
  * A player with three pairs demanded a new deal. The new deal follows.
@@ -1653,7 +1605,7 @@ export type RedealDemanded = Message<"rummikub.v1.RedealDemanded"> & {
  * Use `create(RedealDemandedSchema)` to create a new message.
  */
 export const RedealDemandedSchema: GenMessage<RedealDemanded> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 37);
+  messageDesc(file_rummikub_v1_game, 36);
 
 /**
  * The pool is empty, and each player who has not resigned has one more turn.
@@ -1674,7 +1626,7 @@ export type LastChanceStarted = Message<"rummikub.v1.LastChanceStarted"> & {
  * Use `create(LastChanceStartedSchema)` to create a new message.
  */
 export const LastChanceStartedSchema: GenMessage<LastChanceStarted> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 38);
+  messageDesc(file_rummikub_v1_game, 37);
 
 /**
  * An event of a game, as one seat or a spectator may see it.
@@ -1919,7 +1871,7 @@ export type GameEvent = Message<"rummikub.v1.GameEvent"> & {
  * Use `create(GameEventSchema)` to create a new message.
  */
 export const GameEventSchema: GenMessage<GameEvent> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 39);
+  messageDesc(file_rummikub_v1_game, 38);
 
 /**
  * One change of a game: the result of one accepted request, one time-out, or the end of one pause between rounds.
@@ -1961,7 +1913,7 @@ export type GameChange = Message<"rummikub.v1.GameChange"> & {
  * Use `create(GameChangeSchema)` to create a new message.
  */
 export const GameChangeSchema: GenMessage<GameChange> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 40);
+  messageDesc(file_rummikub_v1_game, 39);
 
 /**
  * The state of a game.
@@ -2053,48 +2005,6 @@ export const VisibilitySchema: GenEnum<Visibility> = /*@__PURE__*/
   enumDesc(file_rummikub_v1_game, 1);
 
 /**
- * The way in which a round ended.
- *
- * @generated from enum rummikub.v1.RoundEnd
- */
-export enum RoundEnd {
-  /**
-   * Unset.
-   *
-   * @generated from enum value: ROUND_END_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED = 0,
-
-  /**
-   * A player's rack is empty (R57).
-   *
-   * @generated from enum value: ROUND_END_WENT_OUT = 1;
-   */
-  WENT_OUT = 1,
-
-  /**
-   * The pool is empty, and all players passed in a row, or the conditions of pool_empty_mode or pool_empty_stuck_test
-   * hold (R59).
-   *
-   * @generated from enum value: ROUND_END_BLOCKED = 2;
-   */
-  BLOCKED = 2,
-
-  /**
-   * All players except one have resigned; with TEAMS_PAIRS, all players of one team.
-   *
-   * @generated from enum value: ROUND_END_RESIGNED = 3;
-   */
-  RESIGNED = 3,
-}
-
-/**
- * Describes the enum rummikub.v1.RoundEnd.
- */
-export const RoundEndSchema: GenEnum<RoundEnd> = /*@__PURE__*/
-  enumDesc(file_rummikub_v1_game, 2);
-
-/**
  * The strength of a bot: a seat that the service plays.
  *
  * @generated from enum rummikub.v1.BotLevel
@@ -2133,7 +2043,7 @@ export enum BotLevel {
  * Describes the enum rummikub.v1.BotLevel.
  */
 export const BotLevelSchema: GenEnum<BotLevel> = /*@__PURE__*/
-  enumDesc(file_rummikub_v1_game, 3);
+  enumDesc(file_rummikub_v1_game, 2);
 
 /**
  * The progress of the turn in progress.
@@ -2175,5 +2085,5 @@ export enum TurnStep {
  * Describes the enum rummikub.v1.TurnStep.
  */
 export const TurnStepSchema: GenEnum<TurnStep> = /*@__PURE__*/
-  enumDesc(file_rummikub_v1_game, 4);
+  enumDesc(file_rummikub_v1_game, 3);
 

@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/turn_service.proto.
  */
 export const file_rummikub_v1_turn_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch5ydW1taWt1Yi92MS90dXJuX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxIoIBCglQbGF5VGlsZXMSJwoFdGFibGUYASABKAsyEi5ydW1taWt1Yi52MS5UYWJsZUIE4kEBARIeCgtyaXZlcl9pbmRleBgCIAEoDUIE4kEBAUgAiAEBEhwKDmNhbGxzX3J1bW1pa3ViGAMgASgIQgTiQQEBQg4KDF9yaXZlcl9pbmRleCIKCghEcmF3VGlsZSIGCgRQYXNzIjMKCkxheU9uUml2ZXISJQoEdGlsZRgBIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQIivQIKD1BsYXlUdXJuUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhIKBGV0YWcYAiABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBARIbCg12YWxpZGF0ZV9vbmx5GAQgASgIQgTiQQEBEiwKBHBsYXkYBSABKAsyFi5ydW1taWt1Yi52MS5QbGF5VGlsZXNCBOJBAQFIABIrCgRkcmF3GAYgASgLMhUucnVtbWlrdWIudjEuRHJhd1RpbGVCBOJBAQFIABIsCglwYXNzX3R1cm4YByABKAsyES5ydW1taWt1Yi52MS5QYXNzQgTiQQEBSAASNQoMbGF5X29uX3JpdmVyGAggASgLMhcucnVtbWlrdWIudjEuTGF5T25SaXZlckIE4kEBAUgAQggKBmFjdGlvbiLAAQoQUGxheVR1cm5SZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRInCgx0aWxlc19wbGF5ZWQYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlEg4KBnBvaW50cxgDIAEoDRImCgt0aWxlc19kcmF3bhgEIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSKgoKdmlvbGF0aW9ucxgFIAMoCzIWLnJ1bW1pa3ViLnYxLlZpb2xhdGlvbiJmChBTYXZlRHJhZnRSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISEgoEZXRhZxgCIAEoCUIE4kEBAhInCgVkcmFmdBgDIAEoCzISLnJ1bW1pa3ViLnYxLkRyYWZ0QgTiQQEBIjsKEVNhdmVEcmFmdFJlc3BvbnNlEhQKDGRyYWZ0X251bWJlchgBIAEoDRIQCghpc19sZWdhbBgCIAEoCCJ3ChFDbGFpbUVycm9yUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhsKDXBsYXlfcmV2aXNpb24YAiABKA1CBOJBAQISFAoGYWdyZWVzGAMgASgIQgTiQQEBEhgKCnJlcXVlc3RfaWQYBCABKAlCBOJBAQEiNQoSQ2xhaW1FcnJvclJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lMu8CCgtUdXJuU2VydmljZRJwCghQbGF5VHVybhIcLnJ1bW1pa3ViLnYxLlBsYXlUdXJuUmVxdWVzdBodLnJ1bW1pa3ViLnYxLlBsYXlUdXJuUmVzcG9uc2UiJ4LT5JMCIToBKiIcL3YxL2dhbWVzL3tnYW1lX2lkfTpwbGF5VHVybhJ0CglTYXZlRHJhZnQSHS5ydW1taWt1Yi52MS5TYXZlRHJhZnRSZXF1ZXN0Gh4ucnVtbWlrdWIudjEuU2F2ZURyYWZ0UmVzcG9uc2UiKILT5JMCIjoBKiIdL3YxL2dhbWVzL3tnYW1lX2lkfTpzYXZlRHJhZnQSeAoKQ2xhaW1FcnJvchIeLnJ1bW1pa3ViLnYxLkNsYWltRXJyb3JSZXF1ZXN0Gh8ucnVtbWlrdWIudjEuQ2xhaW1FcnJvclJlc3BvbnNlIimC0+STAiM6ASoiHi92MS9nYW1lcy97Z2FtZV9pZH06Y2xhaW1FcnJvckKIAQoLcnVtbWlrdWIudjFCEFR1cm5TZXJ2aWNlUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_google_api_annotations, file_google_api_field_behavior, file_rummikub_v1_game, file_rummikub_v1_meld, file_rummikub_v1_tile, file_rummikub_v1_violation]);
+  fileDesc("Ch5ydW1taWt1Yi92MS90dXJuX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxIoIBCglQbGF5VGlsZXMSJwoFdGFibGUYASABKAsyEi5ydW1taWt1Yi52MS5UYWJsZUIE4kEBARIeCgtyaXZlcl9pbmRleBgCIAEoDUIE4kEBAUgAiAEBEhwKDmNhbGxzX3J1bW1pa3ViGAMgASgIQgTiQQEBQg4KDF9yaXZlcl9pbmRleCIKCghEcmF3VGlsZSIGCgRQYXNzIjMKCkxheU9uUml2ZXISJQoEdGlsZRgBIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQIivQIKD1BsYXlUdXJuUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhIKBGV0YWcYAiABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBARIbCg12YWxpZGF0ZV9vbmx5GAQgASgIQgTiQQEBEiwKBHBsYXkYBSABKAsyFi5ydW1taWt1Yi52MS5QbGF5VGlsZXNCBOJBAQFIABIrCgRkcmF3GAYgASgLMhUucnVtbWlrdWIudjEuRHJhd1RpbGVCBOJBAQFIABIsCglwYXNzX3R1cm4YByABKAsyES5ydW1taWt1Yi52MS5QYXNzQgTiQQEBSAASNQoMbGF5X29uX3JpdmVyGAggASgLMhcucnVtbWlrdWIudjEuTGF5T25SaXZlckIE4kEBAUgAQggKBmFjdGlvbiLAAQoQUGxheVR1cm5SZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRInCgx0aWxlc19wbGF5ZWQYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlEg4KBnBvaW50cxgDIAEoDRImCgt0aWxlc19kcmF3bhgEIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSKgoKdmlvbGF0aW9ucxgFIAMoCzIWLnJ1bW1pa3ViLnYxLlZpb2xhdGlvbiJmChBTYXZlRHJhZnRSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISEgoEZXRhZxgCIAEoCUIE4kEBAhInCgVkcmFmdBgDIAEoCzISLnJ1bW1pa3ViLnYxLkRyYWZ0QgTiQQEBIjsKEVNhdmVEcmFmdFJlc3BvbnNlEhQKDGRyYWZ0X251bWJlchgBIAEoDRIQCghpc19sZWdhbBgCIAEoCCJ3ChFDbGFpbUVycm9yUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhsKDXBsYXlfcmV2aXNpb24YAiABKA1CBOJBAQISFAoGYWdyZWVzGAMgASgIQgTiQQEBEhgKCnJlcXVlc3RfaWQYBCABKAlCBOJBAQEiNQoSQ2xhaW1FcnJvclJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIkQKEVJlc2lnbkdhbWVSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI1ChJSZXNpZ25HYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiSAoVU3RhcnROZXh0Um91bmRSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI5ChZTdGFydE5leHRSb3VuZFJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIkcKFFJlcXVlc3RSZWRlYWxSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI4ChVSZXF1ZXN0UmVkZWFsUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiRgoTUmV0dXJuVG9TZWF0UmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiNwoUUmV0dXJuVG9TZWF0UmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUy+gYKC1R1cm5TZXJ2aWNlEnAKCFBsYXlUdXJuEhwucnVtbWlrdWIudjEuUGxheVR1cm5SZXF1ZXN0Gh0ucnVtbWlrdWIudjEuUGxheVR1cm5SZXNwb25zZSIngtPkkwIhOgEqIhwvdjEvZ2FtZXMve2dhbWVfaWR9OnBsYXlUdXJuEnQKCVNhdmVEcmFmdBIdLnJ1bW1pa3ViLnYxLlNhdmVEcmFmdFJlcXVlc3QaHi5ydW1taWt1Yi52MS5TYXZlRHJhZnRSZXNwb25zZSIogtPkkwIiOgEqIh0vdjEvZ2FtZXMve2dhbWVfaWR9OnNhdmVEcmFmdBJ4CgpDbGFpbUVycm9yEh4ucnVtbWlrdWIudjEuQ2xhaW1FcnJvclJlcXVlc3QaHy5ydW1taWt1Yi52MS5DbGFpbUVycm9yUmVzcG9uc2UiKYLT5JMCIzoBKiIeL3YxL2dhbWVzL3tnYW1lX2lkfTpjbGFpbUVycm9yEnQKClJlc2lnbkdhbWUSHi5ydW1taWt1Yi52MS5SZXNpZ25HYW1lUmVxdWVzdBofLnJ1bW1pa3ViLnYxLlJlc2lnbkdhbWVSZXNwb25zZSIlgtPkkwIfOgEqIhovdjEvZ2FtZXMve2dhbWVfaWR9OnJlc2lnbhKIAQoOU3RhcnROZXh0Um91bmQSIi5ydW1taWt1Yi52MS5TdGFydE5leHRSb3VuZFJlcXVlc3QaIy5ydW1taWt1Yi52MS5TdGFydE5leHRSb3VuZFJlc3BvbnNlIi2C0+STAic6ASoiIi92MS9nYW1lcy97Z2FtZV9pZH06c3RhcnROZXh0Um91bmQShAEKDVJlcXVlc3RSZWRlYWwSIS5ydW1taWt1Yi52MS5SZXF1ZXN0UmVkZWFsUmVxdWVzdBoiLnJ1bW1pa3ViLnYxLlJlcXVlc3RSZWRlYWxSZXNwb25zZSIsgtPkkwImOgEqIiEvdjEvZ2FtZXMve2dhbWVfaWR9OnJlcXVlc3RSZWRlYWwSgAEKDFJldHVyblRvU2VhdBIgLnJ1bW1pa3ViLnYxLlJldHVyblRvU2VhdFJlcXVlc3QaIS5ydW1taWt1Yi52MS5SZXR1cm5Ub1NlYXRSZXNwb25zZSIrgtPkkwIlOgEqIiAvdjEvZ2FtZXMve2dhbWVfaWR9OnJldHVyblRvU2VhdEKIAQoLcnVtbWlrdWIudjFCEFR1cm5TZXJ2aWNlUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_google_api_annotations, file_google_api_field_behavior, file_rummikub_v1_game, file_rummikub_v1_meld, file_rummikub_v1_tile, file_rummikub_v1_violation]);
 
 /**
  * The table after the turn. The intermediate moves do not matter (R44).
@@ -368,7 +368,203 @@ export const ClaimErrorResponseSchema: GenMessage<ClaimErrorResponse> = /*@__PUR
   messageDesc(file_rummikub_v1_turn_service, 9);
 
 /**
- * Turns of a running game. Tokens, request ids and general errors are as in GameService.
+ * A request to resign.
+ *
+ * @generated from message rummikub.v1.ResignGameRequest
+ */
+export type ResignGameRequest = Message<"rummikub.v1.ResignGameRequest"> & {
+  /**
+   * The id of the game.
+   *
+   * @generated from field: string game_id = 1;
+   */
+  gameId: string;
+
+  /**
+   * An idempotency key: a repeated request with it returns the first answer. Optional.
+   *
+   * @generated from field: string request_id = 2;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rummikub.v1.ResignGameRequest.
+ * Use `create(ResignGameRequestSchema)` to create a new message.
+ */
+export const ResignGameRequestSchema: GenMessage<ResignGameRequest> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_turn_service, 10);
+
+/**
+ * The response to ResignGame.
+ *
+ * @generated from message rummikub.v1.ResignGameResponse
+ */
+export type ResignGameResponse = Message<"rummikub.v1.ResignGameResponse"> & {
+  /**
+   * The game as the caller's seat sees it.
+   *
+   * @generated from field: rummikub.v1.Game game = 1;
+   */
+  game?: Game | undefined;
+};
+
+/**
+ * Describes the message rummikub.v1.ResignGameResponse.
+ * Use `create(ResignGameResponseSchema)` to create a new message.
+ */
+export const ResignGameResponseSchema: GenMessage<ResignGameResponse> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_turn_service, 11);
+
+/**
+ * A request to start the next round.
+ *
+ * @generated from message rummikub.v1.StartNextRoundRequest
+ */
+export type StartNextRoundRequest = Message<"rummikub.v1.StartNextRoundRequest"> & {
+  /**
+   * The id of the game.
+   *
+   * @generated from field: string game_id = 1;
+   */
+  gameId: string;
+
+  /**
+   * An idempotency key: a repeated request with it returns the first answer. Optional.
+   *
+   * @generated from field: string request_id = 2;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rummikub.v1.StartNextRoundRequest.
+ * Use `create(StartNextRoundRequestSchema)` to create a new message.
+ */
+export const StartNextRoundRequestSchema: GenMessage<StartNextRoundRequest> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_turn_service, 12);
+
+/**
+ * The response to StartNextRound.
+ *
+ * @generated from message rummikub.v1.StartNextRoundResponse
+ */
+export type StartNextRoundResponse = Message<"rummikub.v1.StartNextRoundResponse"> & {
+  /**
+   * The game as the caller's seat sees it.
+   *
+   * @generated from field: rummikub.v1.Game game = 1;
+   */
+  game?: Game | undefined;
+};
+
+/**
+ * Describes the message rummikub.v1.StartNextRoundResponse.
+ * Use `create(StartNextRoundResponseSchema)` to create a new message.
+ */
+export const StartNextRoundResponseSchema: GenMessage<StartNextRoundResponse> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_turn_service, 13);
+
+/**
+ * A request for a new deal.
+ *
+ * @generated from message rummikub.v1.RequestRedealRequest
+ */
+export type RequestRedealRequest = Message<"rummikub.v1.RequestRedealRequest"> & {
+  /**
+   * The id of the game.
+   *
+   * @generated from field: string game_id = 1;
+   */
+  gameId: string;
+
+  /**
+   * An idempotency key: a repeated request with it returns the first answer. Optional.
+   *
+   * @generated from field: string request_id = 2;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rummikub.v1.RequestRedealRequest.
+ * Use `create(RequestRedealRequestSchema)` to create a new message.
+ */
+export const RequestRedealRequestSchema: GenMessage<RequestRedealRequest> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_turn_service, 14);
+
+/**
+ * The response to RequestRedeal.
+ *
+ * @generated from message rummikub.v1.RequestRedealResponse
+ */
+export type RequestRedealResponse = Message<"rummikub.v1.RequestRedealResponse"> & {
+  /**
+   * The game as the caller's seat sees it.
+   *
+   * @generated from field: rummikub.v1.Game game = 1;
+   */
+  game?: Game | undefined;
+};
+
+/**
+ * Describes the message rummikub.v1.RequestRedealResponse.
+ * Use `create(RequestRedealResponseSchema)` to create a new message.
+ */
+export const RequestRedealResponseSchema: GenMessage<RequestRedealResponse> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_turn_service, 15);
+
+/**
+ * A request to return to a seat.
+ *
+ * @generated from message rummikub.v1.ReturnToSeatRequest
+ */
+export type ReturnToSeatRequest = Message<"rummikub.v1.ReturnToSeatRequest"> & {
+  /**
+   * The id of the game.
+   *
+   * @generated from field: string game_id = 1;
+   */
+  gameId: string;
+
+  /**
+   * An idempotency key: a repeated request with it returns the first answer. Optional.
+   *
+   * @generated from field: string request_id = 2;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rummikub.v1.ReturnToSeatRequest.
+ * Use `create(ReturnToSeatRequestSchema)` to create a new message.
+ */
+export const ReturnToSeatRequestSchema: GenMessage<ReturnToSeatRequest> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_turn_service, 16);
+
+/**
+ * The response to ReturnToSeat.
+ *
+ * @generated from message rummikub.v1.ReturnToSeatResponse
+ */
+export type ReturnToSeatResponse = Message<"rummikub.v1.ReturnToSeatResponse"> & {
+  /**
+   * The game as the caller's seat sees it.
+   *
+   * @generated from field: rummikub.v1.Game game = 1;
+   */
+  game?: Game | undefined;
+};
+
+/**
+ * Describes the message rummikub.v1.ReturnToSeatResponse.
+ * Use `create(ReturnToSeatResponseSchema)` to create a new message.
+ */
+export const ReturnToSeatResponseSchema: GenMessage<ReturnToSeatResponse> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_turn_service, 17);
+
+/**
+ * Turns and rounds of a started game. Tokens, request ids and general errors are as in GameService.
  *
  * @generated from service rummikub.v1.TurnService
  */
@@ -429,6 +625,60 @@ export const TurnService: GenService<{
     methodKind: "unary";
     input: typeof ClaimErrorRequestSchema;
     output: typeof ClaimErrorResponseSchema;
+  },
+  /**
+   * Resigns from a started game. The tiles of the caller's rack stay out of play and count against the caller at the
+   * end of the round. The last player who has not resigned (with TEAMS_PAIRS, the last team) wins the round and the
+   * game. When only bots are left, the game ends with the round, or at once between rounds.
+   * Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED),
+   * ABORTED (DUPLICATE_REQUEST).
+   *
+   * @generated from rpc rummikub.v1.TurnService.ResignGame
+   */
+  resignGame: {
+    methodKind: "unary";
+    input: typeof ResignGameRequestSchema;
+    output: typeof ResignGameResponseSchema;
+  },
+  /**
+   * Starts the next round of a game of several rounds. Any player who has not resigned may call it. Without a call, the
+   * round starts by itself at Game.next_round_time (round_pause_seconds).
+   * Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_IN_PROGRESS, GAME_OVER,
+   * PLAYER_RESIGNED), ABORTED (DUPLICATE_REQUEST).
+   *
+   * @generated from rpc rummikub.v1.TurnService.StartNextRound
+   */
+  startNextRound: {
+    methodKind: "unary";
+    input: typeof StartNextRoundRequestSchema;
+    output: typeof StartNextRoundResponseSchema;
+  },
+  /**
+   * Deals the round again. A player whose first tiles hold three pairs of identical tiles may call it until that player
+   * has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
+   * Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
+   * PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+   *
+   * @generated from rpc rummikub.v1.TurnService.RequestRedeal
+   */
+  requestRedeal: {
+    methodKind: "unary";
+    input: typeof RequestRedealRequestSchema;
+    output: typeof RequestRedealResponseSchema;
+  },
+  /**
+   * Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest
+   * of a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except
+   * ResignGame, does the same.
+   * Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED,
+   * PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
+   *
+   * @generated from rpc rummikub.v1.TurnService.ReturnToSeat
+   */
+  returnToSeat: {
+    methodKind: "unary";
+    input: typeof ReturnToSeatRequestSchema;
+    output: typeof ReturnToSeatResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_rummikub_v1_turn_service, 0);

@@ -33,7 +33,7 @@ public class FirstGame {
       var question = SuggestTurnRequest.newBuilder().setGameId(game.getGameId()).build();
       ann.turns().playTurn(ann.analysis().suggestTurn(question).getTurn());
     } else if (game.getState() == GameState.GAME_STATE_ROUND_OVER) {
-      ann.games().startNextRound(StartNextRoundRequest.newBuilder().setGameId(game.getGameId()).build());
+      ann.turns().startNextRound(StartNextRoundRequest.newBuilder().setGameId(game.getGameId()).build());
     }
   }
 }

@@ -30,7 +30,7 @@ suspend fun play(ann: Rummikub, id: String) {
             val found = ann.analysis.suggestTurn(SuggestTurnRequest.newBuilder().setGameId(id).build())
             ann.turns.playTurn(found.turn)
         } else if (game.state == GameState.GAME_STATE_ROUND_OVER) {
-            ann.games.startNextRound(StartNextRoundRequest.newBuilder().setGameId(id).build())
+            ann.turns.startNextRound(StartNextRoundRequest.newBuilder().setGameId(id).build())
         }
     }
 }

@@ -22,6 +22,8 @@ import rummikub.v1.AnalysisServiceGrpc.AnalysisServiceBlockingStub;
 import rummikub.v1.Game;
 import rummikub.v1.GameServiceGrpc;
 import rummikub.v1.GameServiceGrpc.GameServiceBlockingStub;
+import rummikub.v1.RecordServiceGrpc;
+import rummikub.v1.RecordServiceGrpc.RecordServiceBlockingStub;
 import rummikub.v1.TurnServiceGrpc;
 import rummikub.v1.TurnServiceGrpc.TurnServiceBlockingStub;
 import rummikub.v1.ValidationServiceGrpc;
@@ -98,7 +100,7 @@ public final class Rummikub implements AutoCloseable {
     return GameServiceGrpc.newBlockingStub(channel);
   }
 
-  /** Returns the blocking stub of turns. */
+  /** Returns the blocking stub of turns and rounds. */
   public TurnServiceBlockingStub turns() {
     return TurnServiceGrpc.newBlockingStub(channel);
   }
@@ -111,6 +113,11 @@ public final class Rummikub implements AutoCloseable {
   /** Returns the blocking stub of the analysis. */
   public AnalysisServiceBlockingStub analysis() {
     return AnalysisServiceGrpc.newBlockingStub(channel);
+  }
+
+  /** Returns the blocking stub of records, and of texts of positions. */
+  public RecordServiceBlockingStub records() {
+    return RecordServiceGrpc.newBlockingStub(channel);
   }
 
   /**

@@ -16,6 +16,7 @@ import rummikub.client.WatchOptions
 import rummikub.v1.AnalysisServiceGrpcKt.AnalysisServiceCoroutineStub
 import rummikub.v1.Game
 import rummikub.v1.GameServiceGrpcKt.GameServiceCoroutineStub
+import rummikub.v1.RecordServiceGrpcKt.RecordServiceCoroutineStub
 import rummikub.v1.Refusal
 import rummikub.v1.TurnServiceGrpcKt.TurnServiceCoroutineStub
 import rummikub.v1.ValidationServiceGrpcKt.ValidationServiceCoroutineStub
@@ -39,7 +40,7 @@ class Rummikub(val java: rummikub.client.Rummikub) : AutoCloseable by java {
     /** Games: create, join, start, read. */
     val games = GameServiceCoroutineStub(java.channel())
 
-    /** Turns. */
+    /** Turns and rounds. */
     val turns = TurnServiceCoroutineStub(java.channel())
 
     /** The rules without a game. */
@@ -47,6 +48,9 @@ class Rummikub(val java: rummikub.client.Rummikub) : AutoCloseable by java {
 
     /** The analysis. */
     val analysis = AnalysisServiceCoroutineStub(java.channel())
+
+    /** Records, and texts of positions. */
+    val records = RecordServiceCoroutineStub(java.channel())
 
     /** Returns the same connection with a seat's token, or the host token, on every call. */
     fun seated(token: String) = Rummikub(java.seated(token))
