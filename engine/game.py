@@ -5,7 +5,8 @@ It includes hidden racks and the order of the pool. What a seat may see of it is
 
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import TypeAlias
+from operator import attrgetter
+from typing import Final, TypeAlias
 
 from engine.melding.round import MeldingRound
 from engine.melding.ruleset import Ruleset
@@ -116,6 +117,9 @@ class Aborted:
 Phase = Lobby | Playing | RoundOver | Finished | Aborted
 
 
+_SEAT: Final = attrgetter("seat")
+
+
 @dataclass(frozen=True, slots=True)
 class Game:
     """A game.
@@ -143,7 +147,7 @@ class Game:
 
     def player(self, seat: int) -> Player:
         """Returns the player at a taken seat."""
-        return next(player for player in self.players if player.seat == seat)
+        return self.players[list(map(_SEAT, self.players)).index(seat)]
 
     @property
     def active_seats(self) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ from service.app.identity import Caller, Chance, check_key, join_codes, seat_tok
 from service.errors import DuplicateRequest, Fault, GameNotFound, StaleState, StoredFormatUnknown, StoreUnavailable
 from service.model.change import NO_ETAG, Commit, Committed, Loaded, Memo, Outcome, lineage
 from service.model.outbox import OUTBOX_VALID_MS
-from service.model.record import KICKED_MAX, GameState, Kicked, OperatorData, PlayerRef, Record, code_name
+from service.model.record import KICKED_MAX, Kicked, OperatorData, PlayerRef, Record, code_name
 from service.runtime.slow_calls import in_one_step
 from service.storage.lists import listing_after
 from service.storage.store import Store
@@ -338,7 +338,7 @@ class ChangeLoop:
         if isinstance(outcome, Committed):
             if decision.actor and _is_of_person(after.game, decision.actor):
                 self._on_change(after.game_id, decision.actor)
-            return _complete(answer, encoded, decision.salt, command)
+            return _complete(answer, encoded, decision.salt, command) if decision.salt else encoded
         paced = _paced_seat(command, before.game, decision)
         if paced is not None:
             self._pace.give_back(before.game_id, paced)
@@ -349,10 +349,10 @@ class ChangeLoop:
     async def _store_change(self, before: Record, commit: Commit) -> Outcome:
         """Commits a change and reports bot turns, also if it is unknown whether the change is stored."""
         after = commit.record
-        state, bots = after.state, bots_to_act(after.game)
-        is_moved, is_in_lobby = state is not before.state, state is GameState.LOBBY
+        phase, bots = after.game.phase, bots_to_act(after.game)
+        is_moved, is_in_lobby = type(phase) is not type(before.game.phase), isinstance(phase, Lobby)
         stays_in_lobby = is_in_lobby and before.etag != NO_ETAG
-        begins = (is_moved and not state.is_over) or (is_in_lobby and due_ms(after.game) is not None)
+        begins = (is_moved and not after.state.is_over) or (is_in_lobby and due_ms(after.game) is not None)
         if begins or bots:
             await self._arm(before, after)
         if stays_in_lobby and after.listing.join_code:  # the code must not expire before the game
@@ -493,7 +493,10 @@ def _vacated(applied: Applied) -> int:
 
 def _is_of_person(game: Game, seat: int) -> bool:
     """Returns whether a person who is present has a seat."""
-    return any(player.seat == seat and not player.played_by for player in game.players)
+    for player in game.players:
+        if player.seat == seat:
+            return not (player.bot or player.stand_in)
+    return False
 
 
 def _is_of_bot(game: Game, seat: int | None) -> bool:

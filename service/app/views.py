@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engine.events import Event
+from engine.game import Lobby
 from engine.melding.drafts import Draft
 from engine.melding.events import TileDrawn, TilesDrawn, TilesOffered, TilesPlayed, TurnPenalised
 from engine.tiles import Tile
@@ -11,7 +12,7 @@ from engine.turns import Applied
 from engine.views import EventView, GameView, see, see_event
 from engine.violations import Violation
 from service.model.change import Entry
-from service.model.record import GameState, Record, Visibility
+from service.model.record import Record, Visibility
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def snapshot_view(
 ) -> GameSnapshotView:
     """Returns a viewer's view of a stored game, with its last draft and the presence of its players."""
     listing = record.listing
-    sees_code = record.state is GameState.LOBBY and viewer is not None
+    sees_code = isinstance(record.game.phase, Lobby) and viewer is not None
     return GameSnapshotView(
         record.game_id,
         record.etag,
@@ -106,7 +107,7 @@ def turn_result(game: GameSnapshotView, applied: Applied) -> TurnResult:
         game,
         tiles_played=played.tiles if played else (),
         points=played.points if played else 0,
-        tiles_drawn=tuple(tile for event in applied.events for tile in _tiles_drawn(event)),
+        tiles_drawn=sum(map(_tiles_drawn, applied.events), ()),
         violations=applied.violations,
     )
 

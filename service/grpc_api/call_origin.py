@@ -24,9 +24,8 @@ def current_origin() -> Origin:
     return _current.get()
 
 
-def set_current_origin(origin: Origin) -> None:
-    """Sets the origin of the call that the task handles."""
-    _current.set(origin)
+set_current_origin: Final = _current.set
+"""Sets the origin of the call that the task handles."""
 
 
 def check_labels(labels: Iterable[tuple[str, str]]) -> None:
@@ -56,11 +55,8 @@ class Origins:
 
     def __init__(self, keys: Keys | None, proxies: TrustedProxies) -> None:
         self._keys = keys
-        self._proxies = proxies
-
-    def address_of(self, peer: str, metadata: Metadata | None) -> str:
-        """Returns the address of a call's client."""
-        return self._proxies.address_of(peer, metadata)
+        self.address_of = proxies.address_of
+        """Returns the address of a call's client, given gRPC's name of the peer and the metadata."""
 
     def origin_of(self, path: str, peer: str, metadata: Metadata | None, auth_context: AuthContext) -> Origin:
         """Returns the origin of a call.

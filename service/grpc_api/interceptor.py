@@ -16,9 +16,9 @@ import grpc
 from google.protobuf.message import DecodeError
 from grpc.aio import AbortError, InternalError, ServerInterceptor, ServicerContext
 
-from service.errors import Fault, MalformedRequest
+from service.errors import Fault, MalformedRequest, RequestTooLarge
 from service.grpc_api.call_origin import set_current_origin
-from service.grpc_api.call_policy import REQUEST_ID, CallPolicy, MethodPolicy, check_size, request_id_of
+from service.grpc_api.call_policy import REQUEST_ID, CallPolicy, MethodPolicy, request_id_of
 from service.grpc_api.request_arrival import NO_REQUEST, NoRequestError, RequestArrival, seconds_left
 from service.runtime.cancellation import is_task_cancelled
 from service.runtime.origins import Origin
@@ -151,7 +151,8 @@ class _HandlerWrapper:
             yield self._decoded(data)
 
     def _decoded(self, data: bytes) -> Any:  # noqa: ANN401 - a message, or bytes if the handler has no deserializer
-        check_size(data, self._max_bytes)
+        if len(data) > self._max_bytes:
+            raise RequestTooLarge
         if self._deserializer is None:
             return data
         try:

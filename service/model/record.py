@@ -20,10 +20,9 @@ class GameState(Enum):
     FINISHED = "finished"
     ABORTED = "aborted"
 
-    @property
-    def is_over(self) -> bool:
+    def __init__(self, name: str) -> None:
+        self.is_over = name in {"finished", "aborted"}
         """Whether the game can no longer be played."""
-        return self is GameState.FINISHED or self is GameState.ABORTED
 
 
 STATE_OF_PHASE: Final[dict[type[Phase], GameState]] = {
@@ -192,11 +191,10 @@ class Lifetimes:
         """Returns how long a game is kept after a change."""
         if record.is_emptied:
             return EMPTIED_MS
-        if record.has_record:
-            return max(self.finished, self.unarchived) * 1000
-        if record.state.is_over:
-            return self.finished * 1000
-        seconds = self.lobby if record.state is GameState.LOBBY else self.started
+        state = record.state
+        if state.is_over:
+            return (max(self.finished, self.unarchived) if record.has_record else self.finished) * 1000
+        seconds = self.lobby if state is GameState.LOBBY else self.started
         at_ms = due_ms(record.game)
         return seconds * 1000 + (0 if at_ms is None else max(0, at_ms - record.updated_ms))
 

@@ -63,7 +63,7 @@ class Admission:
         total = self.total + size
         if total > self._capacity:
             return False
-        if not self.is_bounded(origin):
+        if not self._is_shared or (origin.key is not None and origin.key.is_proxy):  # not bounded
             return True
         held = self._held.get(origin.address, 0) + size
         return held <= self._small or (total <= self._unreserved and held <= self._ratio * (self._capacity - total))
@@ -79,14 +79,10 @@ class Admission:
         """Releases an amount that `enter` acquired for the same origin."""
         with self._lock:
             self.total -= size
-            self._release(origin.address, size)
-            if origin.key is not None:
-                self._release(origin.key.holder, size)
-
-    def _release(self, holder: str, size: int) -> None:
-        self._held[holder] -= size
-        if not self._held[holder]:
-            del self._held[holder]
+            for holder in (origin.address,) if origin.key is None else (origin.address, origin.key.holder):
+                self._held[holder] -= size
+                if not self._held[holder]:
+                    del self._held[holder]
 
     def try_enter(self, origin: Origin, size: int = 1) -> bool:
         """Acquires an amount for a caller unless a bound would be exceeded; returns whether it did."""

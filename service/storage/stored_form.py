@@ -57,10 +57,14 @@ class Form:
     Attributes:
         write: Returns what orjson serializes; None if that is the value itself.
         read: Returns a value from decoded JSON.
+        expression: What `write` returns for a `{value}`, as text; it may call the function `{inner}`.
+        inner: That function; None: `write`.
     """
 
     write: Callable[[Any], Any] | None
     read: Callable[[Any], Any]
+    expression: str = "{inner}({value})"
+    inner: Callable[[Any], Any] | None = None
 
     def written(self, value: object) -> Any:  # noqa: ANN401 - any JSON value
         """Returns what orjson serializes."""
@@ -85,7 +89,7 @@ _FORMS: Final[dict[Any, Form]] = {
     str: Form(None, read_text),
     bytes: Form(bytes.hex, _read_bytes),
     Tile: Form(None, read_tile),
-    tuple[Tile, ...]: Form(write_tiles, read_tiles),
+    tuple[Tile, ...]: Form(write_tiles, read_tiles, "bytes({value}).hex()"),
     tuple[Meld, ...]: Form(write_table, read_table),
     Ruleset: Form(write_ruleset, read_ruleset),
 }
@@ -133,7 +137,8 @@ def _tuple(items: tuple[Any, ...], name: str) -> Form:
         return Form(None, read)
     if isinstance(item.write, IdentityCache):
         return Form(item.write.map, read)
-    return Form(lambda values: [item.written(value) for value in values], read)
+    write = item.write
+    return Form(lambda values: list(map(write, values)), read, "list(map({inner}, {value}))", write)
 
 
 def _each(read: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
@@ -155,7 +160,7 @@ def _fixed_tuple(items: tuple[Any, ...]) -> Form:
             raise StoredFormatUnknown
         return found
 
-    return Form(whole.write, read)
+    return Form(whole.write, read, whole.expression, whole.inner)
 
 
 def _union(kinds: tuple[Any, ...], name: str) -> Form:
@@ -168,12 +173,14 @@ def _union(kinds: tuple[Any, ...], name: str) -> Form:
     return Form(
         write and (lambda value: None if value is None else write(value)),
         lambda stored: None if stored is None else form.read(stored),
+        f"(None if {{value}} is None else {form.expression})",
+        form.inner or write,
     )
 
 
 def _tagged(kinds: tuple[type, ...]) -> Form:
     forms = {kind: _named(kind, f'"type": "{kind.__name__}", ') for kind in kinds}
-    writes = {kind: form.written for kind, form in forms.items()}
+    writes = {kind: form.write for kind, form in forms.items() if form.write}
     reads = {kind.__name__: form.read for kind, form in forms.items()}
     return Form(lambda value: writes[type(value)](value), lambda stored: reads[stored["type"]](stored))
 
@@ -202,7 +209,7 @@ def _compiled(kind: type, write: str, read: str) -> Form:
     """Returns a form from an expression of `value`, and statements that read `stored`."""
     forms = _forms_in(kind)
     names: dict[str, Any] = {"Kind": kind, "StoredFormatUnknown": StoredFormatUnknown}
-    names |= {f"write_{name}": form.write for name, form in forms.items()}
+    names |= {f"write_{name}": form.inner or form.write for name, form in forms.items()}
     names |= {f"read_{name}": form.read for name, form in forms.items()}
     text = f"def write(value):\n    return {write}\n\ndef read(stored):\n        {read.strip()}\n"
     exec(text, names)  # noqa: S102 - the text has names of fields only
@@ -212,7 +219,10 @@ def _compiled(kind: type, write: str, read: str) -> Form:
 def _writes(kind: type) -> dict[str, str]:
     """Returns an expression for each field of a dataclass that writes it."""
     forms = _forms_in(kind)
-    return {name: f"write_{name}(value.{name})" if form.write else f"value.{name}" for name, form in forms.items()}
+    return {
+        name: form.expression.format(value=f"value.{name}", inner=f"write_{name}") if form.write else f"value.{name}"
+        for name, form in forms.items()
+    }
 
 
 def _forms_in(kind: type) -> dict[str, Form]:

@@ -32,7 +32,11 @@ class IdentityCache(Generic[T, V]):
     def map(self, arguments: Collection[T]) -> list[V]:
         """Returns the result for each argument."""
         results = list(map(self._cached[0].get, map(id, arguments)))
-        return [self(argument) for argument in arguments] if None in results else cast("list[V]", results)
+        if None in results:
+            for place, argument in enumerate(arguments):
+                if results[place] is None:
+                    results[place] = self._compute(argument)
+        return cast("list[V]", results)
 
     def _compute(self, argument: T) -> V:
         result = self._function(argument)

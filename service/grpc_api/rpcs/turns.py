@@ -18,6 +18,8 @@ from service.errors import ActionRefused
 from service.grpc_api.handlers import SHORT_BYTES, Context, SlowRunner
 from service.grpc_api.rpc import Backend, Read, Rpc, Token, change
 
+_MOST_OF_TURN: Final = most_melds("play.table")
+
 
 async def play_turn(backend: Backend, read: Read, identity: RequestIdentity, context: Context) -> bytes:
     """PlayTurn."""
@@ -59,7 +61,7 @@ def _claim(request: pb.ClaimErrorRequest, game_id: str, identity: RequestIdentit
 
 
 def _read_turn(data: bytes) -> Generator[None, None, Read]:
-    request = fields.decode(pb.PlayTurnRequest, data, most_melds("play.table"))
+    request = fields.decode(pb.PlayTurnRequest, data, _MOST_OF_TURN)
     yield
     return Read(request, turns.turn_request(request, data), len(data))
 

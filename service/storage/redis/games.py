@@ -53,6 +53,7 @@ class RedisGames:
         self._lifetimes = lifetimes
         self._history = history
         self._lists, self._deadlines, self._log = beside
+        self.cached = cache.get
         self._load, self._commit, self._shorten, self._rewrite = (
             Script.read(f"{name}.lua", nodes.publish) for name in ("load", "commit", "shorten", "rewrite")
         )
@@ -66,14 +67,13 @@ class RedisGames:
         record = read_stored(game_id, self._cache.decode, game_id, snapshot)
         return Loaded(now_ms, record, read_stored(game_id, decode_memo, memo) if memo else None)
 
-    def cached(self, game_id: str) -> Loaded | None:
-        return self._cache.get(game_id)
-
     @timed("commit")
     async def commit(self, commit: Commit) -> Outcome:
         record, snapshot = commit.record, encode_record(commit.record)
         is_logged = commit.change and self._log.kept_ms
-        limits = (commit.until_ms, await self._announce(record, LogKind.CHANGED) if is_logged else None)
+        until_ms = await self._announce(record, LogKind.CHANGED) if is_logged else None
+        if until_ms is None or (commit.until_ms is not None and commit.until_ms < until_ms):
+            until_ms = commit.until_ms
         kept_ms = self._lifetimes.milliseconds(record)
         memos_ms = min(kept_ms, MEMOS_OF_FINISHED_MS) if record.state.is_over else kept_ms
         arguments = (
@@ -91,7 +91,7 @@ class RedisGames:
             self._history,
             changes_channel(record.game_id),
             record.updated_ms,
-            min((limit for limit in limits if limit is not None), default=""),
+            "" if until_ms is None else until_ms,
             self._time.argument,
             commit.vacated or "",
         )

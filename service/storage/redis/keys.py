@@ -62,7 +62,8 @@ def part_of(parts: Sequence[str], game_id: str) -> str:
 
 def keys_of(game_id: str) -> list[str]:
     """Returns a game's keys: snapshot, requests, event stream, draft, presence."""
-    return [f"rummikub:{{{game_id}}}:{part}" for part in ("game", "requests", "events", "draft", "presence")]
+    start = f"rummikub:{{{game_id}}}:"
+    return [f"{start}game", f"{start}requests", f"{start}events", f"{start}draft", f"{start}presence"]
 
 
 def draft_key(game_id: str) -> str:
