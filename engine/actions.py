@@ -7,10 +7,8 @@ union, and a case in the module that decides; mypy reports every other place tha
 from dataclasses import dataclass
 
 from engine.deal import Shuffle
-from engine.events import RoundStart
-from engine.melding.actions import BotAction, MeldingAction
-from engine.melding.table import ProposedTable
 from engine.seats import BotLevel
+from engine.unions import BotAction, FamilyAction, ProposedTable, RoundStart
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +155,7 @@ Action = (
     LobbyAction
     | StartNextRound
     | StartDueRound
-    | MeldingAction
+    | FamilyAction
     | TimeOut
     | Resign
     | AbortGame

@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Final
 
 from engine.events import ClockStopped, TurnStarted
-from engine.game import Game, Round
+from engine.game import Game
 from engine.room_settings import ClockFlag
 from engine.seats import Turn
+from engine.unions import Round
 
 LONGEST_MS: Final = 14 * 86_400_000
 """Most time that a bank can hold: the longest limit of a turn."""

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from engine.events import Event
-from engine.melding.analysis import Analysis
-from engine.violations import Refused, Violation
+from engine.game import Aborted, Finished, Game, Lobby, Playing, RoundOver
+from engine.unions import Analysis
+from engine.violations import Reason, Refused, Violation, refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +34,16 @@ class TurnOver:
 
 Decision = tuple[Event, ...] | Refused | IllegalPlay | TurnOver
 """The events that an action leads to, or why it is refused."""
+
+
+def not_playing(game: Game) -> Refused | None:
+    """Returns a refusal if no round is in progress."""
+    match game.phase:
+        case Playing():
+            return None
+        case Lobby():
+            return refused(Reason.GAME_NOT_STARTED)
+        case RoundOver():
+            return refused(Reason.ROUND_OVER)
+        case Finished() | Aborted():
+            return refused(Reason.GAME_OVER)

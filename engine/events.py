@@ -5,14 +5,11 @@ seat may see of them is in views.py.
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from engine.game import RoundResult
-from engine.melding.events import MeldingEvent, RoundStarted
-from engine.melding.events import TurnAct as MeldingTurnAct
-from engine.melding.ruleset import Ruleset
 from engine.seats import BotLevel, ReservedSeat, Turn
 from engine.tiles import Tile
+from engine.unions import FamilyEvent, Ruleset
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,13 +191,7 @@ CommonEvent = (
 )
 """Events that are the same whatever is played."""
 
-RoundEvent = TurnStarted | TurnTimedOut | PlayerResigned | MeldingEvent
+RoundEvent = TurnStarted | TurnTimedOut | PlayerResigned | FamilyEvent
 """Events that change the round in progress."""
 
-Event = CommonEvent | MeldingEvent
-
-TurnAct = MeldingTurnAct
-"""Events of what a player did in a turn, who is then present."""
-
-RoundStart: TypeAlias = RoundStarted
-"""The start of a round of any family."""
+Event = CommonEvent | FamilyEvent

@@ -2,22 +2,40 @@
 
 Lobby, seats, clocks, absence and the order of rounds are the same in all games (`turns`). What a round is, and what
 players do in it, is the family's. No rule is shared between families; within one, options make the variants.
+
+A new family is a package with these functions, a row in the table, and its types in `unions`.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Protocol, TypeVar, get_args
 
 from engine.actions import Action
 from engine.deal import Shuffle
 from engine.decisions import Context, Decision, TurnOver
-from engine.events import Event, RoundStart
+from engine.effort import Budget
+from engine.events import Event, RoundEvent
 from engine.game import Game
+from engine.melding import bots, solver
 from engine.melding import family as melding
-from engine.melding import solver
-from engine.melding.drafts import Draft
-from engine.melding.ruleset import Ruleset
-from engine.melding.table import ProposedTable
-from engine.violations import Refused
+from engine.melding.actions import MeldingAction
+from engine.melding.events import MeldingEvent
+from engine.melding.round import MeldingRound
+from engine.melding.ruleset import Ruleset as MeldingRuleset
+from engine.seats import BotLevel
+from engine.unions import (
+    BotAction,
+    Draft,
+    FamilyAction,
+    FamilyEvent,
+    FamilyEventView,
+    ProposedTable,
+    Round,
+    RoundStart,
+    RoundView,
+    Ruleset,
+)
+from engine.views import GameView
 
 RoundT = TypeVar("RoundT")
 ActionT_contra = TypeVar("ActionT_contra", bound=Action, contravariant=True)
@@ -33,28 +51,72 @@ class Family(Protocol[RoundT, ActionT_contra, EventT_contra]):
     def decide(self, game: Game, round_: RoundT, action: ActionT_contra, context: Context) -> Decision:
         """Decides on an action in a round."""
 
-    def arrange(self, game: Game, round_: RoundT, seat: int, table: ProposedTable, now_ms: int) -> Draft | Refused:
-        """Returns a draft of the turn in progress, or why it is refused."""
-
     def time_out(self, game: Game, round_: RoundT, draft: ProposedTable | None) -> TurnOver:
         """Returns the end of a turn whose deadline has passed."""
 
     def settle(self, game: Game, event: Event, context: Context) -> tuple[Event, ...] | TurnOver:
         """Returns what follows the last event of a turn: the next turn, or the end of the round or game."""
 
-    def evolve(self, game: Game, event: EventT_contra) -> RoundT:
+    def evolve(self, game: Game, event: RoundEvent) -> RoundT:
         """Returns the round after an event."""
+
+    def see(self, round_: RoundT, active: tuple[int, ...], seat: int | None, draft: Draft | None) -> RoundView:
+        """Returns the view of a round.
+
+        Args:
+            round_: The round.
+            active: The seats that may still have a turn in it; none once it is over.
+            seat: The viewer.
+            draft: The last draft that the viewer may see.
+        """
+
+    def see_event(self, event: EventT_contra, seat: int | None) -> FamilyEventView:
+        """Returns the view of an event."""
 
     def may_have_searched_all_racks(self, game: Game, events: tuple[Event, ...]) -> bool:
         """Returns whether an analysis may have searched the racks of other players for these events."""
 
 
+class Bots(Protocol):
+    """How bots of a family choose an action: from the view of their seat, whose turn it is or that must vote."""
+
+    def choose_action(self, view: GameView, level: BotLevel, budget: Budget) -> BotAction:
+        """Returns the action of a bot of a level. If its search exceeds the budget, it takes the best found so far."""
+
+    def action_without_search(self, view: GameView) -> BotAction | None:
+        """Returns an action that needs no search; None if the bot must look for a play."""
+
+    def action_without_play(self, view: GameView) -> BotAction:
+        """Returns an action that plays no tiles."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row(Generic[RoundT, ActionT_contra, EventT_contra]):
+    """What a family implements, and its events."""
+
+    family: Family[RoundT, ActionT_contra, EventT_contra]
+    bots: Bots
+    events: tuple[type[EventT_contra], ...]
+
+
+_MELDING: Final[_Row[MeldingRound, MeldingAction, MeldingEvent]] = _Row(melding, bots, get_args(MeldingEvent))
+_FAMILIES: Final[Mapping[type[Ruleset], _Row[Any, Any, Any]]] = {MeldingRuleset: _MELDING}
+_BY_EVENT: Final = {event: row.family for row in _FAMILIES.values() for event in row.events}
+
 EXACT: Final = solver.EXACT
 """The default analysis of `turns.apply`."""
 
-_FAMILIES: Final[Mapping[type[Ruleset], Family[Any, Any, Any]]] = {Ruleset: melding}
 
-
-def family_of(game: Game) -> Family[Any, Any, Any]:
+def family_of(game: Game) -> Family[Round, FamilyAction, FamilyEvent]:
     """Returns the family of a game. It takes only that game's rounds, actions and events."""
-    return _FAMILIES[type(game.ruleset)]
+    return _FAMILIES[type(game.ruleset)].family
+
+
+def family_of_event(event: FamilyEvent) -> Family[Round, FamilyAction, FamilyEvent]:
+    """Returns the family of an event."""
+    return _BY_EVENT[type(event)]
+
+
+def bots_of(view: GameView) -> Bots:
+    """Returns how bots play the game of a view."""
+    return _FAMILIES[type(view.ruleset)].bots

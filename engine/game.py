@@ -6,15 +6,11 @@ It includes hidden racks and the order of the pool. What a seat may see of it is
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from operator import attrgetter
-from typing import Final, TypeAlias
+from typing import Final
 
-from engine.melding.round import MeldingRound
-from engine.melding.ruleset import Ruleset
 from engine.seats import Player, Rack, ReservedSeat, from_seat
 from engine.tiles import Tile
-
-Round: TypeAlias = MeldingRound
-"""A round of a game of any family."""
+from engine.unions import Round, Ruleset
 
 
 class RoundEnd(Enum):
@@ -183,14 +179,11 @@ def next_seat(game: Game, round_: Round) -> int:
 
 
 def bots_to_act(game: Game) -> tuple[int, ...]:
-    """Returns the seats that bots play and that must act: first those that vote on the shown play, then the turn's."""
+    """Returns the seats that bots play and that must act, in the order of Round.to_act."""
     if not isinstance(game.phase, Playing):
         return ()
-    bots = tuple([one.seat for one in game.players if (one.bot or one.stand_in) and not one.resigned])
-    if not bots:
-        return ()
-    voters, turn = game.phase.round.voters, game.phase.round.turn
-    return tuple([seat for seat in bots if seat in voters] + [seat for seat in bots if seat == turn.seat])
+    bots = {player.seat for player in game.players if player.played_by and not player.resigned}
+    return tuple([seat for seat in game.phase.round.to_act if seat in bots]) if bots else ()
 
 
 def is_expired(game: Game, now_ms: int) -> bool:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final
 
 from engine.clocks import with_full_banks
 from engine.events import (
@@ -23,15 +22,13 @@ from engine.events import (
     RematchCreated,
     RoundEnded,
     RoundEvent,
-    RoundStart,
     SeatTokenRenewed,
-    TurnAct,
     TurnTimedOut,
 )
 from engine.family import family_of
 from engine.game import Aborted, Finished, Game, Lobby, Playing, RoundOver, round_of, with_result
-from engine.melding.ruleset import Ruleset
 from engine.seats import Player, ReservedSeat
+from engine.unions import RoundStart, TurnAct
 
 
 def advance(game: Game | None, events: Iterable[Event]) -> Game:
@@ -40,8 +37,7 @@ def advance(game: Game | None, events: Iterable[Event]) -> Game:
     `game` is None for the change that creates it.
     """
     for event in events:
-        game = _UNCREATED if game is None else game
-        game = evolve(game, event)
+        game = evolve(game, event) if game else _created(event)
     if game is None:
         raise ValueError("a change must have at least one event")
     return Game(game.ruleset, game.revision + 1, game.players, game.phase, game.results, game.reserved)
@@ -57,8 +53,10 @@ def replay(changes: Iterable[Iterable[Event]]) -> Game:
     return game
 
 
-_UNCREATED: Final = Game(Ruleset())
-"""The game to which GameCreated is applied."""
+def _created(event: Event) -> Game:
+    if not isinstance(event, GameCreated):
+        raise ValueError("a history must start with the game's creation")  # noqa: TRY004 - an impossible history
+    return Game(event.ruleset, reserved=event.reserved)
 
 
 def evolve(game: Game, event: Event) -> Game:  # noqa: C901 - one case an event, each a line

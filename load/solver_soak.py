@@ -19,6 +19,7 @@ from functools import cache
 from rich.console import Console
 from rich.progress import Progress
 
+from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.ruleset import (
     OPTIONS,
@@ -27,7 +28,7 @@ from engine.melding.ruleset import (
     problems,
     with_options,
 )
-from engine.melding.solver import Budget, Existence, Objective, few_tiles
+from engine.melding.solver import Existence, Objective, few_tiles
 from engine.melding.solver.restricted_search import is_restricted
 from load.corpus.joker_positions import RESTRICTED, joker_positions
 from load.corpus.positions import positions

@@ -19,11 +19,11 @@ from typing import Final
 
 import grpc.aio
 
+from engine.effort import Budget
 from engine.melding.actions import ClaimError
 from engine.melding.bots import action_without_search, choose_action
-from engine.melding.solver.answers import Budget
 from engine.seats import BotLevel
-from engine.views import see
+from engine.sight import see
 from rummikub.v1 import game_service_pb2 as gs
 from service.app.views import snapshot_view
 from service.codec.turns import encode_turn_request

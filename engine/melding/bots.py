@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
+from engine.effort import Budget
 from engine.melding.actions import BotAction, ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles
 from engine.melding.analysis import Situation
 from engine.melding.initial_meld import suffices
@@ -27,10 +28,10 @@ from engine.melding.ruleset import (
     TurnVoluntaryDraw,
 )
 from engine.melding.run_shape import run_shape
-from engine.melding.solver import Budget, LegalTurn, Objective, best_turn
+from engine.melding.solver import LegalTurn, Objective, best_turn
 from engine.melding.table import ProposedTable
-from engine.melding.views import TurnView
-from engine.seats import BotLevel
+from engine.melding.views import MeldingView
+from engine.seats import BotLevel, Turn
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, color_of, tile, value_of, without
 from engine.views import GameView
 
@@ -55,8 +56,8 @@ def choose_action(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> B
     Raises:
         ValueError: The seat has no action to choose (game.bots_to_act).
     """
-    turn, seat = _turn_and_seat(view)
-    found = None if _has_nothing_to_play(turn, seat) else _found(_Position.of(view, turn, seat), level, budget)
+    turn, seat, sight = _seen(view)
+    found = None if _has_nothing_to_play(turn, seat, sight) else _found(_Position.of(view, seat, sight), level, budget)
     return found.action if found else action_without_play(view)
 
 
@@ -66,7 +67,7 @@ def action_without_search(view: GameView) -> BotAction | None:
     Raises:
         ValueError: As `choose_action`.
     """
-    return action_without_play(view) if _has_nothing_to_play(*_turn_and_seat(view)) else None
+    return action_without_play(view) if _has_nothing_to_play(*_seen(view)) else None
 
 
 def action_without_play(view: GameView) -> BotAction:
@@ -75,35 +76,34 @@ def action_without_play(view: GameView) -> BotAction:
     Raises:
         ValueError: As `choose_action`.
     """
-    turn, seat = _turn_and_seat(view)
-    return _vote(turn, seat) if turn.turn.seat != seat else turn_without_play(turn, view)
+    turn, seat, sight = _seen(view)
+    return _vote(seat, sight) if turn.seat != seat else turn_without_play(seat, sight, view)
 
 
-def turn_without_play(turn: TurnView, view: GameView) -> DrawTile | LayOnRiver | Pass:
+def turn_without_play(seat: int, sight: MeldingView, view: GameView) -> DrawTile | LayOnRiver | Pass:
     """Returns an action of the seat whose turn it is that plays no tiles: the River choice, a draw, or a pass."""
-    seat = turn.turn.seat
-    if turn.step is Choosing:
-        return LayOnRiver(seat, _less_useful(turn.tiles_drawn, view.rack))
-    return DrawTile(seat) if turn.step is not Drawn and view.pool_count else Pass(seat)
+    if sight.step is Choosing:
+        return LayOnRiver(seat, _less_useful(sight.tiles_drawn, view.rack))
+    return DrawTile(seat) if sight.step is not Drawn and view.pool_count else Pass(seat)
 
 
-def _turn_and_seat(view: GameView) -> tuple[TurnView, int]:
-    """Returns the turn in progress, and the viewer's seat."""
-    if view.turn is None or view.seat is None:
+def _seen(view: GameView) -> tuple[Turn, int, MeldingView]:
+    """Returns the turn in progress, the viewer's seat, and the round."""
+    if view.turn is None or view.seat is None or view.round is None:
         raise ValueError("the view has no turn in progress, or no seat")
-    return view.turn, view.seat
+    return view.turn, view.seat, view.round
 
 
-def _has_nothing_to_play(turn: TurnView, seat: int) -> bool:
+def _has_nothing_to_play(turn: Turn, seat: int, sight: MeldingView) -> bool:
     """Returns whether the seat must vote, or choose the tile for the River."""
-    return turn.turn.seat != seat or turn.step is Choosing
+    return turn.seat != seat or sight.step is Choosing
 
 
-def _vote(turn: TurnView, seat: int) -> ClaimError:
+def _vote(seat: int, sight: MeldingView) -> ClaimError:
     """Returns a vote for the claim, because the shown play is always illegal."""
-    if turn.shown_play is None:
+    if sight.shown_play is None:
         raise ValueError("it is not the seat's turn, and no play is shown to vote on")
-    return ClaimError(seat, turn.shown_play.revision, agrees=True)
+    return ClaimError(seat, sight.shown_play.revision, agrees=True)
 
 
 def _less_useful(tiles: tuple[Tile, ...], rack: tuple[Tile, ...]) -> Tile:
@@ -147,13 +147,13 @@ class _Position:
     must_play: bool
 
     @staticmethod
-    def of(view: GameView, turn: TurnView, seat: int) -> "_Position":
+    def of(view: GameView, seat: int, sight: MeldingView) -> "_Position":
         """Returns the position of a seat."""
         has_melded = next(player.has_melded for player in view.players if player.seat == seat)
-        drawn = turn.tiles_drawn[0] if turn.step is Drawn else None
+        drawn = sight.tiles_drawn[0] if sight.step is Drawn else None
         stays = drawn is not None and view.ruleset.turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES
-        tiles = without(view.rack, turn.tiles_drawn) if stays else view.rack
-        situation = Situation(view.table, tiles, has_melded, view.ruleset, view.river)
+        tiles = without(view.rack, sight.tiles_drawn) if stays else view.rack
+        situation = Situation(sight.table, tiles, has_melded, view.ruleset, sight.river)
         return _Position(seat, situation, view.rack, drawn, drawn is None and _must_play(view, has_melded=has_melded))
 
     @property

@@ -7,8 +7,9 @@ from itertools import chain, islice
 from typing import Final
 
 from engine.deal import ImpossibleDealError, Shuffle
-from engine.game import Game, Playing, Round, RoundResult
+from engine.game import Game, Playing, RoundResult
 from engine.melding.events import RoundStarted, StartDraw
+from engine.melding.round import MeldingRound
 from engine.melding.ruleset import (
     DealOrder,
     DealThreePairsReshuffle,
@@ -56,7 +57,7 @@ def deal_round(game: Game, shuffle: Shuffle | RoundStarted) -> RoundStarted:
     return RoundStarted(len(game.results) + 1, draws, order, racks, pool)
 
 
-def may_demand_redeal(round_: Round, seat: int, ruleset: Ruleset) -> bool:
+def may_demand_redeal(round_: MeldingRound, seat: int, ruleset: Ruleset) -> bool:
     """Returns whether a player who was dealt three pairs may demand a new deal (deal_three_pairs_reshuffle)."""
     tiles = round_.rack(seat).tiles
     nothing_done = not round_.table and seat not in round_.passed and len(tiles) == ruleset.deal_hand_size
@@ -135,7 +136,7 @@ def _by_chance(seats: tuple[int, ...], tiles: tuple[Tile, ...]) -> tuple[int, ..
     return tuple(dict.fromkeys(seat_of[tile] for tile in tiles if tile in seat_of))
 
 
-def _starter_after(game: Game, last: Round, result: RoundResult) -> int:
+def _starter_after(game: Game, last: MeldingRound, result: RoundResult) -> int:
     """Returns the starter of a later round (start_player_next_rounds). A redeal does not change the starter."""
     if isinstance(game.phase, Playing):
         return last.starter
@@ -148,7 +149,7 @@ def _starter_after(game: Game, last: Round, result: RoundResult) -> int:
             return last.order[1]
 
 
-def _earliest(game: Game, last: Round, seats: tuple[int, ...]) -> int:
+def _earliest(game: Game, last: MeldingRound, seats: tuple[int, ...]) -> int:
     """Returns the first of some seats in the last turn order, among those who have not resigned if there are any."""
     in_turn = [seat for seat in last.order if seat in seats]
     return next((seat for seat in in_turn if seat in game.active_seats), in_turn[0])

@@ -2,8 +2,9 @@
 
 from engine.melding.deal import deal_round as deal
 from engine.melding.evolution import evolve
-from engine.melding.turns import arrange, decide
+from engine.melding.turns import decide
 from engine.melding.turns.settlement import may_have_searched_all_racks, settle
 from engine.melding.turns.timeouts import time_out
+from engine.melding.views import see, see_event
 
-__all__ = ["arrange", "deal", "decide", "evolve", "may_have_searched_all_racks", "settle", "time_out"]
+__all__ = ["deal", "decide", "evolve", "may_have_searched_all_racks", "see", "see_event", "settle", "time_out"]

@@ -106,3 +106,8 @@ class MeldingRound:
         if shown is None or shown.against is not None:
             return ()
         return tuple(seat for seat in self.order if seat != self.turn.seat and seat not in shown.claimed)
+
+    @property
+    def to_act(self) -> tuple[int, ...]:
+        """The seats that may act: first those that may vote, ascending, then the turn's."""
+        return (*sorted(self.voters), self.turn.seat)

@@ -21,27 +21,33 @@ from engine.melding.events import (
     TurnPenalised,
 )
 from engine.melding.round import Choosing, Drawn, MeldingRound, Open, ShownPlay, Step
-from engine.seats import Turn
+from engine.melding.table import Table
 from engine.tiles import Tile
 
 
 @dataclass(frozen=True, slots=True)
-class TurnView:
-    """The turn in progress.
+class MeldingView:
+    """A round, beyond what all rounds have.
 
     Attributes:
-        turn: Its seat and deadline.
-        step: The type of its step.
+        table: The melds in play.
+        river: The River, oldest tile first.
+        passed: The seats that have passed in a row.
+        last_chance: The seats with a last turn left.
+        step: The type of the step of the turn in progress.
         tiles_drawn: The tiles to choose from, or the one drawn; empty for other seats.
         draft: The last draft of the turn; None if there is none or the viewer may not see it (draft_visibility).
-        shown_play: The last illegal play shown.
+        shown_play: The last illegal play shown in the turn.
     """
 
-    turn: Turn
-    step: type[Step]
-    tiles_drawn: tuple[Tile, ...]
-    draft: Draft | None
-    shown_play: ShownPlay | None
+    table: Table
+    river: tuple[Tile, ...]
+    passed: tuple[int, ...]
+    last_chance: tuple[int, ...] = ()
+    step: type[Step] = Open
+    tiles_drawn: tuple[Tile, ...] = ()
+    draft: Draft | None = None
+    shown_play: ShownPlay | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +101,15 @@ MeldingEventView = (
 )
 
 
-def see_turn(round_: MeldingRound, seat: int | None, draft: Draft | None) -> TurnView:
-    """Returns the view of the turn in progress."""
-    return TurnView(
-        turn=round_.turn,
+def see(round_: MeldingRound, active: tuple[int, ...], seat: int | None, draft: Draft | None) -> MeldingView:
+    """Returns the view of a round; no seat is active once it is over."""
+    if not active:
+        return MeldingView(round_.table, round_.river, round_.passed)
+    return MeldingView(
+        round_.table,
+        round_.river,
+        round_.passed,
+        tuple(one for one in round_.last_chance or () if one in active),
         step=type(round_.step),
         tiles_drawn=_tiles_drawn(round_.step) if round_.turn.seat == seat else (),
         draft=draft if draft and draft.turn_revision == round_.turn.revision else None,
@@ -116,7 +127,7 @@ def _tiles_drawn(step: Step) -> tuple[Tile, ...]:
             return (tile,)
 
 
-def see_melding_event(event: MeldingEvent, seat: int | None) -> MeldingEventView:
+def see_event(event: MeldingEvent, seat: int | None) -> MeldingEventView:
     """Returns the view of an event."""
     match event:
         case RoundStarted(number, draws, order, racks, pool):

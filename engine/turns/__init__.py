@@ -30,14 +30,10 @@ from engine.actions import (
     TimeOut,
 )
 from engine.clocks import resigns_by_clock
-from engine.decisions import Context, Decision, IllegalPlay, TurnOver
+from engine.decisions import Context, Decision, IllegalPlay, TurnOver, not_playing
 from engine.events import Event, GameCreated, PlayerJoined, PlayerResigned, TurnTimedOut
 from engine.family import EXACT, family_of
 from engine.game import Aborted, Finished, Game, Lobby, Playing, RoundOver, is_expired, round_of
-from engine.melding.analysis import Analysis
-from engine.melding.drafts import Draft
-from engine.melding.ruleset import Ruleset
-from engine.melding.table import ProposedTable
 from engine.replay import advance, evolve
 from engine.seats import ReservedSeat
 from engine.turns.absence import return_to_seat, returning
@@ -54,6 +50,7 @@ from engine.turns.lobby import (
     worn_out,
 )
 from engine.turns.turn_end import end_turn
+from engine.unions import Analysis, ProposedTable, Ruleset
 from engine.violations import Reason, Refused, Violation, refused
 
 
@@ -125,18 +122,6 @@ def apply(game: Game, action: Action, now_ms: int, analysis: Analysis = EXACT) -
             return Applied(advance(game, events), returned + events)
 
 
-def arrange(game: Game, seat: int, table: ProposedTable, now_ms: int) -> Draft | Refused:
-    """Returns a draft of the turn in progress, or the reasons for a refusal. It changes no game.
-
-    Args:
-        game: The game.
-        seat: The seat of the player who arranges the table. It must be taken.
-        table: The table as the player has arranged it.
-        now_ms: The time, milliseconds since 1970.
-    """
-    return _not_playing(game) or family_of(game).arrange(game, round_of(game), seat, table, now_ms)
-
-
 def _decide(game: Game, action: Action, context: Context) -> Decision:
     match action:
         case Join() | Leave() | KickPlayer() | SetReady() | StartGame():
@@ -157,7 +142,7 @@ def _decide(game: Game, action: Action, context: Context) -> Decision:
         case AbortGame() | RenewSeatToken() | AnnounceRematch():
             return decide_ending(game, action)
         case _:
-            return _not_playing(game) or family_of(game).decide(game, round_of(game), action, context)
+            return not_playing(game) or family_of(game).decide(game, round_of(game), action, context)
 
 
 def _in_the_lobby(game: Game, action: LobbyAction, context: Context) -> Decision:
@@ -172,19 +157,6 @@ def _in_the_lobby(game: Game, action: LobbyAction, context: Context) -> Decision
             return (None if is_ready else worn_out(game)) or set_ready(game, action)
         case StartGame():
             return start_game(game, action, context)
-
-
-def _not_playing(game: Game) -> Refused | None:
-    """Returns a refusal if no round is in progress."""
-    match game.phase:
-        case Playing():
-            return None
-        case Lobby():
-            return refused(Reason.GAME_NOT_STARTED)
-        case RoundOver():
-            return refused(Reason.ROUND_OVER)
-        case Finished() | Aborted():
-            return refused(Reason.GAME_OVER)
 
 
 def _time_out(game: Game, draft: ProposedTable | None, context: Context) -> Decision:

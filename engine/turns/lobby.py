@@ -7,13 +7,20 @@ from engine.actions import Join, KickPlayer, SetReady, StartGame
 from engine.clocks import start_turn, with_full_banks
 from engine.deal import Shuffle
 from engine.decisions import Context, Decision
-from engine.events import Event, PlayerJoined, PlayerKicked, PlayerLeft, PlayerReadied, RoundStart
+from engine.events import (
+    Event,
+    PlayerJoined,
+    PlayerKicked,
+    PlayerLeft,
+    PlayerReadied,
+)
 from engine.family import family_of
 from engine.game import Aborted, Finished, Game, Lobby, Playing, RoundOver
 from engine.replay import evolve
 from engine.room_settings import StartBy
 from engine.seats import HOST
 from engine.timers import is_due
+from engine.unions import RoundStart
 from engine.violations import Reason, Refused, refused
 
 LOBBY_CHANGES_MAX: Final = 500

@@ -28,8 +28,9 @@ from typing import Any, Final
 from rich.console import Console
 from rich.progress import track
 
+from engine.effort import Budget
 from engine.melding.analysis import Situation
-from engine.melding.solver import Budget, best_turn
+from engine.melding.solver import best_turn
 from load.bench.figures import (
     QUANTILES,
     Size,

@@ -12,8 +12,15 @@ from typing import Any, Final
 
 from rich.console import Console
 
+from engine.effort import Budget
 from engine.melding.analysis import Situation
-from engine.melding.solver import BestTurn, Budget, Existence, Objective, best_turn, has_turn
+from engine.melding.solver import (
+    BestTurn,
+    Existence,
+    Objective,
+    best_turn,
+    has_turn,
+)
 from engine.melding.solver.problem import problem_from
 from load.bench.figures import (
     QUANTILES,

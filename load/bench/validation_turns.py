@@ -16,12 +16,13 @@ from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Final
 
+from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.melds import ProposedMeld, as_proposed, read_meld
 from engine.melding.play import Play
 from engine.melding.rules import judge
 from engine.melding.ruleset import SABRA
-from engine.melding.solver import Budget, best_turn
+from engine.melding.solver import best_turn
 from engine.tiles import JOKER
 from load.corpus.positions import read as read_midgame
 from load.corpus.positions import rules

@@ -26,6 +26,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
+from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, as_proposed, read_meld
 from engine.melding.notation import Position, format_position, format_tiles, parse_position, parse_tiles
@@ -49,7 +50,12 @@ from engine.melding.ruleset import (
     problems,
     with_options,
 )
-from engine.melding.solver import Budget, Objective, arrange, best_turn, has_turn
+from engine.melding.solver import (
+    Objective,
+    arrange,
+    best_turn,
+    has_turn,
+)
 from engine.options import text_of
 from engine.seats import Rack
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, in_order, tile, tile_set

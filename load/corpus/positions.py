@@ -24,16 +24,18 @@ from rich.progress import track
 
 from engine.actions import Action, Join, StartGame
 from engine.deal import Shuffle
-from engine.game import Game, Playing, Round
+from engine.effort import Budget
+from engine.game import Game, Playing
 from engine.melding.actions import DrawTile, Pass, PlayTiles
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, as_proposed, read_meld
 from engine.melding.notation import Position, format_position, parse_position, position_of
 from engine.melding.ruleset import SABRA, Ruleset, with_options
-from engine.melding.solver import Budget, Objective, best_turn
+from engine.melding.solver import Objective, best_turn
 from engine.seats import HOST
 from engine.tiles import JOKER, tile_set
 from engine.turns import apply, create
+from engine.unions import Round
 from engine.violations import Refused
 
 MIDGAME: Final = Path(__file__).parent / "data" / "midgame.jsonl"

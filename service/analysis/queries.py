@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, Protocol, TypeVar
 
-from engine.game import Aborted, Finished, Lobby, RoundOver
+from engine.effort import Budget
+from engine.game import Aborted, Finished, RoundOver
 from engine.melding.actions import PlayTiles, TurnAction
 from engine.melding.analysis import Situation
 from engine.melding.bots import turn_without_play
@@ -20,7 +21,6 @@ from engine.melding.scoring import rack_value
 from engine.melding.solver import (
     RULES_BUDGET,
     Arrangement,
-    Budget,
     Existence,
     LegalTurn,
     Objective,
@@ -31,7 +31,7 @@ from engine.melding.solver import (
 from engine.melding.solver.explanation import explain
 from engine.melding.solver.steps import Step
 from engine.melding.table import ProposedTable, as_proposed_table
-from engine.melding.views import TurnView
+from engine.melding.views import MeldingView
 from engine.room_settings import Hints
 from engine.tiles import Tile, in_order, without
 from engine.views import GameView
@@ -201,26 +201,26 @@ def own_turn_query(view: GameView, tier: HintTier, objective: Objective) -> Best
     HintNotAllowed, and ActionRefused if no round is running or the player resigned.
     """
     reason = _refusal(view)
-    if reason:
-        raise ActionRefused(refused(reason))
+    if reason or view.round is None:
+        raise ActionRefused(refused(reason or Reason.GAME_NOT_STARTED))
     _check_tier(tier, view)
     turn = _own_turn(view)
     if turn and turn.step is Choosing:
         return None
     kept = _unplayable_tiles(turn, view.ruleset)
     player = next(player for player in view.players if player.seat == view.seat)
-    situation = Situation(view.table, without(view.rack, kept), player.has_melded, view.ruleset, view.river)
+    situation = Situation(view.round.table, without(view.rack, kept), player.has_melded, view.ruleset, view.round.river)
     return turn_query(situation, tier, objective, kept)
 
 
 def turn_action(view: GameView, suggestion: Suggestion) -> TurnAction | None:
     """Returns the action that takes a suggested turn, or plays nothing if none was found; None on another's turn."""
     turn, played = _own_turn(view), suggestion.played
-    if turn is None:
+    if turn is None or view.seat is None:
         return None
     if played is None:
-        return turn_without_play(turn, view)
-    return PlayTiles(turn.turn.seat, played.table, played.turn.river_index, calls_rummikub=played.goes_out)
+        return turn_without_play(view.seat, turn, view)
+    return PlayTiles(view.seat, played.table, played.turn.river_index, calls_rummikub=played.goes_out)
 
 
 def _check_tier(tier: HintTier, view: GameView) -> None:
@@ -238,7 +238,6 @@ def _check_tier(tier: HintTier, view: GameView) -> None:
 def _refusal(view: GameView) -> Reason | None:
     """Returns why the seat of a view can play nothing, if so; in a running round it may ask at any time."""
     by_phase = {
-        Lobby: Reason.GAME_NOT_STARTED,
         RoundOver: Reason.ROUND_OVER,
         Finished: Reason.GAME_OVER,
         Aborted: Reason.GAME_OVER,
@@ -249,12 +248,12 @@ def _refusal(view: GameView) -> Reason | None:
     return Reason.PLAYER_RESIGNED if resigned else None
 
 
-def _own_turn(view: GameView) -> TurnView | None:
-    """Returns the turn in progress if the view's seat has it."""
-    return view.turn if view.turn and view.turn.turn.seat == view.seat else None
+def _own_turn(view: GameView) -> MeldingView | None:
+    """Returns the round if the view's seat has the turn."""
+    return view.round if view.turn and view.turn.seat == view.seat else None
 
 
-def _unplayable_tiles(turn: TurnView | None, ruleset: Ruleset) -> tuple[Tile, ...]:
+def _unplayable_tiles(turn: MeldingView | None, ruleset: Ruleset) -> tuple[Tile, ...]:
     """Returns the tile of the seat's rack that was drawn in its turn, if it may not be played (R25)."""
     if turn is None or turn.step is not Drawn or ruleset.turn_play_after_draw is not TurnPlayAfterDraw.OTHER_TILES:
         return ()

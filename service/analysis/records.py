@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, replace
 
+from engine.effort import Budget
 from engine.game import Game, Lobby, Phase
 from engine.melding.melds import Meld
 from engine.melding.ruleset import Ruleset
-from engine.melding.solver import RULES_BUDGET, Budget, Exact
+from engine.melding.solver import RULES_BUDGET, Exact
 from engine.melding.solver.explanation import explain
 from engine.melding.solver.steps import Step
 from engine.record import GameRecord, MoveKind, RecordError, replayed

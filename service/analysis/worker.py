@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable
 from typing import Final
 
-from engine.melding.solver import Budget
+from engine.effort import Budget
 from service.analysis.queries import Failed, Job
 from service.runtime.gc_tuning import tune_gc
 

@@ -15,12 +15,14 @@ from typing import Final, Protocol, TypeVar
 
 import structlog
 
+from engine.effort import Budget
+from engine.family import bots_of
 from engine.game import bots_to_act
-from engine.melding.actions import BotAction, ClaimError
-from engine.melding.bots import action_without_play, action_without_search, choose_action
-from engine.melding.solver.answers import Budget
+from engine.melding.actions import ClaimError
 from engine.seats import BotLevel
-from engine.views import GameView, see
+from engine.sight import see
+from engine.unions import BotAction
+from engine.views import GameView
 from service.analysis.queries import Query
 from service.app.changes import ChangeLoop
 from service.app.commands.command import RequestIdentity
@@ -60,7 +62,7 @@ class ChooseAction:
     level: BotLevel
 
     def answer(self, budget: Budget) -> BotAction:
-        return choose_action(self.view, self.level, budget)
+        return bots_of(self.view).choose_action(self.view, self.level, budget)
 
 
 class Bots:
@@ -133,7 +135,7 @@ class Bots:
         view, level = see(record.game, seat), record.game.player(seat).played_by
         if level is None:
             raise RuntimeError(f"no bot plays seat {seat}")
-        action = action_without_search(view) or await self._decide(
+        action = bots_of(view).action_without_search(view) or await self._decide(
             loaded, ChooseAction(view, level), SEARCH_SECONDS, act_by
         )
         try:
@@ -172,7 +174,7 @@ class Bots:
                 return await self._thinker.ask(question, seconds)
         except Exception as error:  # noqa: BLE001 - a failed search must not hold up the game
             _log.warning("bot", result="no answer from the search", error=type(error).__name__)
-            return action_without_play(question.view)
+            return bots_of(question.view).action_without_play(question.view)
 
     async def _do(self, record: Record, seat: int, action: BotAction) -> None:
         """Takes an action as the bot's seat, at the revision that it was decided on.

@@ -6,7 +6,7 @@ from engine.game import Game
 from engine.melding.drafts import Draft
 from engine.melding.melds import ProposedMeld
 from engine.melding.table import ProposedTable
-from engine.turns import arrange
+from engine.melding.turns import arrange
 from engine.violations import Refused
 from service.app.changes import ATTEMPTS, ChangeLoop
 from service.app.commands.command import Basis

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from engine.record import GameRecord
 from engine.room_settings import RacksShown
-from engine.views import is_open_to_spectators, sees_drafts
+from engine.sight import is_open_to_spectators, sees_drafts
 from service.app.changes import ChangeLoop
 from service.app.game_lists import GameFilter, list_games
 from service.app.history import Archive, History, OffLoopRunner, exported, record_at

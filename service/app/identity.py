@@ -13,8 +13,8 @@ from engine.deal import Shuffle
 from engine.events import Event, PlayerKicked, PlayerLeft, SeatTokenRenewed
 from engine.melding.ruleset import Ruleset
 from engine.seats import HOST
+from engine.sight import is_open_to_spectators
 from engine.tiles import Tile, tile_set
-from engine.views import is_open_to_spectators
 from service.errors import GameNotFound, NotAPlayer, SpectatorsNotAllowed, TokenVoid
 from service.model.record import Record
 
@@ -179,7 +179,7 @@ def part_in(record: Record, caller: Caller) -> int | None:
 
 
 def viewer_in(record: Record, caller: Caller) -> int | None:
-    """Returns whose view a caller gets (engine.views); who has a reserved seat is still a spectator.
+    """Returns whose view a caller gets (engine.sight); who has a reserved seat is still a spectator.
 
     Raises GameNotFound, TokenVoid, SpectatorsNotAllowed.
     """

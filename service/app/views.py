@@ -7,9 +7,10 @@ from engine.events import Event
 from engine.game import Lobby
 from engine.melding.drafts import Draft
 from engine.melding.events import TileDrawn, TilesDrawn, TilesOffered, TilesPlayed, TurnPenalised
+from engine.sight import see, see_event
 from engine.tiles import Tile
 from engine.turns import Applied
-from engine.views import EventView, GameView, see, see_event
+from engine.views import EventView, GameView
 from engine.violations import Violation
 from service.model.change import Entry
 from service.model.record import Record, Visibility
@@ -29,7 +30,7 @@ class GameSnapshotView:
     """A stored game as one seat or a spectator sees it, and the store's time of the reading.
 
     `presence` has the presence of each player who is not a bot, by seat; None where it is not shown. `join_code` is
-    empty for spectators, and after the start. Viewers are those of engine.views.
+    empty for spectators, and after the start. Viewers are those of engine.sight.
     """
 
     game_id: str

@@ -34,7 +34,7 @@ class Position:
         revision: The last revision that the watcher got.
         etag: That revision's etag.
         caller: The watcher.
-        viewer: Whose view the watcher gets (engine.views): the seat of the caller's token, HOST, or None.
+        viewer: Whose view the watcher gets (engine.sight): the seat of the caller's token, HOST, or None.
         content: What the watcher gets after each change.
         loaded: A loaded game in which the token was valid. Tokens that the seat lost before were of another player.
         spectators: The game's option.

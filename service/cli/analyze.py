@@ -14,6 +14,7 @@ from enum import Enum
 from importlib.metadata import version
 from typing import Final, TypeAlias
 
+from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, ProposedMeld, read_meld
 from engine.melding.notation import (
@@ -29,7 +30,12 @@ from engine.melding.notation import (
 )
 from engine.melding.presets import PRESETS
 from engine.melding.ruleset import OPTIONS, Preset, Ruleset, TurnDraw, problems, with_options
-from engine.melding.solver import BestTurn, Budget, LegalTurn, Objective, best_turn
+from engine.melding.solver import (
+    BestTurn,
+    LegalTurn,
+    Objective,
+    best_turn,
+)
 from engine.melding.solver.explanation import explain
 from engine.melding.solver.steps import describe_step
 from engine.melding.table import tiles_on

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
+from engine.effort import Budget
 from engine.melding.notation import Naming, format_tiles
-from engine.melding.solver import BestTurn, Budget, Objective, best_turn
+from engine.melding.solver import BestTurn, Objective, best_turn
 from engine.record import GameRecord, RecordError, replayed
 from engine.record_review import MoveToReview, to_review
 from engine.record_text import RecordTextError, parse_record

@@ -18,7 +18,7 @@ from engine.melding.melds import Meld, ProposedMeld
 from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
 from engine.melding.ruleset import Ruleset
 from engine.melding.table import Table
-from engine.melding.views import RoundStartedView, TurnView
+from engine.melding.views import MeldingView, RoundStartedView
 from engine.seats import BotLevel, ReservedSeat, Turn
 from engine.tiles import Tile
 from engine.views import EventView, PlayerView
@@ -149,7 +149,8 @@ def encode_changed_game(sight: GameSnapshotView) -> game_pb2.Game:
 def changed_game_bytes(sight: GameSnapshotView) -> bytes:
     """Returns the same encoded. Encoded fields can be concatenated, so those that rarely change are cached."""
     view = sight.view
-    cached = (_table_bytes(view.table), *_result_bytes.map(view.results))
+    table = _table_bytes(view.round.table) if view.round else b""
+    cached = (table, *_result_bytes.map(view.results))
     players = map(_player_bytes, view.players) if sight.presence is None else _present_players(sight, sight.presence)
     return b"".join((_uncached_fields(sight).SerializeToString(), *players, *cached))
 
@@ -215,14 +216,14 @@ def _result_bytes(result: RoundResult) -> bytes:
 def _uncached_fields(sight: GameSnapshotView) -> game_pb2.Game:
     """Returns a game without ruleset, players, table and finished rounds."""
     view = sight.view
-    return game_pb2.Game(
+    message = game_pb2.Game(
         game_id=sight.game_id,
         revision=view.revision,
         etag=encode_etag(view.revision, sight.etag),
         state=_STATES[view.phase],
         round=view.round_number,
         pool_count=view.pool_count,
-        turn=_turn_view(view.turn) if view.turn else None,
+        turn=_turn_view(view.turn, view.round) if view.turn and view.round else None,
         seat=view.seat or 0,
         rack=tile_numbers(view.rack),
         winner_seats=view.winners or None,  # setting an empty list takes as long as any other
@@ -230,16 +231,25 @@ def _uncached_fields(sight: GameSnapshotView) -> game_pb2.Game:
         update_time=_time(sight.updated_ms),
         server_time=_time(sight.now_ms),
         starter_seat=view.order[0] if view.order else 0,
-        passed_seats=view.passed or None,
-        river=tile_numbers(view.river) or None,
         turn_order=view.order,
-        last_chance_seats=view.last_chance or None,
         rematch_game_id=view.rematch_game_id,
         join_code=sight.join_code,
         next_round_time=None if view.next_round_ms is None else _time(view.next_round_ms),
         reserved_seats=map(_reserved, view.reserved),
         abandoned=view.abandoned,
     )
+    if view.round:
+        _add_round(message, view.round)
+    return message
+
+
+def _add_round(message: game_pb2.Game, view: MeldingView) -> None:
+    """Adds what a viewer sees of a round, without its table."""
+    for seats, seen in ((message.passed_seats, view.passed), (message.last_chance_seats, view.last_chance)):
+        if seen:
+            seats.extend(seen)
+    if view.river:
+        message.river.extend(tile_numbers(view.river))
 
 
 def encode_summary(sight: GameSnapshotView) -> game_pb2.GameSummary:
@@ -295,8 +305,8 @@ def _turn(turn: Turn, step: type[Step] = Open) -> game_pb2.Turn:
     return game_pb2.Turn(seat=turn.seat, deadline=deadline, step=_STEPS[step], revision=turn.revision)
 
 
-def _turn_view(view: TurnView) -> game_pb2.Turn:
-    message = _turn(view.turn, view.step)
+def _turn_view(turn: Turn, view: MeldingView) -> game_pb2.Turn:
+    message = _turn(turn, view.step)
     if view.tiles_drawn:
         message.tiles_drawn.extend(tile_numbers(view.tiles_drawn))
     if view.draft is not None:

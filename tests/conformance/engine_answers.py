@@ -22,7 +22,15 @@ from engine.actions import (
 )
 from engine.deal import Shuffle
 from engine.events import Event
-from engine.game import Aborted, Finished, Game, Lobby, Playing, Round, RoundEnd, RoundOver
+from engine.game import (
+    Aborted,
+    Finished,
+    Game,
+    Lobby,
+    Playing,
+    RoundEnd,
+    RoundOver,
+)
 from engine.melding.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles, RequestRedeal
 from engine.melding.deal import turn_order
 from engine.melding.drafts import Draft
@@ -34,11 +42,13 @@ from engine.melding.presets import PRESETS
 from engine.melding.round import Choosing, Drawn, Open
 from engine.melding.ruleset import Preset, Ruleset, problems, with_options
 from engine.melding.scoring import Standing, score_round
+from engine.melding.turns import arrange
 from engine.seats import Player, Rack, Turn
+from engine.sight import is_open_to_spectators, see
 from engine.tiles import COLORS, JOKER, Tile, in_order, naturals, tile_set, without
 from engine.timers import due_ms
-from engine.turns import Applied, apply, arrange, create
-from engine.views import is_open_to_spectators, see
+from engine.turns import Applied, apply, create
+from engine.unions import Round
 from engine.violations import Refused
 from support.conformance_cases import (
     Act,
@@ -190,8 +200,8 @@ def _absent(seen: GameSeen) -> str:
 
 
 def _open_draft(seen: GameSeen) -> str | None:
-    turn = see(seen.game, None, seen.draft).turn
-    return table_text(turn.draft.table) if turn and turn.draft else None
+    view = see(seen.game, None, seen.draft).round
+    return table_text(view.draft.table) if view and view.draft else None
 
 
 def _next_round_seconds(seen: GameSeen) -> float | None:

@@ -18,7 +18,7 @@ from conformance.engine_answers import (
 )
 from engine.actions import TimeOut
 from engine.events import RoundEnded, TurnStarted, TurnTimedOut
-from engine.game import Game, Playing, Round, RoundEnd
+from engine.game import Game, Playing, RoundEnd
 from engine.melding.deal import draw_for_start, turn_order
 from engine.melding.melds import Meld, read_meld
 from engine.melding.notation import format_tile
@@ -28,6 +28,7 @@ from engine.melding.scoring import Standing, score_round
 from engine.seats import Player, Rack, Turn
 from engine.tiles import in_order, tile_set
 from engine.turns import Applied, apply
+from engine.unions import Round
 from engine.violations import Violation
 from support.conformance_cases import (
     Breach,

@@ -24,12 +24,12 @@ from conformance.grpc_answers import (
     reason_name,
     turn_request,
 )
-from engine.game import Round
 from engine.melding.deal import turn_order
 from engine.melding.notation import parse_tile
 from engine.melding.round import Drawn, Open
 from engine.seats import Rack, Turn
 from engine.tiles import in_order, tile_set, without
+from engine.unions import Round
 from rummikub.v1 import game_pb2, meld_pb2, violation_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts

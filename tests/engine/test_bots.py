@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from engine.actions import Action, Join, Resign, StartGame, StartNextRound
+from engine.effort import Budget
 from engine.game import Finished, Game, Playing, RoundEnd, RoundOver, bots_to_act
 from engine.melding.actions import ClaimError, LayOnRiver, PlayTiles
 from engine.melding.bots import action_without_play, action_without_search, choose_action
@@ -31,10 +32,9 @@ from engine.melding.ruleset import (
     TurnVoluntaryDraw,
     WinCall,
 )
-from engine.melding.solver import Budget
 from engine.seats import HOST, BotLevel
+from engine.sight import see
 from engine.turns import Applied, apply, create
-from engine.views import see
 from engine.violations import Reason, Refused
 from support.invariants import Invariants
 from support.positions import NOW, do, game_at, is_a, lobby

@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.deal import Shuffle
-from engine.game import Game, Lobby, Phase, Playing, Round, RoundEnd, RoundOver, RoundResult, SeatResult
+from engine.game import (
+    Game,
+    Lobby,
+    Phase,
+    Playing,
+    RoundEnd,
+    RoundOver,
+    RoundResult,
+    SeatResult,
+)
 from engine.melding.deal import deal_round, draw_for_start, may_demand_redeal
 from engine.melding.events import RoundStarted, StartDraw
 from engine.melding.melds import Meld, MeldKind
@@ -32,6 +41,7 @@ from engine.melding.ruleset import (
 )
 from engine.seats import Player, Rack, Turn
 from engine.tiles import JOKER, Tile, naturals, tile_set, without
+from engine.unions import Round
 
 REDRAW_ALL = replace(SABRA, start_draw_tie=StartDrawTie.REDRAW_ALL)
 SEAT_ORDER = replace(SABRA, start_draw_tie=StartDrawTie.SEAT_ORDER)

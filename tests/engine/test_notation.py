@@ -7,7 +7,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from engine.game import Round
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.melding.notation import (
     Naming,
@@ -37,6 +36,7 @@ from engine.melding.notation import (
 from engine.melding.ruleset import SABRA, MeldOrder
 from engine.seats import Rack, Turn
 from engine.tiles import JOKER, Tile, naturals, tile_set
+from engine.unions import Round
 from engine.violation_texts import DESCRIPTIONS, describe_violation
 from engine.violations import Reason, Violation, refused
 

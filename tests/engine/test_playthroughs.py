@@ -60,7 +60,7 @@ from engine.events import (
     TurnStarted,
     TurnTimedOut,
 )
-from engine.game import Game, Round
+from engine.game import Game
 from engine.melding.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles, RequestRedeal, TurnAction
 from engine.melding.events import (
     ErrorClaimed,
@@ -104,6 +104,7 @@ from engine.record import record_of
 from engine.record_text import format_record, parse_record
 from engine.tiles import JOKER
 from engine.turns import Applied, apply, create
+from engine.unions import Round
 
 GOLDEN = Path(__file__).parent / "golden"
 

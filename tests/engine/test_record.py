@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.actions import AbortGame, Action, AnnounceRematch, RenewSeatToken, ReturnToSeat, StartNextRound, TimeOut
+from engine.effort import Budget
 from engine.events import PlayerAbsent
 from engine.game import Aborted, Finished, Playing, RoundOver, round_of
 from engine.melding.actions import PlayTiles
@@ -28,7 +29,7 @@ from engine.melding.ruleset import (
     TurnPlayAfterDraw,
     TurnTimeoutDirty,
 )
-from engine.melding.solver import Budget, Objective, best_turn
+from engine.melding.solver import Objective, best_turn
 from engine.record import GameRecord, MoveKind, RecordedPlayer, RecordError, record_of, replayed
 from engine.record_review import to_review
 from engine.record_text import RecordTextError, format_record, parse_record

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from engine.events import RoundEnded, TurnStarted
-from engine.game import Game, Round, RoundEnd
+from engine.game import Game, RoundEnd
 from engine.melding.analysis import Situation
 from engine.melding.events import TileDrawn, TurnPassed
 from engine.melding.ruleset import (
@@ -23,6 +23,7 @@ from engine.melding.ruleset import (
     with_options,
 )
 from engine.melding.solver import EXACT
+from engine.unions import Round
 from oracles.integer_program import IntegerProgram, random_rules
 from support import random_play
 from support.positions import is_a

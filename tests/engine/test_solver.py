@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from conformance.engine_answers import play_of, ruleset_of
+from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, MeldKind, declared_faces, read_meld
 from engine.melding.melds import ProposedMeld as Proposed
@@ -42,7 +43,6 @@ from engine.melding.ruleset import (
 from engine.melding.solver import (
     Arrangement,
     BestTurn,
-    Budget,
     Count,
     Existence,
     LegalTurn,
@@ -730,7 +730,8 @@ import sys
 sys.path.insert(0, "tests")
 from load.corpus.positions import read
 from load.corpus.hostile import read as read_hostile
-from engine.melding.solver import Budget, Objective, best_turn, has_turn
+from engine.melding.solver import Objective, best_turn, has_turn
+from engine.effort import Budget
 rows = read()[::307]
 for situation in [row.situation for row in rows] + [row.situation for row in read_hostile()[::14]]:
     for nodes in (30, 700):

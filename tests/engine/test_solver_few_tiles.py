@@ -4,12 +4,19 @@ from dataclasses import replace
 
 import pytest
 
+from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, read_meld
 from engine.melding.notation import format_rack, parse_table, parse_tiles
 from engine.melding.presets import PRESETS
 from engine.melding.ruleset import SABRA, JokersDeclaration, Preset, Ruleset
-from engine.melding.solver import Budget, Existence, Objective, best_turn, few_tiles, has_turn
+from engine.melding.solver import (
+    Existence,
+    Objective,
+    best_turn,
+    few_tiles,
+    has_turn,
+)
 from engine.melding.solver.partitions import Partitions, Total
 from engine.melding.solver.problem import problem_from
 from engine.melding.solver.search import Meter

@@ -7,9 +7,10 @@ from itertools import combinations_with_replacement
 
 import pytest
 
+from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld
-from engine.melding.solver import Budget, Objective, best_turn, few_tiles
+from engine.melding.solver import Objective, best_turn, few_tiles
 from engine.melding.solver.meld_enumeration import possible_melds
 from engine.melding.solver.partitions import Partitions, Total
 from engine.melding.solver.problem import Problem, problem_from

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, read_meld
 from engine.melding.notation import parse_table, parse_tiles
@@ -23,7 +24,15 @@ from engine.melding.ruleset import (
     TurnDraw,
     with_options,
 )
-from engine.melding.solver import BestTurn, Budget, Existence, LegalTurn, Objective, best_turn, few_tiles, has_turn
+from engine.melding.solver import (
+    BestTurn,
+    Existence,
+    LegalTurn,
+    Objective,
+    best_turn,
+    few_tiles,
+    has_turn,
+)
 from engine.melding.solver.restricted_search import is_restricted
 from engine.tiles import JOKER, in_order
 from load.corpus.positions import positions, read

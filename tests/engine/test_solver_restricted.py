@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, read_meld
 from engine.melding.notation import format_rack, parse_table, parse_tiles
@@ -18,7 +19,12 @@ from engine.melding.ruleset import (
     Manipulation,
     with_options,
 )
-from engine.melding.solver import Budget, Existence, best_turn, few_tiles, has_turn
+from engine.melding.solver import (
+    Existence,
+    best_turn,
+    few_tiles,
+    has_turn,
+)
 from engine.tiles import in_order
 
 BUDGET = Budget(nodes=20_000)

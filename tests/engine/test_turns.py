@@ -16,7 +16,16 @@ from engine.events import (
     TurnStarted,
     TurnTimedOut,
 )
-from engine.game import Finished, Game, Lobby, Playing, Round, RoundEnd, RoundOver, is_expired, next_seat
+from engine.game import (
+    Finished,
+    Game,
+    Lobby,
+    Playing,
+    RoundEnd,
+    RoundOver,
+    is_expired,
+    next_seat,
+)
 from engine.melding.actions import DrawTile, LayOnRiver, Pass, PlayTiles
 from engine.melding.deal import turn_order
 from engine.melding.events import RoundStarted, StartDraw, TileDrawn, TilesPlayed, TurnPassed
@@ -32,6 +41,7 @@ from engine.replay import advance, replay
 from engine.seats import HOST, BotLevel, Rack, Turn
 from engine.tiles import Tile, tile_set
 from engine.turns import apply, create
+from engine.unions import Round
 from engine.violations import Reason, Violation
 from support.invariants import shuffle_hidden
 from support.positions import NAMES, NOW, do, game_at, is_a, lobby, only_reason, play, position, refusal
@@ -549,6 +559,11 @@ def test_a_change_without_events_is_the_callers_fault() -> None:
         advance(None, ())
     with pytest.raises(ValueError, match="a history must start with the game's creation"):
         replay(())
+
+
+def test_a_history_starts_with_the_creation() -> None:
+    with pytest.raises(ValueError, match="a history must start with the game's creation"):
+        advance(None, (PlayerLeft(1),))
 
 
 def test_an_event_of_a_round_does_not_fit_the_lobby() -> None:

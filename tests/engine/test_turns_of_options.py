@@ -7,7 +7,13 @@ import pytest
 from engine.actions import Action, Join, Resign, StartGame, StartNextRound, TimeOut
 from engine.deal import Shuffle
 from engine.events import Event, GameEnded, PlayerResigned, RoundEnded, TurnStarted, TurnTimedOut
-from engine.game import Finished, Game, Playing, Round, RoundEnd, RoundOver
+from engine.game import (
+    Finished,
+    Game,
+    Playing,
+    RoundEnd,
+    RoundOver,
+)
 from engine.melding.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles, RequestRedeal
 from engine.melding.analysis import Existence, Situation
 from engine.melding.events import (
@@ -52,6 +58,7 @@ from engine.replay import advance
 from engine.seats import Turn
 from engine.tiles import tile_set
 from engine.turns import Applied, create, may_have_searched_all_racks
+from engine.unions import Round
 from engine.violations import Reason
 from support.positions import NOW, do, game_at, is_a, lobby, only_reason, play, position, refusal
 

@@ -25,7 +25,17 @@ from engine.events import (
     TurnStarted,
     TurnTimedOut,
 )
-from engine.game import Aborted, Finished, Game, Lobby, Playing, Round, RoundEnd, RoundOver, RoundResult, round_of
+from engine.game import (
+    Aborted,
+    Finished,
+    Game,
+    Lobby,
+    Playing,
+    RoundEnd,
+    RoundOver,
+    RoundResult,
+    round_of,
+)
 from engine.melding.drafts import Draft
 from engine.melding.events import (
     ErrorClaimed,
@@ -50,8 +60,15 @@ from engine.melding.ruleset import SABRA, MatchEnd, Ruleset
 from engine.melding.views import RoundStartedView, TilesDrawnView, TurnPenalisedView
 from engine.room_settings import DraftVisibility, RacksShown, Spectators
 from engine.seats import HOST, BotLevel, Player, Rack, ReservedSeat, Turn
+from engine.sight import is_open_to_spectators, see, see_event
 from engine.tiles import JOKER, Tile
-from engine.views import GameView, OpenEvent, PlayerView, TurnTimedOutView, is_open_to_spectators, see, see_event
+from engine.unions import Round
+from engine.views import (
+    GameView,
+    OpenEvent,
+    PlayerView,
+    TurnTimedOutView,
+)
 from engine.violations import Reason
 from support.positions import NOW
 from support.random_play import Change, random_changes
@@ -281,10 +298,10 @@ def test_no_view_shows_declined_initial_melds(seat: int | None) -> None:
 )
 def test_only_the_player_sees_their_drawn_tiles_and_draft(step: Step, tiles: tuple[Tile, ...]) -> None:
     for seat in SEATS:
-        turn = see(a_game(step), seat, DRAFT).turn
-        assert turn
-        assert (turn.turn, turn.step, turn.shown_play) == (Turn(2, 1000, 7), type(step), SHOWN)
-        assert (turn.tiles_drawn, turn.draft) == ((tiles, DRAFT) if seat == 2 else ((), None))
+        view = see(a_game(step), seat, DRAFT)
+        assert view.round
+        assert (view.turn, view.round.step, view.round.shown_play) == (Turn(2, 1000, 7), type(step), SHOWN)
+        assert (view.round.tiles_drawn, view.round.draft) == ((tiles, DRAFT) if seat == 2 else ((), None))
 
 
 @pytest.mark.parametrize("seat", SEATS)
@@ -312,19 +329,21 @@ def test_racks_and_pool_are_seen_from_the_end_of_the_round_or_of_the_game_on(
 def test_everyone_sees_a_draft_if_the_ruleset_shows_it() -> None:
     game = a_game(Open(), replace(SABRA, draft_visibility=DraftVisibility.EVERYONE))
     for seat in SEATS:
-        turn = see(game, seat, DRAFT).turn
-        assert turn
-        assert turn.draft == DRAFT
+        view = see(game, seat, DRAFT).round
+        assert view
+        assert view.draft == DRAFT
 
 
 def test_no_view_has_the_draft_of_another_turn() -> None:
     game = a_game(Open(), replace(SABRA, draft_visibility=DraftVisibility.EVERYONE))
     for seat in SEATS:
-        turn = see(game, seat, replace(DRAFT, turn_revision=6)).turn
-        assert turn
-        assert turn.draft is None
-        over = replace(game, phase=RoundOver(round_of(game)))
-        assert see(over, seat, DRAFT).turn is None
+        view = see(game, seat, replace(DRAFT, turn_revision=6)).round
+        assert view
+        assert view.draft is None
+        over = see(replace(game, phase=RoundOver(round_of(game))), seat, DRAFT)
+        assert over.turn is None
+        assert over.round
+        assert (over.round.draft, over.round.tiles_drawn, over.round.shown_play) == (None, (), None)
 
 
 @pytest.mark.parametrize("spectators", Spectators)
@@ -363,8 +382,8 @@ def test_spectators_and_the_kicked_do_not_see_the_new_join_code() -> None:
 
 def open_part(view: GameView) -> GameView:
     """Returns a view without the parts that only its own seat sees."""
-    turn = view.turn and replace(view.turn, tiles_drawn=(), draft=None)
-    return replace(view, seat=None, rack=(), turn=turn, rematch_game_id="")
+    round_ = view.round and replace(view.round, tiles_drawn=(), draft=None)
+    return replace(view, seat=None, rack=(), round=round_, rematch_game_id="")
 
 
 def check_open_part(view: GameView, game: Game) -> None:
@@ -374,14 +393,15 @@ def check_open_part(view: GameView, game: Game) -> None:
     assert view.winners == (game.phase.winners if isinstance(game.phase, Finished) else ())
     assert view.abandoned == (isinstance(game.phase, Finished) and game.phase.abandoned)
     assert view.next_round_ms == (game.phase.next_round_ms if isinstance(game.phase, RoundOver) else None)
-    assert (view.turn and view.turn.turn) == (game.phase.round.turn if isinstance(game.phase, Playing) else None)
+    assert view.turn == (game.phase.round.turn if isinstance(game.phase, Playing) else None)
     if round_ is None:
-        assert (view.round_number, view.table, view.pool_count) == (0, (), 0)
-        assert view.river == view.order == view.passed == view.last_chance == ()
+        assert (view.round_number, view.round, view.order, view.pool_count) == (0, None, (), 0)
         return
-    assert (view.river, view.order, view.passed) == (round_.river, round_.order, round_.passed)
-    assert view.last_chance == ((round_.last_chance or ()) if isinstance(game.phase, Playing) else ())
-    assert (view.round_number, view.table, view.pool_count) == (round_.number, round_.table, len(round_.pool))
+    assert (view.round_number, view.order, view.pool_count) == (round_.number, round_.order, len(round_.pool))
+    seen_round = view.round
+    assert seen_round
+    assert (seen_round.table, seen_round.river, seen_round.passed) == (round_.table, round_.river, round_.passed)
+    assert seen_round.last_chance == ((round_.last_chance or ()) if isinstance(game.phase, Playing) else ())
     racks = {rack.seat: rack for rack in round_.racks}
     for player, seen in zip(game.players, view.players, strict=True):
         own = racks.get(player.seat, Rack(player.seat, ()))

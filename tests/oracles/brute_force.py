@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import combinations, groupby, product
 from typing import TypeAlias
 
+from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.melding.notation import format_rack, format_table
@@ -23,7 +24,6 @@ from engine.melding.ruleset import OPTIONS, Ruleset, TurnDraw
 from engine.melding.run_shape import run_shape
 from engine.melding.solver import (
     BestTurn,
-    Budget,
     Existence,
     LegalTurn,
     Objective,

@@ -24,6 +24,7 @@ import highspy
 import numpy as np
 import numpy.typing as npt
 
+from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.melding.notation import format_tiles
@@ -48,7 +49,7 @@ from engine.melding.ruleset import (
     with_options,
 )
 from engine.melding.run_shape import run_shape
-from engine.melding.solver import Budget, Objective, best_turn, has_turn
+from engine.melding.solver import Objective, best_turn, has_turn
 from engine.tiles import JOKER, Tile, tile_set
 from oracles.brute_force import Comparison, disagreements, existence_disagreements, report
 

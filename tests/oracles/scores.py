@@ -6,7 +6,13 @@ Nothing here uses the engine's scoring, which it checks.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.game import Game, Round, RoundEnd, RoundResult, SeatResult, round_of
+from engine.game import (
+    Game,
+    RoundEnd,
+    RoundResult,
+    SeatResult,
+    round_of,
+)
 from engine.melding.ruleset import (
     Contract,
     MatchEnd,
@@ -21,6 +27,7 @@ from engine.melding.ruleset import (
 )
 from engine.seats import Player
 from engine.tiles import JOKER, Tile
+from engine.unions import Round
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,16 @@ from engine.events import (
     TurnStarted,
     TurnTimedOut,
 )
-from engine.game import Aborted, Finished, Game, Lobby, Playing, Round, RoundEnd, RoundOver, RoundResult
+from engine.game import (
+    Aborted,
+    Finished,
+    Game,
+    Lobby,
+    Playing,
+    RoundEnd,
+    RoundOver,
+    RoundResult,
+)
 from engine.melding.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles, RequestRedeal
 from engine.melding.drafts import Draft
 from engine.melding.events import (
@@ -87,12 +96,14 @@ from engine.melding.ruleset import (
 )
 from engine.melding.run_shape import run_shape
 from engine.melding.table import ProposedTable
+from engine.melding.turns import arrange
 from engine.replay import replay
 from engine.room_settings import AbsentAction, ClockFlag, RacksShown, StartBy
 from engine.seats import HOST, BotLevel, Rack
+from engine.sight import see, see_event, sees_drafts
 from engine.tiles import JOKER, Tile
-from engine.turns import Applied, apply, arrange, create_rematch
-from engine.views import see, see_event, sees_drafts
+from engine.turns import Applied, apply, create_rematch
+from engine.unions import Round
 from engine.violations import Refused
 from oracles.scores import expected_result, expected_winners, number_of
 from support.random_play import (

@@ -4,7 +4,7 @@ import copy
 from typing import TypeVar
 
 from engine.actions import Action, Join
-from engine.game import Game, Playing, Round
+from engine.game import Game, Playing
 from engine.melding.actions import PlayTiles
 from engine.melding.analysis import Analysis
 from engine.melding.deal import turn_order
@@ -15,6 +15,7 @@ from engine.melding.solver import EXACT
 from engine.replay import advance
 from engine.seats import Player, Turn
 from engine.turns import Applied, apply, create
+from engine.unions import Round
 from engine.violations import Reason, Refused
 
 T = TypeVar("T")

@@ -31,8 +31,16 @@ from engine.actions import (
     TimeOut,
 )
 from engine.deal import Shuffle
+from engine.effort import Budget
 from engine.events import Event
-from engine.game import Aborted, Finished, Game, Lobby, Playing, Round, RoundOver
+from engine.game import (
+    Aborted,
+    Finished,
+    Game,
+    Lobby,
+    Playing,
+    RoundOver,
+)
 from engine.melding.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles, RequestRedeal, TurnAction
 from engine.melding.analysis import Existence, Situation, options_needing_analysis
 from engine.melding.melds import Meld, ProposedMeld
@@ -54,12 +62,13 @@ from engine.melding.ruleset import (
     problems,
     with_options,
 )
-from engine.melding.solver import Budget, Exact, best_turn
+from engine.melding.solver import Exact, best_turn
 from engine.room_settings import ClockFlag, StartBy
 from engine.seats import HOST, BotLevel
 from engine.tiles import JOKER, in_order, without
 from engine.timers import due_ms
 from engine.turns import Applied, apply, create
+from engine.unions import Round
 from engine.violations import Refused
 from oracles.brute_force import as_sent
 from oracles.plain_search import ALL_FACES, Found, Table, Tiles, search_by_chance

@@ -3,9 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engine.game import Aborted, Finished, Game, Lobby, Playing, Round, RoundOver
+from engine.game import (
+    Aborted,
+    Finished,
+    Game,
+    Lobby,
+    Playing,
+    RoundOver,
+)
 from engine.record import GameRecord, record_of, replayed
 from engine.record_text import format_record, parse_record
+from engine.unions import Round
 from support.random_play import ANALYSIS, Change
 
 

@@ -6,8 +6,9 @@ import sys
 from enum import IntEnum
 from pathlib import Path
 
+from engine.effort import Budget
 from engine.melding.analysis import Situation
-from engine.melding.solver import BestTurn, Budget, Existence, Objective
+from engine.melding.solver import BestTurn, Existence, Objective
 from service.analysis import queries
 from service.analysis.worker import main
 

@@ -7,9 +7,17 @@ the searches.
 from dataclasses import dataclass
 from typing import Final
 
+from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.ruleset import Ruleset
-from engine.melding.solver.answers import Arrangement, BestTurn, Budget, Count, Existence, LegalTurn, Objective
+from engine.melding.solver.answers import (
+    Arrangement,
+    BestTurn,
+    Count,
+    Existence,
+    LegalTurn,
+    Objective,
+)
 from engine.melding.solver.counting import count_best
 from engine.melding.solver.problem import problem_from
 from engine.melding.solver.search import Meter, OutOfBudget
@@ -22,7 +30,6 @@ __all__ = [
     "RULES_BUDGET",
     "Arrangement",
     "BestTurn",
-    "Budget",
     "Count",
     "Existence",
     "LegalTurn",

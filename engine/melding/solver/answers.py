@@ -1,6 +1,5 @@
 """The inputs and results of the solver."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -8,7 +7,7 @@ from engine.melding.analysis import Existence
 from engine.melding.melds import Meld
 from engine.tiles import Tile
 
-__all__ = ["Arrangement", "BestTurn", "Budget", "Count", "Existence", "LegalTurn", "Objective"]
+__all__ = ["Arrangement", "BestTurn", "Count", "Existence", "LegalTurn", "Objective"]
 
 
 class Objective(Enum):
@@ -22,21 +21,6 @@ class Objective(Enum):
 
     HIGHEST_VALUE = auto()
     """The highest value leaves the rack; a joker counts its rack penalty (score_joker_penalty)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """The most work that an answer may take.
-
-    Attributes:
-        nodes: The most search states to visit, about 10 microseconds each.
-        change_nodes: How many of them may be spent on changing as few melds as possible, once the best turn is known.
-        is_over: Polled during the search; returns whether to stop, for instance at the caller's deadline.
-    """
-
-    nodes: int = 1_000_000
-    change_nodes: int = 6_000
-    is_over: Callable[[], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from heapq import heappop, heappush
 from itertools import islice, product
 from typing import Any, NamedTuple
 
+from engine.effort import Budget
 from engine.melding.run_shape import run_shape
-from engine.melding.solver.answers import Budget
 from engine.melding.solver.color_transitions import (
     GUARD_BITS,
     HIGHEST,

@@ -12,10 +12,11 @@ from functools import partial
 from itertools import chain, islice
 from typing import Final
 
+from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, MeldKind
 from engine.melding.ruleset import InitialMeldSameTurnTablePlay
-from engine.melding.solver.answers import BestTurn, Budget, LegalTurn, Objective
+from engine.melding.solver.answers import BestTurn, LegalTurn, Objective
 from engine.melding.solver.change_reduction import reduce_changes
 from engine.melding.solver.few_tiles import is_small
 from engine.melding.solver.initial_melds import best_initial_meld, minimal_initial_melds

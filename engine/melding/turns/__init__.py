@@ -1,7 +1,7 @@
 """Decides on the actions of a round of a melding game: plays, draws, passes, claims, and the time-out of a turn."""
 
-from engine.decisions import Context, Decision
-from engine.game import Game, is_expired
+from engine.decisions import Context, Decision, not_playing
+from engine.game import Game, is_expired, round_of
 from engine.melding.actions import (
     ClaimError,
     DrawTile,
@@ -33,8 +33,19 @@ def decide(game: Game, round_: MeldingRound, action: MeldingAction, context: Con
             return request_redeal(game, round_, action, context)
 
 
-def arrange(game: Game, round_: MeldingRound, seat: int, table: ProposedTable, now_ms: int) -> Draft | Refused:
-    """Returns a draft of the turn in progress, or the reasons for a refusal."""
+def arrange(game: Game, seat: int, table: ProposedTable, now_ms: int) -> Draft | Refused:
+    """Returns a draft of the turn in progress, or the reasons for a refusal. It changes no game.
+
+    Args:
+        game: The game.
+        seat: The seat of the player who arranges the table. It must be taken.
+        table: The table as the player has arranged it.
+        now_ms: The time, milliseconds since 1970.
+    """
+    refusal = not_playing(game)
+    if refusal:
+        return refusal
+    round_ = round_of(game)
     refusal = _not_their_turn(game, round_, seat, now_ms) or _choice_pending(round_)
     return refusal or check_draft(round_, seat, table, game.ruleset)
 

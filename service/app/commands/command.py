@@ -88,7 +88,7 @@ class Decision:
     Attributes:
         applied: The engine's result.
         tokens: The tokens after the change.
-        viewer: Whose view the answer holds (engine.views).
+        viewer: Whose view the answer holds (engine.sight).
         actor: The seat that acts, HOST for the host token; None without a token.
         new_seat: The seat of a player or bot who has joined; 0 for none.
         salt: The salt of a new token (Memo.salt); empty if there is none.

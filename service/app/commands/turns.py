@@ -10,9 +10,9 @@ from engine.melding.actions import ClaimError, TurnAction
 from engine.melding.analysis import Existence, Situation
 from engine.melding.drafts import Draft
 from engine.melding.solver import EXACT
+from engine.sight import see
 from engine.tiles import Tile
 from engine.turns import apply
-from engine.views import see
 from service.app.commands.command import (
     Basis,
     Decision,

@@ -17,6 +17,7 @@ import pytest
 import pytest_asyncio
 from google.protobuf.duration_pb2 import Duration
 
+from engine.effort import Budget
 from engine.game import Game, Playing
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, MeldKind
@@ -33,7 +34,12 @@ from engine.melding.ruleset import (
     TurnPlayAfterDraw,
     WinCall,
 )
-from engine.melding.solver import RULES_BUDGET, Budget, Existence, Objective, has_turn
+from engine.melding.solver import (
+    RULES_BUDGET,
+    Existence,
+    Objective,
+    has_turn,
+)
 from engine.room_settings import Hints
 from engine.seats import BotLevel
 from engine.tiles import Tile

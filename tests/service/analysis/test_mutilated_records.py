@@ -9,9 +9,9 @@ from itertools import islice
 import pytest
 from google.protobuf.message import DecodeError
 
+from engine.effort import Budget
 from engine.melding.presets import PRESETS
 from engine.melding.ruleset import SABRA, MatchEnd, Preset, TurnDraw, TurnInvalidSubmission, TurnTimeoutDirty
-from engine.melding.solver import Budget
 from engine.record import record_of
 from engine.record_text import format_record
 from rummikub.v1 import record_pb2, tile_pb2

@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 from google.protobuf.message import Message
 
+from engine.effort import Budget
 from engine.game import Game, Playing
 from engine.melding import solver
 from engine.melding.analysis import Existence, Situation
@@ -25,7 +26,6 @@ from engine.melding.ruleset import (
     TurnDraw,
     TurnVoluntaryDraw,
 )
-from engine.melding.solver import Budget
 from engine.tiles import Tile
 from rummikub.v1 import game_pb2, meld_pb2
 from rummikub.v1 import game_service_pb2 as gs

@@ -10,6 +10,7 @@ import grpc.aio
 import pytest
 
 from engine.actions import Action, Join, StartGame
+from engine.effort import Budget
 from engine.events import Event, PlayerResigned, TurnStarted, TurnTimedOut
 from engine.game import Game, Playing, bots_to_act, round_of
 from engine.melding.actions import DrawTile, PlayTiles
@@ -17,7 +18,6 @@ from engine.melding.events import ErrorClaimed, TileDrawn, TilesPlayed, TurnPass
 from engine.melding.melds import ProposedMeld
 from engine.melding.presets import PRESETS
 from engine.melding.ruleset import Preset, Ruleset, StartDrawDetermines, StartPlayer, with_options
-from engine.melding.solver.answers import Budget
 from engine.replay import replay
 from engine.seats import HOST, BotLevel
 from engine.turns import Applied, apply, create

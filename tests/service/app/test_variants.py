@@ -8,7 +8,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from engine.game import Game, Playing, Round
+from engine.game import Game, Playing
 from engine.melding.melds import Meld, ProposedMeld, read_meld
 from engine.melding.notation import parse_tiles
 from engine.melding.presets import PRESET_TEXTS, PRESETS
@@ -21,6 +21,7 @@ from engine.melding.ruleset import (
 )
 from engine.seats import Player, Rack, Turn
 from engine.tiles import in_order, tile_set, without
+from engine.unions import Round
 from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts

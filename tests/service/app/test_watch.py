@@ -15,8 +15,8 @@ from engine.actions import Action, Join, Leave, StartGame
 from engine.melding.actions import DrawTile
 from engine.melding.ruleset import Ruleset
 from engine.seats import HOST
+from engine.sight import see
 from engine.turns import Applied, apply, create
-from engine.views import see
 from rummikub.v1 import game_pb2, room_settings_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts

@@ -15,9 +15,10 @@ from unittest.mock import Mock
 import pytest
 
 import service.cli.analyze
+from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.ruleset import SABRA
-from engine.melding.solver import BestTurn, Budget, Objective, best_turn
+from engine.melding.solver import BestTurn, Objective, best_turn
 from engine.tiles import in_order
 from service.cli.analyze import read_situation
 from service.cli.puzzles import PUZZLES

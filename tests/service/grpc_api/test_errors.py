@@ -25,7 +25,17 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2
 
-from engine.game import Aborted, Finished, Game, Lobby, Phase, Playing, Round, RoundEnd, RoundOver, RoundResult
+from engine.game import (
+    Aborted,
+    Finished,
+    Game,
+    Lobby,
+    Phase,
+    Playing,
+    RoundEnd,
+    RoundOver,
+    RoundResult,
+)
 from engine.melding.melds import Meld
 from engine.melding.play import Play
 from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
@@ -42,6 +52,7 @@ from engine.room_settings import Hints, RacksShown, Spectators
 from engine.seats import Player, Rack, Turn
 from engine.tiles import JOKER, Tile, in_order, tile_set, without
 from engine.turns.lobby import LOBBY_CHANGES_MAX
+from engine.unions import Round
 from engine.violations import Reason
 from rummikub.v1 import (
     analysis_service_pb2,

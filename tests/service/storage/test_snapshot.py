@@ -47,7 +47,17 @@ from engine.events import (
     TurnStarted,
     TurnTimedOut,
 )
-from engine.game import Finished, Game, Lobby, Phase, Playing, Round, RoundEnd, RoundOver, RoundResult, SeatResult
+from engine.game import (
+    Finished,
+    Game,
+    Lobby,
+    Phase,
+    Playing,
+    RoundEnd,
+    RoundOver,
+    RoundResult,
+    SeatResult,
+)
 from engine.melding.actions import DrawTile, Pass, PlayTiles
 from engine.melding.drafts import Draft
 from engine.melding.events import (
@@ -84,6 +94,7 @@ from engine.replay import advance, replay
 from engine.seats import HOST, BotLevel, Rack, Turn
 from engine.tiles import JOKER, Tile, in_order, tile_set
 from engine.turns import Applied, apply, create
+from engine.unions import Round
 from engine.violations import Reason
 from rummikub.v1 import game_service_pb2 as gs
 from service.app.identity import new_shuffle

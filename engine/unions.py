@@ -1,0 +1,57 @@
+"""The unions of what each family of games adds to what all games share: here a family names its types.
+
+All other modules of what games share import them from here, and the family's functions from `family`. Where a union
+gets a member, mypy lists the places that must know it.
+"""
+
+from typing import TypeAlias
+
+from engine.melding.actions import BotAction as MeldingBotAction
+from engine.melding.actions import MeldingAction
+from engine.melding.analysis import Analysis as MeldingAnalysis
+from engine.melding.drafts import Draft as MeldingDraft
+from engine.melding.events import MeldingEvent, RoundStarted
+from engine.melding.events import TurnAct as MeldingTurnAct
+from engine.melding.round import MeldingRound
+from engine.melding.ruleset import Ruleset as MeldingRuleset
+from engine.melding.table import ProposedTable as ProposedMelds
+from engine.melding.views import MeldingEventView, MeldingView, OpenMeldingEvent
+
+Ruleset: TypeAlias = MeldingRuleset
+"""The rules of a game."""
+
+Round: TypeAlias = MeldingRound
+"""A round. Every round has `number`, `order`, `racks`, `pool`, `turn` and `to_act` (MeldingRound)."""
+
+RoundView: TypeAlias = MeldingView
+"""What a viewer sees of a round beyond what all rounds have."""
+
+RoundStart: TypeAlias = RoundStarted
+"""The event that starts a round."""
+
+FamilyEvent: TypeAlias = MeldingEvent
+"""Events of a round, but those that all games have (events.CommonEvent)."""
+
+TurnAct: TypeAlias = MeldingTurnAct
+"""Events of what a player did in a turn, who is then present."""
+
+OpenFamilyEvent: TypeAlias = OpenMeldingEvent
+"""Events of a round without hidden parts, which are their own views."""
+
+FamilyEventView: TypeAlias = MeldingEventView
+"""Views of the events of a round."""
+
+FamilyAction: TypeAlias = MeldingAction
+"""Actions in a round."""
+
+BotAction: TypeAlias = MeldingBotAction
+"""Actions that a bot may choose."""
+
+ProposedTable: TypeAlias = ProposedMelds
+"""A table as a player arranges it."""
+
+Draft: TypeAlias = MeldingDraft
+"""A table that a player has arranged and not played."""
+
+Analysis: TypeAlias = MeldingAnalysis
+"""Answers what only a search can tell, where the rules need it."""
