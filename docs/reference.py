@@ -25,20 +25,18 @@ ROOT: Final = Path(__file__).parent.parent
 PACKAGE: Final = "rummikub.v1"
 RULES: Final = ROOT / "docs" / "rules.md"
 TEXTS: Final = ROOT / "service" / "messages" / "en.json"
-REASON: Final = "ERROR_REASON_"
 
 SECTIONS: Final = (
-    ("Malformed requests", 1),
-    ("Rulesets", 101),
-    ("Games and seats", 201),
-    ("Turns", 301),
-    ("Violations: tiles", 401),
-    ("Violations: melds", 501),
-    ("Violations: initial meld and retrieval", 601),
-    ("The service", 701),
-    ("Violations: table and jokers", 801),
+    ("The request", 1),
+    ("The caller", 101),
+    ("The state of the game", 201),
+    ("The state of the turn", 301),
+    ("The server", 401),
+    ("Violations: tiles", 501),
+    ("Violations: melds", 601),
+    ("Violations: the initial meld", 701),
+    ("Violations: jokers and the table", 801),
     ("Violations: variants", 901),
-    ("Analysis", 1001),
 )
 """The headings of the page of errors, each with the number of its first reason."""
 
@@ -157,8 +155,8 @@ class Reference:
                 found[service.name] = page
                 found |= {method.name: f"{page}#{_anchor(method.name)}" for method in service.method}
         for name, target in self.reasons.items():
-            found[name] = found[REASON + name] = target
-        found["ErrorReason"] = found[f"{REASON}UNSPECIFIED"] = "errors.md"
+            found[name] = target
+        found["ErrorReason"] = found["ERROR_REASON_UNSPECIFIED"] = "errors.md"
         found |= {
             f"R{number}": f"rules.md#r{number}" for number in range(1, 100) if f"**R{number}** " in RULES.read_text()
         }
@@ -166,14 +164,14 @@ class Reference:
 
     @cached_property
     def reasons(self) -> dict[str, str]:
-        """Where each reason is explained, by its name without the prefix."""
+        """Where each reason is explained, by its name."""
         return {name: f"errors.md#{_anchor(name)}" for name, _ in self._reasons()}
 
     def _reasons(self) -> Iterator[tuple[str, int]]:
         file = next(file for file in self.files if self._is_errors(file))
         for value in file.enum_type[0].value:
             if value.number:
-                yield value.name.removeprefix(REASON), value.number
+                yield value.name, value.number
 
     def _linked(self, text: str, page: str, own: str = "") -> str:
         """Links every name of the contract in a text, except the name that the text explains."""
@@ -332,7 +330,7 @@ class Reference:
             if title != section:
                 section = title
                 yield from (f"## {title}", "")
-            code, meaning, metadata = parts_of_reason(self.comments[REASON + name])
+            code, meaning, metadata = parts_of_reason(self.comments[name])
             yield from (f"### {name}", "")
             parts = re.findall(r"[A-Z_]{4,}|[Vv]iolation", code)
             links = " or ".join(

@@ -69,7 +69,7 @@ DESCRIPTIONS: Final = {
     Reason.JOKER_DECLARATION_MISMATCH: "a joker cannot stand for the declared face",
     Reason.JOKER_RETRIEVAL_BEFORE_INITIAL_MELD: "a joker left its meld before the player's initial meld",
     Reason.INITIAL_MELD_TABLE_MODIFIED: "a meld on the table was changed in the turn of the initial meld",
-    Reason.INITIAL_MELD_JOKER_FORBIDDEN: "the initial meld must not contain a joker",
+    Reason.INITIAL_MELD_HAS_JOKER: "the initial meld must not contain a joker",
     Reason.INITIAL_MELD_SINGLE_MELD_REQUIRED: "the initial meld must be a single meld",
     Reason.INITIAL_MELD_KIND_REQUIRED: "the initial meld must include a run",
     Reason.INITIAL_MELD_NO_MELD_REACHES_THRESHOLD: "the best meld has {best} points, one meld alone needs {threshold}",

@@ -79,7 +79,7 @@ class Reason(Enum):
     # Violations: the initial meld
     JOKER_RETRIEVAL_BEFORE_INITIAL_MELD = auto()
     INITIAL_MELD_TABLE_MODIFIED = auto()
-    INITIAL_MELD_JOKER_FORBIDDEN = auto()
+    INITIAL_MELD_HAS_JOKER = auto()
     INITIAL_MELD_SINGLE_MELD_REQUIRED = auto()
     INITIAL_MELD_KIND_REQUIRED = auto()
     INITIAL_MELD_NO_MELD_REACHES_THRESHOLD = auto()

@@ -57,11 +57,11 @@ def reasons_of(violations: Iterable[Violation]) -> list[int]:
 def names_of(reasons: Iterable[int]) -> str:
     """Returns the names of reasons, or "legal"."""
     names = (ErrorReason.Name(cast("ErrorReason.ValueType", reason)) for reason in reasons)
-    return ", ".join(name.removeprefix("ERROR_REASON_") for name in names) or "legal"
+    return ", ".join(names) or "legal"
 
 
 def _numbers(names: Iterable[str]) -> list[int]:
-    return [ErrorReason.Value(f"ERROR_REASON_{name}") for name in names]
+    return [ErrorReason.Value(name) for name in names]
 
 
 def melds_to_send(melds: Iterable[ProposedMeld]) -> list[Meld]:

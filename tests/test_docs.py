@@ -143,7 +143,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_settings_and_commands_that_a_page_names_exist(page: Path) -> None:
     text = page.read_text()
     settings = {PREFIX + field.upper() for field in Settings.model_fields}
-    reasons = {name.removeprefix("ERROR_REASON_") for name, _ in ErrorReason.items()}
+    reasons = set(ErrorReason.keys())
     assert set(re.findall(rf"\b{PREFIX}[A-Z_]*[A-Z]\b", text)) <= settings | reasons
     commands = re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert set(re.findall(r"(?:`|^)make ([a-z-]+)", text, re.MULTILINE)) <= set(commands)
@@ -284,7 +284,7 @@ def test_the_page_of_rules_names_options_that_exist() -> None:
 def test_the_page_of_rules_names_reasons_and_values_that_exist() -> None:
     rules, others = RULES.read_text().split("\n## Codes that do not occur\n")
     absent, decisions = others.split("\n## ", 1)
-    reasons = {name.removeprefix("ERROR_REASON_") for name, _ in ErrorReason.items()}
+    reasons = set(ErrorReason.keys())
     values = {value.name for option in ENUMS for value in type(getattr(SABRA, option))} | {p.name for p in Preset}
     constant = re.compile(r"\b[A-Z]+(?:_[A-Z0-9]+)+\b")
     assert set(constant.findall(rules + decisions)) <= reasons | values

@@ -18,7 +18,7 @@ from support.harness import ROOT
 
 FILES = contract.described()
 REFERENCE = Reference().pages()
-REASONS = [name.removeprefix("ERROR_REASON_") for name, number in ErrorReason.items() if number]
+REASONS = [name for name, number in ErrorReason.items() if number]
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_the_page_of_errors_has_every_reason_with_what_to_do(reason: str) -> Non
     for code, anchor in codes:
         assert code.lower() == anchor
         assert section("errors.md", code).strip()
-    assert f"number {ErrorReason.Value(f'ERROR_REASON_{reason}')}\n" in text
+    assert f"number {ErrorReason.Value(reason)}\n" in text
     assert "Text for players" in text
 
 

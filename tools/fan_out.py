@@ -65,7 +65,7 @@ KNOWN = (
     declared("KickPlayer", "RPC", 12),
     declared("CreateRematch", "RPC", 12),
     declared("LastChanceStarted", "event", 6),
-    Known("CLAIM_OWN_PLAY", "error reason", r"\b(ERROR_REASON_)?CLAIM_OWN_PLAY\b", None),
+    Known("CLAIM_OWN_PLAY", "error reason", r"\bCLAIM_OWN_PLAY\b", None),
     Known("lame_duck_seconds", "setting", r"\b(RUMMIKUB_LAME_DUCK_SECONDS|lame_duck_seconds)\b", 8),
     Known("River", "variant", "[Rr]iver|RIVER", None),
 )

@@ -150,18 +150,18 @@ class Checks:
         game, seats = self._started()
         turn = rummikub.play(game, rummikub.melds("[R1 R2]"))
         found = {one.reason: one for one in rummikub.violations(refused(seats[game.turn.seat].turns.PlayTurn, turn))}
-        short = found[rummikub.ERROR_REASON_MELD_TOO_SHORT]
+        short = found[rummikub.MELD_TOO_SHORT]
         equal("tiles", list(short.tiles), rummikub.tiles("R1 R2"))
         equal("subject", short.subject, "play.table[0]")
         error = refused(seats[3 - game.turn.seat].turns.PlayTurn, turn)
-        equal("reason", rummikub.refusal(error).reason, rummikub.ERROR_REASON_NOT_YOUR_TURN)
+        equal("reason", rummikub.refusal(error).reason, rummikub.NOT_YOUR_TURN)
         equal("metadata", dict(rummikub.refusal(error).metadata), {"seat": str(game.turn.seat)})
         below, table = rummikub.tiles("R1 R2 R3"), rummikub.Table(melds=rummikub.melds("[R1 R2 R3]"))
         judged = self._validation.ValidateTurn(
             rummikub.ValidateTurnRequest(has_melded=False, rack=below, table_after=table)
         )
         [violation] = judged.violations
-        equal("reason", violation.reason, rummikub.ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD)
+        equal("reason", violation.reason, rummikub.INITIAL_MELD_BELOW_THRESHOLD)
         equal("metadata", dict(violation.metadata), {"total": 6, "threshold": 30})
         read = rummikub.GetGameRequest(game_id=game.game_id)
         self._explained(refused(self._service.seated("no token").games.GetGame, read), "seated()")

@@ -197,7 +197,7 @@ def the_initial_meld_has_no_joker(play: BasePlay) -> Iterator[Violation]:
     if not play.has_melded and play.ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN:
         with_joker = tuple(t for meld in _checked_for_jokers(play) if JOKER in meld.tiles for t in meld.tiles)
         if with_joker:
-            yield Violation(Reason.INITIAL_MELD_JOKER_FORBIDDEN, play.subject, with_joker)
+            yield Violation(Reason.INITIAL_MELD_HAS_JOKER, play.subject, with_joker)
 
 
 def _checked_for_jokers(play: BasePlay) -> tuple[Meld, ...]:

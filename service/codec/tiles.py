@@ -170,7 +170,7 @@ def encode_reading(reading: Meld | NotAMeld, place: int) -> meld_pb2.MeldReading
 
 def reason_number(reason: str) -> error_reason_pb2.ErrorReason.ValueType:
     """Returns the contract's enum value for a reason's name."""
-    return error_reason_pb2.ErrorReason.Value(f"ERROR_REASON_{reason}")
+    return error_reason_pb2.ErrorReason.Value(reason)
 
 
 def encode_violation(violation: Violation) -> violation_pb2.Violation:

@@ -43,8 +43,11 @@ class FailedCall(grpc.RpcError):
         (FailedCall(grpc.StatusCode.DEADLINE_EXCEEDED), ("no answer in time", "at h:1", "`make run`")),
         (FailedCall(grpc.StatusCode.UNIMPLEMENTED), ("older than this client", "update the service")),
         (FailedCall(grpc.StatusCode.INTERNAL), ("INTERNAL: the text",)),
-        (FailedCall(grpc.StatusCode.ABORTED, reason=213), ("STALE_STATE: the text", "read the game again")),
-        (FailedCall(grpc.StatusCode.ABORTED, reason=301), ("NOT_YOUR_TURN: the text",)),
+        (
+            FailedCall(grpc.StatusCode.ABORTED, reason=rummikub.STALE_STATE),
+            ("STALE_STATE: the text", "read the game again"),
+        ),
+        (FailedCall(grpc.StatusCode.ABORTED, reason=rummikub.NOT_YOUR_TURN), ("NOT_YOUR_TURN: the text",)),
         (FailedCall(grpc.StatusCode.ABORTED, reason=9999), ("9999", "update the client", "the text")),
     ],
     ids=lambda value: str(value) if isinstance(value, tuple) else value.code().name,

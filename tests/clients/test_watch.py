@@ -178,7 +178,7 @@ async def test_a_refused_watch(client: Client) -> None:
     async with local_lobby() as (target, _), watching(client, target, "0" * 32) as watch:
         with pytest.raises(grpc.RpcError) as refused:
             await following(watch)
-        assert rummikub.refusal(refused.value).reason == rummikub.ERROR_REASON_GAME_NOT_FOUND
+        assert rummikub.refusal(refused.value).reason == rummikub.GAME_NOT_FOUND
 
 
 @CLIENTS

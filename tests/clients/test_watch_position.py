@@ -96,7 +96,7 @@ def test_every_game_has_what_only_the_first_one_of_a_stream_has(first: rummikub.
 
 
 def test_another_history_begins_with_a_snapshot_once() -> None:
-    error = FailedCall(grpc.StatusCode.OUT_OF_RANGE, reason=rummikub.ERROR_REASON_HISTORY_UNAVAILABLE)
+    error = FailedCall(grpc.StatusCode.OUT_OF_RANGE, reason=rummikub.HISTORY_UNAVAILABLE)
     watch = position(etag="e7")
     assert watch.delay_after(error) == 0
     assert not watch.next_request().etag
@@ -109,16 +109,16 @@ def test_another_history_begins_with_a_snapshot_once() -> None:
     ("code", "reason", "is_lost"),
     [
         (grpc.StatusCode.UNAVAILABLE, 0, True),
-        (grpc.StatusCode.UNAVAILABLE, rummikub.ERROR_REASON_SHUTTING_DOWN, True),
+        (grpc.StatusCode.UNAVAILABLE, rummikub.SHUTTING_DOWN, True),
         (grpc.StatusCode.CANCELLED, 0, True),
         (grpc.StatusCode.INTERNAL, 0, True),
-        (grpc.StatusCode.INTERNAL, rummikub.ERROR_REASON_INTERNAL_ERROR, False),
+        (grpc.StatusCode.INTERNAL, rummikub.INTERNAL_ERROR, False),
         (grpc.StatusCode.UNKNOWN, 0, True),
         (grpc.StatusCode.RESOURCE_EXHAUSTED, 0, False),
-        (grpc.StatusCode.RESOURCE_EXHAUSTED, rummikub.ERROR_REASON_OVERLOADED, True),
-        (grpc.StatusCode.DEADLINE_EXCEEDED, rummikub.ERROR_REASON_REQUEST_TIMED_OUT, True),
-        (grpc.StatusCode.NOT_FOUND, rummikub.ERROR_REASON_GAME_NOT_FOUND, False),
-        (grpc.StatusCode.PERMISSION_DENIED, rummikub.ERROR_REASON_SPECTATORS_NOT_ALLOWED, False),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, rummikub.OVERLOADED, True),
+        (grpc.StatusCode.DEADLINE_EXCEEDED, rummikub.REQUEST_TIMED_OUT, True),
+        (grpc.StatusCode.NOT_FOUND, rummikub.GAME_NOT_FOUND, False),
+        (grpc.StatusCode.PERMISSION_DENIED, rummikub.SPECTATORS_NOT_ALLOWED, False),
         (grpc.StatusCode.UNIMPLEMENTED, 0, False),
     ],
 )

@@ -74,7 +74,7 @@ def faces_of(tiles: Iterable[int]) -> Faces:
 
 
 def reason_name(reason: error_reason_pb2.ErrorReason.ValueType) -> str:
-    return error_reason_pb2.ErrorReason.Name(reason).removeprefix("ERROR_REASON_")
+    return error_reason_pb2.ErrorReason.Name(reason)
 
 
 def reasons_of(violations: Iterable[violation_pb2.Violation]) -> Faces:

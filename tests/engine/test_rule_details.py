@@ -286,7 +286,7 @@ ILLEGAL = [
     ("a joker and a foreign tile, where the table may be played on in the turn of the initial meld",
      ". + {R1 R2 J R5 R6} -> [R1 R2 J] | [R5 R6 R7] ; {}",
      replace(SAME_TURN, initial_meld_joker=InitialMeldJoker.FORBIDDEN),
-     [("TILE_NOT_IN_RACK", "R7"), ("INITIAL_MELD_JOKER_FORBIDDEN", "R1 R2 J")]),
+     [("TILE_NOT_IN_RACK", "R7"), ("INITIAL_MELD_HAS_JOKER", "R1 R2 J")]),
     ("a foreign tile, where the table may be played on in the turn of the initial meld",
      f"[R4 R5 R6 R7] + {{B7 {INITIAL}}} -> [R4 R5 R6] | [R7 B7 K7] | [{INITIAL}] ; {{}}", SAME_TURN,
      [("TILE_NOT_IN_RACK", "K7"), ("INITIAL_MELD_TABLE_MODIFIED", "R4 R5 R6 R7")]),

@@ -149,7 +149,7 @@ ILLEGAL = [
     Row("[B3 B4 J] + {B5 B10 K10 O10} -> [B3 B4 B5 J] | [B10 K10 O10] ; {}",
         Reason.JOKER_RETRIEVAL_BEFORE_INITIAL_MELD, tiles="B3 B4 J"),
     Row(". + {R10 R11 J} -> [R10 R11 J] ; {}",
-        Reason.INITIAL_MELD_JOKER_FORBIDDEN, tiles="R10 R11 J", ruleset=JOKER_FORBIDDEN),
+        Reason.INITIAL_MELD_HAS_JOKER, tiles="R10 R11 J", ruleset=JOKER_FORBIDDEN),
     Row(". + {R10 B10 K10 R1 R2 R3} -> [R10 B10 K10] | [R1 R2 R3] ; {}",
         Reason.INITIAL_MELD_SINGLE_MELD_REQUIRED, ruleset=SINGLE_MELD),
     Row(". + {R9 B9 K9 R5 B5 K5} -> [R9 B9 K9] | [R5 B5 K5] ; {}",
@@ -218,7 +218,7 @@ def test_an_initial_meld_may_break_several_of_its_rules() -> None:
     ruleset = replace(SINGLE_MELD, initial_meld_joker=InitialMeldJoker.FORBIDDEN)
     judgement = judge_text(". + {R1 R2 J B1 B2 B3} -> [R1 R2 J] | [B1 B2 B3] ; {}", ruleset)
     assert [v.reason.name for v in judgement.violations] == [
-        "INITIAL_MELD_JOKER_FORBIDDEN",
+        "INITIAL_MELD_HAS_JOKER",
         "INITIAL_MELD_SINGLE_MELD_REQUIRED",
         "INITIAL_MELD_BELOW_THRESHOLD",
     ]

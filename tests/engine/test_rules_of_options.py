@@ -265,11 +265,11 @@ def test_without_a_meld_of_own_tiles_there_is_no_initial_meld_even_at_no_thresho
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (". + {R3 O3 J} -> [R3 O3 J] ; {}", ["INITIAL_MELD_JOKER_FORBIDDEN"]),
-        ("[R4 J R6] + {B3 K3 J} -> [R4 J R6] | [B3 K3 J] ; {}", ["INITIAL_MELD_JOKER_FORBIDDEN"]),
+        (". + {R3 O3 J} -> [R3 O3 J] ; {}", ["INITIAL_MELD_HAS_JOKER"]),
+        ("[R4 J R6] + {B3 K3 J} -> [R4 J R6] | [B3 K3 J] ; {}", ["INITIAL_MELD_HAS_JOKER"]),
         (
             "[R4 R5 R6] + {R7 B3 K3 J} -> [R4 R5 R6 R7] | [B3 K3 J] ; {}",
-            ["INITIAL_MELD_TABLE_MODIFIED", "INITIAL_MELD_JOKER_FORBIDDEN"],
+            ["INITIAL_MELD_TABLE_MODIFIED", "INITIAL_MELD_HAS_JOKER"],
         ),
         ("[R4 R5 R6] + {R7 J} -> [R4 R5 R6 R7 J] ; {}", ["INITIAL_MELD_TABLE_MODIFIED"]),
         (". + {R3 O3 J B5} -> [R3 O3 J] | [B5] ; {}", ["MELD_TOO_SHORT"]),

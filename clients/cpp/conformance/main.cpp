@@ -179,11 +179,11 @@ class Checks {
     turn.set_validate_only(true);
     const auto error = refused("a meld of two", [&] { player.turns.PlayTurn(turn); });
     const auto found = std::find_if(error.violations.begin(), error.violations.end(),
-                                    [](const auto& one) { return one.reason() == v1::ERROR_REASON_MELD_TOO_SHORT; });
+                                    [](const auto& one) { return one.reason() == v1::MELD_TOO_SHORT; });
     expect(found != error.violations.end() && found->subject() == "play.table[0]" && tiles_text(found->tiles()) == "R1 R2",
            std::string("a meld of two: ") + error.what());
     const auto other = refused("the other seat", [&] { seats[2 - game.turn().seat()].turns.PlayTurn(turn); });
-    expect(other.reason == v1::ERROR_REASON_NOT_YOUR_TURN && other.code == grpc::StatusCode::FAILED_PRECONDITION &&
+    expect(other.reason == v1::NOT_YOUR_TURN && other.code == grpc::StatusCode::FAILED_PRECONDITION &&
                other.metadata == std::map<std::string, std::string>{{"seat", std::to_string(game.turn().seat())}}, other.what());
 
     v1::ValidateTurnRequest low;
@@ -192,7 +192,7 @@ class Checks {
     *low.mutable_rack() = low.table_after().melds(0).tiles();
     const auto judged = validation_.ValidateTurn(low);
     expect(judged.violations_size() == 1 &&
-               judged.violations(0).reason() == v1::ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD &&
+               judged.violations(0).reason() == v1::INITIAL_MELD_BELOW_THRESHOLD &&
                judged.violations(0).metadata().at("total") == 6 && judged.violations(0).metadata().at("threshold") == 30,
            "an initial meld of 6 points: " + judged.ShortDebugString());
 

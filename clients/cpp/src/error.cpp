@@ -18,23 +18,23 @@ namespace {
 // Returns what a developer can do about a refusal; "" if the message says it.
 std::string advice(v1::ErrorReason reason) {
   switch (reason) {
-    case v1::ERROR_REASON_AUTHORIZATION_MALFORMED:
+    case v1::AUTHORIZATION_MALFORMED:
       return "pass seated() the token as JoinGame or CreateGame returned it";
-    case v1::ERROR_REASON_GAME_NOT_FOUND:
+    case v1::GAME_NOT_FOUND:
       return "check the game's id; games expire";
-    case v1::ERROR_REASON_TOKEN_VOID:
+    case v1::TOKEN_VOID:
       return "use the token that replaced it, or join again";
-    case v1::ERROR_REASON_NOT_A_PLAYER:
+    case v1::NOT_A_PLAYER:
       return "call with a seat's token: client.seated(seat_token)";
-    case v1::ERROR_REASON_NOT_THE_HOST:
+    case v1::NOT_THE_HOST:
       return "call with the host token: client.seated(host_token)";
-    case v1::ERROR_REASON_STALE_STATE:
+    case v1::STALE_STATE:
       return "read the game again with GetGame, and let the player decide again";
-    case v1::ERROR_REASON_HISTORY_UNAVAILABLE:
+    case v1::HISTORY_UNAVAILABLE:
       return "start again without an etag; Client::watch does so by itself";
-    case v1::ERROR_REASON_DUPLICATE_REQUEST:
+    case v1::DUPLICATE_REQUEST:
       return "use a new request id for a request with other content";
-    case v1::ERROR_REASON_INTERNAL_ERROR:
+    case v1::INTERNAL_ERROR:
       return "report it with the x-request-id of the trailing metadata";
     default:
       return v1::ErrorReason_IsValid(reason)
@@ -101,7 +101,7 @@ std::string code_name(grpc::StatusCode code) {
 
 std::string reason_name(v1::ErrorReason reason) {
   if (!v1::ErrorReason_IsValid(reason)) return std::to_string(static_cast<int>(reason));
-  return std::string(v1::ErrorReason_Name(reason)).substr(std::string("ERROR_REASON_").size());
+  return std::string(v1::ErrorReason_Name(reason));
 }
 
 }  // namespace rummikub

@@ -23,7 +23,7 @@ bool is_lost(const Error& error) {
       if (error.reason == v1::ERROR_REASON_UNSPECIFIED) return true;
       [[fallthrough]];
     default:
-      return error.reason == v1::ERROR_REASON_OVERLOADED || error.reason == v1::ERROR_REASON_REQUEST_TIMED_OUT;
+      return error.reason == v1::OVERLOADED || error.reason == v1::REQUEST_TIMED_OUT;
   }
 }
 
@@ -80,7 +80,7 @@ std::optional<WatchPosition::Milliseconds> WatchPosition::delay_after_end() {
 
 std::optional<WatchPosition::Milliseconds> WatchPosition::delay_after(const Error& error, Clock::time_point now) {
   closing_delay_.reset();
-  if (error.reason == v1::ERROR_REASON_HISTORY_UNAVAILABLE && !request_.etag().empty()) {
+  if (error.reason == v1::HISTORY_UNAVAILABLE && !request_.etag().empty()) {
     request_.clear_etag();  // the stream begins with a snapshot
     return 0ms;
   }

@@ -86,11 +86,11 @@ TEST(a_call_waits_for_a_server_that_starts) {
 
 TEST(refusals_are_typed) {
   ScriptedServer server;
-  server.joins = {[] { return refused(grpc::StatusCode::ABORTED, v1::ERROR_REASON_STALE_STATE, 3s); }};
+  server.joins = {[] { return refused(grpc::StatusCode::ABORTED, v1::STALE_STATE, 3s); }};
   const auto error = thrown<Error>([&server] { Client(server.target()).games.JoinGame({}); });
   CHECK_EQUAL(error.method, "JoinGame");
   CHECK_EQUAL(error.code, grpc::StatusCode::ABORTED);
-  CHECK_EQUAL(error.reason, v1::ERROR_REASON_STALE_STATE);
+  CHECK_EQUAL(error.reason, v1::STALE_STATE);
   CHECK_EQUAL(error.metadata.at("revision"), "7");
   CHECK_EQUAL(error.violations.at(0).subject(), "play.table[0]");
   CHECK_EQUAL(error.fields.at(0), "ruleset.players_min");

@@ -68,7 +68,7 @@ TEST(every_game_has_what_only_the_first_one_of_a_stream_has) {
 
 TEST(position_starts_over_once) {
   WatchPosition position(request(7), 60s);
-  const auto gone = error(grpc::StatusCode::OUT_OF_RANGE, v1::ERROR_REASON_HISTORY_UNAVAILABLE);
+  const auto gone = error(grpc::StatusCode::OUT_OF_RANGE, v1::HISTORY_UNAVAILABLE);
   CHECK(position.delay_after(gone, now) == 0ms);
   CHECK_EQUAL(position.request().etag(), "");
   CHECK(!position.delay_after(gone, now));
@@ -80,16 +80,16 @@ TEST(position_is_lost_by_some_errors) {
     bool is_lost;
   } rows[] = {
       {error(grpc::StatusCode::UNAVAILABLE), true},
-      {error(grpc::StatusCode::UNAVAILABLE, v1::ERROR_REASON_SHUTTING_DOWN), true},
+      {error(grpc::StatusCode::UNAVAILABLE, v1::SHUTTING_DOWN), true},
       {error(grpc::StatusCode::CANCELLED), true},
       {error(grpc::StatusCode::INTERNAL), true},
       {error(grpc::StatusCode::UNKNOWN), true},
-      {error(grpc::StatusCode::INTERNAL, v1::ERROR_REASON_INTERNAL_ERROR), false},
-      {error(grpc::StatusCode::RESOURCE_EXHAUSTED, v1::ERROR_REASON_OVERLOADED), true},
+      {error(grpc::StatusCode::INTERNAL, v1::INTERNAL_ERROR), false},
+      {error(grpc::StatusCode::RESOURCE_EXHAUSTED, v1::OVERLOADED), true},
       {error(grpc::StatusCode::RESOURCE_EXHAUSTED), false},
       {error(grpc::StatusCode::UNAUTHENTICATED, static_cast<v1::ErrorReason>(9999)), false},
       {error(grpc::StatusCode::UNIMPLEMENTED), false},
-      {error(grpc::StatusCode::NOT_FOUND, v1::ERROR_REASON_GAME_NOT_FOUND), false},
+      {error(grpc::StatusCode::NOT_FOUND, v1::GAME_NOT_FOUND), false},
   };
   for (const auto& row : rows) {
     WatchPosition position(request(), 60s);
@@ -115,7 +115,7 @@ TEST(position_backs_off_until_patience_ends) {
 }
 
 TEST(position_waits_as_long_as_the_service_asks) {
-  const Error overloaded("WatchGame", refused(grpc::StatusCode::RESOURCE_EXHAUSTED, v1::ERROR_REASON_OVERLOADED, 3s));
+  const Error overloaded("WatchGame", refused(grpc::StatusCode::RESOURCE_EXHAUSTED, v1::OVERLOADED, 3s));
   CHECK(WatchPosition(request(), 60s).delay_after(overloaded, now) == 3s);
   CHECK(!WatchPosition(request(), 2s).delay_after(overloaded, now));
 }

@@ -69,11 +69,11 @@ TEST(watch_resumes) {
        "snapshot 1, change 2, change 3", {0, 1, 2}},
       {"closing resumes", {sends({snapshot(1), closing()}), sends({change(2)})}, "snapshot 1, change 2", {0, 1}},
       {"a forgotten history starts over",
-       {sends({}, refused(grpc::StatusCode::OUT_OF_RANGE, v1::ERROR_REASON_HISTORY_UNAVAILABLE)), sends({snapshot(9)})},
+       {sends({}, refused(grpc::StatusCode::OUT_OF_RANGE, v1::HISTORY_UNAVAILABLE)), sends({snapshot(9)})},
        "snapshot 9", {7, 0}, 7},
       {"a lost history starts over with lower revisions",
        {sends({snapshot(7), change(8)}, lost),
-        sends({}, refused(grpc::StatusCode::OUT_OF_RANGE, v1::ERROR_REASON_HISTORY_UNAVAILABLE)),
+        sends({}, refused(grpc::StatusCode::OUT_OF_RANGE, v1::HISTORY_UNAVAILABLE)),
         sends({snapshot(4), change(5)})},
        "snapshot 7, change 8, snapshot 4, change 5", {0, 8, 0}},
       {"changes and games resume after the last game",
@@ -103,11 +103,11 @@ TEST(watch_resumes) {
 
 TEST(watch_throws_a_refusal) {
   ScriptedServer server;
-  server.watches = {sends({snapshot(1)}, refused(grpc::StatusCode::PERMISSION_DENIED, v1::ERROR_REASON_SPECTATORS_NOT_ALLOWED))};
+  server.watches = {sends({snapshot(1)}, refused(grpc::StatusCode::PERMISSION_DENIED, v1::SPECTATORS_NOT_ALLOWED))};
   auto watch = Client(server.target()).watch("id", quick());
   CHECK_EQUAL(text(*watch.next()), "snapshot 1");
   const auto error = thrown<Error>([&watch] { watch.next(); });
-  CHECK_EQUAL(error.reason, v1::ERROR_REASON_SPECTATORS_NOT_ALLOWED);
+  CHECK_EQUAL(error.reason, v1::SPECTATORS_NOT_ALLOWED);
   CHECK(!watch.next());
   CHECK_EQUAL(server.watched().size(), 1u);
 }
@@ -123,9 +123,9 @@ TEST(watch_games_returns_whole_games) {
 
 TEST(watch_gives_up) {
   ScriptedServer server;
-  server.watches = {sends({}, refused(grpc::StatusCode::RESOURCE_EXHAUSTED, v1::ERROR_REASON_OVERLOADED))};
+  server.watches = {sends({}, refused(grpc::StatusCode::RESOURCE_EXHAUSTED, v1::OVERLOADED))};
   auto watch = Client(server.target()).watch("id", quick());
-  CHECK_EQUAL(thrown<Error>([&watch] { watch.next(); }).reason, v1::ERROR_REASON_OVERLOADED);
+  CHECK_EQUAL(thrown<Error>([&watch] { watch.next(); }).reason, v1::OVERLOADED);
   CHECK(server.watched().size() >= 2);
 }
 

@@ -66,7 +66,7 @@ func TestRefusal(t *testing.T) {
 		reason string
 		text   string
 	}{
-		{refused(codes.Aborted, pb.ErrorReason_ERROR_REASON_STALE_STATE), "STALE_STATE", "read the game again"},
+		{refused(codes.Aborted, pb.ErrorReason_STALE_STATE), "STALE_STATE", "read the game again"},
 		{refused(codes.Aborted, 9999), "9999", "server is newer than this client, which does not know reason 9999"},
 		{status.Error(codes.ResourceExhausted, "too large"), "UNSPECIFIED", "larger than the limit"},
 	} {

@@ -56,7 +56,7 @@ func (e *RefusalError) Is(target error) bool {
 
 // ReasonName returns a reason without its prefix, such as `NOT_YOUR_TURN`; the number of an unknown one.
 func ReasonName(reason pb.ErrorReason) string {
-	return strings.TrimPrefix(reason.String(), "ERROR_REASON_")
+	return reason.String()
 }
 
 // ReasonOf returns the reason of an error, or ERROR_REASON_UNSPECIFIED if it has none.
@@ -92,14 +92,14 @@ func (c caller) refusal(method string, err error) error {
 }
 
 var hints = map[pb.ErrorReason]string{
-	pb.ErrorReason_ERROR_REASON_GAME_NOT_FOUND: "check the game's id; games expire",
-	pb.ErrorReason_ERROR_REASON_TOKEN_VOID:     "use the token that replaced it, or join again",
-	pb.ErrorReason_ERROR_REASON_NOT_A_PLAYER: "make the call on Client.Seated with the seat's token, " +
+	pb.ErrorReason_GAME_NOT_FOUND: "check the game's id; games expire",
+	pb.ErrorReason_TOKEN_VOID:     "use the token that replaced it, or join again",
+	pb.ErrorReason_NOT_A_PLAYER: "make the call on Client.Seated with the seat's token, " +
 		"which JoinGame returned",
-	pb.ErrorReason_ERROR_REASON_AUTHORIZATION_MALFORMED: "pass Client.Seated the token as JoinGame or CreateGame returned it",
-	pb.ErrorReason_ERROR_REASON_STALE_STATE:             "read the game again and decide again",
-	pb.ErrorReason_ERROR_REASON_HISTORY_UNAVAILABLE:     "start over without an etag",
-	pb.ErrorReason_ERROR_REASON_DUPLICATE_REQUEST:       "use a new request id for a request with other content",
+	pb.ErrorReason_AUTHORIZATION_MALFORMED: "pass Client.Seated the token as JoinGame or CreateGame returned it",
+	pb.ErrorReason_STALE_STATE:             "read the game again and decide again",
+	pb.ErrorReason_HISTORY_UNAVAILABLE:     "start over without an etag",
+	pb.ErrorReason_DUPLICATE_REQUEST:       "use a new request id for a request with other content",
 }
 
 // hint returns what a developer can do about an error; "" if its message says it.

@@ -210,7 +210,7 @@ func (w *watch) acceptGame(game *pb.Game) {
 
 // isForgotten reports whether the server does not have the position to resume from.
 func isForgotten(err error) bool {
-	return ReasonOf(err) == pb.ErrorReason_ERROR_REASON_HISTORY_UNAVAILABLE
+	return ReasonOf(err) == pb.ErrorReason_HISTORY_UNAVAILABLE
 }
 
 // isLost reports whether an error is that of a connection or a server which may be back soon.
@@ -223,7 +223,7 @@ func isLost(err error) bool {
 		return false
 	}
 	switch refused.Reason {
-	case pb.ErrorReason_ERROR_REASON_OVERLOADED, pb.ErrorReason_ERROR_REASON_REQUEST_TIMED_OUT:
+	case pb.ErrorReason_OVERLOADED, pb.ErrorReason_REQUEST_TIMED_OUT:
 		return true
 	case pb.ErrorReason_ERROR_REASON_UNSPECIFIED:
 		switch refused.Code {

@@ -41,8 +41,8 @@ func seen(client *Client, request *pb.WatchGameRequest, opts ...WatchOption) ([]
 
 func TestWatchResumes(t *testing.T) {
 	lost := status.Error(codes.Unavailable, "connection reset")
-	stop := refused(codes.Unavailable, pb.ErrorReason_ERROR_REASON_SHUTTING_DOWN)
-	unstored := refused(codes.OutOfRange, pb.ErrorReason_ERROR_REASON_HISTORY_UNAVAILABLE)
+	stop := refused(codes.Unavailable, pb.ErrorReason_SHUTTING_DOWN)
+	unstored := refused(codes.OutOfRange, pb.ErrorReason_HISTORY_UNAVAILABLE)
 	for _, test := range []struct {
 		name     string
 		request  *pb.WatchGameRequest
@@ -156,8 +156,8 @@ func TestEveryGameHasWhatOnlyTheFirstOneOfAStreamHas(t *testing.T) {
 func TestWatchReturnsRefusal(t *testing.T) {
 	t.Parallel()
 	for reason, code := range map[pb.ErrorReason]codes.Code{
-		pb.ErrorReason_ERROR_REASON_SPECTATORS_NOT_ALLOWED: codes.PermissionDenied,
-		pb.ErrorReason_ERROR_REASON_INTERNAL_ERROR:         codes.Internal,
+		pb.ErrorReason_SPECTATORS_NOT_ALLOWED: codes.PermissionDenied,
+		pb.ErrorReason_INTERNAL_ERROR:         codes.Internal,
 	} {
 		fake := &fakeServer{watches: []stepOfWatch{sends(refused(code, reason), snapshot(1))}}
 		updates, err := seen(start(t, fake), &pb.WatchGameRequest{})
@@ -169,7 +169,7 @@ func TestWatchReturnsRefusal(t *testing.T) {
 
 func TestWatchStartsOverOnce(t *testing.T) {
 	t.Parallel()
-	unstored := pb.ErrorReason_ERROR_REASON_HISTORY_UNAVAILABLE
+	unstored := pb.ErrorReason_HISTORY_UNAVAILABLE
 	fake := &fakeServer{watches: []stepOfWatch{sends(refused(codes.OutOfRange, unstored))}}
 	_, err := seen(start(t, fake), &pb.WatchGameRequest{Etag: etag(3)})
 	if ReasonOf(err) != unstored || len(fake.watched) != 2 {
@@ -179,7 +179,7 @@ func TestWatchStartsOverOnce(t *testing.T) {
 
 func TestWatchGivesUp(t *testing.T) {
 	t.Parallel()
-	reason := pb.ErrorReason_ERROR_REASON_OVERLOADED
+	reason := pb.ErrorReason_OVERLOADED
 	overloaded := refused(codes.ResourceExhausted, reason)
 	fake := &fakeServer{watches: []stepOfWatch{sends(overloaded)}}
 	began := time.Now()
@@ -191,7 +191,7 @@ func TestWatchGivesUp(t *testing.T) {
 
 func TestWatchDoesNotRetryBeforeTheServersDelay(t *testing.T) {
 	t.Parallel()
-	overloaded := refused(codes.ResourceExhausted, pb.ErrorReason_ERROR_REASON_OVERLOADED,
+	overloaded := refused(codes.ResourceExhausted, pb.ErrorReason_OVERLOADED,
 		&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Minute)})
 	fake := &fakeServer{watches: []stepOfWatch{sends(overloaded)}}
 	_, err := seen(start(t, fake), &pb.WatchGameRequest{}, WithPatience(time.Second))

@@ -24,8 +24,12 @@ const (
 // The reason why a request was refused or a turn is illegal.
 //
 // Every refusal carries one Refusal with this reason, and the metadata documented here. For tools that know only the
-// common details, a google.rpc.ErrorInfo with domain `rummikub.v1` says the same: its `reason` is the name of this enum
-// without the prefix ERROR_REASON_. If fields are at fault, a google.rpc.BadRequest names them (at most 16).
+// common details, a google.rpc.ErrorInfo with domain `rummikub.v1` says the same: its `reason` is the name of this value.
+// A reason has the same name everywhere. If fields are at fault, a google.rpc.BadRequest names them (at most 16).
+//
+// The number of a reason tells whose fault it is: the request (1 to 199), the state of the game (201 to 399), the server
+// (401 to 499), or the rules (501 to 999). New reasons get a number in their range, so that a client can handle one that
+// it does not know.
 //
 // "Violation" marks violations of the rules. ValidationService returns OK and lists them. TurnService refuses the turn
 // with FAILED_PRECONDITION: the reason is the first violation, the metadata key `violations` their number, and
@@ -34,7 +38,7 @@ const (
 // with a google.rpc.RetryInfo, and with the same delay as the trailing metadata `grpc-retry-pushback-ms`, which channels
 // that retry by a service config use.
 //
-// The transport itself answers some calls, without ErrorInfo: RESOURCE_EXHAUSTED for metadata over the size limit and for
+// The transport itself answers some calls, without a reason: RESOURCE_EXHAUSTED for metadata over the size limit and for
 // a message of more than twice its limit, UNIMPLEMENTED for an RPC that does not exist, and UNAVAILABLE when a connection
 // breaks or the server exits.
 type ErrorReason int32
@@ -44,229 +48,162 @@ const (
 	ErrorReason_ERROR_REASON_UNSPECIFIED ErrorReason = 0
 	// INVALID_ARGUMENT. The bytes are not a message of the RPC's request type, or more than the server accepts
 	// (RUMMIKUB_MAX_MESSAGE_BYTES; 1,000 submessages or 4,000 fields for RPCs whose requests have no tables of a turn).
-	ErrorReason_ERROR_REASON_MALFORMED_REQUEST ErrorReason = 1
+	ErrorReason_MALFORMED_REQUEST ErrorReason = 1
 	// INVALID_ARGUMENT. A field is missing, too long, out of range or malformed; BadRequest names it.
-	ErrorReason_ERROR_REASON_FIELD_INVALID ErrorReason = 2
+	ErrorReason_FIELD_INVALID ErrorReason = 2
 	// INVALID_ARGUMENT. A meld has too many tiles or declared faces, or an unknown kind; BadRequest names it.
-	ErrorReason_ERROR_REASON_MALFORMED_MELD ErrorReason = 3
+	ErrorReason_MALFORMED_MELD ErrorReason = 3
 	// INVALID_ARGUMENT. A table has too many melds, or table_before or the table of a position contains an invalid meld.
 	// BadRequest names it.
-	ErrorReason_ERROR_REASON_MALFORMED_TABLE ErrorReason = 4
+	ErrorReason_MALFORMED_TABLE ErrorReason = 4
 	// INVALID_ARGUMENT for a malformed field; a violation if the ruleset has no jokers or not that color. A tile is not a
 	// face of the game's tile set; BadRequest names the field.
-	ErrorReason_ERROR_REASON_TILE_UNKNOWN ErrorReason = 5
+	ErrorReason_TILE_UNKNOWN ErrorReason = 5
 	// INVALID_ARGUMENT. The position cannot occur: table, rack and River, or the racks, or the tiles to arrange, hold
 	// more copies of a face than the tile set; the racks contradict the end of the round or the teams; there is a River,
 	// but the ruleset has none; or the tile drawn is not on the rack. BadRequest names the field.
-	ErrorReason_ERROR_REASON_POSITION_IMPOSSIBLE ErrorReason = 6
+	ErrorReason_POSITION_IMPOSSIBLE ErrorReason = 6
 	// INVALID_ARGUMENT. The ruleset has a preset, option or value that this server does not know; BadRequest names it.
-	ErrorReason_ERROR_REASON_OPTION_UNKNOWN ErrorReason = 101
+	ErrorReason_OPTION_UNKNOWN ErrorReason = 7
 	// INVALID_ARGUMENT. The number of an option is out of range; BadRequest names it.
-	ErrorReason_ERROR_REASON_OPTION_VALUE_INVALID ErrorReason = 102
+	ErrorReason_OPTION_VALUE_INVALID ErrorReason = 8
 	// INVALID_ARGUMENT. Two options contradict each other; BadRequest names both.
-	ErrorReason_ERROR_REASON_OPTIONS_CONFLICT ErrorReason = 103
+	ErrorReason_OPTIONS_CONFLICT ErrorReason = 9
 	// INVALID_ARGUMENT. deal_hand_size tiles for players_max players leave no tile for the pool; BadRequest names both.
-	ErrorReason_ERROR_REASON_INSUFFICIENT_TILES ErrorReason = 104
-	// NOT_FOUND. The game does not exist: it has expired, its id is wrong, or it is a game of another key.
-	ErrorReason_ERROR_REASON_GAME_NOT_FOUND ErrorReason = 201
+	ErrorReason_INSUFFICIENT_TILES ErrorReason = 10
+	// INVALID_ARGUMENT. The text is no record, or a move of the record breaks a rule. BadRequest names the line and
+	// column, or the move.
+	ErrorReason_RECORD_INVALID ErrorReason = 11
 	// PERMISSION_DENIED. The RPC needs a token, and none was sent (this is checked before the game is looked up); or it
 	// needs a seat token, and the host token was sent.
-	ErrorReason_ERROR_REASON_NOT_A_PLAYER ErrorReason = 202
+	ErrorReason_NOT_A_PLAYER ErrorReason = 101
 	// UNAUTHENTICATED. The authorization metadata is not `Bearer` followed by a token; for AdminService, by the operator's.
-	ErrorReason_ERROR_REASON_AUTHORIZATION_MALFORMED ErrorReason = 203
+	ErrorReason_AUTHORIZATION_MALFORMED ErrorReason = 102
 	// UNAUTHENTICATED. The server requires a key (RUMMIKUB_KEYS_FILE), and the call has no valid one: send it once, as the
 	// metadata `x-api-key`.
-	ErrorReason_ERROR_REASON_API_KEY_INVALID ErrorReason = 260
+	ErrorReason_API_KEY_INVALID ErrorReason = 103
 	// PERMISSION_DENIED. The caller's key is not for this service or for a label of the request, or the request needs a
 	// right that the key, or a caller without a key, does not have. Metadata: `kind` (service, label or right), `name`.
-	ErrorReason_ERROR_REASON_API_KEY_NOT_ALLOWED ErrorReason = 261
+	ErrorReason_API_KEY_NOT_ALLOWED ErrorReason = 104
 	// UNAUTHENTICATED. The token is not, or no longer, valid in the game: it was replaced (RenewSeatToken,
 	// ReissueSeatToken), its owner has left or was removed (LeaveGame, KickPlayer), or it is of another game. Use the new
 	// token, or send none to see what spectators see.
-	ErrorReason_ERROR_REASON_TOKEN_VOID ErrorReason = 262
+	ErrorReason_TOKEN_VOID ErrorReason = 105
+	// PERMISSION_DENIED. Only the host may do this: the caller sent neither the host token nor the token of the host's
+	// seat.
+	ErrorReason_NOT_THE_HOST ErrorReason = 106
+	// PERMISSION_DENIED. The game has started and shows nothing to callers without a token of it (option spectators).
+	ErrorReason_SPECTATORS_NOT_ALLOWED ErrorReason = 107
+	// PERMISSION_DENIED. A player was removed from the lobby (KickPlayer), and it is unlisted: since then it admits only
+	// callers with its new join code, which its players see.
+	ErrorReason_JOIN_CODE_REQUIRED ErrorReason = 108
+	// PERMISSION_DENIED. The host has removed a player with this player_ref, or with this name or one like it, from the
+	// lobby.
+	ErrorReason_PLAYER_KICKED ErrorReason = 109
+	// NOT_FOUND. The game does not exist: it has expired, its id is wrong, or it is a game of another key.
+	ErrorReason_GAME_NOT_FOUND ErrorReason = 201
 	// ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated
 	// player has this player_ref, this name or one like it. Names are alike if they differ only in case, in compatibility
 	// forms (NFKC), in invisible characters, or in characters that look the same (Unicode's confusables).
-	ErrorReason_ERROR_REASON_PLAYER_ALREADY_JOINED ErrorReason = 204
+	ErrorReason_PLAYER_ALREADY_JOINED ErrorReason = 202
 	// FAILED_PRECONDITION. All seats are taken. Metadata: `players_max`.
-	ErrorReason_ERROR_REASON_GAME_FULL ErrorReason = 205
+	ErrorReason_GAME_FULL ErrorReason = 203
 	// FAILED_PRECONDITION. The game cannot start yet. Metadata: `players`, `players_min`.
-	ErrorReason_ERROR_REASON_TOO_FEW_PLAYERS ErrorReason = 206
+	ErrorReason_TOO_FEW_PLAYERS ErrorReason = 204
 	// FAILED_PRECONDITION. The RPC requires a game in the lobby, and this game has started.
-	ErrorReason_ERROR_REASON_GAME_ALREADY_STARTED ErrorReason = 207
+	ErrorReason_GAME_ALREADY_STARTED ErrorReason = 205
 	// FAILED_PRECONDITION. The RPC requires a started game, and this game is in the lobby.
-	ErrorReason_ERROR_REASON_GAME_NOT_STARTED ErrorReason = 208
+	ErrorReason_GAME_NOT_STARTED ErrorReason = 206
 	// FAILED_PRECONDITION. The next round cannot start while a round is being played.
-	ErrorReason_ERROR_REASON_ROUND_IN_PROGRESS ErrorReason = 209
+	ErrorReason_ROUND_IN_PROGRESS ErrorReason = 207
 	// FAILED_PRECONDITION. No round is being played. The next one starts at Game.next_round_time, or earlier with
 	// StartNextRound.
-	ErrorReason_ERROR_REASON_ROUND_OVER ErrorReason = 210
+	ErrorReason_ROUND_OVER ErrorReason = 208
 	// FAILED_PRECONDITION. The game has ended.
-	ErrorReason_ERROR_REASON_GAME_OVER ErrorReason = 211
+	ErrorReason_GAME_OVER ErrorReason = 209
 	// FAILED_PRECONDITION. The caller has resigned from the game.
-	ErrorReason_ERROR_REASON_PLAYER_RESIGNED ErrorReason = 212
+	ErrorReason_PLAYER_RESIGNED ErrorReason = 210
 	// ABORTED. The etag is not that of the game as it is: the game has changed, or the store has lost changes that the
 	// caller saw, or the etag is of another game. Read the game again. Any other mutating RPC may also return it, if other
 	// changes preceded each of its sixteen attempts. Metadata: `revision`, the current one.
-	ErrorReason_ERROR_REASON_STALE_STATE ErrorReason = 213
+	ErrorReason_STALE_STATE ErrorReason = 211
 	// ABORTED. The request id was already used with different content.
-	ErrorReason_ERROR_REASON_DUPLICATE_REQUEST ErrorReason = 215
+	ErrorReason_DUPLICATE_REQUEST ErrorReason = 212
 	// OUT_OF_RANGE. The changes that the answer needs are no longer stored, or the game has not had the revision, or the
 	// etag is of another history: the store has lost changes that the caller saw. Send WatchGame no etag: it then starts
 	// with a snapshot. ListChanges with after_revision 0 starts with the oldest stored change, GetGame returns the current
 	// game for revision 0; ExportGame and ReviewGame need the whole history (RUMMIKUB_HISTORY). Metadata: `oldest`,
 	// `newest`, the revisions that are stored.
-	ErrorReason_ERROR_REASON_HISTORY_UNAVAILABLE ErrorReason = 216
+	ErrorReason_HISTORY_UNAVAILABLE ErrorReason = 213
 	// FAILED_PRECONDITION. The player may not demand a new deal: the option is off, the player has no three pairs of
 	// identical tiles, has drawn, passed or shown an illegal play, or someone has played (option
 	// deal_three_pairs_reshuffle).
-	ErrorReason_ERROR_REASON_REDEAL_NOT_ALLOWED ErrorReason = 217
-	// PERMISSION_DENIED. Only the host may do this: the caller sent neither the host token nor the token of the host's
-	// seat.
-	ErrorReason_ERROR_REASON_NOT_THE_HOST ErrorReason = 218
+	ErrorReason_REDEAL_NOT_ALLOWED ErrorReason = 214
 	// FAILED_PRECONDITION. The game starts only when all players are ready (option start_by). Metadata: `ready`,
 	// `players`.
-	ErrorReason_ERROR_REASON_PLAYERS_NOT_READY ErrorReason = 219
+	ErrorReason_PLAYERS_NOT_READY ErrorReason = 215
 	// FAILED_PRECONDITION. The seat that the request names is taken, or the game has no such seat. Metadata: `seat`.
-	ErrorReason_ERROR_REASON_SEAT_TAKEN ErrorReason = 220
-	// PERMISSION_DENIED. The game has started and shows nothing to callers without a token of it (option spectators).
-	ErrorReason_ERROR_REASON_SPECTATORS_NOT_ALLOWED ErrorReason = 221
+	ErrorReason_SEAT_TAKEN ErrorReason = 216
 	// NOT_FOUND. No game in the lobby has the join code. The code of a game that has started may be unknown, or lead to
 	// GAME_ALREADY_STARTED.
-	ErrorReason_ERROR_REASON_JOIN_CODE_UNKNOWN ErrorReason = 222
-	// PERMISSION_DENIED. A player was removed from the lobby (KickPlayer), and it is unlisted: since then it admits only
-	// callers with its new join code, which its players see.
-	ErrorReason_ERROR_REASON_JOIN_CODE_REQUIRED ErrorReason = 263
-	// PERMISSION_DENIED. The host has removed a player with this player_ref, or with this name or one like it, from the
-	// lobby.
-	ErrorReason_ERROR_REASON_PLAYER_KICKED ErrorReason = 264
+	ErrorReason_JOIN_CODE_UNKNOWN ErrorReason = 217
 	// FAILED_PRECONDITION. The seat that the request names has no player; for ReissueSeatToken, no person. Metadata:
 	// `seat`.
-	ErrorReason_ERROR_REASON_PLAYER_NOT_IN_GAME ErrorReason = 224
+	ErrorReason_PLAYER_NOT_IN_GAME ErrorReason = 218
 	// FAILED_PRECONDITION. A round has ended, so the game is aborted by votes only, and the host token has no vote. Send
 	// the token of a seat.
-	ErrorReason_ERROR_REASON_GAME_NOT_ABORTABLE ErrorReason = 225
-	// INVALID_ARGUMENT. The text is no record, or a move of the record breaks a rule. BadRequest names the line and
-	// column, or the move.
-	ErrorReason_ERROR_REASON_RECORD_INVALID ErrorReason = 228
+	ErrorReason_GAME_NOT_ABORTABLE ErrorReason = 219
 	// FAILED_PRECONDITION. The racks of the game stay hidden (option racks_shown), so it has no record.
-	ErrorReason_ERROR_REASON_RECORD_HIDDEN ErrorReason = 229
+	ErrorReason_RECORD_HIDDEN ErrorReason = 220
 	// FAILED_PRECONDITION. The game has not ended: its record would show hidden tiles, and it has no rematch. A game that
 	// was aborted in the lobby has a rematch, and no record.
-	ErrorReason_ERROR_REASON_GAME_NOT_OVER ErrorReason = 250
+	ErrorReason_GAME_NOT_OVER ErrorReason = 221
 	// FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only get ready, start the game, leave it or
 	// abort it.
 	// Metadata: `changes`.
-	ErrorReason_ERROR_REASON_TOO_MANY_CHANGES ErrorReason = 265
+	ErrorReason_TOO_MANY_CHANGES ErrorReason = 222
 	// FAILED_PRECONDITION. The caller is not absent, so there is nothing to return from.
-	ErrorReason_ERROR_REASON_PLAYER_NOT_ABSENT ErrorReason = 226
+	ErrorReason_PLAYER_NOT_ABSENT ErrorReason = 223
+	// FAILED_PRECONDITION. The game does not allow hints of this level (option hints). Metadata: `hints`, the value of
+	// the option.
+	ErrorReason_HINT_NOT_ALLOWED ErrorReason = 224
 	// FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, the seat that has it.
-	ErrorReason_ERROR_REASON_NOT_YOUR_TURN ErrorReason = 301
+	ErrorReason_NOT_YOUR_TURN ErrorReason = 301
 	// FAILED_PRECONDITION. The turn's deadline has passed; the time-out has been applied. Metadata: `revision`, the
 	// current one.
-	ErrorReason_ERROR_REASON_TURN_TIMED_OUT ErrorReason = 302
+	ErrorReason_TURN_TIMED_OUT ErrorReason = 302
 	// FAILED_PRECONDITION. The pool has no tile to draw; pass or play.
-	ErrorReason_ERROR_REASON_POOL_EMPTY ErrorReason = 303
+	ErrorReason_POOL_EMPTY ErrorReason = 303
 	// FAILED_PRECONDITION. A player who plays nothing must draw while the pool has tiles (R24).
-	ErrorReason_ERROR_REASON_PASS_NOT_ALLOWED_POOL_NOT_EMPTY ErrorReason = 304
+	ErrorReason_PASS_NOT_ALLOWED_POOL_NOT_EMPTY ErrorReason = 304
 	// FAILED_PRECONDITION. The action does not fit the progress of the turn: a second draw, or a choice although nothing
 	// was drawn to choose from.
-	ErrorReason_ERROR_REASON_TURN_PHASE_WRONG ErrorReason = 305
+	ErrorReason_TURN_PHASE_WRONG ErrorReason = 305
 	// FAILED_PRECONDITION. The player has drawn two tiles and must first lay one of them on the River (option turn_draw).
-	ErrorReason_ERROR_REASON_RIVER_CHOICE_PENDING ErrorReason = 306
+	ErrorReason_RIVER_CHOICE_PENDING ErrorReason = 306
 	// FAILED_PRECONDITION. The tile for the River is not one of the two just drawn.
-	ErrorReason_ERROR_REASON_RIVER_DISCARD_NOT_DRAWN ErrorReason = 307
+	ErrorReason_RIVER_DISCARD_NOT_DRAWN ErrorReason = 307
 	// FAILED_PRECONDITION. The player may not draw, because a play exists (options turn_voluntary_draw,
 	// initial_meld_voluntary_delay).
-	ErrorReason_ERROR_REASON_DRAW_NOT_ALLOWED_PLAY_EXISTS ErrorReason = 308
+	ErrorReason_DRAW_NOT_ALLOWED_PLAY_EXISTS ErrorReason = 308
 	// FAILED_PRECONDITION. The player may not pass, because a play exists (option pool_empty_pass).
-	ErrorReason_ERROR_REASON_PASS_NOT_ALLOWED_PLAY_EXISTS ErrorReason = 309
+	ErrorReason_PASS_NOT_ALLOWED_PLAY_EXISTS ErrorReason = 309
 	// FAILED_PRECONDITION. No illegal play of that revision is shown (option turn_invalid_submission).
-	ErrorReason_ERROR_REASON_NOTHING_TO_CLAIM ErrorReason = 310
+	ErrorReason_NOTHING_TO_CLAIM ErrorReason = 310
 	// FAILED_PRECONDITION. A player has voted against the claim, so it has failed.
-	ErrorReason_ERROR_REASON_CLAIM_NOT_UNANIMOUS ErrorReason = 311
+	ErrorReason_CLAIM_NOT_UNANIMOUS ErrorReason = 311
 	// FAILED_PRECONDITION. Players cannot claim an error in their own play.
-	ErrorReason_ERROR_REASON_CLAIM_OWN_PLAY ErrorReason = 312
+	ErrorReason_CLAIM_OWN_PLAY ErrorReason = 312
 	// FAILED_PRECONDITION. The caller has already voted on this claim.
-	ErrorReason_ERROR_REASON_CLAIM_ALREADY_VOTED ErrorReason = 313
-	// Violation. A joker of table_before is missing on table_after (R45, R49).
-	ErrorReason_ERROR_REASON_JOKER_TO_RACK ErrorReason = 401
-	// Violation. A numbered tile of table_before is missing on table_after (R45).
-	ErrorReason_ERROR_REASON_TABLE_TILE_MISSING ErrorReason = 402
-	// Violation. A face on the rack is played more often than the rack holds it, or the table has more copies of a face
-	// than the tile set (R1, R17).
-	ErrorReason_ERROR_REASON_TILE_DUPLICATED ErrorReason = 403
-	// Violation. A tile on table_after is neither on table_before nor on the player's rack (R32), or a tile of a draft is
-	// not on the River either. Tiles of the pool and of other racks get the same answer.
-	ErrorReason_ERROR_REASON_TILE_NOT_IN_RACK ErrorReason = 404
-	// Violation. No tile of the rack is played (R38).
-	ErrorReason_ERROR_REASON_NO_RACK_TILE_PLAYED ErrorReason = 405
-	// Violation. The meld has no tiles (R11).
-	ErrorReason_ERROR_REASON_MELD_EMPTY ErrorReason = 501
-	// Violation. The meld has one or two tiles (R11).
-	ErrorReason_ERROR_REASON_MELD_TOO_SHORT ErrorReason = 502
-	// Violation. The meld has no numbered tile, so the faces of its jokers are undefined.
-	ErrorReason_ERROR_REASON_MELD_ALL_JOKERS ErrorReason = 503
-	// Violation. The meld has more jokers than jokers_max_per_meld allows.
-	ErrorReason_ERROR_REASON_JOKERS_TOO_MANY ErrorReason = 504
-	// Violation. Two jokers lie side by side in a run, against jokers_adjacent.
-	ErrorReason_ERROR_REASON_JOKERS_ADJACENT ErrorReason = 505
-	// Violation. The tiles form both a run and a group, no kind is stated, and jokers_declaration requires one.
-	ErrorReason_ERROR_REASON_MELD_KIND_AMBIGUOUS ErrorReason = 506
-	// Violation. The tiles do not form the stated kind, but the other one.
-	ErrorReason_ERROR_REASON_MELD_KIND_MISMATCH ErrorReason = 507
-	// Violation. The values of a group differ (R12).
-	ErrorReason_ERROR_REASON_GROUP_VALUE_MISMATCH ErrorReason = 508
-	// Violation. A color occurs twice in a group (R12).
-	ErrorReason_ERROR_REASON_GROUP_COLOR_REPEAT ErrorReason = 509
-	// Violation. A group has more tiles than there are colors (R13), and jokers hide which color occurs twice.
-	ErrorReason_ERROR_REASON_GROUP_TOO_LARGE ErrorReason = 510
-	// Violation. The colors of a run differ (R14).
-	ErrorReason_ERROR_REASON_RUN_COLOR_MIX ErrorReason = 511
-	// Violation. 1 follows 13 (R15), or 2 follows 1 after 13 although only 1 may follow 13.
-	ErrorReason_ERROR_REASON_RUN_WRAP ErrorReason = 512
-	// Violation. A value occurs twice in a run (R14).
-	ErrorReason_ERROR_REASON_RUN_DUPLICATE_VALUE ErrorReason = 513
-	// Violation. The values of a run descend (R14).
-	ErrorReason_ERROR_REASON_RUN_NOT_ASCENDING ErrorReason = 514
-	// Violation. The values of a run do not rise by exactly one (R14).
-	ErrorReason_ERROR_REASON_RUN_GAP ErrorReason = 515
-	// Violation. A joker would stand for a value below 1 or above 13, where the ruleset ends runs (R15).
-	ErrorReason_ERROR_REASON_RUN_JOKER_OUT_OF_RANGE ErrorReason = 516
-	// Violation. The tiles form neither a group nor a run, and no more specific reason applies.
-	ErrorReason_ERROR_REASON_MELD_NOT_GROUP_NOR_RUN ErrorReason = 517
-	// Violation. A run has more than 13 tiles (R16), and jokers hide which value occurs twice. Only with rulesets in
-	// which runs may continue after 13.
-	ErrorReason_ERROR_REASON_RUN_TOO_LONG ErrorReason = 518
-	// Violation. The meld begins with a joker, against jokers_may_lead.
-	ErrorReason_ERROR_REASON_JOKER_LEADS_MELD ErrorReason = 519
-	// Violation. jokers_declaration requires the kind of the meld, and in a group the face of each joker.
-	ErrorReason_ERROR_REASON_JOKER_DECLARATION_REQUIRED ErrorReason = 520
-	// Violation. A joker cannot stand for its declared face, or the number of faces is not that of the jokers.
-	ErrorReason_ERROR_REASON_JOKER_DECLARATION_MISMATCH ErrorReason = 521
-	// Violation. A joker left its meld before the player's initial meld (R37).
-	ErrorReason_ERROR_REASON_JOKER_RETRIEVAL_BEFORE_INITIAL_MELD ErrorReason = 601
-	// Violation. A meld of the table was changed before or in the turn of the initial meld (R33, R34).
-	ErrorReason_ERROR_REASON_INITIAL_MELD_TABLE_MODIFIED ErrorReason = 602
-	// Violation. The initial meld has a joker, against initial_meld_joker.
-	ErrorReason_ERROR_REASON_INITIAL_MELD_JOKER_FORBIDDEN ErrorReason = 603
-	// Violation. The initial meld has several melds, against initial_meld_count.
-	ErrorReason_ERROR_REASON_INITIAL_MELD_SINGLE_MELD_REQUIRED ErrorReason = 604
-	// Violation. No meld of the initial meld reaches the threshold alone, against initial_meld_count. Metadata: `best`,
-	// `threshold`.
-	ErrorReason_ERROR_REASON_INITIAL_MELD_NO_MELD_REACHES_THRESHOLD ErrorReason = 605
-	// Violation. The initial meld's total is too low (R29). Metadata: `total`, `threshold`.
-	ErrorReason_ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD ErrorReason = 606
-	// Violation. The initial meld has no run, against initial_meld_required_kind.
-	ErrorReason_ERROR_REASON_INITIAL_MELD_KIND_REQUIRED ErrorReason = 607
+	ErrorReason_CLAIM_ALREADY_VOTED ErrorReason = 313
 	// UNAVAILABLE. The store does not answer. Send the same request again, with the same request id, after the delay in
 	// RetryInfo: it is applied once.
-	ErrorReason_ERROR_REASON_STORE_UNAVAILABLE ErrorReason = 701
+	ErrorReason_STORE_UNAVAILABLE ErrorReason = 401
 	// UNAVAILABLE. The game was stored by a newer server, so another replica may answer; retry after the delay in
 	// RetryInfo. Damaged data looks the same: then no replica can answer, and the log names the game.
-	ErrorReason_ERROR_REASON_STORED_FORMAT_UNKNOWN ErrorReason = 702
+	ErrorReason_STORED_FORMAT_UNKNOWN ErrorReason = 402
 	// UNAVAILABLE. The server is stopping. Send the same request again, with the same request id; another server answers.
-	ErrorReason_ERROR_REASON_SHUTTING_DOWN ErrorReason = 703
+	ErrorReason_SHUTTING_DOWN ErrorReason = 403
 	// UNAVAILABLE. The server has reached its limit of concurrent calls (RUMMIKUB_MAX_CALLS; for StreamValidateTurns,
 	// RUMMIKUB_VALIDATION_STREAMS; for WatchGame, RUMMIKUB_MAX_WATCHES), the caller's address has reached its share
 	// (RUMMIKUB_PEER_SHARE) or the caller's key its quota, or the caller's seat, address or key saves too many drafts
@@ -274,330 +211,397 @@ const (
 	// Send the same request again, with the same request id, after the delay in RetryInfo. Metadata: `limit` (calls,
 	// streams, watches, request_bytes, drafts, seat_drafts, changes or seat_changes; with the prefix key_ if it is a quota
 	// of the key).
-	ErrorReason_ERROR_REASON_OVERLOADED ErrorReason = 705
+	ErrorReason_OVERLOADED ErrorReason = 404
 	// DEADLINE_EXCEEDED. The request did not arrive in time after the call began (RUMMIKUB_REQUEST_SECONDS), or the
 	// call's deadline passed before the server began to answer. Send the same request again, with the same request id.
-	ErrorReason_ERROR_REASON_REQUEST_TIMED_OUT ErrorReason = 706
+	ErrorReason_REQUEST_TIMED_OUT ErrorReason = 405
 	// RESOURCE_EXHAUSTED. The caller's address or key has created too many games in the last minute
 	// (RUMMIKUB_GAMES_PER_MINUTE). Send the request again after the delay in RetryInfo.
-	ErrorReason_ERROR_REASON_TOO_MANY_GAMES ErrorReason = 707
+	ErrorReason_TOO_MANY_GAMES ErrorReason = 406
+	// RESOURCE_EXHAUSTED. The caller's address or key has sent too many unknown join codes in the last minute
+	// (RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
+	ErrorReason_TOO_MANY_GUESSES ErrorReason = 407
 	// RESOURCE_EXHAUSTED. The rest of the store's memory is reserved for the growth of unfinished games. New games are
 	// refused, changes that are no turns, and changes of games with more than 128 changes. Send the request again after
 	// the delay in RetryInfo.
-	ErrorReason_ERROR_REASON_STORE_FULL ErrorReason = 708
-	// RESOURCE_EXHAUSTED. The caller's address or key has sent too many unknown join codes in the last minute
-	// (RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
-	ErrorReason_ERROR_REASON_TOO_MANY_GUESSES ErrorReason = 709
+	ErrorReason_STORE_FULL ErrorReason = 408
+	// RESOURCE_EXHAUSTED. The analysis queue is full (RUMMIKUB_ANALYSIS_WORKERS, RUMMIKUB_ANALYSIS_QUEUE). Send the
+	// request again after the delay in RetryInfo.
+	ErrorReason_ANALYSIS_BUSY ErrorReason = 409
+	// UNAVAILABLE. The process that searched for the answer exited, or did not stop in time. Send the request again after
+	// the delay in RetryInfo.
+	ErrorReason_ANALYSIS_UNAVAILABLE ErrorReason = 410
 	// INTERNAL. A fault of the server. The `x-request-id` metadata of the answer identifies it in the server's log.
-	ErrorReason_ERROR_REASON_INTERNAL_ERROR ErrorReason = 704
+	ErrorReason_INTERNAL_ERROR ErrorReason = 411
+	// Violation. A joker of table_before is missing on table_after (R45, R49).
+	ErrorReason_JOKER_TO_RACK ErrorReason = 501
+	// Violation. A numbered tile of table_before is missing on table_after (R45).
+	ErrorReason_TABLE_TILE_MISSING ErrorReason = 502
+	// Violation. A face on the rack is played more often than the rack holds it, or the table has more copies of a face
+	// than the tile set (R1, R17).
+	ErrorReason_TILE_DUPLICATED ErrorReason = 503
+	// Violation. A tile on table_after is neither on table_before nor on the player's rack (R32), or a tile of a draft is
+	// not on the River either. Tiles of the pool and of other racks get the same answer.
+	ErrorReason_TILE_NOT_IN_RACK ErrorReason = 504
+	// Violation. No tile of the rack is played (R38).
+	ErrorReason_NO_RACK_TILE_PLAYED ErrorReason = 505
+	// Violation. The meld has no tiles (R11).
+	ErrorReason_MELD_EMPTY ErrorReason = 601
+	// Violation. The meld has one or two tiles (R11).
+	ErrorReason_MELD_TOO_SHORT ErrorReason = 602
+	// Violation. The meld has no numbered tile, so the faces of its jokers are undefined.
+	ErrorReason_MELD_ALL_JOKERS ErrorReason = 603
+	// Violation. The meld has more jokers than jokers_max_per_meld allows.
+	ErrorReason_JOKERS_TOO_MANY ErrorReason = 604
+	// Violation. Two jokers lie side by side in a run, against jokers_adjacent.
+	ErrorReason_JOKERS_ADJACENT ErrorReason = 605
+	// Violation. The tiles form both a run and a group, no kind is stated, and jokers_declaration requires one.
+	ErrorReason_MELD_KIND_AMBIGUOUS ErrorReason = 606
+	// Violation. The tiles do not form the stated kind, but the other one.
+	ErrorReason_MELD_KIND_MISMATCH ErrorReason = 607
+	// Violation. The values of a group differ (R12).
+	ErrorReason_GROUP_VALUE_MISMATCH ErrorReason = 608
+	// Violation. A color occurs twice in a group (R12).
+	ErrorReason_GROUP_COLOR_REPEAT ErrorReason = 609
+	// Violation. A group has more tiles than there are colors (R13), and jokers hide which color occurs twice.
+	ErrorReason_GROUP_TOO_LARGE ErrorReason = 610
+	// Violation. The colors of a run differ (R14).
+	ErrorReason_RUN_COLOR_MIX ErrorReason = 611
+	// Violation. 1 follows 13 (R15), or 2 follows 1 after 13 although only 1 may follow 13.
+	ErrorReason_RUN_WRAP ErrorReason = 612
+	// Violation. A value occurs twice in a run (R14).
+	ErrorReason_RUN_DUPLICATE_VALUE ErrorReason = 613
+	// Violation. The values of a run descend (R14).
+	ErrorReason_RUN_NOT_ASCENDING ErrorReason = 614
+	// Violation. The values of a run do not rise by exactly one (R14).
+	ErrorReason_RUN_GAP ErrorReason = 615
+	// Violation. A joker would stand for a value below 1 or above 13, where the ruleset ends runs (R15).
+	ErrorReason_RUN_JOKER_OUT_OF_RANGE ErrorReason = 616
+	// Violation. The tiles form neither a group nor a run, and no more specific reason applies.
+	ErrorReason_MELD_NOT_GROUP_NOR_RUN ErrorReason = 617
+	// Violation. A run has more than 13 tiles (R16), and jokers hide which value occurs twice. Only with rulesets in
+	// which runs may continue after 13.
+	ErrorReason_RUN_TOO_LONG ErrorReason = 618
+	// Violation. The meld begins with a joker, against jokers_may_lead.
+	ErrorReason_JOKER_LEADS_MELD ErrorReason = 619
+	// Violation. jokers_declaration requires the kind of the meld, and in a group the face of each joker.
+	ErrorReason_JOKER_DECLARATION_REQUIRED ErrorReason = 620
+	// Violation. A joker cannot stand for its declared face, or the number of faces is not that of the jokers.
+	ErrorReason_JOKER_DECLARATION_MISMATCH ErrorReason = 621
+	// Violation. A joker left its meld before the player's initial meld (R37).
+	ErrorReason_JOKER_RETRIEVAL_BEFORE_INITIAL_MELD ErrorReason = 701
+	// Violation. A meld of the table was changed before or in the turn of the initial meld (R33, R34).
+	ErrorReason_INITIAL_MELD_TABLE_MODIFIED ErrorReason = 702
+	// Violation. The initial meld has a joker, against initial_meld_joker.
+	ErrorReason_INITIAL_MELD_HAS_JOKER ErrorReason = 703
+	// Violation. The initial meld has several melds, against initial_meld_count.
+	ErrorReason_INITIAL_MELD_SINGLE_MELD_REQUIRED ErrorReason = 704
+	// Violation. No meld of the initial meld reaches the threshold alone, against initial_meld_count. Metadata: `best`,
+	// `threshold`.
+	ErrorReason_INITIAL_MELD_NO_MELD_REACHES_THRESHOLD ErrorReason = 705
+	// Violation. The initial meld's total is too low (R29). Metadata: `total`, `threshold`.
+	ErrorReason_INITIAL_MELD_BELOW_THRESHOLD ErrorReason = 706
+	// Violation. The initial meld has no run, against initial_meld_required_kind.
+	ErrorReason_INITIAL_MELD_KIND_REQUIRED ErrorReason = 707
 	// Violation. Judging the turn takes more than the fixed number of steps, because jokers of the table can have moved,
 	// or the initial meld can be chosen, in too many ways. It replaces the rules that were not decided. Alone it leads to
 	// no penalty. Turns of ordinary games stay far below the limit; change less of the table at once.
-	ErrorReason_ERROR_REASON_TURN_TOO_COMPLEX ErrorReason = 804
+	ErrorReason_TURN_TOO_COMPLEX ErrorReason = 801
 	// Violation. A meld of the table was changed other than by growing, which manipulation OFF forbids.
-	ErrorReason_ERROR_REASON_TABLE_MELD_CHANGED ErrorReason = 801
+	ErrorReason_TABLE_MELD_CHANGED ErrorReason = 802
 	// Violation. No two tiles of a meld of the table stay together in a meld of their own, which manipulation
 	// PRIMITIVES_ONLY requires.
-	ErrorReason_ERROR_REASON_TABLE_MELD_DISSOLVED ErrorReason = 802
+	ErrorReason_TABLE_MELD_DISSOLVED ErrorReason = 803
 	// Violation. A joker would stand for a face whose copies are all on the table, which jokers_beyond_physical forbids.
-	ErrorReason_ERROR_REASON_JOKER_FACE_EXHAUSTED ErrorReason = 803
+	ErrorReason_JOKER_FACE_EXHAUSTED ErrorReason = 804
 	// Violation. A joker left its meld, which joker_retrieval_mode OFF forbids.
-	ErrorReason_ERROR_REASON_JOKER_RETRIEVAL_FORBIDDEN ErrorReason = 811
+	ErrorReason_JOKER_RETRIEVAL_FORBIDDEN ErrorReason = 805
 	// Violation. A joker left its meld and no tile replaces it, which joker_retrieval_mode REPLACE requires (R46).
-	ErrorReason_ERROR_REASON_JOKER_NOT_REPLACED ErrorReason = 812
+	ErrorReason_JOKER_NOT_REPLACED ErrorReason = 806
 	// Violation. A tile left or moved within a meld whose joker was not replaced, which joker_retrieval_mode LOCKED
 	// forbids (R53).
-	ErrorReason_ERROR_REASON_JOKER_MELD_LOCKED ErrorReason = 813
+	ErrorReason_JOKER_MELD_LOCKED ErrorReason = 807
 	// Violation. Only a tile of the table replaces a joker; joker_retrieval_source RACK_ONLY requires one of the rack.
-	ErrorReason_ERROR_REASON_JOKER_REPLACEMENT_NOT_FROM_RACK ErrorReason = 814
+	ErrorReason_JOKER_REPLACEMENT_NOT_FROM_RACK ErrorReason = 808
 	// Violation. Only one missing color replaces the joker of a group of three; joker_retrieval_group_of_three requires
 	// both (R47).
-	ErrorReason_ERROR_REASON_JOKER_GROUP_NEEDS_BOTH_COLORS ErrorReason = 815
+	ErrorReason_JOKER_GROUP_NEEDS_BOTH_COLORS ErrorReason = 809
 	// Violation. A retrieved joker is in its old meld again, which joker_retrieval_same_meld forbids.
-	ErrorReason_ERROR_REASON_JOKER_RETURNED_TO_SAME_MELD ErrorReason = 816
+	ErrorReason_JOKER_RETURNED_TO_SAME_MELD ErrorReason = 810
 	// Violation. A retrieved joker is not in a new meld, which joker_retrieval_reuse requires (R50).
-	ErrorReason_ERROR_REASON_JOKER_NOT_IN_NEW_MELD ErrorReason = 817
+	ErrorReason_JOKER_NOT_IN_NEW_MELD ErrorReason = 811
 	// Violation. The new meld of a retrieved joker has fewer than two tiles of the rack, which joker_retrieval_reuse
 	// requires.
-	ErrorReason_ERROR_REASON_JOKER_REUSE_NEEDS_TWO_RACK_TILES ErrorReason = 818
+	ErrorReason_JOKER_REUSE_NEEDS_TWO_RACK_TILES ErrorReason = 812
 	// Violation. The new meld of a retrieved joker has tiles that are not from the rack, which joker_retrieval_reuse
 	// forbids.
-	ErrorReason_ERROR_REASON_JOKER_REUSE_NEEDS_RACK_ONLY ErrorReason = 819
+	ErrorReason_JOKER_REUSE_NEEDS_RACK_ONLY ErrorReason = 813
 	// Violation. The tile just drawn is played, which turn_play_after_draw OTHER_TILES forbids (R25); or any tile is
 	// played after a draw, which FORBIDDEN forbids (R22).
-	ErrorReason_ERROR_REASON_PLAY_AFTER_DRAW ErrorReason = 901
+	ErrorReason_PLAY_AFTER_DRAW ErrorReason = 901
 	// Violation. The River has no tile to pull.
-	ErrorReason_ERROR_REASON_RIVER_EMPTY ErrorReason = 902
+	ErrorReason_RIVER_EMPTY ErrorReason = 902
 	// Violation. The River has no tile at that index. Metadata: `index`, `count`.
-	ErrorReason_ERROR_REASON_RIVER_INDEX_OUT_OF_RANGE ErrorReason = 903
+	ErrorReason_RIVER_INDEX_OUT_OF_RANGE ErrorReason = 903
 	// Violation. The oldest tile pulled from the River is not played.
-	ErrorReason_ERROR_REASON_RIVER_KEY_NOT_PLAYED ErrorReason = 904
+	ErrorReason_RIVER_KEY_NOT_PLAYED ErrorReason = 904
 	// Violation. A newer tile pulled from the River is played in the same turn.
-	ErrorReason_ERROR_REASON_RIVER_PLUNDER_PLAYED ErrorReason = 905
+	ErrorReason_RIVER_PLUNDER_PLAYED ErrorReason = 905
 	// Violation. A meld with a played tile does not satisfy the contract (option contract).
-	ErrorReason_ERROR_REASON_CONTRACT_VIOLATED ErrorReason = 906
+	ErrorReason_CONTRACT_VIOLATED ErrorReason = 906
 	// Violation. The last tiles are played without calls_rummikub, against win_call (R58).
-	ErrorReason_ERROR_REASON_RUMMIKUB_NOT_CALLED ErrorReason = 907
-	// RESOURCE_EXHAUSTED. The analysis queue is full (RUMMIKUB_ANALYSIS_WORKERS, RUMMIKUB_ANALYSIS_QUEUE). Send the
-	// request again after the delay in RetryInfo.
-	ErrorReason_ERROR_REASON_ANALYSIS_BUSY ErrorReason = 1001
-	// UNAVAILABLE. The process that searched for the answer exited, or did not stop in time. Send the request again after
-	// the delay in RetryInfo.
-	ErrorReason_ERROR_REASON_ANALYSIS_UNAVAILABLE ErrorReason = 1002
-	// FAILED_PRECONDITION. The game does not allow hints of this level (option hints). Metadata: `hints`, the value of
-	// the option.
-	ErrorReason_ERROR_REASON_HINT_NOT_ALLOWED ErrorReason = 1003
+	ErrorReason_RUMMIKUB_NOT_CALLED ErrorReason = 907
 )
 
 // Enum value maps for ErrorReason.
 var (
 	ErrorReason_name = map[int32]string{
-		0:    "ERROR_REASON_UNSPECIFIED",
-		1:    "ERROR_REASON_MALFORMED_REQUEST",
-		2:    "ERROR_REASON_FIELD_INVALID",
-		3:    "ERROR_REASON_MALFORMED_MELD",
-		4:    "ERROR_REASON_MALFORMED_TABLE",
-		5:    "ERROR_REASON_TILE_UNKNOWN",
-		6:    "ERROR_REASON_POSITION_IMPOSSIBLE",
-		101:  "ERROR_REASON_OPTION_UNKNOWN",
-		102:  "ERROR_REASON_OPTION_VALUE_INVALID",
-		103:  "ERROR_REASON_OPTIONS_CONFLICT",
-		104:  "ERROR_REASON_INSUFFICIENT_TILES",
-		201:  "ERROR_REASON_GAME_NOT_FOUND",
-		202:  "ERROR_REASON_NOT_A_PLAYER",
-		203:  "ERROR_REASON_AUTHORIZATION_MALFORMED",
-		260:  "ERROR_REASON_API_KEY_INVALID",
-		261:  "ERROR_REASON_API_KEY_NOT_ALLOWED",
-		262:  "ERROR_REASON_TOKEN_VOID",
-		204:  "ERROR_REASON_PLAYER_ALREADY_JOINED",
-		205:  "ERROR_REASON_GAME_FULL",
-		206:  "ERROR_REASON_TOO_FEW_PLAYERS",
-		207:  "ERROR_REASON_GAME_ALREADY_STARTED",
-		208:  "ERROR_REASON_GAME_NOT_STARTED",
-		209:  "ERROR_REASON_ROUND_IN_PROGRESS",
-		210:  "ERROR_REASON_ROUND_OVER",
-		211:  "ERROR_REASON_GAME_OVER",
-		212:  "ERROR_REASON_PLAYER_RESIGNED",
-		213:  "ERROR_REASON_STALE_STATE",
-		215:  "ERROR_REASON_DUPLICATE_REQUEST",
-		216:  "ERROR_REASON_HISTORY_UNAVAILABLE",
-		217:  "ERROR_REASON_REDEAL_NOT_ALLOWED",
-		218:  "ERROR_REASON_NOT_THE_HOST",
-		219:  "ERROR_REASON_PLAYERS_NOT_READY",
-		220:  "ERROR_REASON_SEAT_TAKEN",
-		221:  "ERROR_REASON_SPECTATORS_NOT_ALLOWED",
-		222:  "ERROR_REASON_JOIN_CODE_UNKNOWN",
-		263:  "ERROR_REASON_JOIN_CODE_REQUIRED",
-		264:  "ERROR_REASON_PLAYER_KICKED",
-		224:  "ERROR_REASON_PLAYER_NOT_IN_GAME",
-		225:  "ERROR_REASON_GAME_NOT_ABORTABLE",
-		228:  "ERROR_REASON_RECORD_INVALID",
-		229:  "ERROR_REASON_RECORD_HIDDEN",
-		250:  "ERROR_REASON_GAME_NOT_OVER",
-		265:  "ERROR_REASON_TOO_MANY_CHANGES",
-		226:  "ERROR_REASON_PLAYER_NOT_ABSENT",
-		301:  "ERROR_REASON_NOT_YOUR_TURN",
-		302:  "ERROR_REASON_TURN_TIMED_OUT",
-		303:  "ERROR_REASON_POOL_EMPTY",
-		304:  "ERROR_REASON_PASS_NOT_ALLOWED_POOL_NOT_EMPTY",
-		305:  "ERROR_REASON_TURN_PHASE_WRONG",
-		306:  "ERROR_REASON_RIVER_CHOICE_PENDING",
-		307:  "ERROR_REASON_RIVER_DISCARD_NOT_DRAWN",
-		308:  "ERROR_REASON_DRAW_NOT_ALLOWED_PLAY_EXISTS",
-		309:  "ERROR_REASON_PASS_NOT_ALLOWED_PLAY_EXISTS",
-		310:  "ERROR_REASON_NOTHING_TO_CLAIM",
-		311:  "ERROR_REASON_CLAIM_NOT_UNANIMOUS",
-		312:  "ERROR_REASON_CLAIM_OWN_PLAY",
-		313:  "ERROR_REASON_CLAIM_ALREADY_VOTED",
-		401:  "ERROR_REASON_JOKER_TO_RACK",
-		402:  "ERROR_REASON_TABLE_TILE_MISSING",
-		403:  "ERROR_REASON_TILE_DUPLICATED",
-		404:  "ERROR_REASON_TILE_NOT_IN_RACK",
-		405:  "ERROR_REASON_NO_RACK_TILE_PLAYED",
-		501:  "ERROR_REASON_MELD_EMPTY",
-		502:  "ERROR_REASON_MELD_TOO_SHORT",
-		503:  "ERROR_REASON_MELD_ALL_JOKERS",
-		504:  "ERROR_REASON_JOKERS_TOO_MANY",
-		505:  "ERROR_REASON_JOKERS_ADJACENT",
-		506:  "ERROR_REASON_MELD_KIND_AMBIGUOUS",
-		507:  "ERROR_REASON_MELD_KIND_MISMATCH",
-		508:  "ERROR_REASON_GROUP_VALUE_MISMATCH",
-		509:  "ERROR_REASON_GROUP_COLOR_REPEAT",
-		510:  "ERROR_REASON_GROUP_TOO_LARGE",
-		511:  "ERROR_REASON_RUN_COLOR_MIX",
-		512:  "ERROR_REASON_RUN_WRAP",
-		513:  "ERROR_REASON_RUN_DUPLICATE_VALUE",
-		514:  "ERROR_REASON_RUN_NOT_ASCENDING",
-		515:  "ERROR_REASON_RUN_GAP",
-		516:  "ERROR_REASON_RUN_JOKER_OUT_OF_RANGE",
-		517:  "ERROR_REASON_MELD_NOT_GROUP_NOR_RUN",
-		518:  "ERROR_REASON_RUN_TOO_LONG",
-		519:  "ERROR_REASON_JOKER_LEADS_MELD",
-		520:  "ERROR_REASON_JOKER_DECLARATION_REQUIRED",
-		521:  "ERROR_REASON_JOKER_DECLARATION_MISMATCH",
-		601:  "ERROR_REASON_JOKER_RETRIEVAL_BEFORE_INITIAL_MELD",
-		602:  "ERROR_REASON_INITIAL_MELD_TABLE_MODIFIED",
-		603:  "ERROR_REASON_INITIAL_MELD_JOKER_FORBIDDEN",
-		604:  "ERROR_REASON_INITIAL_MELD_SINGLE_MELD_REQUIRED",
-		605:  "ERROR_REASON_INITIAL_MELD_NO_MELD_REACHES_THRESHOLD",
-		606:  "ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD",
-		607:  "ERROR_REASON_INITIAL_MELD_KIND_REQUIRED",
-		701:  "ERROR_REASON_STORE_UNAVAILABLE",
-		702:  "ERROR_REASON_STORED_FORMAT_UNKNOWN",
-		703:  "ERROR_REASON_SHUTTING_DOWN",
-		705:  "ERROR_REASON_OVERLOADED",
-		706:  "ERROR_REASON_REQUEST_TIMED_OUT",
-		707:  "ERROR_REASON_TOO_MANY_GAMES",
-		708:  "ERROR_REASON_STORE_FULL",
-		709:  "ERROR_REASON_TOO_MANY_GUESSES",
-		704:  "ERROR_REASON_INTERNAL_ERROR",
-		804:  "ERROR_REASON_TURN_TOO_COMPLEX",
-		801:  "ERROR_REASON_TABLE_MELD_CHANGED",
-		802:  "ERROR_REASON_TABLE_MELD_DISSOLVED",
-		803:  "ERROR_REASON_JOKER_FACE_EXHAUSTED",
-		811:  "ERROR_REASON_JOKER_RETRIEVAL_FORBIDDEN",
-		812:  "ERROR_REASON_JOKER_NOT_REPLACED",
-		813:  "ERROR_REASON_JOKER_MELD_LOCKED",
-		814:  "ERROR_REASON_JOKER_REPLACEMENT_NOT_FROM_RACK",
-		815:  "ERROR_REASON_JOKER_GROUP_NEEDS_BOTH_COLORS",
-		816:  "ERROR_REASON_JOKER_RETURNED_TO_SAME_MELD",
-		817:  "ERROR_REASON_JOKER_NOT_IN_NEW_MELD",
-		818:  "ERROR_REASON_JOKER_REUSE_NEEDS_TWO_RACK_TILES",
-		819:  "ERROR_REASON_JOKER_REUSE_NEEDS_RACK_ONLY",
-		901:  "ERROR_REASON_PLAY_AFTER_DRAW",
-		902:  "ERROR_REASON_RIVER_EMPTY",
-		903:  "ERROR_REASON_RIVER_INDEX_OUT_OF_RANGE",
-		904:  "ERROR_REASON_RIVER_KEY_NOT_PLAYED",
-		905:  "ERROR_REASON_RIVER_PLUNDER_PLAYED",
-		906:  "ERROR_REASON_CONTRACT_VIOLATED",
-		907:  "ERROR_REASON_RUMMIKUB_NOT_CALLED",
-		1001: "ERROR_REASON_ANALYSIS_BUSY",
-		1002: "ERROR_REASON_ANALYSIS_UNAVAILABLE",
-		1003: "ERROR_REASON_HINT_NOT_ALLOWED",
+		0:   "ERROR_REASON_UNSPECIFIED",
+		1:   "MALFORMED_REQUEST",
+		2:   "FIELD_INVALID",
+		3:   "MALFORMED_MELD",
+		4:   "MALFORMED_TABLE",
+		5:   "TILE_UNKNOWN",
+		6:   "POSITION_IMPOSSIBLE",
+		7:   "OPTION_UNKNOWN",
+		8:   "OPTION_VALUE_INVALID",
+		9:   "OPTIONS_CONFLICT",
+		10:  "INSUFFICIENT_TILES",
+		11:  "RECORD_INVALID",
+		101: "NOT_A_PLAYER",
+		102: "AUTHORIZATION_MALFORMED",
+		103: "API_KEY_INVALID",
+		104: "API_KEY_NOT_ALLOWED",
+		105: "TOKEN_VOID",
+		106: "NOT_THE_HOST",
+		107: "SPECTATORS_NOT_ALLOWED",
+		108: "JOIN_CODE_REQUIRED",
+		109: "PLAYER_KICKED",
+		201: "GAME_NOT_FOUND",
+		202: "PLAYER_ALREADY_JOINED",
+		203: "GAME_FULL",
+		204: "TOO_FEW_PLAYERS",
+		205: "GAME_ALREADY_STARTED",
+		206: "GAME_NOT_STARTED",
+		207: "ROUND_IN_PROGRESS",
+		208: "ROUND_OVER",
+		209: "GAME_OVER",
+		210: "PLAYER_RESIGNED",
+		211: "STALE_STATE",
+		212: "DUPLICATE_REQUEST",
+		213: "HISTORY_UNAVAILABLE",
+		214: "REDEAL_NOT_ALLOWED",
+		215: "PLAYERS_NOT_READY",
+		216: "SEAT_TAKEN",
+		217: "JOIN_CODE_UNKNOWN",
+		218: "PLAYER_NOT_IN_GAME",
+		219: "GAME_NOT_ABORTABLE",
+		220: "RECORD_HIDDEN",
+		221: "GAME_NOT_OVER",
+		222: "TOO_MANY_CHANGES",
+		223: "PLAYER_NOT_ABSENT",
+		224: "HINT_NOT_ALLOWED",
+		301: "NOT_YOUR_TURN",
+		302: "TURN_TIMED_OUT",
+		303: "POOL_EMPTY",
+		304: "PASS_NOT_ALLOWED_POOL_NOT_EMPTY",
+		305: "TURN_PHASE_WRONG",
+		306: "RIVER_CHOICE_PENDING",
+		307: "RIVER_DISCARD_NOT_DRAWN",
+		308: "DRAW_NOT_ALLOWED_PLAY_EXISTS",
+		309: "PASS_NOT_ALLOWED_PLAY_EXISTS",
+		310: "NOTHING_TO_CLAIM",
+		311: "CLAIM_NOT_UNANIMOUS",
+		312: "CLAIM_OWN_PLAY",
+		313: "CLAIM_ALREADY_VOTED",
+		401: "STORE_UNAVAILABLE",
+		402: "STORED_FORMAT_UNKNOWN",
+		403: "SHUTTING_DOWN",
+		404: "OVERLOADED",
+		405: "REQUEST_TIMED_OUT",
+		406: "TOO_MANY_GAMES",
+		407: "TOO_MANY_GUESSES",
+		408: "STORE_FULL",
+		409: "ANALYSIS_BUSY",
+		410: "ANALYSIS_UNAVAILABLE",
+		411: "INTERNAL_ERROR",
+		501: "JOKER_TO_RACK",
+		502: "TABLE_TILE_MISSING",
+		503: "TILE_DUPLICATED",
+		504: "TILE_NOT_IN_RACK",
+		505: "NO_RACK_TILE_PLAYED",
+		601: "MELD_EMPTY",
+		602: "MELD_TOO_SHORT",
+		603: "MELD_ALL_JOKERS",
+		604: "JOKERS_TOO_MANY",
+		605: "JOKERS_ADJACENT",
+		606: "MELD_KIND_AMBIGUOUS",
+		607: "MELD_KIND_MISMATCH",
+		608: "GROUP_VALUE_MISMATCH",
+		609: "GROUP_COLOR_REPEAT",
+		610: "GROUP_TOO_LARGE",
+		611: "RUN_COLOR_MIX",
+		612: "RUN_WRAP",
+		613: "RUN_DUPLICATE_VALUE",
+		614: "RUN_NOT_ASCENDING",
+		615: "RUN_GAP",
+		616: "RUN_JOKER_OUT_OF_RANGE",
+		617: "MELD_NOT_GROUP_NOR_RUN",
+		618: "RUN_TOO_LONG",
+		619: "JOKER_LEADS_MELD",
+		620: "JOKER_DECLARATION_REQUIRED",
+		621: "JOKER_DECLARATION_MISMATCH",
+		701: "JOKER_RETRIEVAL_BEFORE_INITIAL_MELD",
+		702: "INITIAL_MELD_TABLE_MODIFIED",
+		703: "INITIAL_MELD_HAS_JOKER",
+		704: "INITIAL_MELD_SINGLE_MELD_REQUIRED",
+		705: "INITIAL_MELD_NO_MELD_REACHES_THRESHOLD",
+		706: "INITIAL_MELD_BELOW_THRESHOLD",
+		707: "INITIAL_MELD_KIND_REQUIRED",
+		801: "TURN_TOO_COMPLEX",
+		802: "TABLE_MELD_CHANGED",
+		803: "TABLE_MELD_DISSOLVED",
+		804: "JOKER_FACE_EXHAUSTED",
+		805: "JOKER_RETRIEVAL_FORBIDDEN",
+		806: "JOKER_NOT_REPLACED",
+		807: "JOKER_MELD_LOCKED",
+		808: "JOKER_REPLACEMENT_NOT_FROM_RACK",
+		809: "JOKER_GROUP_NEEDS_BOTH_COLORS",
+		810: "JOKER_RETURNED_TO_SAME_MELD",
+		811: "JOKER_NOT_IN_NEW_MELD",
+		812: "JOKER_REUSE_NEEDS_TWO_RACK_TILES",
+		813: "JOKER_REUSE_NEEDS_RACK_ONLY",
+		901: "PLAY_AFTER_DRAW",
+		902: "RIVER_EMPTY",
+		903: "RIVER_INDEX_OUT_OF_RANGE",
+		904: "RIVER_KEY_NOT_PLAYED",
+		905: "RIVER_PLUNDER_PLAYED",
+		906: "CONTRACT_VIOLATED",
+		907: "RUMMIKUB_NOT_CALLED",
 	}
 	ErrorReason_value = map[string]int32{
-		"ERROR_REASON_UNSPECIFIED":                            0,
-		"ERROR_REASON_MALFORMED_REQUEST":                      1,
-		"ERROR_REASON_FIELD_INVALID":                          2,
-		"ERROR_REASON_MALFORMED_MELD":                         3,
-		"ERROR_REASON_MALFORMED_TABLE":                        4,
-		"ERROR_REASON_TILE_UNKNOWN":                           5,
-		"ERROR_REASON_POSITION_IMPOSSIBLE":                    6,
-		"ERROR_REASON_OPTION_UNKNOWN":                         101,
-		"ERROR_REASON_OPTION_VALUE_INVALID":                   102,
-		"ERROR_REASON_OPTIONS_CONFLICT":                       103,
-		"ERROR_REASON_INSUFFICIENT_TILES":                     104,
-		"ERROR_REASON_GAME_NOT_FOUND":                         201,
-		"ERROR_REASON_NOT_A_PLAYER":                           202,
-		"ERROR_REASON_AUTHORIZATION_MALFORMED":                203,
-		"ERROR_REASON_API_KEY_INVALID":                        260,
-		"ERROR_REASON_API_KEY_NOT_ALLOWED":                    261,
-		"ERROR_REASON_TOKEN_VOID":                             262,
-		"ERROR_REASON_PLAYER_ALREADY_JOINED":                  204,
-		"ERROR_REASON_GAME_FULL":                              205,
-		"ERROR_REASON_TOO_FEW_PLAYERS":                        206,
-		"ERROR_REASON_GAME_ALREADY_STARTED":                   207,
-		"ERROR_REASON_GAME_NOT_STARTED":                       208,
-		"ERROR_REASON_ROUND_IN_PROGRESS":                      209,
-		"ERROR_REASON_ROUND_OVER":                             210,
-		"ERROR_REASON_GAME_OVER":                              211,
-		"ERROR_REASON_PLAYER_RESIGNED":                        212,
-		"ERROR_REASON_STALE_STATE":                            213,
-		"ERROR_REASON_DUPLICATE_REQUEST":                      215,
-		"ERROR_REASON_HISTORY_UNAVAILABLE":                    216,
-		"ERROR_REASON_REDEAL_NOT_ALLOWED":                     217,
-		"ERROR_REASON_NOT_THE_HOST":                           218,
-		"ERROR_REASON_PLAYERS_NOT_READY":                      219,
-		"ERROR_REASON_SEAT_TAKEN":                             220,
-		"ERROR_REASON_SPECTATORS_NOT_ALLOWED":                 221,
-		"ERROR_REASON_JOIN_CODE_UNKNOWN":                      222,
-		"ERROR_REASON_JOIN_CODE_REQUIRED":                     263,
-		"ERROR_REASON_PLAYER_KICKED":                          264,
-		"ERROR_REASON_PLAYER_NOT_IN_GAME":                     224,
-		"ERROR_REASON_GAME_NOT_ABORTABLE":                     225,
-		"ERROR_REASON_RECORD_INVALID":                         228,
-		"ERROR_REASON_RECORD_HIDDEN":                          229,
-		"ERROR_REASON_GAME_NOT_OVER":                          250,
-		"ERROR_REASON_TOO_MANY_CHANGES":                       265,
-		"ERROR_REASON_PLAYER_NOT_ABSENT":                      226,
-		"ERROR_REASON_NOT_YOUR_TURN":                          301,
-		"ERROR_REASON_TURN_TIMED_OUT":                         302,
-		"ERROR_REASON_POOL_EMPTY":                             303,
-		"ERROR_REASON_PASS_NOT_ALLOWED_POOL_NOT_EMPTY":        304,
-		"ERROR_REASON_TURN_PHASE_WRONG":                       305,
-		"ERROR_REASON_RIVER_CHOICE_PENDING":                   306,
-		"ERROR_REASON_RIVER_DISCARD_NOT_DRAWN":                307,
-		"ERROR_REASON_DRAW_NOT_ALLOWED_PLAY_EXISTS":           308,
-		"ERROR_REASON_PASS_NOT_ALLOWED_PLAY_EXISTS":           309,
-		"ERROR_REASON_NOTHING_TO_CLAIM":                       310,
-		"ERROR_REASON_CLAIM_NOT_UNANIMOUS":                    311,
-		"ERROR_REASON_CLAIM_OWN_PLAY":                         312,
-		"ERROR_REASON_CLAIM_ALREADY_VOTED":                    313,
-		"ERROR_REASON_JOKER_TO_RACK":                          401,
-		"ERROR_REASON_TABLE_TILE_MISSING":                     402,
-		"ERROR_REASON_TILE_DUPLICATED":                        403,
-		"ERROR_REASON_TILE_NOT_IN_RACK":                       404,
-		"ERROR_REASON_NO_RACK_TILE_PLAYED":                    405,
-		"ERROR_REASON_MELD_EMPTY":                             501,
-		"ERROR_REASON_MELD_TOO_SHORT":                         502,
-		"ERROR_REASON_MELD_ALL_JOKERS":                        503,
-		"ERROR_REASON_JOKERS_TOO_MANY":                        504,
-		"ERROR_REASON_JOKERS_ADJACENT":                        505,
-		"ERROR_REASON_MELD_KIND_AMBIGUOUS":                    506,
-		"ERROR_REASON_MELD_KIND_MISMATCH":                     507,
-		"ERROR_REASON_GROUP_VALUE_MISMATCH":                   508,
-		"ERROR_REASON_GROUP_COLOR_REPEAT":                     509,
-		"ERROR_REASON_GROUP_TOO_LARGE":                        510,
-		"ERROR_REASON_RUN_COLOR_MIX":                          511,
-		"ERROR_REASON_RUN_WRAP":                               512,
-		"ERROR_REASON_RUN_DUPLICATE_VALUE":                    513,
-		"ERROR_REASON_RUN_NOT_ASCENDING":                      514,
-		"ERROR_REASON_RUN_GAP":                                515,
-		"ERROR_REASON_RUN_JOKER_OUT_OF_RANGE":                 516,
-		"ERROR_REASON_MELD_NOT_GROUP_NOR_RUN":                 517,
-		"ERROR_REASON_RUN_TOO_LONG":                           518,
-		"ERROR_REASON_JOKER_LEADS_MELD":                       519,
-		"ERROR_REASON_JOKER_DECLARATION_REQUIRED":             520,
-		"ERROR_REASON_JOKER_DECLARATION_MISMATCH":             521,
-		"ERROR_REASON_JOKER_RETRIEVAL_BEFORE_INITIAL_MELD":    601,
-		"ERROR_REASON_INITIAL_MELD_TABLE_MODIFIED":            602,
-		"ERROR_REASON_INITIAL_MELD_JOKER_FORBIDDEN":           603,
-		"ERROR_REASON_INITIAL_MELD_SINGLE_MELD_REQUIRED":      604,
-		"ERROR_REASON_INITIAL_MELD_NO_MELD_REACHES_THRESHOLD": 605,
-		"ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD":           606,
-		"ERROR_REASON_INITIAL_MELD_KIND_REQUIRED":             607,
-		"ERROR_REASON_STORE_UNAVAILABLE":                      701,
-		"ERROR_REASON_STORED_FORMAT_UNKNOWN":                  702,
-		"ERROR_REASON_SHUTTING_DOWN":                          703,
-		"ERROR_REASON_OVERLOADED":                             705,
-		"ERROR_REASON_REQUEST_TIMED_OUT":                      706,
-		"ERROR_REASON_TOO_MANY_GAMES":                         707,
-		"ERROR_REASON_STORE_FULL":                             708,
-		"ERROR_REASON_TOO_MANY_GUESSES":                       709,
-		"ERROR_REASON_INTERNAL_ERROR":                         704,
-		"ERROR_REASON_TURN_TOO_COMPLEX":                       804,
-		"ERROR_REASON_TABLE_MELD_CHANGED":                     801,
-		"ERROR_REASON_TABLE_MELD_DISSOLVED":                   802,
-		"ERROR_REASON_JOKER_FACE_EXHAUSTED":                   803,
-		"ERROR_REASON_JOKER_RETRIEVAL_FORBIDDEN":              811,
-		"ERROR_REASON_JOKER_NOT_REPLACED":                     812,
-		"ERROR_REASON_JOKER_MELD_LOCKED":                      813,
-		"ERROR_REASON_JOKER_REPLACEMENT_NOT_FROM_RACK":        814,
-		"ERROR_REASON_JOKER_GROUP_NEEDS_BOTH_COLORS":          815,
-		"ERROR_REASON_JOKER_RETURNED_TO_SAME_MELD":            816,
-		"ERROR_REASON_JOKER_NOT_IN_NEW_MELD":                  817,
-		"ERROR_REASON_JOKER_REUSE_NEEDS_TWO_RACK_TILES":       818,
-		"ERROR_REASON_JOKER_REUSE_NEEDS_RACK_ONLY":            819,
-		"ERROR_REASON_PLAY_AFTER_DRAW":                        901,
-		"ERROR_REASON_RIVER_EMPTY":                            902,
-		"ERROR_REASON_RIVER_INDEX_OUT_OF_RANGE":               903,
-		"ERROR_REASON_RIVER_KEY_NOT_PLAYED":                   904,
-		"ERROR_REASON_RIVER_PLUNDER_PLAYED":                   905,
-		"ERROR_REASON_CONTRACT_VIOLATED":                      906,
-		"ERROR_REASON_RUMMIKUB_NOT_CALLED":                    907,
-		"ERROR_REASON_ANALYSIS_BUSY":                          1001,
-		"ERROR_REASON_ANALYSIS_UNAVAILABLE":                   1002,
-		"ERROR_REASON_HINT_NOT_ALLOWED":                       1003,
+		"ERROR_REASON_UNSPECIFIED":               0,
+		"MALFORMED_REQUEST":                      1,
+		"FIELD_INVALID":                          2,
+		"MALFORMED_MELD":                         3,
+		"MALFORMED_TABLE":                        4,
+		"TILE_UNKNOWN":                           5,
+		"POSITION_IMPOSSIBLE":                    6,
+		"OPTION_UNKNOWN":                         7,
+		"OPTION_VALUE_INVALID":                   8,
+		"OPTIONS_CONFLICT":                       9,
+		"INSUFFICIENT_TILES":                     10,
+		"RECORD_INVALID":                         11,
+		"NOT_A_PLAYER":                           101,
+		"AUTHORIZATION_MALFORMED":                102,
+		"API_KEY_INVALID":                        103,
+		"API_KEY_NOT_ALLOWED":                    104,
+		"TOKEN_VOID":                             105,
+		"NOT_THE_HOST":                           106,
+		"SPECTATORS_NOT_ALLOWED":                 107,
+		"JOIN_CODE_REQUIRED":                     108,
+		"PLAYER_KICKED":                          109,
+		"GAME_NOT_FOUND":                         201,
+		"PLAYER_ALREADY_JOINED":                  202,
+		"GAME_FULL":                              203,
+		"TOO_FEW_PLAYERS":                        204,
+		"GAME_ALREADY_STARTED":                   205,
+		"GAME_NOT_STARTED":                       206,
+		"ROUND_IN_PROGRESS":                      207,
+		"ROUND_OVER":                             208,
+		"GAME_OVER":                              209,
+		"PLAYER_RESIGNED":                        210,
+		"STALE_STATE":                            211,
+		"DUPLICATE_REQUEST":                      212,
+		"HISTORY_UNAVAILABLE":                    213,
+		"REDEAL_NOT_ALLOWED":                     214,
+		"PLAYERS_NOT_READY":                      215,
+		"SEAT_TAKEN":                             216,
+		"JOIN_CODE_UNKNOWN":                      217,
+		"PLAYER_NOT_IN_GAME":                     218,
+		"GAME_NOT_ABORTABLE":                     219,
+		"RECORD_HIDDEN":                          220,
+		"GAME_NOT_OVER":                          221,
+		"TOO_MANY_CHANGES":                       222,
+		"PLAYER_NOT_ABSENT":                      223,
+		"HINT_NOT_ALLOWED":                       224,
+		"NOT_YOUR_TURN":                          301,
+		"TURN_TIMED_OUT":                         302,
+		"POOL_EMPTY":                             303,
+		"PASS_NOT_ALLOWED_POOL_NOT_EMPTY":        304,
+		"TURN_PHASE_WRONG":                       305,
+		"RIVER_CHOICE_PENDING":                   306,
+		"RIVER_DISCARD_NOT_DRAWN":                307,
+		"DRAW_NOT_ALLOWED_PLAY_EXISTS":           308,
+		"PASS_NOT_ALLOWED_PLAY_EXISTS":           309,
+		"NOTHING_TO_CLAIM":                       310,
+		"CLAIM_NOT_UNANIMOUS":                    311,
+		"CLAIM_OWN_PLAY":                         312,
+		"CLAIM_ALREADY_VOTED":                    313,
+		"STORE_UNAVAILABLE":                      401,
+		"STORED_FORMAT_UNKNOWN":                  402,
+		"SHUTTING_DOWN":                          403,
+		"OVERLOADED":                             404,
+		"REQUEST_TIMED_OUT":                      405,
+		"TOO_MANY_GAMES":                         406,
+		"TOO_MANY_GUESSES":                       407,
+		"STORE_FULL":                             408,
+		"ANALYSIS_BUSY":                          409,
+		"ANALYSIS_UNAVAILABLE":                   410,
+		"INTERNAL_ERROR":                         411,
+		"JOKER_TO_RACK":                          501,
+		"TABLE_TILE_MISSING":                     502,
+		"TILE_DUPLICATED":                        503,
+		"TILE_NOT_IN_RACK":                       504,
+		"NO_RACK_TILE_PLAYED":                    505,
+		"MELD_EMPTY":                             601,
+		"MELD_TOO_SHORT":                         602,
+		"MELD_ALL_JOKERS":                        603,
+		"JOKERS_TOO_MANY":                        604,
+		"JOKERS_ADJACENT":                        605,
+		"MELD_KIND_AMBIGUOUS":                    606,
+		"MELD_KIND_MISMATCH":                     607,
+		"GROUP_VALUE_MISMATCH":                   608,
+		"GROUP_COLOR_REPEAT":                     609,
+		"GROUP_TOO_LARGE":                        610,
+		"RUN_COLOR_MIX":                          611,
+		"RUN_WRAP":                               612,
+		"RUN_DUPLICATE_VALUE":                    613,
+		"RUN_NOT_ASCENDING":                      614,
+		"RUN_GAP":                                615,
+		"RUN_JOKER_OUT_OF_RANGE":                 616,
+		"MELD_NOT_GROUP_NOR_RUN":                 617,
+		"RUN_TOO_LONG":                           618,
+		"JOKER_LEADS_MELD":                       619,
+		"JOKER_DECLARATION_REQUIRED":             620,
+		"JOKER_DECLARATION_MISMATCH":             621,
+		"JOKER_RETRIEVAL_BEFORE_INITIAL_MELD":    701,
+		"INITIAL_MELD_TABLE_MODIFIED":            702,
+		"INITIAL_MELD_HAS_JOKER":                 703,
+		"INITIAL_MELD_SINGLE_MELD_REQUIRED":      704,
+		"INITIAL_MELD_NO_MELD_REACHES_THRESHOLD": 705,
+		"INITIAL_MELD_BELOW_THRESHOLD":           706,
+		"INITIAL_MELD_KIND_REQUIRED":             707,
+		"TURN_TOO_COMPLEX":                       801,
+		"TABLE_MELD_CHANGED":                     802,
+		"TABLE_MELD_DISSOLVED":                   803,
+		"JOKER_FACE_EXHAUSTED":                   804,
+		"JOKER_RETRIEVAL_FORBIDDEN":              805,
+		"JOKER_NOT_REPLACED":                     806,
+		"JOKER_MELD_LOCKED":                      807,
+		"JOKER_REPLACEMENT_NOT_FROM_RACK":        808,
+		"JOKER_GROUP_NEEDS_BOTH_COLORS":          809,
+		"JOKER_RETURNED_TO_SAME_MELD":            810,
+		"JOKER_NOT_IN_NEW_MELD":                  811,
+		"JOKER_REUSE_NEEDS_TWO_RACK_TILES":       812,
+		"JOKER_REUSE_NEEDS_RACK_ONLY":            813,
+		"PLAY_AFTER_DRAW":                        901,
+		"RIVER_EMPTY":                            902,
+		"RIVER_INDEX_OUT_OF_RANGE":               903,
+		"RIVER_KEY_NOT_PLAYED":                   904,
+		"RIVER_PLUNDER_PLAYED":                   905,
+		"CONTRACT_VIOLATED":                      906,
+		"RUMMIKUB_NOT_CALLED":                    907,
 	}
 )
 
@@ -632,130 +636,138 @@ var File_rummikub_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1erummikub/v1/error_reason.proto\x12\vrummikub.v1*\x8d$\n" +
+	"\x1erummikub/v1/error_reason.proto\x12\vrummikub.v1*\xd8\x17\n" +
 	"\vErrorReason\x12\x1c\n" +
-	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
-	"\x1eERROR_REASON_MALFORMED_REQUEST\x10\x01\x12\x1e\n" +
-	"\x1aERROR_REASON_FIELD_INVALID\x10\x02\x12\x1f\n" +
-	"\x1bERROR_REASON_MALFORMED_MELD\x10\x03\x12 \n" +
-	"\x1cERROR_REASON_MALFORMED_TABLE\x10\x04\x12\x1d\n" +
-	"\x19ERROR_REASON_TILE_UNKNOWN\x10\x05\x12$\n" +
-	" ERROR_REASON_POSITION_IMPOSSIBLE\x10\x06\x12\x1f\n" +
-	"\x1bERROR_REASON_OPTION_UNKNOWN\x10e\x12%\n" +
-	"!ERROR_REASON_OPTION_VALUE_INVALID\x10f\x12!\n" +
-	"\x1dERROR_REASON_OPTIONS_CONFLICT\x10g\x12#\n" +
-	"\x1fERROR_REASON_INSUFFICIENT_TILES\x10h\x12 \n" +
-	"\x1bERROR_REASON_GAME_NOT_FOUND\x10\xc9\x01\x12\x1e\n" +
-	"\x19ERROR_REASON_NOT_A_PLAYER\x10\xca\x01\x12)\n" +
-	"$ERROR_REASON_AUTHORIZATION_MALFORMED\x10\xcb\x01\x12!\n" +
-	"\x1cERROR_REASON_API_KEY_INVALID\x10\x84\x02\x12%\n" +
-	" ERROR_REASON_API_KEY_NOT_ALLOWED\x10\x85\x02\x12\x1c\n" +
-	"\x17ERROR_REASON_TOKEN_VOID\x10\x86\x02\x12'\n" +
-	"\"ERROR_REASON_PLAYER_ALREADY_JOINED\x10\xcc\x01\x12\x1b\n" +
-	"\x16ERROR_REASON_GAME_FULL\x10\xcd\x01\x12!\n" +
-	"\x1cERROR_REASON_TOO_FEW_PLAYERS\x10\xce\x01\x12&\n" +
-	"!ERROR_REASON_GAME_ALREADY_STARTED\x10\xcf\x01\x12\"\n" +
-	"\x1dERROR_REASON_GAME_NOT_STARTED\x10\xd0\x01\x12#\n" +
-	"\x1eERROR_REASON_ROUND_IN_PROGRESS\x10\xd1\x01\x12\x1c\n" +
-	"\x17ERROR_REASON_ROUND_OVER\x10\xd2\x01\x12\x1b\n" +
-	"\x16ERROR_REASON_GAME_OVER\x10\xd3\x01\x12!\n" +
-	"\x1cERROR_REASON_PLAYER_RESIGNED\x10\xd4\x01\x12\x1d\n" +
-	"\x18ERROR_REASON_STALE_STATE\x10\xd5\x01\x12#\n" +
-	"\x1eERROR_REASON_DUPLICATE_REQUEST\x10\xd7\x01\x12%\n" +
-	" ERROR_REASON_HISTORY_UNAVAILABLE\x10\xd8\x01\x12$\n" +
-	"\x1fERROR_REASON_REDEAL_NOT_ALLOWED\x10\xd9\x01\x12\x1e\n" +
-	"\x19ERROR_REASON_NOT_THE_HOST\x10\xda\x01\x12#\n" +
-	"\x1eERROR_REASON_PLAYERS_NOT_READY\x10\xdb\x01\x12\x1c\n" +
-	"\x17ERROR_REASON_SEAT_TAKEN\x10\xdc\x01\x12(\n" +
-	"#ERROR_REASON_SPECTATORS_NOT_ALLOWED\x10\xdd\x01\x12#\n" +
-	"\x1eERROR_REASON_JOIN_CODE_UNKNOWN\x10\xde\x01\x12$\n" +
-	"\x1fERROR_REASON_JOIN_CODE_REQUIRED\x10\x87\x02\x12\x1f\n" +
-	"\x1aERROR_REASON_PLAYER_KICKED\x10\x88\x02\x12$\n" +
-	"\x1fERROR_REASON_PLAYER_NOT_IN_GAME\x10\xe0\x01\x12$\n" +
-	"\x1fERROR_REASON_GAME_NOT_ABORTABLE\x10\xe1\x01\x12 \n" +
-	"\x1bERROR_REASON_RECORD_INVALID\x10\xe4\x01\x12\x1f\n" +
-	"\x1aERROR_REASON_RECORD_HIDDEN\x10\xe5\x01\x12\x1f\n" +
-	"\x1aERROR_REASON_GAME_NOT_OVER\x10\xfa\x01\x12\"\n" +
-	"\x1dERROR_REASON_TOO_MANY_CHANGES\x10\x89\x02\x12#\n" +
-	"\x1eERROR_REASON_PLAYER_NOT_ABSENT\x10\xe2\x01\x12\x1f\n" +
-	"\x1aERROR_REASON_NOT_YOUR_TURN\x10\xad\x02\x12 \n" +
-	"\x1bERROR_REASON_TURN_TIMED_OUT\x10\xae\x02\x12\x1c\n" +
-	"\x17ERROR_REASON_POOL_EMPTY\x10\xaf\x02\x121\n" +
-	",ERROR_REASON_PASS_NOT_ALLOWED_POOL_NOT_EMPTY\x10\xb0\x02\x12\"\n" +
-	"\x1dERROR_REASON_TURN_PHASE_WRONG\x10\xb1\x02\x12&\n" +
-	"!ERROR_REASON_RIVER_CHOICE_PENDING\x10\xb2\x02\x12)\n" +
-	"$ERROR_REASON_RIVER_DISCARD_NOT_DRAWN\x10\xb3\x02\x12.\n" +
-	")ERROR_REASON_DRAW_NOT_ALLOWED_PLAY_EXISTS\x10\xb4\x02\x12.\n" +
-	")ERROR_REASON_PASS_NOT_ALLOWED_PLAY_EXISTS\x10\xb5\x02\x12\"\n" +
-	"\x1dERROR_REASON_NOTHING_TO_CLAIM\x10\xb6\x02\x12%\n" +
-	" ERROR_REASON_CLAIM_NOT_UNANIMOUS\x10\xb7\x02\x12 \n" +
-	"\x1bERROR_REASON_CLAIM_OWN_PLAY\x10\xb8\x02\x12%\n" +
-	" ERROR_REASON_CLAIM_ALREADY_VOTED\x10\xb9\x02\x12\x1f\n" +
-	"\x1aERROR_REASON_JOKER_TO_RACK\x10\x91\x03\x12$\n" +
-	"\x1fERROR_REASON_TABLE_TILE_MISSING\x10\x92\x03\x12!\n" +
-	"\x1cERROR_REASON_TILE_DUPLICATED\x10\x93\x03\x12\"\n" +
-	"\x1dERROR_REASON_TILE_NOT_IN_RACK\x10\x94\x03\x12%\n" +
-	" ERROR_REASON_NO_RACK_TILE_PLAYED\x10\x95\x03\x12\x1c\n" +
-	"\x17ERROR_REASON_MELD_EMPTY\x10\xf5\x03\x12 \n" +
-	"\x1bERROR_REASON_MELD_TOO_SHORT\x10\xf6\x03\x12!\n" +
-	"\x1cERROR_REASON_MELD_ALL_JOKERS\x10\xf7\x03\x12!\n" +
-	"\x1cERROR_REASON_JOKERS_TOO_MANY\x10\xf8\x03\x12!\n" +
-	"\x1cERROR_REASON_JOKERS_ADJACENT\x10\xf9\x03\x12%\n" +
-	" ERROR_REASON_MELD_KIND_AMBIGUOUS\x10\xfa\x03\x12$\n" +
-	"\x1fERROR_REASON_MELD_KIND_MISMATCH\x10\xfb\x03\x12&\n" +
-	"!ERROR_REASON_GROUP_VALUE_MISMATCH\x10\xfc\x03\x12$\n" +
-	"\x1fERROR_REASON_GROUP_COLOR_REPEAT\x10\xfd\x03\x12!\n" +
-	"\x1cERROR_REASON_GROUP_TOO_LARGE\x10\xfe\x03\x12\x1f\n" +
-	"\x1aERROR_REASON_RUN_COLOR_MIX\x10\xff\x03\x12\x1a\n" +
-	"\x15ERROR_REASON_RUN_WRAP\x10\x80\x04\x12%\n" +
-	" ERROR_REASON_RUN_DUPLICATE_VALUE\x10\x81\x04\x12#\n" +
-	"\x1eERROR_REASON_RUN_NOT_ASCENDING\x10\x82\x04\x12\x19\n" +
-	"\x14ERROR_REASON_RUN_GAP\x10\x83\x04\x12(\n" +
-	"#ERROR_REASON_RUN_JOKER_OUT_OF_RANGE\x10\x84\x04\x12(\n" +
-	"#ERROR_REASON_MELD_NOT_GROUP_NOR_RUN\x10\x85\x04\x12\x1e\n" +
-	"\x19ERROR_REASON_RUN_TOO_LONG\x10\x86\x04\x12\"\n" +
-	"\x1dERROR_REASON_JOKER_LEADS_MELD\x10\x87\x04\x12,\n" +
-	"'ERROR_REASON_JOKER_DECLARATION_REQUIRED\x10\x88\x04\x12,\n" +
-	"'ERROR_REASON_JOKER_DECLARATION_MISMATCH\x10\x89\x04\x125\n" +
-	"0ERROR_REASON_JOKER_RETRIEVAL_BEFORE_INITIAL_MELD\x10\xd9\x04\x12-\n" +
-	"(ERROR_REASON_INITIAL_MELD_TABLE_MODIFIED\x10\xda\x04\x12.\n" +
-	")ERROR_REASON_INITIAL_MELD_JOKER_FORBIDDEN\x10\xdb\x04\x123\n" +
-	".ERROR_REASON_INITIAL_MELD_SINGLE_MELD_REQUIRED\x10\xdc\x04\x128\n" +
-	"3ERROR_REASON_INITIAL_MELD_NO_MELD_REACHES_THRESHOLD\x10\xdd\x04\x12.\n" +
-	")ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD\x10\xde\x04\x12,\n" +
-	"'ERROR_REASON_INITIAL_MELD_KIND_REQUIRED\x10\xdf\x04\x12#\n" +
-	"\x1eERROR_REASON_STORE_UNAVAILABLE\x10\xbd\x05\x12'\n" +
-	"\"ERROR_REASON_STORED_FORMAT_UNKNOWN\x10\xbe\x05\x12\x1f\n" +
-	"\x1aERROR_REASON_SHUTTING_DOWN\x10\xbf\x05\x12\x1c\n" +
-	"\x17ERROR_REASON_OVERLOADED\x10\xc1\x05\x12#\n" +
-	"\x1eERROR_REASON_REQUEST_TIMED_OUT\x10\xc2\x05\x12 \n" +
-	"\x1bERROR_REASON_TOO_MANY_GAMES\x10\xc3\x05\x12\x1c\n" +
-	"\x17ERROR_REASON_STORE_FULL\x10\xc4\x05\x12\"\n" +
-	"\x1dERROR_REASON_TOO_MANY_GUESSES\x10\xc5\x05\x12 \n" +
-	"\x1bERROR_REASON_INTERNAL_ERROR\x10\xc0\x05\x12\"\n" +
-	"\x1dERROR_REASON_TURN_TOO_COMPLEX\x10\xa4\x06\x12$\n" +
-	"\x1fERROR_REASON_TABLE_MELD_CHANGED\x10\xa1\x06\x12&\n" +
-	"!ERROR_REASON_TABLE_MELD_DISSOLVED\x10\xa2\x06\x12&\n" +
-	"!ERROR_REASON_JOKER_FACE_EXHAUSTED\x10\xa3\x06\x12+\n" +
-	"&ERROR_REASON_JOKER_RETRIEVAL_FORBIDDEN\x10\xab\x06\x12$\n" +
-	"\x1fERROR_REASON_JOKER_NOT_REPLACED\x10\xac\x06\x12#\n" +
-	"\x1eERROR_REASON_JOKER_MELD_LOCKED\x10\xad\x06\x121\n" +
-	",ERROR_REASON_JOKER_REPLACEMENT_NOT_FROM_RACK\x10\xae\x06\x12/\n" +
-	"*ERROR_REASON_JOKER_GROUP_NEEDS_BOTH_COLORS\x10\xaf\x06\x12-\n" +
-	"(ERROR_REASON_JOKER_RETURNED_TO_SAME_MELD\x10\xb0\x06\x12'\n" +
-	"\"ERROR_REASON_JOKER_NOT_IN_NEW_MELD\x10\xb1\x06\x122\n" +
-	"-ERROR_REASON_JOKER_REUSE_NEEDS_TWO_RACK_TILES\x10\xb2\x06\x12-\n" +
-	"(ERROR_REASON_JOKER_REUSE_NEEDS_RACK_ONLY\x10\xb3\x06\x12!\n" +
-	"\x1cERROR_REASON_PLAY_AFTER_DRAW\x10\x85\a\x12\x1d\n" +
-	"\x18ERROR_REASON_RIVER_EMPTY\x10\x86\a\x12*\n" +
-	"%ERROR_REASON_RIVER_INDEX_OUT_OF_RANGE\x10\x87\a\x12&\n" +
-	"!ERROR_REASON_RIVER_KEY_NOT_PLAYED\x10\x88\a\x12&\n" +
-	"!ERROR_REASON_RIVER_PLUNDER_PLAYED\x10\x89\a\x12#\n" +
-	"\x1eERROR_REASON_CONTRACT_VIOLATED\x10\x8a\a\x12%\n" +
-	" ERROR_REASON_RUMMIKUB_NOT_CALLED\x10\x8b\a\x12\x1f\n" +
-	"\x1aERROR_REASON_ANALYSIS_BUSY\x10\xe9\a\x12&\n" +
-	"!ERROR_REASON_ANALYSIS_UNAVAILABLE\x10\xea\a\x12\"\n" +
-	"\x1dERROR_REASON_HINT_NOT_ALLOWED\x10\xeb\aB\x88\x01\n" +
+	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11MALFORMED_REQUEST\x10\x01\x12\x11\n" +
+	"\rFIELD_INVALID\x10\x02\x12\x12\n" +
+	"\x0eMALFORMED_MELD\x10\x03\x12\x13\n" +
+	"\x0fMALFORMED_TABLE\x10\x04\x12\x10\n" +
+	"\fTILE_UNKNOWN\x10\x05\x12\x17\n" +
+	"\x13POSITION_IMPOSSIBLE\x10\x06\x12\x12\n" +
+	"\x0eOPTION_UNKNOWN\x10\a\x12\x18\n" +
+	"\x14OPTION_VALUE_INVALID\x10\b\x12\x14\n" +
+	"\x10OPTIONS_CONFLICT\x10\t\x12\x16\n" +
+	"\x12INSUFFICIENT_TILES\x10\n" +
+	"\x12\x12\n" +
+	"\x0eRECORD_INVALID\x10\v\x12\x10\n" +
+	"\fNOT_A_PLAYER\x10e\x12\x1b\n" +
+	"\x17AUTHORIZATION_MALFORMED\x10f\x12\x13\n" +
+	"\x0fAPI_KEY_INVALID\x10g\x12\x17\n" +
+	"\x13API_KEY_NOT_ALLOWED\x10h\x12\x0e\n" +
+	"\n" +
+	"TOKEN_VOID\x10i\x12\x10\n" +
+	"\fNOT_THE_HOST\x10j\x12\x1a\n" +
+	"\x16SPECTATORS_NOT_ALLOWED\x10k\x12\x16\n" +
+	"\x12JOIN_CODE_REQUIRED\x10l\x12\x11\n" +
+	"\rPLAYER_KICKED\x10m\x12\x13\n" +
+	"\x0eGAME_NOT_FOUND\x10\xc9\x01\x12\x1a\n" +
+	"\x15PLAYER_ALREADY_JOINED\x10\xca\x01\x12\x0e\n" +
+	"\tGAME_FULL\x10\xcb\x01\x12\x14\n" +
+	"\x0fTOO_FEW_PLAYERS\x10\xcc\x01\x12\x19\n" +
+	"\x14GAME_ALREADY_STARTED\x10\xcd\x01\x12\x15\n" +
+	"\x10GAME_NOT_STARTED\x10\xce\x01\x12\x16\n" +
+	"\x11ROUND_IN_PROGRESS\x10\xcf\x01\x12\x0f\n" +
+	"\n" +
+	"ROUND_OVER\x10\xd0\x01\x12\x0e\n" +
+	"\tGAME_OVER\x10\xd1\x01\x12\x14\n" +
+	"\x0fPLAYER_RESIGNED\x10\xd2\x01\x12\x10\n" +
+	"\vSTALE_STATE\x10\xd3\x01\x12\x16\n" +
+	"\x11DUPLICATE_REQUEST\x10\xd4\x01\x12\x18\n" +
+	"\x13HISTORY_UNAVAILABLE\x10\xd5\x01\x12\x17\n" +
+	"\x12REDEAL_NOT_ALLOWED\x10\xd6\x01\x12\x16\n" +
+	"\x11PLAYERS_NOT_READY\x10\xd7\x01\x12\x0f\n" +
+	"\n" +
+	"SEAT_TAKEN\x10\xd8\x01\x12\x16\n" +
+	"\x11JOIN_CODE_UNKNOWN\x10\xd9\x01\x12\x17\n" +
+	"\x12PLAYER_NOT_IN_GAME\x10\xda\x01\x12\x17\n" +
+	"\x12GAME_NOT_ABORTABLE\x10\xdb\x01\x12\x12\n" +
+	"\rRECORD_HIDDEN\x10\xdc\x01\x12\x12\n" +
+	"\rGAME_NOT_OVER\x10\xdd\x01\x12\x15\n" +
+	"\x10TOO_MANY_CHANGES\x10\xde\x01\x12\x16\n" +
+	"\x11PLAYER_NOT_ABSENT\x10\xdf\x01\x12\x15\n" +
+	"\x10HINT_NOT_ALLOWED\x10\xe0\x01\x12\x12\n" +
+	"\rNOT_YOUR_TURN\x10\xad\x02\x12\x13\n" +
+	"\x0eTURN_TIMED_OUT\x10\xae\x02\x12\x0f\n" +
+	"\n" +
+	"POOL_EMPTY\x10\xaf\x02\x12$\n" +
+	"\x1fPASS_NOT_ALLOWED_POOL_NOT_EMPTY\x10\xb0\x02\x12\x15\n" +
+	"\x10TURN_PHASE_WRONG\x10\xb1\x02\x12\x19\n" +
+	"\x14RIVER_CHOICE_PENDING\x10\xb2\x02\x12\x1c\n" +
+	"\x17RIVER_DISCARD_NOT_DRAWN\x10\xb3\x02\x12!\n" +
+	"\x1cDRAW_NOT_ALLOWED_PLAY_EXISTS\x10\xb4\x02\x12!\n" +
+	"\x1cPASS_NOT_ALLOWED_PLAY_EXISTS\x10\xb5\x02\x12\x15\n" +
+	"\x10NOTHING_TO_CLAIM\x10\xb6\x02\x12\x18\n" +
+	"\x13CLAIM_NOT_UNANIMOUS\x10\xb7\x02\x12\x13\n" +
+	"\x0eCLAIM_OWN_PLAY\x10\xb8\x02\x12\x18\n" +
+	"\x13CLAIM_ALREADY_VOTED\x10\xb9\x02\x12\x16\n" +
+	"\x11STORE_UNAVAILABLE\x10\x91\x03\x12\x1a\n" +
+	"\x15STORED_FORMAT_UNKNOWN\x10\x92\x03\x12\x12\n" +
+	"\rSHUTTING_DOWN\x10\x93\x03\x12\x0f\n" +
+	"\n" +
+	"OVERLOADED\x10\x94\x03\x12\x16\n" +
+	"\x11REQUEST_TIMED_OUT\x10\x95\x03\x12\x13\n" +
+	"\x0eTOO_MANY_GAMES\x10\x96\x03\x12\x15\n" +
+	"\x10TOO_MANY_GUESSES\x10\x97\x03\x12\x0f\n" +
+	"\n" +
+	"STORE_FULL\x10\x98\x03\x12\x12\n" +
+	"\rANALYSIS_BUSY\x10\x99\x03\x12\x19\n" +
+	"\x14ANALYSIS_UNAVAILABLE\x10\x9a\x03\x12\x13\n" +
+	"\x0eINTERNAL_ERROR\x10\x9b\x03\x12\x12\n" +
+	"\rJOKER_TO_RACK\x10\xf5\x03\x12\x17\n" +
+	"\x12TABLE_TILE_MISSING\x10\xf6\x03\x12\x14\n" +
+	"\x0fTILE_DUPLICATED\x10\xf7\x03\x12\x15\n" +
+	"\x10TILE_NOT_IN_RACK\x10\xf8\x03\x12\x18\n" +
+	"\x13NO_RACK_TILE_PLAYED\x10\xf9\x03\x12\x0f\n" +
+	"\n" +
+	"MELD_EMPTY\x10\xd9\x04\x12\x13\n" +
+	"\x0eMELD_TOO_SHORT\x10\xda\x04\x12\x14\n" +
+	"\x0fMELD_ALL_JOKERS\x10\xdb\x04\x12\x14\n" +
+	"\x0fJOKERS_TOO_MANY\x10\xdc\x04\x12\x14\n" +
+	"\x0fJOKERS_ADJACENT\x10\xdd\x04\x12\x18\n" +
+	"\x13MELD_KIND_AMBIGUOUS\x10\xde\x04\x12\x17\n" +
+	"\x12MELD_KIND_MISMATCH\x10\xdf\x04\x12\x19\n" +
+	"\x14GROUP_VALUE_MISMATCH\x10\xe0\x04\x12\x17\n" +
+	"\x12GROUP_COLOR_REPEAT\x10\xe1\x04\x12\x14\n" +
+	"\x0fGROUP_TOO_LARGE\x10\xe2\x04\x12\x12\n" +
+	"\rRUN_COLOR_MIX\x10\xe3\x04\x12\r\n" +
+	"\bRUN_WRAP\x10\xe4\x04\x12\x18\n" +
+	"\x13RUN_DUPLICATE_VALUE\x10\xe5\x04\x12\x16\n" +
+	"\x11RUN_NOT_ASCENDING\x10\xe6\x04\x12\f\n" +
+	"\aRUN_GAP\x10\xe7\x04\x12\x1b\n" +
+	"\x16RUN_JOKER_OUT_OF_RANGE\x10\xe8\x04\x12\x1b\n" +
+	"\x16MELD_NOT_GROUP_NOR_RUN\x10\xe9\x04\x12\x11\n" +
+	"\fRUN_TOO_LONG\x10\xea\x04\x12\x15\n" +
+	"\x10JOKER_LEADS_MELD\x10\xeb\x04\x12\x1f\n" +
+	"\x1aJOKER_DECLARATION_REQUIRED\x10\xec\x04\x12\x1f\n" +
+	"\x1aJOKER_DECLARATION_MISMATCH\x10\xed\x04\x12(\n" +
+	"#JOKER_RETRIEVAL_BEFORE_INITIAL_MELD\x10\xbd\x05\x12 \n" +
+	"\x1bINITIAL_MELD_TABLE_MODIFIED\x10\xbe\x05\x12\x1b\n" +
+	"\x16INITIAL_MELD_HAS_JOKER\x10\xbf\x05\x12&\n" +
+	"!INITIAL_MELD_SINGLE_MELD_REQUIRED\x10\xc0\x05\x12+\n" +
+	"&INITIAL_MELD_NO_MELD_REACHES_THRESHOLD\x10\xc1\x05\x12!\n" +
+	"\x1cINITIAL_MELD_BELOW_THRESHOLD\x10\xc2\x05\x12\x1f\n" +
+	"\x1aINITIAL_MELD_KIND_REQUIRED\x10\xc3\x05\x12\x15\n" +
+	"\x10TURN_TOO_COMPLEX\x10\xa1\x06\x12\x17\n" +
+	"\x12TABLE_MELD_CHANGED\x10\xa2\x06\x12\x19\n" +
+	"\x14TABLE_MELD_DISSOLVED\x10\xa3\x06\x12\x19\n" +
+	"\x14JOKER_FACE_EXHAUSTED\x10\xa4\x06\x12\x1e\n" +
+	"\x19JOKER_RETRIEVAL_FORBIDDEN\x10\xa5\x06\x12\x17\n" +
+	"\x12JOKER_NOT_REPLACED\x10\xa6\x06\x12\x16\n" +
+	"\x11JOKER_MELD_LOCKED\x10\xa7\x06\x12$\n" +
+	"\x1fJOKER_REPLACEMENT_NOT_FROM_RACK\x10\xa8\x06\x12\"\n" +
+	"\x1dJOKER_GROUP_NEEDS_BOTH_COLORS\x10\xa9\x06\x12 \n" +
+	"\x1bJOKER_RETURNED_TO_SAME_MELD\x10\xaa\x06\x12\x1a\n" +
+	"\x15JOKER_NOT_IN_NEW_MELD\x10\xab\x06\x12%\n" +
+	" JOKER_REUSE_NEEDS_TWO_RACK_TILES\x10\xac\x06\x12 \n" +
+	"\x1bJOKER_REUSE_NEEDS_RACK_ONLY\x10\xad\x06\x12\x14\n" +
+	"\x0fPLAY_AFTER_DRAW\x10\x85\a\x12\x10\n" +
+	"\vRIVER_EMPTY\x10\x86\a\x12\x1d\n" +
+	"\x18RIVER_INDEX_OUT_OF_RANGE\x10\x87\a\x12\x19\n" +
+	"\x14RIVER_KEY_NOT_PLAYED\x10\x88\a\x12\x19\n" +
+	"\x14RIVER_PLUNDER_PLAYED\x10\x89\a\x12\x16\n" +
+	"\x11CONTRACT_VIOLATED\x10\x8a\a\x12\x18\n" +
+	"\x13RUMMIKUB_NOT_CALLED\x10\x8b\aB\x88\x01\n" +
 	"\vrummikub.v1B\x10ErrorReasonProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (

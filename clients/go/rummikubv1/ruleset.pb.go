@@ -595,7 +595,7 @@ const (
 	InitialMeldJoker_INITIAL_MELD_JOKER_REPRESENTED_VALUE InitialMeldJoker = 1
 	// Nothing. Evidence: the Spanish article.
 	InitialMeldJoker_INITIAL_MELD_JOKER_ZERO InitialMeldJoker = 2
-	// A joker may not be used (INITIAL_MELD_JOKER_FORBIDDEN). Evidence: one reading of the French article.
+	// A joker may not be used (INITIAL_MELD_HAS_JOKER). Evidence: one reading of the French article.
 	InitialMeldJoker_INITIAL_MELD_JOKER_FORBIDDEN InitialMeldJoker = 3
 )
 

@@ -117,7 +117,7 @@ async function wire(): Promise<void> {
     const refused = refusal(error);
     assert.equal(codeName(error.code), call.error.code, call.id);
     const detail = create(RefusalSchema, {
-      reason: refused?.reason ?? ErrorReason.UNSPECIFIED,
+      reason: refused?.reason ?? ErrorReason.ERROR_REASON_UNSPECIFIED,
       metadata: { ...refused?.metadata },
       violations: [...(refused?.violations ?? [])],
     });

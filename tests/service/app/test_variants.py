@@ -292,7 +292,7 @@ async def test_the_response_to_an_illegal_play_has_its_violations_and_penalty(cl
     seat = before.turn.seat
     answer = await game.play_illegally()
     reasons = [error_reason_pb2.ErrorReason.Name(violation.reason) for violation in answer.violations]
-    assert reasons == ["ERROR_REASON_MELD_TOO_SHORT"]
+    assert reasons == ["MELD_TOO_SHORT"]
     assert answer.violations[0].subject == "play.table[0]"
     assert answer.violations[0].text
     assert len(answer.tiles_drawn) == 3
@@ -339,7 +339,7 @@ async def test_an_illegal_play_is_shown_to_all_and_the_turn_continues(client: Cl
         [event] = await last_events(game, viewer)
         assert event.illegal_play_shown.seat == seat
         assert event.illegal_play_shown.table == shown.table
-        assert list(event.illegal_play_shown.reasons) == [error_reason_pb2.ERROR_REASON_MELD_TOO_SHORT]
+        assert list(event.illegal_play_shown.reasons) == [error_reason_pb2.MELD_TOO_SHORT]
     await game.draw()
     assert not (await game.see()).turn.HasField("shown_play")
 
@@ -466,7 +466,7 @@ async def test_playing_a_tile_outside_the_games_tile_set_is_a_violation(client: 
     answer = await client.validation.ValidateTurn(
         vs.ValidateTurnRequest(table_after=meld_pb2.Table(melds=melds), has_melded=False)
     )
-    assert error_reason_pb2.ERROR_REASON_TILE_UNKNOWN in [violation.reason for violation in answer.violations]
+    assert error_reason_pb2.TILE_UNKNOWN in [violation.reason for violation in answer.violations]
 
 
 # Declared jokers

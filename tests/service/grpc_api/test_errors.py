@@ -159,7 +159,7 @@ def declarations(file: str) -> Iterator[tuple[str, str]]:
 def documented_reasons() -> dict[str, Documented]:
     found = {}
     for declaration, comment in declarations("error_reason.proto"):
-        name = re.match(r"ERROR_REASON_(\w+) = [1-9]", declaration)
+        name = re.match(r"([A-Z]\w+) = [1-9]", declaration)
         if not name:
             continue
         code = comment.partition(".")[0].split()[0]
@@ -1821,7 +1821,7 @@ async def test_an_error_is_as_documented(case: Case, stages: Stages) -> None:
     assert INSIDE not in str(refusal)
     told = details(refusal)[0]
     assert isinstance(told, violation_pb2.Refusal)
-    assert error_reason_pb2.ErrorReason.Name(told.reason) == f"ERROR_REASON_{info.reason}"
+    assert error_reason_pb2.ErrorReason.Name(told.reason) == info.reason
     assert told.metadata == info.metadata
     is_temporary = any(isinstance(detail, error_details_pb2.RetryInfo) for detail in details(refusal))
     assert retry_ms(refusal) == (1_000 if is_temporary else None)
@@ -1857,9 +1857,26 @@ def test_every_documented_error_of_an_rpc_has_a_case() -> None:
 
 def test_every_reason_occurs() -> None:
     names = [value.name for value in error_reason_pb2.DESCRIPTOR.enum_types_by_name["ErrorReason"].values]
-    contract = {name.removeprefix("ERROR_REASON_") for name in names} - {"UNSPECIFIED"}
+    contract = set(names) - {"ERROR_REASON_UNSPECIFIED"}
     assert set(documented_reasons()) == contract
     assert contract == {case.reason for case in CASES}
+
+
+RANGES = {
+    range(1, 100): {"INVALID_ARGUMENT"},
+    range(101, 200): {"UNAUTHENTICATED", "PERMISSION_DENIED"},
+    range(201, 400): {"NOT_FOUND", "ALREADY_EXISTS", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE"},
+    range(401, 500): {"UNAVAILABLE", "RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED", "INTERNAL"},
+    range(501, 1000): {"Violation"},
+}
+"""The codes of the reasons in each range of numbers: of the request, the caller, the state, the server, the rules."""
+
+
+@pytest.mark.parametrize(("name", "number"), error_reason_pb2.ErrorReason.items()[1:])
+def test_the_number_of_a_reason_tells_whose_fault_it_is(name: str, number: int) -> None:
+    reason = documented_reasons()[name]
+    code = "Violation" if reason.violation and reason.code == "FAILED_PRECONDITION" else reason.code
+    assert [codes for numbers, codes in RANGES.items() if number in numbers and code in codes] != []
 
 
 def test_every_rpc_has_documented_errors() -> None:
@@ -1872,7 +1889,7 @@ def test_every_rpc_has_documented_errors() -> None:
 async def test_a_violation_is_an_answer_of_the_validation_service(reason: str, stages: Stages) -> None:
     stage = await stages.at(usual)
     answer = await stage.client.validation.ValidateTurn(turn_to_validate(turn_breaking(reason)))
-    assert [error_reason_pb2.ErrorReason.Name(one.reason) for one in answer.violations] == [f"ERROR_REASON_{reason}"]
+    assert [error_reason_pb2.ErrorReason.Name(one.reason) for one in answer.violations] == [reason]
     assert set(answer.violations[0].metadata) == documented_reasons()[reason].metadata
     assert re.fullmatch(r"table_after(\[\d+\])?", answer.violations[0].subject)
     assert answer.violations[0].text

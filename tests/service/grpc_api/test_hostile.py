@@ -77,7 +77,7 @@ SERVICES = (
 REFLECTION = [f"ServerReflectionInfo of {service.full_name}" for service in reflection.SERVICES]
 RPCS: dict[str, MethodDescriptor] = {rpc.name: rpc for service in SERVICES[:-2] for rpc in service.methods}
 RPCS |= {name: service.methods[0] for name, service in zip(REFLECTION, reflection.SERVICES, strict=True)}
-ON_GAMES = [rpc.name for service in CONTRACT[:2] for rpc in service.methods]
+ON_GAMES = [*(rpc.name for service in CONTRACT[:2] for rpc in service.methods), "ExportGame"]
 WITH_GAME_ID = [name for name in ON_GAMES if "game_id" in RPCS[name].input_type.fields_by_name]
 MUTATING = [name for name in OF_A_SEAT if ROWS[name].mutates]
 """RPCs of a seat with a request id."""
@@ -248,7 +248,7 @@ def reason_of(refusal: grpc.aio.AioRpcError) -> tuple[str, str]:
 EMPTY_TURN = vs.ValidateTurnResponse(
     violations=[
         violation_pb2.Violation(
-            reason=error_reason_pb2.ERROR_REASON_NO_RACK_TILE_PLAYED,
+            reason=error_reason_pb2.NO_RACK_TILE_PLAYED,
             subject="table_after",
             text="no tile was played from the rack: play one, draw or pass",
         )

@@ -14,7 +14,7 @@ from service.errors import InvalidRequest
 from support.harness import ROOT, Client
 
 LANGUAGES = ("de", "en", "es", "fr", "he", "ja", "nl", "pl", "pt", "tr")
-REASONS = [name.removeprefix("ERROR_REASON_") for name in error_reason_pb2.ErrorReason.keys()[1:]]
+REASONS = error_reason_pb2.ErrorReason.keys()[1:]
 COLORS = [name.removeprefix("TILE_COLOR_") for name in tile_pb2.TileColor.keys()[1:]]
 CATALOGS: dict[str, dict[str, Any]] = {
     path.stem: json.loads(path.read_text("utf-8")) for path in sorted((ROOT / "docs" / "messages").glob("*.json"))
@@ -26,7 +26,7 @@ def metadata_keys() -> dict[str, set[str]]:
     """Returns the keys of each reason's metadata, as the contract documents them."""
     text = (ROOT / "proto" / "rummikub" / "v1" / "error_reason.proto").read_text()
     found: dict[str, set[str]] = {}
-    for comment, name in re.findall(r"((?:^ *//.*\n)+) *ERROR_REASON_(\w+) =", text, re.MULTILINE):
+    for comment, name in re.findall(r"((?:^ *//.*\n)+) *([A-Z]\w+) =", text, re.MULTILINE):
         plain = re.sub(r"\n? *// ?", " ", comment)
         found[name] = set(re.findall(r"`(\w+)`", plain.partition("Metadata:")[2]))
     return found
@@ -90,10 +90,7 @@ async def test_the_service_lists_a_catalog(client: Client, language: str) -> Non
     assert (listed.language, listed.name) == (language, catalog["name"])
     is_rtl = listed.direction == vs.TEXT_DIRECTION_RIGHT_TO_LEFT
     assert is_rtl is (catalog["direction"] == "rtl")
-    texts = {
-        error_reason_pb2.ErrorReason.Name(text.reason).removeprefix("ERROR_REASON_"): text.text
-        for text in listed.reasons
-    }
+    texts = {error_reason_pb2.ErrorReason.Name(text.reason): text.text for text in listed.reasons}
     assert texts == catalog["reasons"]
     names = {tile_pb2.TileColor.Name(color.color).removeprefix("TILE_COLOR_"): color for color in listed.colors}
     assert {name: {"name": color.name, "symbol": color.symbol} for name, color in names.items()} == catalog["colors"]

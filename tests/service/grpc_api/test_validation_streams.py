@@ -27,7 +27,7 @@ async def test_turns_are_judged_in_order_under_the_ruleset_stated_last() -> None
         )
         answers = [answer async for answer in stream]
     assert [answer.correlation_id for answer in answers] == ["default", "stated", "kept", "back"]
-    below = error_reason_pb2.ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD
+    below = error_reason_pb2.INITIAL_MELD_BELOW_THRESHOLD
     assert [[v.reason for v in answer.turn.violations] for answer in answers] == [[below], [], [], [below]]
 
 

@@ -253,7 +253,7 @@ func (s suite) refusal() {
 	game = must(player.Games.GetGame(s.ctx, &pb.GetGameRequest{GameId: id})).Game
 	tiles := game.Rack[:2]
 	_, err := player.Turns.PlayTurn(s.ctx, rummikub.Play(game, []*pb.Meld{{Tiles: tiles}}))
-	short := pb.ErrorReason_ERROR_REASON_MELD_TOO_SHORT
+	short := pb.ErrorReason_MELD_TOO_SHORT
 	var refused *rummikub.RefusalError
 	expect(errors.As(err, &refused) && refused.Reason == short && refused.Code == codes.FailedPrecondition &&
 		len(refused.Violations) > 0 && refused.Metadata["violations"] == strconv.Itoa(len(refused.Violations)),
@@ -265,7 +265,7 @@ func (s suite) refusal() {
 	hasMelded, low := false, must(rummikub.ParseTable("[R1 R2 R3]"))
 	judged := must(s.validation.Validation.ValidateTurn(s.ctx,
 		&pb.ValidateTurnRequest{TableAfter: &pb.Table{Melds: low}, Rack: low[0].Tiles, HasMelded: &hasMelded}))
-	below := pb.ErrorReason_ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD
+	below := pb.ErrorReason_INITIAL_MELD_BELOW_THRESHOLD
 	expect(len(judged.Violations) == 1 && judged.Violations[0].Reason == below &&
 		judged.Violations[0].Metadata["total"] == 6 && judged.Violations[0].Metadata["threshold"] == 30,
 		"an initial meld of 6 points: %v", judged.Violations)

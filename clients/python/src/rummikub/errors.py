@@ -11,14 +11,14 @@ from rummikub.v1.error_reason_pb2 import ErrorReason
 from rummikub.v1.violation_pb2 import Refusal, Violation
 
 _ADVICE: Final = {
-    reasons.ERROR_REASON_AUTHORIZATION_MALFORMED: "pass a token as JoinGame or CreateGame returned it to seated()",
-    reasons.ERROR_REASON_GAME_NOT_FOUND: "check the game's id; games expire",
-    reasons.ERROR_REASON_HISTORY_UNAVAILABLE: "start again without an etag; Rummikub.watch() does so by itself",
-    reasons.ERROR_REASON_INTERNAL_ERROR: "report it with the x-request-id of the trailing metadata",
-    reasons.ERROR_REASON_NOT_A_PLAYER: "call with a seat's token: client.seated(seat_token)",
-    reasons.ERROR_REASON_NOT_THE_HOST: "call with the host token: client.seated(host_token)",
-    reasons.ERROR_REASON_STALE_STATE: "read the game again with GetGame, and let the player decide again",
-    reasons.ERROR_REASON_TOKEN_VOID: "use the token that replaced it, or join again",
+    reasons.AUTHORIZATION_MALFORMED: "pass a token as JoinGame or CreateGame returned it to seated()",
+    reasons.GAME_NOT_FOUND: "check the game's id; games expire",
+    reasons.HISTORY_UNAVAILABLE: "start again without an etag; Rummikub.watch() does so by itself",
+    reasons.INTERNAL_ERROR: "report it with the x-request-id of the trailing metadata",
+    reasons.NOT_A_PLAYER: "call with a seat's token: client.seated(seat_token)",
+    reasons.NOT_THE_HOST: "call with the host token: client.seated(host_token)",
+    reasons.STALE_STATE: "read the game again with GetGame, and let the player decide again",
+    reasons.TOKEN_VOID: "use the token that replaced it, or join again",
 }
 """The advice after a refusal, for reasons whose text from the server has none."""
 
@@ -52,7 +52,7 @@ def explain(error: grpc.RpcError, target: str = "the address") -> str:
     reason, text = refusal(error).reason, error.details()
     if reason in ErrorReason.values() and reason:
         advice = _ADVICE.get(reason, "")
-        name = ErrorReason.Name(reason).removeprefix("ERROR_REASON_")
+        name = ErrorReason.Name(reason)
         return f"{name}: {text}" + (f"; {advice}" if advice else "")
     if reason:
         return (

@@ -9,10 +9,10 @@ import grpc
 
 from rummikub.errors import refusal
 from rummikub.v1.error_reason_pb2 import (
-    ERROR_REASON_HISTORY_UNAVAILABLE,
-    ERROR_REASON_OVERLOADED,
-    ERROR_REASON_REQUEST_TIMED_OUT,
     ERROR_REASON_UNSPECIFIED,
+    HISTORY_UNAVAILABLE,
+    OVERLOADED,
+    REQUEST_TIMED_OUT,
 )
 from rummikub.v1.game_pb2 import Game
 from rummikub.v1.game_service_pb2 import WATCH_CONTENT_BOTH, WatchGameRequest, WatchGameResponse
@@ -26,7 +26,7 @@ _SHORTEST_DELAY_SECONDS: Final = 0.2
 _LONGEST_DELAY_SECONDS: Final = 5.0
 _BROKEN: Final = {grpc.StatusCode.CANCELLED, grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN}
 """Codes of a broken transport. A server that ends a stream with one of them states a reason."""
-_TEMPORARY: Final = {ERROR_REASON_OVERLOADED, ERROR_REASON_REQUEST_TIMED_OUT}
+_TEMPORARY: Final = {OVERLOADED, REQUEST_TIMED_OUT}
 _PASSED_ON: Final = {"snapshot", "change", "game", "draft", "presence"}
 
 
@@ -110,7 +110,7 @@ class WatchPosition:
         """Returns the seconds to wait before connecting again after an error; None if the watch cannot continue."""
         self._closing_delay = None
         reason = refusal(error).reason
-        if reason == ERROR_REASON_HISTORY_UNAVAILABLE and self._request.etag:
+        if reason == HISTORY_UNAVAILABLE and self._request.etag:
             self._request.etag = ""  # the stream begins with a snapshot
             return 0.0
         now = self._now()

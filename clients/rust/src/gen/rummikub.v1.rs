@@ -398,8 +398,12 @@ impl Tile {
 /// The reason why a request was refused or a turn is illegal.
 ///
 /// Every refusal carries one Refusal with this reason, and the metadata documented here. For tools that know only the
-/// common details, a google.rpc.ErrorInfo with domain `rummikub.v1` says the same: its `reason` is the name of this enum
-/// without the prefix ERROR_REASON_. If fields are at fault, a google.rpc.BadRequest names them (at most 16).
+/// common details, a google.rpc.ErrorInfo with domain `rummikub.v1` says the same: its `reason` is the name of this value.
+/// A reason has the same name everywhere. If fields are at fault, a google.rpc.BadRequest names them (at most 16).
+///
+/// The number of a reason tells whose fault it is: the request (1 to 199), the state of the game (201 to 399), the server
+/// (401 to 499), or the rules (501 to 999). New reasons get a number in their range, so that a client can handle one that
+/// it does not know.
 ///
 /// "Violation" marks violations of the rules. ValidationService returns OK and lists them. TurnService refuses the turn
 /// with FAILED_PRECONDITION: the reason is the first violation, the metadata key `violations` their number, and
@@ -408,7 +412,7 @@ impl Tile {
 /// with a google.rpc.RetryInfo, and with the same delay as the trailing metadata `grpc-retry-pushback-ms`, which channels
 /// that retry by a service config use.
 ///
-/// The transport itself answers some calls, without ErrorInfo: RESOURCE_EXHAUSTED for metadata over the size limit and for
+/// The transport itself answers some calls, without a reason: RESOURCE_EXHAUSTED for metadata over the size limit and for
 /// a message of more than twice its limit, UNIMPLEMENTED for an RPC that does not exist, and UNAVAILABLE when a connection
 /// breaks or the server exits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -434,106 +438,109 @@ pub enum ErrorReason {
     /// but the ruleset has none; or the tile drawn is not on the rack. BadRequest names the field.
     PositionImpossible = 6,
     /// INVALID_ARGUMENT. The ruleset has a preset, option or value that this server does not know; BadRequest names it.
-    OptionUnknown = 101,
+    OptionUnknown = 7,
     /// INVALID_ARGUMENT. The number of an option is out of range; BadRequest names it.
-    OptionValueInvalid = 102,
+    OptionValueInvalid = 8,
     /// INVALID_ARGUMENT. Two options contradict each other; BadRequest names both.
-    OptionsConflict = 103,
+    OptionsConflict = 9,
     /// INVALID_ARGUMENT. deal_hand_size tiles for players_max players leave no tile for the pool; BadRequest names both.
-    InsufficientTiles = 104,
-    /// NOT_FOUND. The game does not exist: it has expired, its id is wrong, or it is a game of another key.
-    GameNotFound = 201,
+    InsufficientTiles = 10,
+    /// INVALID_ARGUMENT. The text is no record, or a move of the record breaks a rule. BadRequest names the line and
+    /// column, or the move.
+    RecordInvalid = 11,
     /// PERMISSION_DENIED. The RPC needs a token, and none was sent (this is checked before the game is looked up); or it
     /// needs a seat token, and the host token was sent.
-    NotAPlayer = 202,
+    NotAPlayer = 101,
     /// UNAUTHENTICATED. The authorization metadata is not `Bearer` followed by a token; for AdminService, by the operator's.
-    AuthorizationMalformed = 203,
+    AuthorizationMalformed = 102,
     /// UNAUTHENTICATED. The server requires a key (RUMMIKUB_KEYS_FILE), and the call has no valid one: send it once, as the
     /// metadata `x-api-key`.
-    ApiKeyInvalid = 260,
+    ApiKeyInvalid = 103,
     /// PERMISSION_DENIED. The caller's key is not for this service or for a label of the request, or the request needs a
     /// right that the key, or a caller without a key, does not have. Metadata: `kind` (service, label or right), `name`.
-    ApiKeyNotAllowed = 261,
+    ApiKeyNotAllowed = 104,
     /// UNAUTHENTICATED. The token is not, or no longer, valid in the game: it was replaced (RenewSeatToken,
     /// ReissueSeatToken), its owner has left or was removed (LeaveGame, KickPlayer), or it is of another game. Use the new
     /// token, or send none to see what spectators see.
-    TokenVoid = 262,
+    TokenVoid = 105,
+    /// PERMISSION_DENIED. Only the host may do this: the caller sent neither the host token nor the token of the host's
+    /// seat.
+    NotTheHost = 106,
+    /// PERMISSION_DENIED. The game has started and shows nothing to callers without a token of it (option spectators).
+    SpectatorsNotAllowed = 107,
+    /// PERMISSION_DENIED. A player was removed from the lobby (KickPlayer), and it is unlisted: since then it admits only
+    /// callers with its new join code, which its players see.
+    JoinCodeRequired = 108,
+    /// PERMISSION_DENIED. The host has removed a player with this player_ref, or with this name or one like it, from the
+    /// lobby.
+    PlayerKicked = 109,
+    /// NOT_FOUND. The game does not exist: it has expired, its id is wrong, or it is a game of another key.
+    GameNotFound = 201,
     /// ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated
     /// player has this player_ref, this name or one like it. Names are alike if they differ only in case, in compatibility
     /// forms (NFKC), in invisible characters, or in characters that look the same (Unicode's confusables).
-    PlayerAlreadyJoined = 204,
+    PlayerAlreadyJoined = 202,
     /// FAILED_PRECONDITION. All seats are taken. Metadata: `players_max`.
-    GameFull = 205,
+    GameFull = 203,
     /// FAILED_PRECONDITION. The game cannot start yet. Metadata: `players`, `players_min`.
-    TooFewPlayers = 206,
+    TooFewPlayers = 204,
     /// FAILED_PRECONDITION. The RPC requires a game in the lobby, and this game has started.
-    GameAlreadyStarted = 207,
+    GameAlreadyStarted = 205,
     /// FAILED_PRECONDITION. The RPC requires a started game, and this game is in the lobby.
-    GameNotStarted = 208,
+    GameNotStarted = 206,
     /// FAILED_PRECONDITION. The next round cannot start while a round is being played.
-    RoundInProgress = 209,
+    RoundInProgress = 207,
     /// FAILED_PRECONDITION. No round is being played. The next one starts at Game.next_round_time, or earlier with
     /// StartNextRound.
-    RoundOver = 210,
+    RoundOver = 208,
     /// FAILED_PRECONDITION. The game has ended.
-    GameOver = 211,
+    GameOver = 209,
     /// FAILED_PRECONDITION. The caller has resigned from the game.
-    PlayerResigned = 212,
+    PlayerResigned = 210,
     /// ABORTED. The etag is not that of the game as it is: the game has changed, or the store has lost changes that the
     /// caller saw, or the etag is of another game. Read the game again. Any other mutating RPC may also return it, if other
     /// changes preceded each of its sixteen attempts. Metadata: `revision`, the current one.
-    StaleState = 213,
+    StaleState = 211,
     /// ABORTED. The request id was already used with different content.
-    DuplicateRequest = 215,
+    DuplicateRequest = 212,
     /// OUT_OF_RANGE. The changes that the answer needs are no longer stored, or the game has not had the revision, or the
     /// etag is of another history: the store has lost changes that the caller saw. Send WatchGame no etag: it then starts
     /// with a snapshot. ListChanges with after_revision 0 starts with the oldest stored change, GetGame returns the current
     /// game for revision 0; ExportGame and ReviewGame need the whole history (RUMMIKUB_HISTORY). Metadata: `oldest`,
     /// `newest`, the revisions that are stored.
-    HistoryUnavailable = 216,
+    HistoryUnavailable = 213,
     /// FAILED_PRECONDITION. The player may not demand a new deal: the option is off, the player has no three pairs of
     /// identical tiles, has drawn, passed or shown an illegal play, or someone has played (option
     /// deal_three_pairs_reshuffle).
-    RedealNotAllowed = 217,
-    /// PERMISSION_DENIED. Only the host may do this: the caller sent neither the host token nor the token of the host's
-    /// seat.
-    NotTheHost = 218,
+    RedealNotAllowed = 214,
     /// FAILED_PRECONDITION. The game starts only when all players are ready (option start_by). Metadata: `ready`,
     /// `players`.
-    PlayersNotReady = 219,
+    PlayersNotReady = 215,
     /// FAILED_PRECONDITION. The seat that the request names is taken, or the game has no such seat. Metadata: `seat`.
-    SeatTaken = 220,
-    /// PERMISSION_DENIED. The game has started and shows nothing to callers without a token of it (option spectators).
-    SpectatorsNotAllowed = 221,
+    SeatTaken = 216,
     /// NOT_FOUND. No game in the lobby has the join code. The code of a game that has started may be unknown, or lead to
     /// GAME_ALREADY_STARTED.
-    JoinCodeUnknown = 222,
-    /// PERMISSION_DENIED. A player was removed from the lobby (KickPlayer), and it is unlisted: since then it admits only
-    /// callers with its new join code, which its players see.
-    JoinCodeRequired = 263,
-    /// PERMISSION_DENIED. The host has removed a player with this player_ref, or with this name or one like it, from the
-    /// lobby.
-    PlayerKicked = 264,
+    JoinCodeUnknown = 217,
     /// FAILED_PRECONDITION. The seat that the request names has no player; for ReissueSeatToken, no person. Metadata:
     /// `seat`.
-    PlayerNotInGame = 224,
+    PlayerNotInGame = 218,
     /// FAILED_PRECONDITION. A round has ended, so the game is aborted by votes only, and the host token has no vote. Send
     /// the token of a seat.
-    GameNotAbortable = 225,
-    /// INVALID_ARGUMENT. The text is no record, or a move of the record breaks a rule. BadRequest names the line and
-    /// column, or the move.
-    RecordInvalid = 228,
+    GameNotAbortable = 219,
     /// FAILED_PRECONDITION. The racks of the game stay hidden (option racks_shown), so it has no record.
-    RecordHidden = 229,
+    RecordHidden = 220,
     /// FAILED_PRECONDITION. The game has not ended: its record would show hidden tiles, and it has no rematch. A game that
     /// was aborted in the lobby has a rematch, and no record.
-    GameNotOver = 250,
+    GameNotOver = 221,
     /// FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only get ready, start the game, leave it or
     /// abort it.
     /// Metadata: `changes`.
-    TooManyChanges = 265,
+    TooManyChanges = 222,
     /// FAILED_PRECONDITION. The caller is not absent, so there is nothing to return from.
-    PlayerNotAbsent = 226,
+    PlayerNotAbsent = 223,
+    /// FAILED_PRECONDITION. The game does not allow hints of this level (option hints). Metadata: `hints`, the value of
+    /// the option.
+    HintNotAllowed = 224,
     /// FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, the seat that has it.
     NotYourTurn = 301,
     /// FAILED_PRECONDITION. The turn's deadline has passed; the time-out has been applied. Metadata: `revision`, the
@@ -563,84 +570,14 @@ pub enum ErrorReason {
     ClaimOwnPlay = 312,
     /// FAILED_PRECONDITION. The caller has already voted on this claim.
     ClaimAlreadyVoted = 313,
-    /// Violation. A joker of table_before is missing on table_after (R45, R49).
-    JokerToRack = 401,
-    /// Violation. A numbered tile of table_before is missing on table_after (R45).
-    TableTileMissing = 402,
-    /// Violation. A face on the rack is played more often than the rack holds it, or the table has more copies of a face
-    /// than the tile set (R1, R17).
-    TileDuplicated = 403,
-    /// Violation. A tile on table_after is neither on table_before nor on the player's rack (R32), or a tile of a draft is
-    /// not on the River either. Tiles of the pool and of other racks get the same answer.
-    TileNotInRack = 404,
-    /// Violation. No tile of the rack is played (R38).
-    NoRackTilePlayed = 405,
-    /// Violation. The meld has no tiles (R11).
-    MeldEmpty = 501,
-    /// Violation. The meld has one or two tiles (R11).
-    MeldTooShort = 502,
-    /// Violation. The meld has no numbered tile, so the faces of its jokers are undefined.
-    MeldAllJokers = 503,
-    /// Violation. The meld has more jokers than jokers_max_per_meld allows.
-    JokersTooMany = 504,
-    /// Violation. Two jokers lie side by side in a run, against jokers_adjacent.
-    JokersAdjacent = 505,
-    /// Violation. The tiles form both a run and a group, no kind is stated, and jokers_declaration requires one.
-    MeldKindAmbiguous = 506,
-    /// Violation. The tiles do not form the stated kind, but the other one.
-    MeldKindMismatch = 507,
-    /// Violation. The values of a group differ (R12).
-    GroupValueMismatch = 508,
-    /// Violation. A color occurs twice in a group (R12).
-    GroupColorRepeat = 509,
-    /// Violation. A group has more tiles than there are colors (R13), and jokers hide which color occurs twice.
-    GroupTooLarge = 510,
-    /// Violation. The colors of a run differ (R14).
-    RunColorMix = 511,
-    /// Violation. 1 follows 13 (R15), or 2 follows 1 after 13 although only 1 may follow 13.
-    RunWrap = 512,
-    /// Violation. A value occurs twice in a run (R14).
-    RunDuplicateValue = 513,
-    /// Violation. The values of a run descend (R14).
-    RunNotAscending = 514,
-    /// Violation. The values of a run do not rise by exactly one (R14).
-    RunGap = 515,
-    /// Violation. A joker would stand for a value below 1 or above 13, where the ruleset ends runs (R15).
-    RunJokerOutOfRange = 516,
-    /// Violation. The tiles form neither a group nor a run, and no more specific reason applies.
-    MeldNotGroupNorRun = 517,
-    /// Violation. A run has more than 13 tiles (R16), and jokers hide which value occurs twice. Only with rulesets in
-    /// which runs may continue after 13.
-    RunTooLong = 518,
-    /// Violation. The meld begins with a joker, against jokers_may_lead.
-    JokerLeadsMeld = 519,
-    /// Violation. jokers_declaration requires the kind of the meld, and in a group the face of each joker.
-    JokerDeclarationRequired = 520,
-    /// Violation. A joker cannot stand for its declared face, or the number of faces is not that of the jokers.
-    JokerDeclarationMismatch = 521,
-    /// Violation. A joker left its meld before the player's initial meld (R37).
-    JokerRetrievalBeforeInitialMeld = 601,
-    /// Violation. A meld of the table was changed before or in the turn of the initial meld (R33, R34).
-    InitialMeldTableModified = 602,
-    /// Violation. The initial meld has a joker, against initial_meld_joker.
-    InitialMeldJokerForbidden = 603,
-    /// Violation. The initial meld has several melds, against initial_meld_count.
-    InitialMeldSingleMeldRequired = 604,
-    /// Violation. No meld of the initial meld reaches the threshold alone, against initial_meld_count. Metadata: `best`,
-    /// `threshold`.
-    InitialMeldNoMeldReachesThreshold = 605,
-    /// Violation. The initial meld's total is too low (R29). Metadata: `total`, `threshold`.
-    InitialMeldBelowThreshold = 606,
-    /// Violation. The initial meld has no run, against initial_meld_required_kind.
-    InitialMeldKindRequired = 607,
     /// UNAVAILABLE. The store does not answer. Send the same request again, with the same request id, after the delay in
     /// RetryInfo: it is applied once.
-    StoreUnavailable = 701,
+    StoreUnavailable = 401,
     /// UNAVAILABLE. The game was stored by a newer server, so another replica may answer; retry after the delay in
     /// RetryInfo. Damaged data looks the same: then no replica can answer, and the log names the game.
-    StoredFormatUnknown = 702,
+    StoredFormatUnknown = 402,
     /// UNAVAILABLE. The server is stopping. Send the same request again, with the same request id; another server answers.
-    ShuttingDown = 703,
+    ShuttingDown = 403,
     /// UNAVAILABLE. The server has reached its limit of concurrent calls (RUMMIKUB_MAX_CALLS; for StreamValidateTurns,
     /// RUMMIKUB_VALIDATION_STREAMS; for WatchGame, RUMMIKUB_MAX_WATCHES), the caller's address has reached its share
     /// (RUMMIKUB_PEER_SHARE) or the caller's key its quota, or the caller's seat, address or key saves too many drafts
@@ -648,55 +585,131 @@ pub enum ErrorReason {
     /// Send the same request again, with the same request id, after the delay in RetryInfo. Metadata: `limit` (calls,
     /// streams, watches, request_bytes, drafts, seat_drafts, changes or seat_changes; with the prefix key_ if it is a quota
     /// of the key).
-    Overloaded = 705,
+    Overloaded = 404,
     /// DEADLINE_EXCEEDED. The request did not arrive in time after the call began (RUMMIKUB_REQUEST_SECONDS), or the
     /// call's deadline passed before the server began to answer. Send the same request again, with the same request id.
-    RequestTimedOut = 706,
+    RequestTimedOut = 405,
     /// RESOURCE_EXHAUSTED. The caller's address or key has created too many games in the last minute
     /// (RUMMIKUB_GAMES_PER_MINUTE). Send the request again after the delay in RetryInfo.
-    TooManyGames = 707,
+    TooManyGames = 406,
+    /// RESOURCE_EXHAUSTED. The caller's address or key has sent too many unknown join codes in the last minute
+    /// (RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
+    TooManyGuesses = 407,
     /// RESOURCE_EXHAUSTED. The rest of the store's memory is reserved for the growth of unfinished games. New games are
     /// refused, changes that are no turns, and changes of games with more than 128 changes. Send the request again after
     /// the delay in RetryInfo.
-    StoreFull = 708,
-    /// RESOURCE_EXHAUSTED. The caller's address or key has sent too many unknown join codes in the last minute
-    /// (RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
-    TooManyGuesses = 709,
+    StoreFull = 408,
+    /// RESOURCE_EXHAUSTED. The analysis queue is full (RUMMIKUB_ANALYSIS_WORKERS, RUMMIKUB_ANALYSIS_QUEUE). Send the
+    /// request again after the delay in RetryInfo.
+    AnalysisBusy = 409,
+    /// UNAVAILABLE. The process that searched for the answer exited, or did not stop in time. Send the request again after
+    /// the delay in RetryInfo.
+    AnalysisUnavailable = 410,
     /// INTERNAL. A fault of the server. The `x-request-id` metadata of the answer identifies it in the server's log.
-    InternalError = 704,
+    InternalError = 411,
+    /// Violation. A joker of table_before is missing on table_after (R45, R49).
+    JokerToRack = 501,
+    /// Violation. A numbered tile of table_before is missing on table_after (R45).
+    TableTileMissing = 502,
+    /// Violation. A face on the rack is played more often than the rack holds it, or the table has more copies of a face
+    /// than the tile set (R1, R17).
+    TileDuplicated = 503,
+    /// Violation. A tile on table_after is neither on table_before nor on the player's rack (R32), or a tile of a draft is
+    /// not on the River either. Tiles of the pool and of other racks get the same answer.
+    TileNotInRack = 504,
+    /// Violation. No tile of the rack is played (R38).
+    NoRackTilePlayed = 505,
+    /// Violation. The meld has no tiles (R11).
+    MeldEmpty = 601,
+    /// Violation. The meld has one or two tiles (R11).
+    MeldTooShort = 602,
+    /// Violation. The meld has no numbered tile, so the faces of its jokers are undefined.
+    MeldAllJokers = 603,
+    /// Violation. The meld has more jokers than jokers_max_per_meld allows.
+    JokersTooMany = 604,
+    /// Violation. Two jokers lie side by side in a run, against jokers_adjacent.
+    JokersAdjacent = 605,
+    /// Violation. The tiles form both a run and a group, no kind is stated, and jokers_declaration requires one.
+    MeldKindAmbiguous = 606,
+    /// Violation. The tiles do not form the stated kind, but the other one.
+    MeldKindMismatch = 607,
+    /// Violation. The values of a group differ (R12).
+    GroupValueMismatch = 608,
+    /// Violation. A color occurs twice in a group (R12).
+    GroupColorRepeat = 609,
+    /// Violation. A group has more tiles than there are colors (R13), and jokers hide which color occurs twice.
+    GroupTooLarge = 610,
+    /// Violation. The colors of a run differ (R14).
+    RunColorMix = 611,
+    /// Violation. 1 follows 13 (R15), or 2 follows 1 after 13 although only 1 may follow 13.
+    RunWrap = 612,
+    /// Violation. A value occurs twice in a run (R14).
+    RunDuplicateValue = 613,
+    /// Violation. The values of a run descend (R14).
+    RunNotAscending = 614,
+    /// Violation. The values of a run do not rise by exactly one (R14).
+    RunGap = 615,
+    /// Violation. A joker would stand for a value below 1 or above 13, where the ruleset ends runs (R15).
+    RunJokerOutOfRange = 616,
+    /// Violation. The tiles form neither a group nor a run, and no more specific reason applies.
+    MeldNotGroupNorRun = 617,
+    /// Violation. A run has more than 13 tiles (R16), and jokers hide which value occurs twice. Only with rulesets in
+    /// which runs may continue after 13.
+    RunTooLong = 618,
+    /// Violation. The meld begins with a joker, against jokers_may_lead.
+    JokerLeadsMeld = 619,
+    /// Violation. jokers_declaration requires the kind of the meld, and in a group the face of each joker.
+    JokerDeclarationRequired = 620,
+    /// Violation. A joker cannot stand for its declared face, or the number of faces is not that of the jokers.
+    JokerDeclarationMismatch = 621,
+    /// Violation. A joker left its meld before the player's initial meld (R37).
+    JokerRetrievalBeforeInitialMeld = 701,
+    /// Violation. A meld of the table was changed before or in the turn of the initial meld (R33, R34).
+    InitialMeldTableModified = 702,
+    /// Violation. The initial meld has a joker, against initial_meld_joker.
+    InitialMeldHasJoker = 703,
+    /// Violation. The initial meld has several melds, against initial_meld_count.
+    InitialMeldSingleMeldRequired = 704,
+    /// Violation. No meld of the initial meld reaches the threshold alone, against initial_meld_count. Metadata: `best`,
+    /// `threshold`.
+    InitialMeldNoMeldReachesThreshold = 705,
+    /// Violation. The initial meld's total is too low (R29). Metadata: `total`, `threshold`.
+    InitialMeldBelowThreshold = 706,
+    /// Violation. The initial meld has no run, against initial_meld_required_kind.
+    InitialMeldKindRequired = 707,
     /// Violation. Judging the turn takes more than the fixed number of steps, because jokers of the table can have moved,
     /// or the initial meld can be chosen, in too many ways. It replaces the rules that were not decided. Alone it leads to
     /// no penalty. Turns of ordinary games stay far below the limit; change less of the table at once.
-    TurnTooComplex = 804,
+    TurnTooComplex = 801,
     /// Violation. A meld of the table was changed other than by growing, which manipulation OFF forbids.
-    TableMeldChanged = 801,
+    TableMeldChanged = 802,
     /// Violation. No two tiles of a meld of the table stay together in a meld of their own, which manipulation
     /// PRIMITIVES_ONLY requires.
-    TableMeldDissolved = 802,
+    TableMeldDissolved = 803,
     /// Violation. A joker would stand for a face whose copies are all on the table, which jokers_beyond_physical forbids.
-    JokerFaceExhausted = 803,
+    JokerFaceExhausted = 804,
     /// Violation. A joker left its meld, which joker_retrieval_mode OFF forbids.
-    JokerRetrievalForbidden = 811,
+    JokerRetrievalForbidden = 805,
     /// Violation. A joker left its meld and no tile replaces it, which joker_retrieval_mode REPLACE requires (R46).
-    JokerNotReplaced = 812,
+    JokerNotReplaced = 806,
     /// Violation. A tile left or moved within a meld whose joker was not replaced, which joker_retrieval_mode LOCKED
     /// forbids (R53).
-    JokerMeldLocked = 813,
+    JokerMeldLocked = 807,
     /// Violation. Only a tile of the table replaces a joker; joker_retrieval_source RACK_ONLY requires one of the rack.
-    JokerReplacementNotFromRack = 814,
+    JokerReplacementNotFromRack = 808,
     /// Violation. Only one missing color replaces the joker of a group of three; joker_retrieval_group_of_three requires
     /// both (R47).
-    JokerGroupNeedsBothColors = 815,
+    JokerGroupNeedsBothColors = 809,
     /// Violation. A retrieved joker is in its old meld again, which joker_retrieval_same_meld forbids.
-    JokerReturnedToSameMeld = 816,
+    JokerReturnedToSameMeld = 810,
     /// Violation. A retrieved joker is not in a new meld, which joker_retrieval_reuse requires (R50).
-    JokerNotInNewMeld = 817,
+    JokerNotInNewMeld = 811,
     /// Violation. The new meld of a retrieved joker has fewer than two tiles of the rack, which joker_retrieval_reuse
     /// requires.
-    JokerReuseNeedsTwoRackTiles = 818,
+    JokerReuseNeedsTwoRackTiles = 812,
     /// Violation. The new meld of a retrieved joker has tiles that are not from the rack, which joker_retrieval_reuse
     /// forbids.
-    JokerReuseNeedsRackOnly = 819,
+    JokerReuseNeedsRackOnly = 813,
     /// Violation. The tile just drawn is played, which turn_play_after_draw OTHER_TILES forbids (R25); or any tile is
     /// played after a draw, which FORBIDDEN forbids (R22).
     PlayAfterDraw = 901,
@@ -712,15 +725,6 @@ pub enum ErrorReason {
     ContractViolated = 906,
     /// Violation. The last tiles are played without calls_rummikub, against win_call (R58).
     RummikubNotCalled = 907,
-    /// RESOURCE_EXHAUSTED. The analysis queue is full (RUMMIKUB_ANALYSIS_WORKERS, RUMMIKUB_ANALYSIS_QUEUE). Send the
-    /// request again after the delay in RetryInfo.
-    AnalysisBusy = 1001,
-    /// UNAVAILABLE. The process that searched for the answer exited, or did not stop in time. Send the request again after
-    /// the delay in RetryInfo.
-    AnalysisUnavailable = 1002,
-    /// FAILED_PRECONDITION. The game does not allow hints of this level (option hints). Metadata: `hints`, the value of
-    /// the option.
-    HintNotAllowed = 1003,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -730,308 +734,264 @@ impl ErrorReason {
     pub fn as_str_name(&self) -> &'static str {
         match self {
             Self::Unspecified => "ERROR_REASON_UNSPECIFIED",
-            Self::MalformedRequest => "ERROR_REASON_MALFORMED_REQUEST",
-            Self::FieldInvalid => "ERROR_REASON_FIELD_INVALID",
-            Self::MalformedMeld => "ERROR_REASON_MALFORMED_MELD",
-            Self::MalformedTable => "ERROR_REASON_MALFORMED_TABLE",
-            Self::TileUnknown => "ERROR_REASON_TILE_UNKNOWN",
-            Self::PositionImpossible => "ERROR_REASON_POSITION_IMPOSSIBLE",
-            Self::OptionUnknown => "ERROR_REASON_OPTION_UNKNOWN",
-            Self::OptionValueInvalid => "ERROR_REASON_OPTION_VALUE_INVALID",
-            Self::OptionsConflict => "ERROR_REASON_OPTIONS_CONFLICT",
-            Self::InsufficientTiles => "ERROR_REASON_INSUFFICIENT_TILES",
-            Self::GameNotFound => "ERROR_REASON_GAME_NOT_FOUND",
-            Self::NotAPlayer => "ERROR_REASON_NOT_A_PLAYER",
-            Self::AuthorizationMalformed => "ERROR_REASON_AUTHORIZATION_MALFORMED",
-            Self::ApiKeyInvalid => "ERROR_REASON_API_KEY_INVALID",
-            Self::ApiKeyNotAllowed => "ERROR_REASON_API_KEY_NOT_ALLOWED",
-            Self::TokenVoid => "ERROR_REASON_TOKEN_VOID",
-            Self::PlayerAlreadyJoined => "ERROR_REASON_PLAYER_ALREADY_JOINED",
-            Self::GameFull => "ERROR_REASON_GAME_FULL",
-            Self::TooFewPlayers => "ERROR_REASON_TOO_FEW_PLAYERS",
-            Self::GameAlreadyStarted => "ERROR_REASON_GAME_ALREADY_STARTED",
-            Self::GameNotStarted => "ERROR_REASON_GAME_NOT_STARTED",
-            Self::RoundInProgress => "ERROR_REASON_ROUND_IN_PROGRESS",
-            Self::RoundOver => "ERROR_REASON_ROUND_OVER",
-            Self::GameOver => "ERROR_REASON_GAME_OVER",
-            Self::PlayerResigned => "ERROR_REASON_PLAYER_RESIGNED",
-            Self::StaleState => "ERROR_REASON_STALE_STATE",
-            Self::DuplicateRequest => "ERROR_REASON_DUPLICATE_REQUEST",
-            Self::HistoryUnavailable => "ERROR_REASON_HISTORY_UNAVAILABLE",
-            Self::RedealNotAllowed => "ERROR_REASON_REDEAL_NOT_ALLOWED",
-            Self::NotTheHost => "ERROR_REASON_NOT_THE_HOST",
-            Self::PlayersNotReady => "ERROR_REASON_PLAYERS_NOT_READY",
-            Self::SeatTaken => "ERROR_REASON_SEAT_TAKEN",
-            Self::SpectatorsNotAllowed => "ERROR_REASON_SPECTATORS_NOT_ALLOWED",
-            Self::JoinCodeUnknown => "ERROR_REASON_JOIN_CODE_UNKNOWN",
-            Self::JoinCodeRequired => "ERROR_REASON_JOIN_CODE_REQUIRED",
-            Self::PlayerKicked => "ERROR_REASON_PLAYER_KICKED",
-            Self::PlayerNotInGame => "ERROR_REASON_PLAYER_NOT_IN_GAME",
-            Self::GameNotAbortable => "ERROR_REASON_GAME_NOT_ABORTABLE",
-            Self::RecordInvalid => "ERROR_REASON_RECORD_INVALID",
-            Self::RecordHidden => "ERROR_REASON_RECORD_HIDDEN",
-            Self::GameNotOver => "ERROR_REASON_GAME_NOT_OVER",
-            Self::TooManyChanges => "ERROR_REASON_TOO_MANY_CHANGES",
-            Self::PlayerNotAbsent => "ERROR_REASON_PLAYER_NOT_ABSENT",
-            Self::NotYourTurn => "ERROR_REASON_NOT_YOUR_TURN",
-            Self::TurnTimedOut => "ERROR_REASON_TURN_TIMED_OUT",
-            Self::PoolEmpty => "ERROR_REASON_POOL_EMPTY",
-            Self::PassNotAllowedPoolNotEmpty => {
-                "ERROR_REASON_PASS_NOT_ALLOWED_POOL_NOT_EMPTY"
-            }
-            Self::TurnPhaseWrong => "ERROR_REASON_TURN_PHASE_WRONG",
-            Self::RiverChoicePending => "ERROR_REASON_RIVER_CHOICE_PENDING",
-            Self::RiverDiscardNotDrawn => "ERROR_REASON_RIVER_DISCARD_NOT_DRAWN",
-            Self::DrawNotAllowedPlayExists => "ERROR_REASON_DRAW_NOT_ALLOWED_PLAY_EXISTS",
-            Self::PassNotAllowedPlayExists => "ERROR_REASON_PASS_NOT_ALLOWED_PLAY_EXISTS",
-            Self::NothingToClaim => "ERROR_REASON_NOTHING_TO_CLAIM",
-            Self::ClaimNotUnanimous => "ERROR_REASON_CLAIM_NOT_UNANIMOUS",
-            Self::ClaimOwnPlay => "ERROR_REASON_CLAIM_OWN_PLAY",
-            Self::ClaimAlreadyVoted => "ERROR_REASON_CLAIM_ALREADY_VOTED",
-            Self::JokerToRack => "ERROR_REASON_JOKER_TO_RACK",
-            Self::TableTileMissing => "ERROR_REASON_TABLE_TILE_MISSING",
-            Self::TileDuplicated => "ERROR_REASON_TILE_DUPLICATED",
-            Self::TileNotInRack => "ERROR_REASON_TILE_NOT_IN_RACK",
-            Self::NoRackTilePlayed => "ERROR_REASON_NO_RACK_TILE_PLAYED",
-            Self::MeldEmpty => "ERROR_REASON_MELD_EMPTY",
-            Self::MeldTooShort => "ERROR_REASON_MELD_TOO_SHORT",
-            Self::MeldAllJokers => "ERROR_REASON_MELD_ALL_JOKERS",
-            Self::JokersTooMany => "ERROR_REASON_JOKERS_TOO_MANY",
-            Self::JokersAdjacent => "ERROR_REASON_JOKERS_ADJACENT",
-            Self::MeldKindAmbiguous => "ERROR_REASON_MELD_KIND_AMBIGUOUS",
-            Self::MeldKindMismatch => "ERROR_REASON_MELD_KIND_MISMATCH",
-            Self::GroupValueMismatch => "ERROR_REASON_GROUP_VALUE_MISMATCH",
-            Self::GroupColorRepeat => "ERROR_REASON_GROUP_COLOR_REPEAT",
-            Self::GroupTooLarge => "ERROR_REASON_GROUP_TOO_LARGE",
-            Self::RunColorMix => "ERROR_REASON_RUN_COLOR_MIX",
-            Self::RunWrap => "ERROR_REASON_RUN_WRAP",
-            Self::RunDuplicateValue => "ERROR_REASON_RUN_DUPLICATE_VALUE",
-            Self::RunNotAscending => "ERROR_REASON_RUN_NOT_ASCENDING",
-            Self::RunGap => "ERROR_REASON_RUN_GAP",
-            Self::RunJokerOutOfRange => "ERROR_REASON_RUN_JOKER_OUT_OF_RANGE",
-            Self::MeldNotGroupNorRun => "ERROR_REASON_MELD_NOT_GROUP_NOR_RUN",
-            Self::RunTooLong => "ERROR_REASON_RUN_TOO_LONG",
-            Self::JokerLeadsMeld => "ERROR_REASON_JOKER_LEADS_MELD",
-            Self::JokerDeclarationRequired => "ERROR_REASON_JOKER_DECLARATION_REQUIRED",
-            Self::JokerDeclarationMismatch => "ERROR_REASON_JOKER_DECLARATION_MISMATCH",
+            Self::MalformedRequest => "MALFORMED_REQUEST",
+            Self::FieldInvalid => "FIELD_INVALID",
+            Self::MalformedMeld => "MALFORMED_MELD",
+            Self::MalformedTable => "MALFORMED_TABLE",
+            Self::TileUnknown => "TILE_UNKNOWN",
+            Self::PositionImpossible => "POSITION_IMPOSSIBLE",
+            Self::OptionUnknown => "OPTION_UNKNOWN",
+            Self::OptionValueInvalid => "OPTION_VALUE_INVALID",
+            Self::OptionsConflict => "OPTIONS_CONFLICT",
+            Self::InsufficientTiles => "INSUFFICIENT_TILES",
+            Self::RecordInvalid => "RECORD_INVALID",
+            Self::NotAPlayer => "NOT_A_PLAYER",
+            Self::AuthorizationMalformed => "AUTHORIZATION_MALFORMED",
+            Self::ApiKeyInvalid => "API_KEY_INVALID",
+            Self::ApiKeyNotAllowed => "API_KEY_NOT_ALLOWED",
+            Self::TokenVoid => "TOKEN_VOID",
+            Self::NotTheHost => "NOT_THE_HOST",
+            Self::SpectatorsNotAllowed => "SPECTATORS_NOT_ALLOWED",
+            Self::JoinCodeRequired => "JOIN_CODE_REQUIRED",
+            Self::PlayerKicked => "PLAYER_KICKED",
+            Self::GameNotFound => "GAME_NOT_FOUND",
+            Self::PlayerAlreadyJoined => "PLAYER_ALREADY_JOINED",
+            Self::GameFull => "GAME_FULL",
+            Self::TooFewPlayers => "TOO_FEW_PLAYERS",
+            Self::GameAlreadyStarted => "GAME_ALREADY_STARTED",
+            Self::GameNotStarted => "GAME_NOT_STARTED",
+            Self::RoundInProgress => "ROUND_IN_PROGRESS",
+            Self::RoundOver => "ROUND_OVER",
+            Self::GameOver => "GAME_OVER",
+            Self::PlayerResigned => "PLAYER_RESIGNED",
+            Self::StaleState => "STALE_STATE",
+            Self::DuplicateRequest => "DUPLICATE_REQUEST",
+            Self::HistoryUnavailable => "HISTORY_UNAVAILABLE",
+            Self::RedealNotAllowed => "REDEAL_NOT_ALLOWED",
+            Self::PlayersNotReady => "PLAYERS_NOT_READY",
+            Self::SeatTaken => "SEAT_TAKEN",
+            Self::JoinCodeUnknown => "JOIN_CODE_UNKNOWN",
+            Self::PlayerNotInGame => "PLAYER_NOT_IN_GAME",
+            Self::GameNotAbortable => "GAME_NOT_ABORTABLE",
+            Self::RecordHidden => "RECORD_HIDDEN",
+            Self::GameNotOver => "GAME_NOT_OVER",
+            Self::TooManyChanges => "TOO_MANY_CHANGES",
+            Self::PlayerNotAbsent => "PLAYER_NOT_ABSENT",
+            Self::HintNotAllowed => "HINT_NOT_ALLOWED",
+            Self::NotYourTurn => "NOT_YOUR_TURN",
+            Self::TurnTimedOut => "TURN_TIMED_OUT",
+            Self::PoolEmpty => "POOL_EMPTY",
+            Self::PassNotAllowedPoolNotEmpty => "PASS_NOT_ALLOWED_POOL_NOT_EMPTY",
+            Self::TurnPhaseWrong => "TURN_PHASE_WRONG",
+            Self::RiverChoicePending => "RIVER_CHOICE_PENDING",
+            Self::RiverDiscardNotDrawn => "RIVER_DISCARD_NOT_DRAWN",
+            Self::DrawNotAllowedPlayExists => "DRAW_NOT_ALLOWED_PLAY_EXISTS",
+            Self::PassNotAllowedPlayExists => "PASS_NOT_ALLOWED_PLAY_EXISTS",
+            Self::NothingToClaim => "NOTHING_TO_CLAIM",
+            Self::ClaimNotUnanimous => "CLAIM_NOT_UNANIMOUS",
+            Self::ClaimOwnPlay => "CLAIM_OWN_PLAY",
+            Self::ClaimAlreadyVoted => "CLAIM_ALREADY_VOTED",
+            Self::StoreUnavailable => "STORE_UNAVAILABLE",
+            Self::StoredFormatUnknown => "STORED_FORMAT_UNKNOWN",
+            Self::ShuttingDown => "SHUTTING_DOWN",
+            Self::Overloaded => "OVERLOADED",
+            Self::RequestTimedOut => "REQUEST_TIMED_OUT",
+            Self::TooManyGames => "TOO_MANY_GAMES",
+            Self::TooManyGuesses => "TOO_MANY_GUESSES",
+            Self::StoreFull => "STORE_FULL",
+            Self::AnalysisBusy => "ANALYSIS_BUSY",
+            Self::AnalysisUnavailable => "ANALYSIS_UNAVAILABLE",
+            Self::InternalError => "INTERNAL_ERROR",
+            Self::JokerToRack => "JOKER_TO_RACK",
+            Self::TableTileMissing => "TABLE_TILE_MISSING",
+            Self::TileDuplicated => "TILE_DUPLICATED",
+            Self::TileNotInRack => "TILE_NOT_IN_RACK",
+            Self::NoRackTilePlayed => "NO_RACK_TILE_PLAYED",
+            Self::MeldEmpty => "MELD_EMPTY",
+            Self::MeldTooShort => "MELD_TOO_SHORT",
+            Self::MeldAllJokers => "MELD_ALL_JOKERS",
+            Self::JokersTooMany => "JOKERS_TOO_MANY",
+            Self::JokersAdjacent => "JOKERS_ADJACENT",
+            Self::MeldKindAmbiguous => "MELD_KIND_AMBIGUOUS",
+            Self::MeldKindMismatch => "MELD_KIND_MISMATCH",
+            Self::GroupValueMismatch => "GROUP_VALUE_MISMATCH",
+            Self::GroupColorRepeat => "GROUP_COLOR_REPEAT",
+            Self::GroupTooLarge => "GROUP_TOO_LARGE",
+            Self::RunColorMix => "RUN_COLOR_MIX",
+            Self::RunWrap => "RUN_WRAP",
+            Self::RunDuplicateValue => "RUN_DUPLICATE_VALUE",
+            Self::RunNotAscending => "RUN_NOT_ASCENDING",
+            Self::RunGap => "RUN_GAP",
+            Self::RunJokerOutOfRange => "RUN_JOKER_OUT_OF_RANGE",
+            Self::MeldNotGroupNorRun => "MELD_NOT_GROUP_NOR_RUN",
+            Self::RunTooLong => "RUN_TOO_LONG",
+            Self::JokerLeadsMeld => "JOKER_LEADS_MELD",
+            Self::JokerDeclarationRequired => "JOKER_DECLARATION_REQUIRED",
+            Self::JokerDeclarationMismatch => "JOKER_DECLARATION_MISMATCH",
             Self::JokerRetrievalBeforeInitialMeld => {
-                "ERROR_REASON_JOKER_RETRIEVAL_BEFORE_INITIAL_MELD"
+                "JOKER_RETRIEVAL_BEFORE_INITIAL_MELD"
             }
-            Self::InitialMeldTableModified => "ERROR_REASON_INITIAL_MELD_TABLE_MODIFIED",
-            Self::InitialMeldJokerForbidden => {
-                "ERROR_REASON_INITIAL_MELD_JOKER_FORBIDDEN"
-            }
-            Self::InitialMeldSingleMeldRequired => {
-                "ERROR_REASON_INITIAL_MELD_SINGLE_MELD_REQUIRED"
-            }
+            Self::InitialMeldTableModified => "INITIAL_MELD_TABLE_MODIFIED",
+            Self::InitialMeldHasJoker => "INITIAL_MELD_HAS_JOKER",
+            Self::InitialMeldSingleMeldRequired => "INITIAL_MELD_SINGLE_MELD_REQUIRED",
             Self::InitialMeldNoMeldReachesThreshold => {
-                "ERROR_REASON_INITIAL_MELD_NO_MELD_REACHES_THRESHOLD"
+                "INITIAL_MELD_NO_MELD_REACHES_THRESHOLD"
             }
-            Self::InitialMeldBelowThreshold => {
-                "ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD"
-            }
-            Self::InitialMeldKindRequired => "ERROR_REASON_INITIAL_MELD_KIND_REQUIRED",
-            Self::StoreUnavailable => "ERROR_REASON_STORE_UNAVAILABLE",
-            Self::StoredFormatUnknown => "ERROR_REASON_STORED_FORMAT_UNKNOWN",
-            Self::ShuttingDown => "ERROR_REASON_SHUTTING_DOWN",
-            Self::Overloaded => "ERROR_REASON_OVERLOADED",
-            Self::RequestTimedOut => "ERROR_REASON_REQUEST_TIMED_OUT",
-            Self::TooManyGames => "ERROR_REASON_TOO_MANY_GAMES",
-            Self::StoreFull => "ERROR_REASON_STORE_FULL",
-            Self::TooManyGuesses => "ERROR_REASON_TOO_MANY_GUESSES",
-            Self::InternalError => "ERROR_REASON_INTERNAL_ERROR",
-            Self::TurnTooComplex => "ERROR_REASON_TURN_TOO_COMPLEX",
-            Self::TableMeldChanged => "ERROR_REASON_TABLE_MELD_CHANGED",
-            Self::TableMeldDissolved => "ERROR_REASON_TABLE_MELD_DISSOLVED",
-            Self::JokerFaceExhausted => "ERROR_REASON_JOKER_FACE_EXHAUSTED",
-            Self::JokerRetrievalForbidden => "ERROR_REASON_JOKER_RETRIEVAL_FORBIDDEN",
-            Self::JokerNotReplaced => "ERROR_REASON_JOKER_NOT_REPLACED",
-            Self::JokerMeldLocked => "ERROR_REASON_JOKER_MELD_LOCKED",
-            Self::JokerReplacementNotFromRack => {
-                "ERROR_REASON_JOKER_REPLACEMENT_NOT_FROM_RACK"
-            }
-            Self::JokerGroupNeedsBothColors => {
-                "ERROR_REASON_JOKER_GROUP_NEEDS_BOTH_COLORS"
-            }
-            Self::JokerReturnedToSameMeld => "ERROR_REASON_JOKER_RETURNED_TO_SAME_MELD",
-            Self::JokerNotInNewMeld => "ERROR_REASON_JOKER_NOT_IN_NEW_MELD",
-            Self::JokerReuseNeedsTwoRackTiles => {
-                "ERROR_REASON_JOKER_REUSE_NEEDS_TWO_RACK_TILES"
-            }
-            Self::JokerReuseNeedsRackOnly => "ERROR_REASON_JOKER_REUSE_NEEDS_RACK_ONLY",
-            Self::PlayAfterDraw => "ERROR_REASON_PLAY_AFTER_DRAW",
-            Self::RiverEmpty => "ERROR_REASON_RIVER_EMPTY",
-            Self::RiverIndexOutOfRange => "ERROR_REASON_RIVER_INDEX_OUT_OF_RANGE",
-            Self::RiverKeyNotPlayed => "ERROR_REASON_RIVER_KEY_NOT_PLAYED",
-            Self::RiverPlunderPlayed => "ERROR_REASON_RIVER_PLUNDER_PLAYED",
-            Self::ContractViolated => "ERROR_REASON_CONTRACT_VIOLATED",
-            Self::RummikubNotCalled => "ERROR_REASON_RUMMIKUB_NOT_CALLED",
-            Self::AnalysisBusy => "ERROR_REASON_ANALYSIS_BUSY",
-            Self::AnalysisUnavailable => "ERROR_REASON_ANALYSIS_UNAVAILABLE",
-            Self::HintNotAllowed => "ERROR_REASON_HINT_NOT_ALLOWED",
+            Self::InitialMeldBelowThreshold => "INITIAL_MELD_BELOW_THRESHOLD",
+            Self::InitialMeldKindRequired => "INITIAL_MELD_KIND_REQUIRED",
+            Self::TurnTooComplex => "TURN_TOO_COMPLEX",
+            Self::TableMeldChanged => "TABLE_MELD_CHANGED",
+            Self::TableMeldDissolved => "TABLE_MELD_DISSOLVED",
+            Self::JokerFaceExhausted => "JOKER_FACE_EXHAUSTED",
+            Self::JokerRetrievalForbidden => "JOKER_RETRIEVAL_FORBIDDEN",
+            Self::JokerNotReplaced => "JOKER_NOT_REPLACED",
+            Self::JokerMeldLocked => "JOKER_MELD_LOCKED",
+            Self::JokerReplacementNotFromRack => "JOKER_REPLACEMENT_NOT_FROM_RACK",
+            Self::JokerGroupNeedsBothColors => "JOKER_GROUP_NEEDS_BOTH_COLORS",
+            Self::JokerReturnedToSameMeld => "JOKER_RETURNED_TO_SAME_MELD",
+            Self::JokerNotInNewMeld => "JOKER_NOT_IN_NEW_MELD",
+            Self::JokerReuseNeedsTwoRackTiles => "JOKER_REUSE_NEEDS_TWO_RACK_TILES",
+            Self::JokerReuseNeedsRackOnly => "JOKER_REUSE_NEEDS_RACK_ONLY",
+            Self::PlayAfterDraw => "PLAY_AFTER_DRAW",
+            Self::RiverEmpty => "RIVER_EMPTY",
+            Self::RiverIndexOutOfRange => "RIVER_INDEX_OUT_OF_RANGE",
+            Self::RiverKeyNotPlayed => "RIVER_KEY_NOT_PLAYED",
+            Self::RiverPlunderPlayed => "RIVER_PLUNDER_PLAYED",
+            Self::ContractViolated => "CONTRACT_VIOLATED",
+            Self::RummikubNotCalled => "RUMMIKUB_NOT_CALLED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
     pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
         match value {
             "ERROR_REASON_UNSPECIFIED" => Some(Self::Unspecified),
-            "ERROR_REASON_MALFORMED_REQUEST" => Some(Self::MalformedRequest),
-            "ERROR_REASON_FIELD_INVALID" => Some(Self::FieldInvalid),
-            "ERROR_REASON_MALFORMED_MELD" => Some(Self::MalformedMeld),
-            "ERROR_REASON_MALFORMED_TABLE" => Some(Self::MalformedTable),
-            "ERROR_REASON_TILE_UNKNOWN" => Some(Self::TileUnknown),
-            "ERROR_REASON_POSITION_IMPOSSIBLE" => Some(Self::PositionImpossible),
-            "ERROR_REASON_OPTION_UNKNOWN" => Some(Self::OptionUnknown),
-            "ERROR_REASON_OPTION_VALUE_INVALID" => Some(Self::OptionValueInvalid),
-            "ERROR_REASON_OPTIONS_CONFLICT" => Some(Self::OptionsConflict),
-            "ERROR_REASON_INSUFFICIENT_TILES" => Some(Self::InsufficientTiles),
-            "ERROR_REASON_GAME_NOT_FOUND" => Some(Self::GameNotFound),
-            "ERROR_REASON_NOT_A_PLAYER" => Some(Self::NotAPlayer),
-            "ERROR_REASON_AUTHORIZATION_MALFORMED" => Some(Self::AuthorizationMalformed),
-            "ERROR_REASON_API_KEY_INVALID" => Some(Self::ApiKeyInvalid),
-            "ERROR_REASON_API_KEY_NOT_ALLOWED" => Some(Self::ApiKeyNotAllowed),
-            "ERROR_REASON_TOKEN_VOID" => Some(Self::TokenVoid),
-            "ERROR_REASON_PLAYER_ALREADY_JOINED" => Some(Self::PlayerAlreadyJoined),
-            "ERROR_REASON_GAME_FULL" => Some(Self::GameFull),
-            "ERROR_REASON_TOO_FEW_PLAYERS" => Some(Self::TooFewPlayers),
-            "ERROR_REASON_GAME_ALREADY_STARTED" => Some(Self::GameAlreadyStarted),
-            "ERROR_REASON_GAME_NOT_STARTED" => Some(Self::GameNotStarted),
-            "ERROR_REASON_ROUND_IN_PROGRESS" => Some(Self::RoundInProgress),
-            "ERROR_REASON_ROUND_OVER" => Some(Self::RoundOver),
-            "ERROR_REASON_GAME_OVER" => Some(Self::GameOver),
-            "ERROR_REASON_PLAYER_RESIGNED" => Some(Self::PlayerResigned),
-            "ERROR_REASON_STALE_STATE" => Some(Self::StaleState),
-            "ERROR_REASON_DUPLICATE_REQUEST" => Some(Self::DuplicateRequest),
-            "ERROR_REASON_HISTORY_UNAVAILABLE" => Some(Self::HistoryUnavailable),
-            "ERROR_REASON_REDEAL_NOT_ALLOWED" => Some(Self::RedealNotAllowed),
-            "ERROR_REASON_NOT_THE_HOST" => Some(Self::NotTheHost),
-            "ERROR_REASON_PLAYERS_NOT_READY" => Some(Self::PlayersNotReady),
-            "ERROR_REASON_SEAT_TAKEN" => Some(Self::SeatTaken),
-            "ERROR_REASON_SPECTATORS_NOT_ALLOWED" => Some(Self::SpectatorsNotAllowed),
-            "ERROR_REASON_JOIN_CODE_UNKNOWN" => Some(Self::JoinCodeUnknown),
-            "ERROR_REASON_JOIN_CODE_REQUIRED" => Some(Self::JoinCodeRequired),
-            "ERROR_REASON_PLAYER_KICKED" => Some(Self::PlayerKicked),
-            "ERROR_REASON_PLAYER_NOT_IN_GAME" => Some(Self::PlayerNotInGame),
-            "ERROR_REASON_GAME_NOT_ABORTABLE" => Some(Self::GameNotAbortable),
-            "ERROR_REASON_RECORD_INVALID" => Some(Self::RecordInvalid),
-            "ERROR_REASON_RECORD_HIDDEN" => Some(Self::RecordHidden),
-            "ERROR_REASON_GAME_NOT_OVER" => Some(Self::GameNotOver),
-            "ERROR_REASON_TOO_MANY_CHANGES" => Some(Self::TooManyChanges),
-            "ERROR_REASON_PLAYER_NOT_ABSENT" => Some(Self::PlayerNotAbsent),
-            "ERROR_REASON_NOT_YOUR_TURN" => Some(Self::NotYourTurn),
-            "ERROR_REASON_TURN_TIMED_OUT" => Some(Self::TurnTimedOut),
-            "ERROR_REASON_POOL_EMPTY" => Some(Self::PoolEmpty),
-            "ERROR_REASON_PASS_NOT_ALLOWED_POOL_NOT_EMPTY" => {
-                Some(Self::PassNotAllowedPoolNotEmpty)
-            }
-            "ERROR_REASON_TURN_PHASE_WRONG" => Some(Self::TurnPhaseWrong),
-            "ERROR_REASON_RIVER_CHOICE_PENDING" => Some(Self::RiverChoicePending),
-            "ERROR_REASON_RIVER_DISCARD_NOT_DRAWN" => Some(Self::RiverDiscardNotDrawn),
-            "ERROR_REASON_DRAW_NOT_ALLOWED_PLAY_EXISTS" => {
-                Some(Self::DrawNotAllowedPlayExists)
-            }
-            "ERROR_REASON_PASS_NOT_ALLOWED_PLAY_EXISTS" => {
-                Some(Self::PassNotAllowedPlayExists)
-            }
-            "ERROR_REASON_NOTHING_TO_CLAIM" => Some(Self::NothingToClaim),
-            "ERROR_REASON_CLAIM_NOT_UNANIMOUS" => Some(Self::ClaimNotUnanimous),
-            "ERROR_REASON_CLAIM_OWN_PLAY" => Some(Self::ClaimOwnPlay),
-            "ERROR_REASON_CLAIM_ALREADY_VOTED" => Some(Self::ClaimAlreadyVoted),
-            "ERROR_REASON_JOKER_TO_RACK" => Some(Self::JokerToRack),
-            "ERROR_REASON_TABLE_TILE_MISSING" => Some(Self::TableTileMissing),
-            "ERROR_REASON_TILE_DUPLICATED" => Some(Self::TileDuplicated),
-            "ERROR_REASON_TILE_NOT_IN_RACK" => Some(Self::TileNotInRack),
-            "ERROR_REASON_NO_RACK_TILE_PLAYED" => Some(Self::NoRackTilePlayed),
-            "ERROR_REASON_MELD_EMPTY" => Some(Self::MeldEmpty),
-            "ERROR_REASON_MELD_TOO_SHORT" => Some(Self::MeldTooShort),
-            "ERROR_REASON_MELD_ALL_JOKERS" => Some(Self::MeldAllJokers),
-            "ERROR_REASON_JOKERS_TOO_MANY" => Some(Self::JokersTooMany),
-            "ERROR_REASON_JOKERS_ADJACENT" => Some(Self::JokersAdjacent),
-            "ERROR_REASON_MELD_KIND_AMBIGUOUS" => Some(Self::MeldKindAmbiguous),
-            "ERROR_REASON_MELD_KIND_MISMATCH" => Some(Self::MeldKindMismatch),
-            "ERROR_REASON_GROUP_VALUE_MISMATCH" => Some(Self::GroupValueMismatch),
-            "ERROR_REASON_GROUP_COLOR_REPEAT" => Some(Self::GroupColorRepeat),
-            "ERROR_REASON_GROUP_TOO_LARGE" => Some(Self::GroupTooLarge),
-            "ERROR_REASON_RUN_COLOR_MIX" => Some(Self::RunColorMix),
-            "ERROR_REASON_RUN_WRAP" => Some(Self::RunWrap),
-            "ERROR_REASON_RUN_DUPLICATE_VALUE" => Some(Self::RunDuplicateValue),
-            "ERROR_REASON_RUN_NOT_ASCENDING" => Some(Self::RunNotAscending),
-            "ERROR_REASON_RUN_GAP" => Some(Self::RunGap),
-            "ERROR_REASON_RUN_JOKER_OUT_OF_RANGE" => Some(Self::RunJokerOutOfRange),
-            "ERROR_REASON_MELD_NOT_GROUP_NOR_RUN" => Some(Self::MeldNotGroupNorRun),
-            "ERROR_REASON_RUN_TOO_LONG" => Some(Self::RunTooLong),
-            "ERROR_REASON_JOKER_LEADS_MELD" => Some(Self::JokerLeadsMeld),
-            "ERROR_REASON_JOKER_DECLARATION_REQUIRED" => {
-                Some(Self::JokerDeclarationRequired)
-            }
-            "ERROR_REASON_JOKER_DECLARATION_MISMATCH" => {
-                Some(Self::JokerDeclarationMismatch)
-            }
-            "ERROR_REASON_JOKER_RETRIEVAL_BEFORE_INITIAL_MELD" => {
+            "MALFORMED_REQUEST" => Some(Self::MalformedRequest),
+            "FIELD_INVALID" => Some(Self::FieldInvalid),
+            "MALFORMED_MELD" => Some(Self::MalformedMeld),
+            "MALFORMED_TABLE" => Some(Self::MalformedTable),
+            "TILE_UNKNOWN" => Some(Self::TileUnknown),
+            "POSITION_IMPOSSIBLE" => Some(Self::PositionImpossible),
+            "OPTION_UNKNOWN" => Some(Self::OptionUnknown),
+            "OPTION_VALUE_INVALID" => Some(Self::OptionValueInvalid),
+            "OPTIONS_CONFLICT" => Some(Self::OptionsConflict),
+            "INSUFFICIENT_TILES" => Some(Self::InsufficientTiles),
+            "RECORD_INVALID" => Some(Self::RecordInvalid),
+            "NOT_A_PLAYER" => Some(Self::NotAPlayer),
+            "AUTHORIZATION_MALFORMED" => Some(Self::AuthorizationMalformed),
+            "API_KEY_INVALID" => Some(Self::ApiKeyInvalid),
+            "API_KEY_NOT_ALLOWED" => Some(Self::ApiKeyNotAllowed),
+            "TOKEN_VOID" => Some(Self::TokenVoid),
+            "NOT_THE_HOST" => Some(Self::NotTheHost),
+            "SPECTATORS_NOT_ALLOWED" => Some(Self::SpectatorsNotAllowed),
+            "JOIN_CODE_REQUIRED" => Some(Self::JoinCodeRequired),
+            "PLAYER_KICKED" => Some(Self::PlayerKicked),
+            "GAME_NOT_FOUND" => Some(Self::GameNotFound),
+            "PLAYER_ALREADY_JOINED" => Some(Self::PlayerAlreadyJoined),
+            "GAME_FULL" => Some(Self::GameFull),
+            "TOO_FEW_PLAYERS" => Some(Self::TooFewPlayers),
+            "GAME_ALREADY_STARTED" => Some(Self::GameAlreadyStarted),
+            "GAME_NOT_STARTED" => Some(Self::GameNotStarted),
+            "ROUND_IN_PROGRESS" => Some(Self::RoundInProgress),
+            "ROUND_OVER" => Some(Self::RoundOver),
+            "GAME_OVER" => Some(Self::GameOver),
+            "PLAYER_RESIGNED" => Some(Self::PlayerResigned),
+            "STALE_STATE" => Some(Self::StaleState),
+            "DUPLICATE_REQUEST" => Some(Self::DuplicateRequest),
+            "HISTORY_UNAVAILABLE" => Some(Self::HistoryUnavailable),
+            "REDEAL_NOT_ALLOWED" => Some(Self::RedealNotAllowed),
+            "PLAYERS_NOT_READY" => Some(Self::PlayersNotReady),
+            "SEAT_TAKEN" => Some(Self::SeatTaken),
+            "JOIN_CODE_UNKNOWN" => Some(Self::JoinCodeUnknown),
+            "PLAYER_NOT_IN_GAME" => Some(Self::PlayerNotInGame),
+            "GAME_NOT_ABORTABLE" => Some(Self::GameNotAbortable),
+            "RECORD_HIDDEN" => Some(Self::RecordHidden),
+            "GAME_NOT_OVER" => Some(Self::GameNotOver),
+            "TOO_MANY_CHANGES" => Some(Self::TooManyChanges),
+            "PLAYER_NOT_ABSENT" => Some(Self::PlayerNotAbsent),
+            "HINT_NOT_ALLOWED" => Some(Self::HintNotAllowed),
+            "NOT_YOUR_TURN" => Some(Self::NotYourTurn),
+            "TURN_TIMED_OUT" => Some(Self::TurnTimedOut),
+            "POOL_EMPTY" => Some(Self::PoolEmpty),
+            "PASS_NOT_ALLOWED_POOL_NOT_EMPTY" => Some(Self::PassNotAllowedPoolNotEmpty),
+            "TURN_PHASE_WRONG" => Some(Self::TurnPhaseWrong),
+            "RIVER_CHOICE_PENDING" => Some(Self::RiverChoicePending),
+            "RIVER_DISCARD_NOT_DRAWN" => Some(Self::RiverDiscardNotDrawn),
+            "DRAW_NOT_ALLOWED_PLAY_EXISTS" => Some(Self::DrawNotAllowedPlayExists),
+            "PASS_NOT_ALLOWED_PLAY_EXISTS" => Some(Self::PassNotAllowedPlayExists),
+            "NOTHING_TO_CLAIM" => Some(Self::NothingToClaim),
+            "CLAIM_NOT_UNANIMOUS" => Some(Self::ClaimNotUnanimous),
+            "CLAIM_OWN_PLAY" => Some(Self::ClaimOwnPlay),
+            "CLAIM_ALREADY_VOTED" => Some(Self::ClaimAlreadyVoted),
+            "STORE_UNAVAILABLE" => Some(Self::StoreUnavailable),
+            "STORED_FORMAT_UNKNOWN" => Some(Self::StoredFormatUnknown),
+            "SHUTTING_DOWN" => Some(Self::ShuttingDown),
+            "OVERLOADED" => Some(Self::Overloaded),
+            "REQUEST_TIMED_OUT" => Some(Self::RequestTimedOut),
+            "TOO_MANY_GAMES" => Some(Self::TooManyGames),
+            "TOO_MANY_GUESSES" => Some(Self::TooManyGuesses),
+            "STORE_FULL" => Some(Self::StoreFull),
+            "ANALYSIS_BUSY" => Some(Self::AnalysisBusy),
+            "ANALYSIS_UNAVAILABLE" => Some(Self::AnalysisUnavailable),
+            "INTERNAL_ERROR" => Some(Self::InternalError),
+            "JOKER_TO_RACK" => Some(Self::JokerToRack),
+            "TABLE_TILE_MISSING" => Some(Self::TableTileMissing),
+            "TILE_DUPLICATED" => Some(Self::TileDuplicated),
+            "TILE_NOT_IN_RACK" => Some(Self::TileNotInRack),
+            "NO_RACK_TILE_PLAYED" => Some(Self::NoRackTilePlayed),
+            "MELD_EMPTY" => Some(Self::MeldEmpty),
+            "MELD_TOO_SHORT" => Some(Self::MeldTooShort),
+            "MELD_ALL_JOKERS" => Some(Self::MeldAllJokers),
+            "JOKERS_TOO_MANY" => Some(Self::JokersTooMany),
+            "JOKERS_ADJACENT" => Some(Self::JokersAdjacent),
+            "MELD_KIND_AMBIGUOUS" => Some(Self::MeldKindAmbiguous),
+            "MELD_KIND_MISMATCH" => Some(Self::MeldKindMismatch),
+            "GROUP_VALUE_MISMATCH" => Some(Self::GroupValueMismatch),
+            "GROUP_COLOR_REPEAT" => Some(Self::GroupColorRepeat),
+            "GROUP_TOO_LARGE" => Some(Self::GroupTooLarge),
+            "RUN_COLOR_MIX" => Some(Self::RunColorMix),
+            "RUN_WRAP" => Some(Self::RunWrap),
+            "RUN_DUPLICATE_VALUE" => Some(Self::RunDuplicateValue),
+            "RUN_NOT_ASCENDING" => Some(Self::RunNotAscending),
+            "RUN_GAP" => Some(Self::RunGap),
+            "RUN_JOKER_OUT_OF_RANGE" => Some(Self::RunJokerOutOfRange),
+            "MELD_NOT_GROUP_NOR_RUN" => Some(Self::MeldNotGroupNorRun),
+            "RUN_TOO_LONG" => Some(Self::RunTooLong),
+            "JOKER_LEADS_MELD" => Some(Self::JokerLeadsMeld),
+            "JOKER_DECLARATION_REQUIRED" => Some(Self::JokerDeclarationRequired),
+            "JOKER_DECLARATION_MISMATCH" => Some(Self::JokerDeclarationMismatch),
+            "JOKER_RETRIEVAL_BEFORE_INITIAL_MELD" => {
                 Some(Self::JokerRetrievalBeforeInitialMeld)
             }
-            "ERROR_REASON_INITIAL_MELD_TABLE_MODIFIED" => {
-                Some(Self::InitialMeldTableModified)
-            }
-            "ERROR_REASON_INITIAL_MELD_JOKER_FORBIDDEN" => {
-                Some(Self::InitialMeldJokerForbidden)
-            }
-            "ERROR_REASON_INITIAL_MELD_SINGLE_MELD_REQUIRED" => {
+            "INITIAL_MELD_TABLE_MODIFIED" => Some(Self::InitialMeldTableModified),
+            "INITIAL_MELD_HAS_JOKER" => Some(Self::InitialMeldHasJoker),
+            "INITIAL_MELD_SINGLE_MELD_REQUIRED" => {
                 Some(Self::InitialMeldSingleMeldRequired)
             }
-            "ERROR_REASON_INITIAL_MELD_NO_MELD_REACHES_THRESHOLD" => {
+            "INITIAL_MELD_NO_MELD_REACHES_THRESHOLD" => {
                 Some(Self::InitialMeldNoMeldReachesThreshold)
             }
-            "ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD" => {
-                Some(Self::InitialMeldBelowThreshold)
-            }
-            "ERROR_REASON_INITIAL_MELD_KIND_REQUIRED" => {
-                Some(Self::InitialMeldKindRequired)
-            }
-            "ERROR_REASON_STORE_UNAVAILABLE" => Some(Self::StoreUnavailable),
-            "ERROR_REASON_STORED_FORMAT_UNKNOWN" => Some(Self::StoredFormatUnknown),
-            "ERROR_REASON_SHUTTING_DOWN" => Some(Self::ShuttingDown),
-            "ERROR_REASON_OVERLOADED" => Some(Self::Overloaded),
-            "ERROR_REASON_REQUEST_TIMED_OUT" => Some(Self::RequestTimedOut),
-            "ERROR_REASON_TOO_MANY_GAMES" => Some(Self::TooManyGames),
-            "ERROR_REASON_STORE_FULL" => Some(Self::StoreFull),
-            "ERROR_REASON_TOO_MANY_GUESSES" => Some(Self::TooManyGuesses),
-            "ERROR_REASON_INTERNAL_ERROR" => Some(Self::InternalError),
-            "ERROR_REASON_TURN_TOO_COMPLEX" => Some(Self::TurnTooComplex),
-            "ERROR_REASON_TABLE_MELD_CHANGED" => Some(Self::TableMeldChanged),
-            "ERROR_REASON_TABLE_MELD_DISSOLVED" => Some(Self::TableMeldDissolved),
-            "ERROR_REASON_JOKER_FACE_EXHAUSTED" => Some(Self::JokerFaceExhausted),
-            "ERROR_REASON_JOKER_RETRIEVAL_FORBIDDEN" => {
-                Some(Self::JokerRetrievalForbidden)
-            }
-            "ERROR_REASON_JOKER_NOT_REPLACED" => Some(Self::JokerNotReplaced),
-            "ERROR_REASON_JOKER_MELD_LOCKED" => Some(Self::JokerMeldLocked),
-            "ERROR_REASON_JOKER_REPLACEMENT_NOT_FROM_RACK" => {
-                Some(Self::JokerReplacementNotFromRack)
-            }
-            "ERROR_REASON_JOKER_GROUP_NEEDS_BOTH_COLORS" => {
-                Some(Self::JokerGroupNeedsBothColors)
-            }
-            "ERROR_REASON_JOKER_RETURNED_TO_SAME_MELD" => {
-                Some(Self::JokerReturnedToSameMeld)
-            }
-            "ERROR_REASON_JOKER_NOT_IN_NEW_MELD" => Some(Self::JokerNotInNewMeld),
-            "ERROR_REASON_JOKER_REUSE_NEEDS_TWO_RACK_TILES" => {
-                Some(Self::JokerReuseNeedsTwoRackTiles)
-            }
-            "ERROR_REASON_JOKER_REUSE_NEEDS_RACK_ONLY" => {
-                Some(Self::JokerReuseNeedsRackOnly)
-            }
-            "ERROR_REASON_PLAY_AFTER_DRAW" => Some(Self::PlayAfterDraw),
-            "ERROR_REASON_RIVER_EMPTY" => Some(Self::RiverEmpty),
-            "ERROR_REASON_RIVER_INDEX_OUT_OF_RANGE" => Some(Self::RiverIndexOutOfRange),
-            "ERROR_REASON_RIVER_KEY_NOT_PLAYED" => Some(Self::RiverKeyNotPlayed),
-            "ERROR_REASON_RIVER_PLUNDER_PLAYED" => Some(Self::RiverPlunderPlayed),
-            "ERROR_REASON_CONTRACT_VIOLATED" => Some(Self::ContractViolated),
-            "ERROR_REASON_RUMMIKUB_NOT_CALLED" => Some(Self::RummikubNotCalled),
-            "ERROR_REASON_ANALYSIS_BUSY" => Some(Self::AnalysisBusy),
-            "ERROR_REASON_ANALYSIS_UNAVAILABLE" => Some(Self::AnalysisUnavailable),
-            "ERROR_REASON_HINT_NOT_ALLOWED" => Some(Self::HintNotAllowed),
+            "INITIAL_MELD_BELOW_THRESHOLD" => Some(Self::InitialMeldBelowThreshold),
+            "INITIAL_MELD_KIND_REQUIRED" => Some(Self::InitialMeldKindRequired),
+            "TURN_TOO_COMPLEX" => Some(Self::TurnTooComplex),
+            "TABLE_MELD_CHANGED" => Some(Self::TableMeldChanged),
+            "TABLE_MELD_DISSOLVED" => Some(Self::TableMeldDissolved),
+            "JOKER_FACE_EXHAUSTED" => Some(Self::JokerFaceExhausted),
+            "JOKER_RETRIEVAL_FORBIDDEN" => Some(Self::JokerRetrievalForbidden),
+            "JOKER_NOT_REPLACED" => Some(Self::JokerNotReplaced),
+            "JOKER_MELD_LOCKED" => Some(Self::JokerMeldLocked),
+            "JOKER_REPLACEMENT_NOT_FROM_RACK" => Some(Self::JokerReplacementNotFromRack),
+            "JOKER_GROUP_NEEDS_BOTH_COLORS" => Some(Self::JokerGroupNeedsBothColors),
+            "JOKER_RETURNED_TO_SAME_MELD" => Some(Self::JokerReturnedToSameMeld),
+            "JOKER_NOT_IN_NEW_MELD" => Some(Self::JokerNotInNewMeld),
+            "JOKER_REUSE_NEEDS_TWO_RACK_TILES" => Some(Self::JokerReuseNeedsTwoRackTiles),
+            "JOKER_REUSE_NEEDS_RACK_ONLY" => Some(Self::JokerReuseNeedsRackOnly),
+            "PLAY_AFTER_DRAW" => Some(Self::PlayAfterDraw),
+            "RIVER_EMPTY" => Some(Self::RiverEmpty),
+            "RIVER_INDEX_OUT_OF_RANGE" => Some(Self::RiverIndexOutOfRange),
+            "RIVER_KEY_NOT_PLAYED" => Some(Self::RiverKeyNotPlayed),
+            "RIVER_PLUNDER_PLAYED" => Some(Self::RiverPlunderPlayed),
+            "CONTRACT_VIOLATED" => Some(Self::ContractViolated),
+            "RUMMIKUB_NOT_CALLED" => Some(Self::RummikubNotCalled),
             _ => None,
         }
     }
@@ -1806,7 +1766,7 @@ pub enum InitialMeldJoker {
     RepresentedValue = 1,
     /// Nothing. Evidence: the Spanish article.
     Zero = 2,
-    /// A joker may not be used (INITIAL_MELD_JOKER_FORBIDDEN). Evidence: one reading of the French article.
+    /// A joker may not be used (INITIAL_MELD_HAS_JOKER). Evidence: one reading of the French article.
     Forbidden = 3,
 }
 impl InitialMeldJoker {

@@ -24,264 +24,201 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     DESCRIPTOR: _descriptor.EnumDescriptor
     ERROR_REASON_UNSPECIFIED: _ErrorReason.ValueType  # 0
     """Not a reason."""
-    ERROR_REASON_MALFORMED_REQUEST: _ErrorReason.ValueType  # 1
-    """INVALID_ARGUMENT. The bytes are not a message of the RPC's request type, or more than the server accepts
+    MALFORMED_REQUEST: _ErrorReason.ValueType  # 1
+    """The request, 1 to 199: its form (1), and who sent it (101).
+
+    INVALID_ARGUMENT. The bytes are not a message of the RPC's request type, or more than the server accepts
     (RUMMIKUB_MAX_MESSAGE_BYTES; 1,000 submessages or 4,000 fields for RPCs whose requests have no tables of a turn).
     """
-    ERROR_REASON_FIELD_INVALID: _ErrorReason.ValueType  # 2
+    FIELD_INVALID: _ErrorReason.ValueType  # 2
     """INVALID_ARGUMENT. A field is missing, too long, out of range or malformed; BadRequest names it."""
-    ERROR_REASON_MALFORMED_MELD: _ErrorReason.ValueType  # 3
+    MALFORMED_MELD: _ErrorReason.ValueType  # 3
     """INVALID_ARGUMENT. A meld has too many tiles or declared faces, or an unknown kind; BadRequest names it."""
-    ERROR_REASON_MALFORMED_TABLE: _ErrorReason.ValueType  # 4
+    MALFORMED_TABLE: _ErrorReason.ValueType  # 4
     """INVALID_ARGUMENT. A table has too many melds, or table_before or the table of a position contains an invalid meld.
     BadRequest names it.
     """
-    ERROR_REASON_TILE_UNKNOWN: _ErrorReason.ValueType  # 5
+    TILE_UNKNOWN: _ErrorReason.ValueType  # 5
     """INVALID_ARGUMENT for a malformed field; a violation if the ruleset has no jokers or not that color. A tile is not a
     face of the game's tile set; BadRequest names the field.
     """
-    ERROR_REASON_POSITION_IMPOSSIBLE: _ErrorReason.ValueType  # 6
+    POSITION_IMPOSSIBLE: _ErrorReason.ValueType  # 6
     """INVALID_ARGUMENT. The position cannot occur: table, rack and River, or the racks, or the tiles to arrange, hold
     more copies of a face than the tile set; the racks contradict the end of the round or the teams; there is a River,
     but the ruleset has none; or the tile drawn is not on the rack. BadRequest names the field.
     """
-    ERROR_REASON_OPTION_UNKNOWN: _ErrorReason.ValueType  # 101
+    OPTION_UNKNOWN: _ErrorReason.ValueType  # 7
     """INVALID_ARGUMENT. The ruleset has a preset, option or value that this server does not know; BadRequest names it."""
-    ERROR_REASON_OPTION_VALUE_INVALID: _ErrorReason.ValueType  # 102
+    OPTION_VALUE_INVALID: _ErrorReason.ValueType  # 8
     """INVALID_ARGUMENT. The number of an option is out of range; BadRequest names it."""
-    ERROR_REASON_OPTIONS_CONFLICT: _ErrorReason.ValueType  # 103
+    OPTIONS_CONFLICT: _ErrorReason.ValueType  # 9
     """INVALID_ARGUMENT. Two options contradict each other; BadRequest names both."""
-    ERROR_REASON_INSUFFICIENT_TILES: _ErrorReason.ValueType  # 104
+    INSUFFICIENT_TILES: _ErrorReason.ValueType  # 10
     """INVALID_ARGUMENT. deal_hand_size tiles for players_max players leave no tile for the pool; BadRequest names both."""
-    ERROR_REASON_GAME_NOT_FOUND: _ErrorReason.ValueType  # 201
-    """NOT_FOUND. The game does not exist: it has expired, its id is wrong, or it is a game of another key."""
-    ERROR_REASON_NOT_A_PLAYER: _ErrorReason.ValueType  # 202
+    RECORD_INVALID: _ErrorReason.ValueType  # 11
+    """INVALID_ARGUMENT. The text is no record, or a move of the record breaks a rule. BadRequest names the line and
+    column, or the move.
+    """
+    NOT_A_PLAYER: _ErrorReason.ValueType  # 101
     """PERMISSION_DENIED. The RPC needs a token, and none was sent (this is checked before the game is looked up); or it
     needs a seat token, and the host token was sent.
     """
-    ERROR_REASON_AUTHORIZATION_MALFORMED: _ErrorReason.ValueType  # 203
+    AUTHORIZATION_MALFORMED: _ErrorReason.ValueType  # 102
     """UNAUTHENTICATED. The authorization metadata is not `Bearer` followed by a token; for AdminService, by the operator's."""
-    ERROR_REASON_API_KEY_INVALID: _ErrorReason.ValueType  # 260
+    API_KEY_INVALID: _ErrorReason.ValueType  # 103
     """UNAUTHENTICATED. The server requires a key (RUMMIKUB_KEYS_FILE), and the call has no valid one: send it once, as the
     metadata `x-api-key`.
     """
-    ERROR_REASON_API_KEY_NOT_ALLOWED: _ErrorReason.ValueType  # 261
+    API_KEY_NOT_ALLOWED: _ErrorReason.ValueType  # 104
     """PERMISSION_DENIED. The caller's key is not for this service or for a label of the request, or the request needs a
     right that the key, or a caller without a key, does not have. Metadata: `kind` (service, label or right), `name`.
     """
-    ERROR_REASON_TOKEN_VOID: _ErrorReason.ValueType  # 262
+    TOKEN_VOID: _ErrorReason.ValueType  # 105
     """UNAUTHENTICATED. The token is not, or no longer, valid in the game: it was replaced (RenewSeatToken,
     ReissueSeatToken), its owner has left or was removed (LeaveGame, KickPlayer), or it is of another game. Use the new
     token, or send none to see what spectators see.
     """
-    ERROR_REASON_PLAYER_ALREADY_JOINED: _ErrorReason.ValueType  # 204
+    NOT_THE_HOST: _ErrorReason.ValueType  # 106
+    """PERMISSION_DENIED. Only the host may do this: the caller sent neither the host token nor the token of the host's
+    seat.
+    """
+    SPECTATORS_NOT_ALLOWED: _ErrorReason.ValueType  # 107
+    """PERMISSION_DENIED. The game has started and shows nothing to callers without a token of it (option spectators)."""
+    JOIN_CODE_REQUIRED: _ErrorReason.ValueType  # 108
+    """PERMISSION_DENIED. A player was removed from the lobby (KickPlayer), and it is unlisted: since then it admits only
+    callers with its new join code, which its players see.
+    """
+    PLAYER_KICKED: _ErrorReason.ValueType  # 109
+    """PERMISSION_DENIED. The host has removed a player with this player_ref, or with this name or one like it, from the
+    lobby.
+    """
+    GAME_NOT_FOUND: _ErrorReason.ValueType  # 201
+    """The state of the game, 201 to 399: of the game (201), and of the turn (301).
+
+    NOT_FOUND. The game does not exist: it has expired, its id is wrong, or it is a game of another key.
+    """
+    PLAYER_ALREADY_JOINED: _ErrorReason.ValueType  # 202
     """ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated
     player has this player_ref, this name or one like it. Names are alike if they differ only in case, in compatibility
     forms (NFKC), in invisible characters, or in characters that look the same (Unicode's confusables).
     """
-    ERROR_REASON_GAME_FULL: _ErrorReason.ValueType  # 205
+    GAME_FULL: _ErrorReason.ValueType  # 203
     """FAILED_PRECONDITION. All seats are taken. Metadata: `players_max`."""
-    ERROR_REASON_TOO_FEW_PLAYERS: _ErrorReason.ValueType  # 206
+    TOO_FEW_PLAYERS: _ErrorReason.ValueType  # 204
     """FAILED_PRECONDITION. The game cannot start yet. Metadata: `players`, `players_min`."""
-    ERROR_REASON_GAME_ALREADY_STARTED: _ErrorReason.ValueType  # 207
+    GAME_ALREADY_STARTED: _ErrorReason.ValueType  # 205
     """FAILED_PRECONDITION. The RPC requires a game in the lobby, and this game has started."""
-    ERROR_REASON_GAME_NOT_STARTED: _ErrorReason.ValueType  # 208
+    GAME_NOT_STARTED: _ErrorReason.ValueType  # 206
     """FAILED_PRECONDITION. The RPC requires a started game, and this game is in the lobby."""
-    ERROR_REASON_ROUND_IN_PROGRESS: _ErrorReason.ValueType  # 209
+    ROUND_IN_PROGRESS: _ErrorReason.ValueType  # 207
     """FAILED_PRECONDITION. The next round cannot start while a round is being played."""
-    ERROR_REASON_ROUND_OVER: _ErrorReason.ValueType  # 210
+    ROUND_OVER: _ErrorReason.ValueType  # 208
     """FAILED_PRECONDITION. No round is being played. The next one starts at Game.next_round_time, or earlier with
     StartNextRound.
     """
-    ERROR_REASON_GAME_OVER: _ErrorReason.ValueType  # 211
+    GAME_OVER: _ErrorReason.ValueType  # 209
     """FAILED_PRECONDITION. The game has ended."""
-    ERROR_REASON_PLAYER_RESIGNED: _ErrorReason.ValueType  # 212
+    PLAYER_RESIGNED: _ErrorReason.ValueType  # 210
     """FAILED_PRECONDITION. The caller has resigned from the game."""
-    ERROR_REASON_STALE_STATE: _ErrorReason.ValueType  # 213
+    STALE_STATE: _ErrorReason.ValueType  # 211
     """ABORTED. The etag is not that of the game as it is: the game has changed, or the store has lost changes that the
     caller saw, or the etag is of another game. Read the game again. Any other mutating RPC may also return it, if other
     changes preceded each of its sixteen attempts. Metadata: `revision`, the current one.
     """
-    ERROR_REASON_DUPLICATE_REQUEST: _ErrorReason.ValueType  # 215
+    DUPLICATE_REQUEST: _ErrorReason.ValueType  # 212
     """ABORTED. The request id was already used with different content."""
-    ERROR_REASON_HISTORY_UNAVAILABLE: _ErrorReason.ValueType  # 216
+    HISTORY_UNAVAILABLE: _ErrorReason.ValueType  # 213
     """OUT_OF_RANGE. The changes that the answer needs are no longer stored, or the game has not had the revision, or the
     etag is of another history: the store has lost changes that the caller saw. Send WatchGame no etag: it then starts
     with a snapshot. ListChanges with after_revision 0 starts with the oldest stored change, GetGame returns the current
     game for revision 0; ExportGame and ReviewGame need the whole history (RUMMIKUB_HISTORY). Metadata: `oldest`,
     `newest`, the revisions that are stored.
     """
-    ERROR_REASON_REDEAL_NOT_ALLOWED: _ErrorReason.ValueType  # 217
+    REDEAL_NOT_ALLOWED: _ErrorReason.ValueType  # 214
     """FAILED_PRECONDITION. The player may not demand a new deal: the option is off, the player has no three pairs of
     identical tiles, has drawn, passed or shown an illegal play, or someone has played (option
     deal_three_pairs_reshuffle).
     """
-    ERROR_REASON_NOT_THE_HOST: _ErrorReason.ValueType  # 218
-    """PERMISSION_DENIED. Only the host may do this: the caller sent neither the host token nor the token of the host's
-    seat.
-    """
-    ERROR_REASON_PLAYERS_NOT_READY: _ErrorReason.ValueType  # 219
+    PLAYERS_NOT_READY: _ErrorReason.ValueType  # 215
     """FAILED_PRECONDITION. The game starts only when all players are ready (option start_by). Metadata: `ready`,
     `players`.
     """
-    ERROR_REASON_SEAT_TAKEN: _ErrorReason.ValueType  # 220
+    SEAT_TAKEN: _ErrorReason.ValueType  # 216
     """FAILED_PRECONDITION. The seat that the request names is taken, or the game has no such seat. Metadata: `seat`."""
-    ERROR_REASON_SPECTATORS_NOT_ALLOWED: _ErrorReason.ValueType  # 221
-    """PERMISSION_DENIED. The game has started and shows nothing to callers without a token of it (option spectators)."""
-    ERROR_REASON_JOIN_CODE_UNKNOWN: _ErrorReason.ValueType  # 222
+    JOIN_CODE_UNKNOWN: _ErrorReason.ValueType  # 217
     """NOT_FOUND. No game in the lobby has the join code. The code of a game that has started may be unknown, or lead to
     GAME_ALREADY_STARTED.
     """
-    ERROR_REASON_JOIN_CODE_REQUIRED: _ErrorReason.ValueType  # 263
-    """PERMISSION_DENIED. A player was removed from the lobby (KickPlayer), and it is unlisted: since then it admits only
-    callers with its new join code, which its players see.
-    """
-    ERROR_REASON_PLAYER_KICKED: _ErrorReason.ValueType  # 264
-    """PERMISSION_DENIED. The host has removed a player with this player_ref, or with this name or one like it, from the
-    lobby.
-    """
-    ERROR_REASON_PLAYER_NOT_IN_GAME: _ErrorReason.ValueType  # 224
+    PLAYER_NOT_IN_GAME: _ErrorReason.ValueType  # 218
     """FAILED_PRECONDITION. The seat that the request names has no player; for ReissueSeatToken, no person. Metadata:
     `seat`.
     """
-    ERROR_REASON_GAME_NOT_ABORTABLE: _ErrorReason.ValueType  # 225
+    GAME_NOT_ABORTABLE: _ErrorReason.ValueType  # 219
     """FAILED_PRECONDITION. A round has ended, so the game is aborted by votes only, and the host token has no vote. Send
     the token of a seat.
     """
-    ERROR_REASON_RECORD_INVALID: _ErrorReason.ValueType  # 228
-    """INVALID_ARGUMENT. The text is no record, or a move of the record breaks a rule. BadRequest names the line and
-    column, or the move.
-    """
-    ERROR_REASON_RECORD_HIDDEN: _ErrorReason.ValueType  # 229
+    RECORD_HIDDEN: _ErrorReason.ValueType  # 220
     """FAILED_PRECONDITION. The racks of the game stay hidden (option racks_shown), so it has no record."""
-    ERROR_REASON_GAME_NOT_OVER: _ErrorReason.ValueType  # 250
+    GAME_NOT_OVER: _ErrorReason.ValueType  # 221
     """FAILED_PRECONDITION. The game has not ended: its record would show hidden tiles, and it has no rematch. A game that
     was aborted in the lobby has a rematch, and no record.
     """
-    ERROR_REASON_TOO_MANY_CHANGES: _ErrorReason.ValueType  # 265
+    TOO_MANY_CHANGES: _ErrorReason.ValueType  # 222
     """FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only get ready, start the game, leave it or
     abort it.
     Metadata: `changes`.
     """
-    ERROR_REASON_PLAYER_NOT_ABSENT: _ErrorReason.ValueType  # 226
+    PLAYER_NOT_ABSENT: _ErrorReason.ValueType  # 223
     """FAILED_PRECONDITION. The caller is not absent, so there is nothing to return from."""
-    ERROR_REASON_NOT_YOUR_TURN: _ErrorReason.ValueType  # 301
+    HINT_NOT_ALLOWED: _ErrorReason.ValueType  # 224
+    """FAILED_PRECONDITION. The game does not allow hints of this level (option hints). Metadata: `hints`, the value of
+    the option.
+    """
+    NOT_YOUR_TURN: _ErrorReason.ValueType  # 301
     """FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, the seat that has it."""
-    ERROR_REASON_TURN_TIMED_OUT: _ErrorReason.ValueType  # 302
+    TURN_TIMED_OUT: _ErrorReason.ValueType  # 302
     """FAILED_PRECONDITION. The turn's deadline has passed; the time-out has been applied. Metadata: `revision`, the
     current one.
     """
-    ERROR_REASON_POOL_EMPTY: _ErrorReason.ValueType  # 303
+    POOL_EMPTY: _ErrorReason.ValueType  # 303
     """FAILED_PRECONDITION. The pool has no tile to draw; pass or play."""
-    ERROR_REASON_PASS_NOT_ALLOWED_POOL_NOT_EMPTY: _ErrorReason.ValueType  # 304
+    PASS_NOT_ALLOWED_POOL_NOT_EMPTY: _ErrorReason.ValueType  # 304
     """FAILED_PRECONDITION. A player who plays nothing must draw while the pool has tiles (R24)."""
-    ERROR_REASON_TURN_PHASE_WRONG: _ErrorReason.ValueType  # 305
+    TURN_PHASE_WRONG: _ErrorReason.ValueType  # 305
     """FAILED_PRECONDITION. The action does not fit the progress of the turn: a second draw, or a choice although nothing
     was drawn to choose from.
     """
-    ERROR_REASON_RIVER_CHOICE_PENDING: _ErrorReason.ValueType  # 306
+    RIVER_CHOICE_PENDING: _ErrorReason.ValueType  # 306
     """FAILED_PRECONDITION. The player has drawn two tiles and must first lay one of them on the River (option turn_draw)."""
-    ERROR_REASON_RIVER_DISCARD_NOT_DRAWN: _ErrorReason.ValueType  # 307
+    RIVER_DISCARD_NOT_DRAWN: _ErrorReason.ValueType  # 307
     """FAILED_PRECONDITION. The tile for the River is not one of the two just drawn."""
-    ERROR_REASON_DRAW_NOT_ALLOWED_PLAY_EXISTS: _ErrorReason.ValueType  # 308
+    DRAW_NOT_ALLOWED_PLAY_EXISTS: _ErrorReason.ValueType  # 308
     """FAILED_PRECONDITION. The player may not draw, because a play exists (options turn_voluntary_draw,
     initial_meld_voluntary_delay).
     """
-    ERROR_REASON_PASS_NOT_ALLOWED_PLAY_EXISTS: _ErrorReason.ValueType  # 309
+    PASS_NOT_ALLOWED_PLAY_EXISTS: _ErrorReason.ValueType  # 309
     """FAILED_PRECONDITION. The player may not pass, because a play exists (option pool_empty_pass)."""
-    ERROR_REASON_NOTHING_TO_CLAIM: _ErrorReason.ValueType  # 310
+    NOTHING_TO_CLAIM: _ErrorReason.ValueType  # 310
     """FAILED_PRECONDITION. No illegal play of that revision is shown (option turn_invalid_submission)."""
-    ERROR_REASON_CLAIM_NOT_UNANIMOUS: _ErrorReason.ValueType  # 311
+    CLAIM_NOT_UNANIMOUS: _ErrorReason.ValueType  # 311
     """FAILED_PRECONDITION. A player has voted against the claim, so it has failed."""
-    ERROR_REASON_CLAIM_OWN_PLAY: _ErrorReason.ValueType  # 312
+    CLAIM_OWN_PLAY: _ErrorReason.ValueType  # 312
     """FAILED_PRECONDITION. Players cannot claim an error in their own play."""
-    ERROR_REASON_CLAIM_ALREADY_VOTED: _ErrorReason.ValueType  # 313
+    CLAIM_ALREADY_VOTED: _ErrorReason.ValueType  # 313
     """FAILED_PRECONDITION. The caller has already voted on this claim."""
-    ERROR_REASON_JOKER_TO_RACK: _ErrorReason.ValueType  # 401
-    """Violation. A joker of table_before is missing on table_after (R45, R49)."""
-    ERROR_REASON_TABLE_TILE_MISSING: _ErrorReason.ValueType  # 402
-    """Violation. A numbered tile of table_before is missing on table_after (R45)."""
-    ERROR_REASON_TILE_DUPLICATED: _ErrorReason.ValueType  # 403
-    """Violation. A face on the rack is played more often than the rack holds it, or the table has more copies of a face
-    than the tile set (R1, R17).
-    """
-    ERROR_REASON_TILE_NOT_IN_RACK: _ErrorReason.ValueType  # 404
-    """Violation. A tile on table_after is neither on table_before nor on the player's rack (R32), or a tile of a draft is
-    not on the River either. Tiles of the pool and of other racks get the same answer.
-    """
-    ERROR_REASON_NO_RACK_TILE_PLAYED: _ErrorReason.ValueType  # 405
-    """Violation. No tile of the rack is played (R38)."""
-    ERROR_REASON_MELD_EMPTY: _ErrorReason.ValueType  # 501
-    """Violation. The meld has no tiles (R11)."""
-    ERROR_REASON_MELD_TOO_SHORT: _ErrorReason.ValueType  # 502
-    """Violation. The meld has one or two tiles (R11)."""
-    ERROR_REASON_MELD_ALL_JOKERS: _ErrorReason.ValueType  # 503
-    """Violation. The meld has no numbered tile, so the faces of its jokers are undefined."""
-    ERROR_REASON_JOKERS_TOO_MANY: _ErrorReason.ValueType  # 504
-    """Violation. The meld has more jokers than jokers_max_per_meld allows."""
-    ERROR_REASON_JOKERS_ADJACENT: _ErrorReason.ValueType  # 505
-    """Violation. Two jokers lie side by side in a run, against jokers_adjacent."""
-    ERROR_REASON_MELD_KIND_AMBIGUOUS: _ErrorReason.ValueType  # 506
-    """Violation. The tiles form both a run and a group, no kind is stated, and jokers_declaration requires one."""
-    ERROR_REASON_MELD_KIND_MISMATCH: _ErrorReason.ValueType  # 507
-    """Violation. The tiles do not form the stated kind, but the other one."""
-    ERROR_REASON_GROUP_VALUE_MISMATCH: _ErrorReason.ValueType  # 508
-    """Violation. The values of a group differ (R12)."""
-    ERROR_REASON_GROUP_COLOR_REPEAT: _ErrorReason.ValueType  # 509
-    """Violation. A color occurs twice in a group (R12)."""
-    ERROR_REASON_GROUP_TOO_LARGE: _ErrorReason.ValueType  # 510
-    """Violation. A group has more tiles than there are colors (R13), and jokers hide which color occurs twice."""
-    ERROR_REASON_RUN_COLOR_MIX: _ErrorReason.ValueType  # 511
-    """Violation. The colors of a run differ (R14)."""
-    ERROR_REASON_RUN_WRAP: _ErrorReason.ValueType  # 512
-    """Violation. 1 follows 13 (R15), or 2 follows 1 after 13 although only 1 may follow 13."""
-    ERROR_REASON_RUN_DUPLICATE_VALUE: _ErrorReason.ValueType  # 513
-    """Violation. A value occurs twice in a run (R14)."""
-    ERROR_REASON_RUN_NOT_ASCENDING: _ErrorReason.ValueType  # 514
-    """Violation. The values of a run descend (R14)."""
-    ERROR_REASON_RUN_GAP: _ErrorReason.ValueType  # 515
-    """Violation. The values of a run do not rise by exactly one (R14)."""
-    ERROR_REASON_RUN_JOKER_OUT_OF_RANGE: _ErrorReason.ValueType  # 516
-    """Violation. A joker would stand for a value below 1 or above 13, where the ruleset ends runs (R15)."""
-    ERROR_REASON_MELD_NOT_GROUP_NOR_RUN: _ErrorReason.ValueType  # 517
-    """Violation. The tiles form neither a group nor a run, and no more specific reason applies."""
-    ERROR_REASON_RUN_TOO_LONG: _ErrorReason.ValueType  # 518
-    """Violation. A run has more than 13 tiles (R16), and jokers hide which value occurs twice. Only with rulesets in
-    which runs may continue after 13.
-    """
-    ERROR_REASON_JOKER_LEADS_MELD: _ErrorReason.ValueType  # 519
-    """Violation. The meld begins with a joker, against jokers_may_lead."""
-    ERROR_REASON_JOKER_DECLARATION_REQUIRED: _ErrorReason.ValueType  # 520
-    """Violation. jokers_declaration requires the kind of the meld, and in a group the face of each joker."""
-    ERROR_REASON_JOKER_DECLARATION_MISMATCH: _ErrorReason.ValueType  # 521
-    """Violation. A joker cannot stand for its declared face, or the number of faces is not that of the jokers."""
-    ERROR_REASON_JOKER_RETRIEVAL_BEFORE_INITIAL_MELD: _ErrorReason.ValueType  # 601
-    """Violation. A joker left its meld before the player's initial meld (R37)."""
-    ERROR_REASON_INITIAL_MELD_TABLE_MODIFIED: _ErrorReason.ValueType  # 602
-    """Violation. A meld of the table was changed before or in the turn of the initial meld (R33, R34)."""
-    ERROR_REASON_INITIAL_MELD_JOKER_FORBIDDEN: _ErrorReason.ValueType  # 603
-    """Violation. The initial meld has a joker, against initial_meld_joker."""
-    ERROR_REASON_INITIAL_MELD_SINGLE_MELD_REQUIRED: _ErrorReason.ValueType  # 604
-    """Violation. The initial meld has several melds, against initial_meld_count."""
-    ERROR_REASON_INITIAL_MELD_NO_MELD_REACHES_THRESHOLD: _ErrorReason.ValueType  # 605
-    """Violation. No meld of the initial meld reaches the threshold alone, against initial_meld_count. Metadata: `best`,
-    `threshold`.
-    """
-    ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD: _ErrorReason.ValueType  # 606
-    """Violation. The initial meld's total is too low (R29). Metadata: `total`, `threshold`."""
-    ERROR_REASON_INITIAL_MELD_KIND_REQUIRED: _ErrorReason.ValueType  # 607
-    """Violation. The initial meld has no run, against initial_meld_required_kind."""
-    ERROR_REASON_STORE_UNAVAILABLE: _ErrorReason.ValueType  # 701
-    """UNAVAILABLE. The store does not answer. Send the same request again, with the same request id, after the delay in
+    STORE_UNAVAILABLE: _ErrorReason.ValueType  # 401
+    """The server, 401 to 499: it could not answer. Send the same request again, later.
+
+    UNAVAILABLE. The store does not answer. Send the same request again, with the same request id, after the delay in
     RetryInfo: it is applied once.
     """
-    ERROR_REASON_STORED_FORMAT_UNKNOWN: _ErrorReason.ValueType  # 702
+    STORED_FORMAT_UNKNOWN: _ErrorReason.ValueType  # 402
     """UNAVAILABLE. The game was stored by a newer server, so another replica may answer; retry after the delay in
     RetryInfo. Damaged data looks the same: then no replica can answer, and the log names the game.
     """
-    ERROR_REASON_SHUTTING_DOWN: _ErrorReason.ValueType  # 703
+    SHUTTING_DOWN: _ErrorReason.ValueType  # 403
     """UNAVAILABLE. The server is stopping. Send the same request again, with the same request id; another server answers."""
-    ERROR_REASON_OVERLOADED: _ErrorReason.ValueType  # 705
+    OVERLOADED: _ErrorReason.ValueType  # 404
     """UNAVAILABLE. The server has reached its limit of concurrent calls (RUMMIKUB_MAX_CALLS; for StreamValidateTurns,
     RUMMIKUB_VALIDATION_STREAMS; for WatchGame, RUMMIKUB_MAX_WATCHES), the caller's address has reached its share
     (RUMMIKUB_PEER_SHARE) or the caller's key its quota, or the caller's seat, address or key saves too many drafts
@@ -290,99 +227,176 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     streams, watches, request_bytes, drafts, seat_drafts, changes or seat_changes; with the prefix key_ if it is a quota
     of the key).
     """
-    ERROR_REASON_REQUEST_TIMED_OUT: _ErrorReason.ValueType  # 706
+    REQUEST_TIMED_OUT: _ErrorReason.ValueType  # 405
     """DEADLINE_EXCEEDED. The request did not arrive in time after the call began (RUMMIKUB_REQUEST_SECONDS), or the
     call's deadline passed before the server began to answer. Send the same request again, with the same request id.
     """
-    ERROR_REASON_TOO_MANY_GAMES: _ErrorReason.ValueType  # 707
+    TOO_MANY_GAMES: _ErrorReason.ValueType  # 406
     """RESOURCE_EXHAUSTED. The caller's address or key has created too many games in the last minute
     (RUMMIKUB_GAMES_PER_MINUTE). Send the request again after the delay in RetryInfo.
     """
-    ERROR_REASON_STORE_FULL: _ErrorReason.ValueType  # 708
+    TOO_MANY_GUESSES: _ErrorReason.ValueType  # 407
+    """RESOURCE_EXHAUSTED. The caller's address or key has sent too many unknown join codes in the last minute
+    (RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
+    """
+    STORE_FULL: _ErrorReason.ValueType  # 408
     """RESOURCE_EXHAUSTED. The rest of the store's memory is reserved for the growth of unfinished games. New games are
     refused, changes that are no turns, and changes of games with more than 128 changes. Send the request again after
     the delay in RetryInfo.
     """
-    ERROR_REASON_TOO_MANY_GUESSES: _ErrorReason.ValueType  # 709
-    """RESOURCE_EXHAUSTED. The caller's address or key has sent too many unknown join codes in the last minute
-    (RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
+    ANALYSIS_BUSY: _ErrorReason.ValueType  # 409
+    """RESOURCE_EXHAUSTED. The analysis queue is full (RUMMIKUB_ANALYSIS_WORKERS, RUMMIKUB_ANALYSIS_QUEUE). Send the
+    request again after the delay in RetryInfo.
     """
-    ERROR_REASON_INTERNAL_ERROR: _ErrorReason.ValueType  # 704
+    ANALYSIS_UNAVAILABLE: _ErrorReason.ValueType  # 410
+    """UNAVAILABLE. The process that searched for the answer exited, or did not stop in time. Send the request again after
+    the delay in RetryInfo.
+    """
+    INTERNAL_ERROR: _ErrorReason.ValueType  # 411
     """INTERNAL. A fault of the server. The `x-request-id` metadata of the answer identifies it in the server's log."""
-    ERROR_REASON_TURN_TOO_COMPLEX: _ErrorReason.ValueType  # 804
+    JOKER_TO_RACK: _ErrorReason.ValueType  # 501
+    """The rules, 501 to 999: tiles (501), melds (601), the initial meld (701), jokers and the table (801), variants (901).
+
+    Violation. A joker of table_before is missing on table_after (R45, R49).
+    """
+    TABLE_TILE_MISSING: _ErrorReason.ValueType  # 502
+    """Violation. A numbered tile of table_before is missing on table_after (R45)."""
+    TILE_DUPLICATED: _ErrorReason.ValueType  # 503
+    """Violation. A face on the rack is played more often than the rack holds it, or the table has more copies of a face
+    than the tile set (R1, R17).
+    """
+    TILE_NOT_IN_RACK: _ErrorReason.ValueType  # 504
+    """Violation. A tile on table_after is neither on table_before nor on the player's rack (R32), or a tile of a draft is
+    not on the River either. Tiles of the pool and of other racks get the same answer.
+    """
+    NO_RACK_TILE_PLAYED: _ErrorReason.ValueType  # 505
+    """Violation. No tile of the rack is played (R38)."""
+    MELD_EMPTY: _ErrorReason.ValueType  # 601
+    """Violation. The meld has no tiles (R11)."""
+    MELD_TOO_SHORT: _ErrorReason.ValueType  # 602
+    """Violation. The meld has one or two tiles (R11)."""
+    MELD_ALL_JOKERS: _ErrorReason.ValueType  # 603
+    """Violation. The meld has no numbered tile, so the faces of its jokers are undefined."""
+    JOKERS_TOO_MANY: _ErrorReason.ValueType  # 604
+    """Violation. The meld has more jokers than jokers_max_per_meld allows."""
+    JOKERS_ADJACENT: _ErrorReason.ValueType  # 605
+    """Violation. Two jokers lie side by side in a run, against jokers_adjacent."""
+    MELD_KIND_AMBIGUOUS: _ErrorReason.ValueType  # 606
+    """Violation. The tiles form both a run and a group, no kind is stated, and jokers_declaration requires one."""
+    MELD_KIND_MISMATCH: _ErrorReason.ValueType  # 607
+    """Violation. The tiles do not form the stated kind, but the other one."""
+    GROUP_VALUE_MISMATCH: _ErrorReason.ValueType  # 608
+    """Violation. The values of a group differ (R12)."""
+    GROUP_COLOR_REPEAT: _ErrorReason.ValueType  # 609
+    """Violation. A color occurs twice in a group (R12)."""
+    GROUP_TOO_LARGE: _ErrorReason.ValueType  # 610
+    """Violation. A group has more tiles than there are colors (R13), and jokers hide which color occurs twice."""
+    RUN_COLOR_MIX: _ErrorReason.ValueType  # 611
+    """Violation. The colors of a run differ (R14)."""
+    RUN_WRAP: _ErrorReason.ValueType  # 612
+    """Violation. 1 follows 13 (R15), or 2 follows 1 after 13 although only 1 may follow 13."""
+    RUN_DUPLICATE_VALUE: _ErrorReason.ValueType  # 613
+    """Violation. A value occurs twice in a run (R14)."""
+    RUN_NOT_ASCENDING: _ErrorReason.ValueType  # 614
+    """Violation. The values of a run descend (R14)."""
+    RUN_GAP: _ErrorReason.ValueType  # 615
+    """Violation. The values of a run do not rise by exactly one (R14)."""
+    RUN_JOKER_OUT_OF_RANGE: _ErrorReason.ValueType  # 616
+    """Violation. A joker would stand for a value below 1 or above 13, where the ruleset ends runs (R15)."""
+    MELD_NOT_GROUP_NOR_RUN: _ErrorReason.ValueType  # 617
+    """Violation. The tiles form neither a group nor a run, and no more specific reason applies."""
+    RUN_TOO_LONG: _ErrorReason.ValueType  # 618
+    """Violation. A run has more than 13 tiles (R16), and jokers hide which value occurs twice. Only with rulesets in
+    which runs may continue after 13.
+    """
+    JOKER_LEADS_MELD: _ErrorReason.ValueType  # 619
+    """Violation. The meld begins with a joker, against jokers_may_lead."""
+    JOKER_DECLARATION_REQUIRED: _ErrorReason.ValueType  # 620
+    """Violation. jokers_declaration requires the kind of the meld, and in a group the face of each joker."""
+    JOKER_DECLARATION_MISMATCH: _ErrorReason.ValueType  # 621
+    """Violation. A joker cannot stand for its declared face, or the number of faces is not that of the jokers."""
+    JOKER_RETRIEVAL_BEFORE_INITIAL_MELD: _ErrorReason.ValueType  # 701
+    """Violation. A joker left its meld before the player's initial meld (R37)."""
+    INITIAL_MELD_TABLE_MODIFIED: _ErrorReason.ValueType  # 702
+    """Violation. A meld of the table was changed before or in the turn of the initial meld (R33, R34)."""
+    INITIAL_MELD_HAS_JOKER: _ErrorReason.ValueType  # 703
+    """Violation. The initial meld has a joker, against initial_meld_joker."""
+    INITIAL_MELD_SINGLE_MELD_REQUIRED: _ErrorReason.ValueType  # 704
+    """Violation. The initial meld has several melds, against initial_meld_count."""
+    INITIAL_MELD_NO_MELD_REACHES_THRESHOLD: _ErrorReason.ValueType  # 705
+    """Violation. No meld of the initial meld reaches the threshold alone, against initial_meld_count. Metadata: `best`,
+    `threshold`.
+    """
+    INITIAL_MELD_BELOW_THRESHOLD: _ErrorReason.ValueType  # 706
+    """Violation. The initial meld's total is too low (R29). Metadata: `total`, `threshold`."""
+    INITIAL_MELD_KIND_REQUIRED: _ErrorReason.ValueType  # 707
+    """Violation. The initial meld has no run, against initial_meld_required_kind."""
+    TURN_TOO_COMPLEX: _ErrorReason.ValueType  # 801
     """Violation. Judging the turn takes more than the fixed number of steps, because jokers of the table can have moved,
     or the initial meld can be chosen, in too many ways. It replaces the rules that were not decided. Alone it leads to
     no penalty. Turns of ordinary games stay far below the limit; change less of the table at once.
     """
-    ERROR_REASON_TABLE_MELD_CHANGED: _ErrorReason.ValueType  # 801
+    TABLE_MELD_CHANGED: _ErrorReason.ValueType  # 802
     """Violation. A meld of the table was changed other than by growing, which manipulation OFF forbids."""
-    ERROR_REASON_TABLE_MELD_DISSOLVED: _ErrorReason.ValueType  # 802
+    TABLE_MELD_DISSOLVED: _ErrorReason.ValueType  # 803
     """Violation. No two tiles of a meld of the table stay together in a meld of their own, which manipulation
     PRIMITIVES_ONLY requires.
     """
-    ERROR_REASON_JOKER_FACE_EXHAUSTED: _ErrorReason.ValueType  # 803
+    JOKER_FACE_EXHAUSTED: _ErrorReason.ValueType  # 804
     """Violation. A joker would stand for a face whose copies are all on the table, which jokers_beyond_physical forbids."""
-    ERROR_REASON_JOKER_RETRIEVAL_FORBIDDEN: _ErrorReason.ValueType  # 811
+    JOKER_RETRIEVAL_FORBIDDEN: _ErrorReason.ValueType  # 805
     """Violation. A joker left its meld, which joker_retrieval_mode OFF forbids."""
-    ERROR_REASON_JOKER_NOT_REPLACED: _ErrorReason.ValueType  # 812
+    JOKER_NOT_REPLACED: _ErrorReason.ValueType  # 806
     """Violation. A joker left its meld and no tile replaces it, which joker_retrieval_mode REPLACE requires (R46)."""
-    ERROR_REASON_JOKER_MELD_LOCKED: _ErrorReason.ValueType  # 813
+    JOKER_MELD_LOCKED: _ErrorReason.ValueType  # 807
     """Violation. A tile left or moved within a meld whose joker was not replaced, which joker_retrieval_mode LOCKED
     forbids (R53).
     """
-    ERROR_REASON_JOKER_REPLACEMENT_NOT_FROM_RACK: _ErrorReason.ValueType  # 814
+    JOKER_REPLACEMENT_NOT_FROM_RACK: _ErrorReason.ValueType  # 808
     """Violation. Only a tile of the table replaces a joker; joker_retrieval_source RACK_ONLY requires one of the rack."""
-    ERROR_REASON_JOKER_GROUP_NEEDS_BOTH_COLORS: _ErrorReason.ValueType  # 815
+    JOKER_GROUP_NEEDS_BOTH_COLORS: _ErrorReason.ValueType  # 809
     """Violation. Only one missing color replaces the joker of a group of three; joker_retrieval_group_of_three requires
     both (R47).
     """
-    ERROR_REASON_JOKER_RETURNED_TO_SAME_MELD: _ErrorReason.ValueType  # 816
+    JOKER_RETURNED_TO_SAME_MELD: _ErrorReason.ValueType  # 810
     """Violation. A retrieved joker is in its old meld again, which joker_retrieval_same_meld forbids."""
-    ERROR_REASON_JOKER_NOT_IN_NEW_MELD: _ErrorReason.ValueType  # 817
+    JOKER_NOT_IN_NEW_MELD: _ErrorReason.ValueType  # 811
     """Violation. A retrieved joker is not in a new meld, which joker_retrieval_reuse requires (R50)."""
-    ERROR_REASON_JOKER_REUSE_NEEDS_TWO_RACK_TILES: _ErrorReason.ValueType  # 818
+    JOKER_REUSE_NEEDS_TWO_RACK_TILES: _ErrorReason.ValueType  # 812
     """Violation. The new meld of a retrieved joker has fewer than two tiles of the rack, which joker_retrieval_reuse
     requires.
     """
-    ERROR_REASON_JOKER_REUSE_NEEDS_RACK_ONLY: _ErrorReason.ValueType  # 819
+    JOKER_REUSE_NEEDS_RACK_ONLY: _ErrorReason.ValueType  # 813
     """Violation. The new meld of a retrieved joker has tiles that are not from the rack, which joker_retrieval_reuse
     forbids.
     """
-    ERROR_REASON_PLAY_AFTER_DRAW: _ErrorReason.ValueType  # 901
+    PLAY_AFTER_DRAW: _ErrorReason.ValueType  # 901
     """Violation. The tile just drawn is played, which turn_play_after_draw OTHER_TILES forbids (R25); or any tile is
     played after a draw, which FORBIDDEN forbids (R22).
     """
-    ERROR_REASON_RIVER_EMPTY: _ErrorReason.ValueType  # 902
+    RIVER_EMPTY: _ErrorReason.ValueType  # 902
     """Violation. The River has no tile to pull."""
-    ERROR_REASON_RIVER_INDEX_OUT_OF_RANGE: _ErrorReason.ValueType  # 903
+    RIVER_INDEX_OUT_OF_RANGE: _ErrorReason.ValueType  # 903
     """Violation. The River has no tile at that index. Metadata: `index`, `count`."""
-    ERROR_REASON_RIVER_KEY_NOT_PLAYED: _ErrorReason.ValueType  # 904
+    RIVER_KEY_NOT_PLAYED: _ErrorReason.ValueType  # 904
     """Violation. The oldest tile pulled from the River is not played."""
-    ERROR_REASON_RIVER_PLUNDER_PLAYED: _ErrorReason.ValueType  # 905
+    RIVER_PLUNDER_PLAYED: _ErrorReason.ValueType  # 905
     """Violation. A newer tile pulled from the River is played in the same turn."""
-    ERROR_REASON_CONTRACT_VIOLATED: _ErrorReason.ValueType  # 906
+    CONTRACT_VIOLATED: _ErrorReason.ValueType  # 906
     """Violation. A meld with a played tile does not satisfy the contract (option contract)."""
-    ERROR_REASON_RUMMIKUB_NOT_CALLED: _ErrorReason.ValueType  # 907
+    RUMMIKUB_NOT_CALLED: _ErrorReason.ValueType  # 907
     """Violation. The last tiles are played without calls_rummikub, against win_call (R58)."""
-    ERROR_REASON_ANALYSIS_BUSY: _ErrorReason.ValueType  # 1001
-    """RESOURCE_EXHAUSTED. The analysis queue is full (RUMMIKUB_ANALYSIS_WORKERS, RUMMIKUB_ANALYSIS_QUEUE). Send the
-    request again after the delay in RetryInfo.
-    """
-    ERROR_REASON_ANALYSIS_UNAVAILABLE: _ErrorReason.ValueType  # 1002
-    """UNAVAILABLE. The process that searched for the answer exited, or did not stop in time. Send the request again after
-    the delay in RetryInfo.
-    """
-    ERROR_REASON_HINT_NOT_ALLOWED: _ErrorReason.ValueType  # 1003
-    """FAILED_PRECONDITION. The game does not allow hints of this level (option hints). Metadata: `hints`, the value of
-    the option.
-    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """The reason why a request was refused or a turn is illegal.
 
     Every refusal carries one Refusal with this reason, and the metadata documented here. For tools that know only the
-    common details, a google.rpc.ErrorInfo with domain `rummikub.v1` says the same: its `reason` is the name of this enum
-    without the prefix ERROR_REASON_. If fields are at fault, a google.rpc.BadRequest names them (at most 16).
+    common details, a google.rpc.ErrorInfo with domain `rummikub.v1` says the same: its `reason` is the name of this value.
+    A reason has the same name everywhere. If fields are at fault, a google.rpc.BadRequest names them (at most 16).
+
+    The number of a reason tells whose fault it is: the request (1 to 199), the state of the game (201 to 399), the server
+    (401 to 499), or the rules (501 to 999). New reasons get a number in their range, so that a client can handle one that
+    it does not know.
 
     "Violation" marks violations of the rules. ValidationService returns OK and lists them. TurnService refuses the turn
     with FAILED_PRECONDITION: the reason is the first violation, the metadata key `violations` their number, and
@@ -391,271 +405,208 @@ class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     with a google.rpc.RetryInfo, and with the same delay as the trailing metadata `grpc-retry-pushback-ms`, which channels
     that retry by a service config use.
 
-    The transport itself answers some calls, without ErrorInfo: RESOURCE_EXHAUSTED for metadata over the size limit and for
+    The transport itself answers some calls, without a reason: RESOURCE_EXHAUSTED for metadata over the size limit and for
     a message of more than twice its limit, UNIMPLEMENTED for an RPC that does not exist, and UNAVAILABLE when a connection
     breaks or the server exits.
     """
 
 ERROR_REASON_UNSPECIFIED: ErrorReason.ValueType  # 0
 """Not a reason."""
-ERROR_REASON_MALFORMED_REQUEST: ErrorReason.ValueType  # 1
-"""INVALID_ARGUMENT. The bytes are not a message of the RPC's request type, or more than the server accepts
+MALFORMED_REQUEST: ErrorReason.ValueType  # 1
+"""The request, 1 to 199: its form (1), and who sent it (101).
+
+INVALID_ARGUMENT. The bytes are not a message of the RPC's request type, or more than the server accepts
 (RUMMIKUB_MAX_MESSAGE_BYTES; 1,000 submessages or 4,000 fields for RPCs whose requests have no tables of a turn).
 """
-ERROR_REASON_FIELD_INVALID: ErrorReason.ValueType  # 2
+FIELD_INVALID: ErrorReason.ValueType  # 2
 """INVALID_ARGUMENT. A field is missing, too long, out of range or malformed; BadRequest names it."""
-ERROR_REASON_MALFORMED_MELD: ErrorReason.ValueType  # 3
+MALFORMED_MELD: ErrorReason.ValueType  # 3
 """INVALID_ARGUMENT. A meld has too many tiles or declared faces, or an unknown kind; BadRequest names it."""
-ERROR_REASON_MALFORMED_TABLE: ErrorReason.ValueType  # 4
+MALFORMED_TABLE: ErrorReason.ValueType  # 4
 """INVALID_ARGUMENT. A table has too many melds, or table_before or the table of a position contains an invalid meld.
 BadRequest names it.
 """
-ERROR_REASON_TILE_UNKNOWN: ErrorReason.ValueType  # 5
+TILE_UNKNOWN: ErrorReason.ValueType  # 5
 """INVALID_ARGUMENT for a malformed field; a violation if the ruleset has no jokers or not that color. A tile is not a
 face of the game's tile set; BadRequest names the field.
 """
-ERROR_REASON_POSITION_IMPOSSIBLE: ErrorReason.ValueType  # 6
+POSITION_IMPOSSIBLE: ErrorReason.ValueType  # 6
 """INVALID_ARGUMENT. The position cannot occur: table, rack and River, or the racks, or the tiles to arrange, hold
 more copies of a face than the tile set; the racks contradict the end of the round or the teams; there is a River,
 but the ruleset has none; or the tile drawn is not on the rack. BadRequest names the field.
 """
-ERROR_REASON_OPTION_UNKNOWN: ErrorReason.ValueType  # 101
+OPTION_UNKNOWN: ErrorReason.ValueType  # 7
 """INVALID_ARGUMENT. The ruleset has a preset, option or value that this server does not know; BadRequest names it."""
-ERROR_REASON_OPTION_VALUE_INVALID: ErrorReason.ValueType  # 102
+OPTION_VALUE_INVALID: ErrorReason.ValueType  # 8
 """INVALID_ARGUMENT. The number of an option is out of range; BadRequest names it."""
-ERROR_REASON_OPTIONS_CONFLICT: ErrorReason.ValueType  # 103
+OPTIONS_CONFLICT: ErrorReason.ValueType  # 9
 """INVALID_ARGUMENT. Two options contradict each other; BadRequest names both."""
-ERROR_REASON_INSUFFICIENT_TILES: ErrorReason.ValueType  # 104
+INSUFFICIENT_TILES: ErrorReason.ValueType  # 10
 """INVALID_ARGUMENT. deal_hand_size tiles for players_max players leave no tile for the pool; BadRequest names both."""
-ERROR_REASON_GAME_NOT_FOUND: ErrorReason.ValueType  # 201
-"""NOT_FOUND. The game does not exist: it has expired, its id is wrong, or it is a game of another key."""
-ERROR_REASON_NOT_A_PLAYER: ErrorReason.ValueType  # 202
+RECORD_INVALID: ErrorReason.ValueType  # 11
+"""INVALID_ARGUMENT. The text is no record, or a move of the record breaks a rule. BadRequest names the line and
+column, or the move.
+"""
+NOT_A_PLAYER: ErrorReason.ValueType  # 101
 """PERMISSION_DENIED. The RPC needs a token, and none was sent (this is checked before the game is looked up); or it
 needs a seat token, and the host token was sent.
 """
-ERROR_REASON_AUTHORIZATION_MALFORMED: ErrorReason.ValueType  # 203
+AUTHORIZATION_MALFORMED: ErrorReason.ValueType  # 102
 """UNAUTHENTICATED. The authorization metadata is not `Bearer` followed by a token; for AdminService, by the operator's."""
-ERROR_REASON_API_KEY_INVALID: ErrorReason.ValueType  # 260
+API_KEY_INVALID: ErrorReason.ValueType  # 103
 """UNAUTHENTICATED. The server requires a key (RUMMIKUB_KEYS_FILE), and the call has no valid one: send it once, as the
 metadata `x-api-key`.
 """
-ERROR_REASON_API_KEY_NOT_ALLOWED: ErrorReason.ValueType  # 261
+API_KEY_NOT_ALLOWED: ErrorReason.ValueType  # 104
 """PERMISSION_DENIED. The caller's key is not for this service or for a label of the request, or the request needs a
 right that the key, or a caller without a key, does not have. Metadata: `kind` (service, label or right), `name`.
 """
-ERROR_REASON_TOKEN_VOID: ErrorReason.ValueType  # 262
+TOKEN_VOID: ErrorReason.ValueType  # 105
 """UNAUTHENTICATED. The token is not, or no longer, valid in the game: it was replaced (RenewSeatToken,
 ReissueSeatToken), its owner has left or was removed (LeaveGame, KickPlayer), or it is of another game. Use the new
 token, or send none to see what spectators see.
 """
-ERROR_REASON_PLAYER_ALREADY_JOINED: ErrorReason.ValueType  # 204
+NOT_THE_HOST: ErrorReason.ValueType  # 106
+"""PERMISSION_DENIED. Only the host may do this: the caller sent neither the host token nor the token of the host's
+seat.
+"""
+SPECTATORS_NOT_ALLOWED: ErrorReason.ValueType  # 107
+"""PERMISSION_DENIED. The game has started and shows nothing to callers without a token of it (option spectators)."""
+JOIN_CODE_REQUIRED: ErrorReason.ValueType  # 108
+"""PERMISSION_DENIED. A player was removed from the lobby (KickPlayer), and it is unlisted: since then it admits only
+callers with its new join code, which its players see.
+"""
+PLAYER_KICKED: ErrorReason.ValueType  # 109
+"""PERMISSION_DENIED. The host has removed a player with this player_ref, or with this name or one like it, from the
+lobby.
+"""
+GAME_NOT_FOUND: ErrorReason.ValueType  # 201
+"""The state of the game, 201 to 399: of the game (201), and of the turn (301).
+
+NOT_FOUND. The game does not exist: it has expired, its id is wrong, or it is a game of another key.
+"""
+PLAYER_ALREADY_JOINED: ErrorReason.ValueType  # 202
 """ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated
 player has this player_ref, this name or one like it. Names are alike if they differ only in case, in compatibility
 forms (NFKC), in invisible characters, or in characters that look the same (Unicode's confusables).
 """
-ERROR_REASON_GAME_FULL: ErrorReason.ValueType  # 205
+GAME_FULL: ErrorReason.ValueType  # 203
 """FAILED_PRECONDITION. All seats are taken. Metadata: `players_max`."""
-ERROR_REASON_TOO_FEW_PLAYERS: ErrorReason.ValueType  # 206
+TOO_FEW_PLAYERS: ErrorReason.ValueType  # 204
 """FAILED_PRECONDITION. The game cannot start yet. Metadata: `players`, `players_min`."""
-ERROR_REASON_GAME_ALREADY_STARTED: ErrorReason.ValueType  # 207
+GAME_ALREADY_STARTED: ErrorReason.ValueType  # 205
 """FAILED_PRECONDITION. The RPC requires a game in the lobby, and this game has started."""
-ERROR_REASON_GAME_NOT_STARTED: ErrorReason.ValueType  # 208
+GAME_NOT_STARTED: ErrorReason.ValueType  # 206
 """FAILED_PRECONDITION. The RPC requires a started game, and this game is in the lobby."""
-ERROR_REASON_ROUND_IN_PROGRESS: ErrorReason.ValueType  # 209
+ROUND_IN_PROGRESS: ErrorReason.ValueType  # 207
 """FAILED_PRECONDITION. The next round cannot start while a round is being played."""
-ERROR_REASON_ROUND_OVER: ErrorReason.ValueType  # 210
+ROUND_OVER: ErrorReason.ValueType  # 208
 """FAILED_PRECONDITION. No round is being played. The next one starts at Game.next_round_time, or earlier with
 StartNextRound.
 """
-ERROR_REASON_GAME_OVER: ErrorReason.ValueType  # 211
+GAME_OVER: ErrorReason.ValueType  # 209
 """FAILED_PRECONDITION. The game has ended."""
-ERROR_REASON_PLAYER_RESIGNED: ErrorReason.ValueType  # 212
+PLAYER_RESIGNED: ErrorReason.ValueType  # 210
 """FAILED_PRECONDITION. The caller has resigned from the game."""
-ERROR_REASON_STALE_STATE: ErrorReason.ValueType  # 213
+STALE_STATE: ErrorReason.ValueType  # 211
 """ABORTED. The etag is not that of the game as it is: the game has changed, or the store has lost changes that the
 caller saw, or the etag is of another game. Read the game again. Any other mutating RPC may also return it, if other
 changes preceded each of its sixteen attempts. Metadata: `revision`, the current one.
 """
-ERROR_REASON_DUPLICATE_REQUEST: ErrorReason.ValueType  # 215
+DUPLICATE_REQUEST: ErrorReason.ValueType  # 212
 """ABORTED. The request id was already used with different content."""
-ERROR_REASON_HISTORY_UNAVAILABLE: ErrorReason.ValueType  # 216
+HISTORY_UNAVAILABLE: ErrorReason.ValueType  # 213
 """OUT_OF_RANGE. The changes that the answer needs are no longer stored, or the game has not had the revision, or the
 etag is of another history: the store has lost changes that the caller saw. Send WatchGame no etag: it then starts
 with a snapshot. ListChanges with after_revision 0 starts with the oldest stored change, GetGame returns the current
 game for revision 0; ExportGame and ReviewGame need the whole history (RUMMIKUB_HISTORY). Metadata: `oldest`,
 `newest`, the revisions that are stored.
 """
-ERROR_REASON_REDEAL_NOT_ALLOWED: ErrorReason.ValueType  # 217
+REDEAL_NOT_ALLOWED: ErrorReason.ValueType  # 214
 """FAILED_PRECONDITION. The player may not demand a new deal: the option is off, the player has no three pairs of
 identical tiles, has drawn, passed or shown an illegal play, or someone has played (option
 deal_three_pairs_reshuffle).
 """
-ERROR_REASON_NOT_THE_HOST: ErrorReason.ValueType  # 218
-"""PERMISSION_DENIED. Only the host may do this: the caller sent neither the host token nor the token of the host's
-seat.
-"""
-ERROR_REASON_PLAYERS_NOT_READY: ErrorReason.ValueType  # 219
+PLAYERS_NOT_READY: ErrorReason.ValueType  # 215
 """FAILED_PRECONDITION. The game starts only when all players are ready (option start_by). Metadata: `ready`,
 `players`.
 """
-ERROR_REASON_SEAT_TAKEN: ErrorReason.ValueType  # 220
+SEAT_TAKEN: ErrorReason.ValueType  # 216
 """FAILED_PRECONDITION. The seat that the request names is taken, or the game has no such seat. Metadata: `seat`."""
-ERROR_REASON_SPECTATORS_NOT_ALLOWED: ErrorReason.ValueType  # 221
-"""PERMISSION_DENIED. The game has started and shows nothing to callers without a token of it (option spectators)."""
-ERROR_REASON_JOIN_CODE_UNKNOWN: ErrorReason.ValueType  # 222
+JOIN_CODE_UNKNOWN: ErrorReason.ValueType  # 217
 """NOT_FOUND. No game in the lobby has the join code. The code of a game that has started may be unknown, or lead to
 GAME_ALREADY_STARTED.
 """
-ERROR_REASON_JOIN_CODE_REQUIRED: ErrorReason.ValueType  # 263
-"""PERMISSION_DENIED. A player was removed from the lobby (KickPlayer), and it is unlisted: since then it admits only
-callers with its new join code, which its players see.
-"""
-ERROR_REASON_PLAYER_KICKED: ErrorReason.ValueType  # 264
-"""PERMISSION_DENIED. The host has removed a player with this player_ref, or with this name or one like it, from the
-lobby.
-"""
-ERROR_REASON_PLAYER_NOT_IN_GAME: ErrorReason.ValueType  # 224
+PLAYER_NOT_IN_GAME: ErrorReason.ValueType  # 218
 """FAILED_PRECONDITION. The seat that the request names has no player; for ReissueSeatToken, no person. Metadata:
 `seat`.
 """
-ERROR_REASON_GAME_NOT_ABORTABLE: ErrorReason.ValueType  # 225
+GAME_NOT_ABORTABLE: ErrorReason.ValueType  # 219
 """FAILED_PRECONDITION. A round has ended, so the game is aborted by votes only, and the host token has no vote. Send
 the token of a seat.
 """
-ERROR_REASON_RECORD_INVALID: ErrorReason.ValueType  # 228
-"""INVALID_ARGUMENT. The text is no record, or a move of the record breaks a rule. BadRequest names the line and
-column, or the move.
-"""
-ERROR_REASON_RECORD_HIDDEN: ErrorReason.ValueType  # 229
+RECORD_HIDDEN: ErrorReason.ValueType  # 220
 """FAILED_PRECONDITION. The racks of the game stay hidden (option racks_shown), so it has no record."""
-ERROR_REASON_GAME_NOT_OVER: ErrorReason.ValueType  # 250
+GAME_NOT_OVER: ErrorReason.ValueType  # 221
 """FAILED_PRECONDITION. The game has not ended: its record would show hidden tiles, and it has no rematch. A game that
 was aborted in the lobby has a rematch, and no record.
 """
-ERROR_REASON_TOO_MANY_CHANGES: ErrorReason.ValueType  # 265
+TOO_MANY_CHANGES: ErrorReason.ValueType  # 222
 """FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only get ready, start the game, leave it or
 abort it.
 Metadata: `changes`.
 """
-ERROR_REASON_PLAYER_NOT_ABSENT: ErrorReason.ValueType  # 226
+PLAYER_NOT_ABSENT: ErrorReason.ValueType  # 223
 """FAILED_PRECONDITION. The caller is not absent, so there is nothing to return from."""
-ERROR_REASON_NOT_YOUR_TURN: ErrorReason.ValueType  # 301
+HINT_NOT_ALLOWED: ErrorReason.ValueType  # 224
+"""FAILED_PRECONDITION. The game does not allow hints of this level (option hints). Metadata: `hints`, the value of
+the option.
+"""
+NOT_YOUR_TURN: ErrorReason.ValueType  # 301
 """FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, the seat that has it."""
-ERROR_REASON_TURN_TIMED_OUT: ErrorReason.ValueType  # 302
+TURN_TIMED_OUT: ErrorReason.ValueType  # 302
 """FAILED_PRECONDITION. The turn's deadline has passed; the time-out has been applied. Metadata: `revision`, the
 current one.
 """
-ERROR_REASON_POOL_EMPTY: ErrorReason.ValueType  # 303
+POOL_EMPTY: ErrorReason.ValueType  # 303
 """FAILED_PRECONDITION. The pool has no tile to draw; pass or play."""
-ERROR_REASON_PASS_NOT_ALLOWED_POOL_NOT_EMPTY: ErrorReason.ValueType  # 304
+PASS_NOT_ALLOWED_POOL_NOT_EMPTY: ErrorReason.ValueType  # 304
 """FAILED_PRECONDITION. A player who plays nothing must draw while the pool has tiles (R24)."""
-ERROR_REASON_TURN_PHASE_WRONG: ErrorReason.ValueType  # 305
+TURN_PHASE_WRONG: ErrorReason.ValueType  # 305
 """FAILED_PRECONDITION. The action does not fit the progress of the turn: a second draw, or a choice although nothing
 was drawn to choose from.
 """
-ERROR_REASON_RIVER_CHOICE_PENDING: ErrorReason.ValueType  # 306
+RIVER_CHOICE_PENDING: ErrorReason.ValueType  # 306
 """FAILED_PRECONDITION. The player has drawn two tiles and must first lay one of them on the River (option turn_draw)."""
-ERROR_REASON_RIVER_DISCARD_NOT_DRAWN: ErrorReason.ValueType  # 307
+RIVER_DISCARD_NOT_DRAWN: ErrorReason.ValueType  # 307
 """FAILED_PRECONDITION. The tile for the River is not one of the two just drawn."""
-ERROR_REASON_DRAW_NOT_ALLOWED_PLAY_EXISTS: ErrorReason.ValueType  # 308
+DRAW_NOT_ALLOWED_PLAY_EXISTS: ErrorReason.ValueType  # 308
 """FAILED_PRECONDITION. The player may not draw, because a play exists (options turn_voluntary_draw,
 initial_meld_voluntary_delay).
 """
-ERROR_REASON_PASS_NOT_ALLOWED_PLAY_EXISTS: ErrorReason.ValueType  # 309
+PASS_NOT_ALLOWED_PLAY_EXISTS: ErrorReason.ValueType  # 309
 """FAILED_PRECONDITION. The player may not pass, because a play exists (option pool_empty_pass)."""
-ERROR_REASON_NOTHING_TO_CLAIM: ErrorReason.ValueType  # 310
+NOTHING_TO_CLAIM: ErrorReason.ValueType  # 310
 """FAILED_PRECONDITION. No illegal play of that revision is shown (option turn_invalid_submission)."""
-ERROR_REASON_CLAIM_NOT_UNANIMOUS: ErrorReason.ValueType  # 311
+CLAIM_NOT_UNANIMOUS: ErrorReason.ValueType  # 311
 """FAILED_PRECONDITION. A player has voted against the claim, so it has failed."""
-ERROR_REASON_CLAIM_OWN_PLAY: ErrorReason.ValueType  # 312
+CLAIM_OWN_PLAY: ErrorReason.ValueType  # 312
 """FAILED_PRECONDITION. Players cannot claim an error in their own play."""
-ERROR_REASON_CLAIM_ALREADY_VOTED: ErrorReason.ValueType  # 313
+CLAIM_ALREADY_VOTED: ErrorReason.ValueType  # 313
 """FAILED_PRECONDITION. The caller has already voted on this claim."""
-ERROR_REASON_JOKER_TO_RACK: ErrorReason.ValueType  # 401
-"""Violation. A joker of table_before is missing on table_after (R45, R49)."""
-ERROR_REASON_TABLE_TILE_MISSING: ErrorReason.ValueType  # 402
-"""Violation. A numbered tile of table_before is missing on table_after (R45)."""
-ERROR_REASON_TILE_DUPLICATED: ErrorReason.ValueType  # 403
-"""Violation. A face on the rack is played more often than the rack holds it, or the table has more copies of a face
-than the tile set (R1, R17).
-"""
-ERROR_REASON_TILE_NOT_IN_RACK: ErrorReason.ValueType  # 404
-"""Violation. A tile on table_after is neither on table_before nor on the player's rack (R32), or a tile of a draft is
-not on the River either. Tiles of the pool and of other racks get the same answer.
-"""
-ERROR_REASON_NO_RACK_TILE_PLAYED: ErrorReason.ValueType  # 405
-"""Violation. No tile of the rack is played (R38)."""
-ERROR_REASON_MELD_EMPTY: ErrorReason.ValueType  # 501
-"""Violation. The meld has no tiles (R11)."""
-ERROR_REASON_MELD_TOO_SHORT: ErrorReason.ValueType  # 502
-"""Violation. The meld has one or two tiles (R11)."""
-ERROR_REASON_MELD_ALL_JOKERS: ErrorReason.ValueType  # 503
-"""Violation. The meld has no numbered tile, so the faces of its jokers are undefined."""
-ERROR_REASON_JOKERS_TOO_MANY: ErrorReason.ValueType  # 504
-"""Violation. The meld has more jokers than jokers_max_per_meld allows."""
-ERROR_REASON_JOKERS_ADJACENT: ErrorReason.ValueType  # 505
-"""Violation. Two jokers lie side by side in a run, against jokers_adjacent."""
-ERROR_REASON_MELD_KIND_AMBIGUOUS: ErrorReason.ValueType  # 506
-"""Violation. The tiles form both a run and a group, no kind is stated, and jokers_declaration requires one."""
-ERROR_REASON_MELD_KIND_MISMATCH: ErrorReason.ValueType  # 507
-"""Violation. The tiles do not form the stated kind, but the other one."""
-ERROR_REASON_GROUP_VALUE_MISMATCH: ErrorReason.ValueType  # 508
-"""Violation. The values of a group differ (R12)."""
-ERROR_REASON_GROUP_COLOR_REPEAT: ErrorReason.ValueType  # 509
-"""Violation. A color occurs twice in a group (R12)."""
-ERROR_REASON_GROUP_TOO_LARGE: ErrorReason.ValueType  # 510
-"""Violation. A group has more tiles than there are colors (R13), and jokers hide which color occurs twice."""
-ERROR_REASON_RUN_COLOR_MIX: ErrorReason.ValueType  # 511
-"""Violation. The colors of a run differ (R14)."""
-ERROR_REASON_RUN_WRAP: ErrorReason.ValueType  # 512
-"""Violation. 1 follows 13 (R15), or 2 follows 1 after 13 although only 1 may follow 13."""
-ERROR_REASON_RUN_DUPLICATE_VALUE: ErrorReason.ValueType  # 513
-"""Violation. A value occurs twice in a run (R14)."""
-ERROR_REASON_RUN_NOT_ASCENDING: ErrorReason.ValueType  # 514
-"""Violation. The values of a run descend (R14)."""
-ERROR_REASON_RUN_GAP: ErrorReason.ValueType  # 515
-"""Violation. The values of a run do not rise by exactly one (R14)."""
-ERROR_REASON_RUN_JOKER_OUT_OF_RANGE: ErrorReason.ValueType  # 516
-"""Violation. A joker would stand for a value below 1 or above 13, where the ruleset ends runs (R15)."""
-ERROR_REASON_MELD_NOT_GROUP_NOR_RUN: ErrorReason.ValueType  # 517
-"""Violation. The tiles form neither a group nor a run, and no more specific reason applies."""
-ERROR_REASON_RUN_TOO_LONG: ErrorReason.ValueType  # 518
-"""Violation. A run has more than 13 tiles (R16), and jokers hide which value occurs twice. Only with rulesets in
-which runs may continue after 13.
-"""
-ERROR_REASON_JOKER_LEADS_MELD: ErrorReason.ValueType  # 519
-"""Violation. The meld begins with a joker, against jokers_may_lead."""
-ERROR_REASON_JOKER_DECLARATION_REQUIRED: ErrorReason.ValueType  # 520
-"""Violation. jokers_declaration requires the kind of the meld, and in a group the face of each joker."""
-ERROR_REASON_JOKER_DECLARATION_MISMATCH: ErrorReason.ValueType  # 521
-"""Violation. A joker cannot stand for its declared face, or the number of faces is not that of the jokers."""
-ERROR_REASON_JOKER_RETRIEVAL_BEFORE_INITIAL_MELD: ErrorReason.ValueType  # 601
-"""Violation. A joker left its meld before the player's initial meld (R37)."""
-ERROR_REASON_INITIAL_MELD_TABLE_MODIFIED: ErrorReason.ValueType  # 602
-"""Violation. A meld of the table was changed before or in the turn of the initial meld (R33, R34)."""
-ERROR_REASON_INITIAL_MELD_JOKER_FORBIDDEN: ErrorReason.ValueType  # 603
-"""Violation. The initial meld has a joker, against initial_meld_joker."""
-ERROR_REASON_INITIAL_MELD_SINGLE_MELD_REQUIRED: ErrorReason.ValueType  # 604
-"""Violation. The initial meld has several melds, against initial_meld_count."""
-ERROR_REASON_INITIAL_MELD_NO_MELD_REACHES_THRESHOLD: ErrorReason.ValueType  # 605
-"""Violation. No meld of the initial meld reaches the threshold alone, against initial_meld_count. Metadata: `best`,
-`threshold`.
-"""
-ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD: ErrorReason.ValueType  # 606
-"""Violation. The initial meld's total is too low (R29). Metadata: `total`, `threshold`."""
-ERROR_REASON_INITIAL_MELD_KIND_REQUIRED: ErrorReason.ValueType  # 607
-"""Violation. The initial meld has no run, against initial_meld_required_kind."""
-ERROR_REASON_STORE_UNAVAILABLE: ErrorReason.ValueType  # 701
-"""UNAVAILABLE. The store does not answer. Send the same request again, with the same request id, after the delay in
+STORE_UNAVAILABLE: ErrorReason.ValueType  # 401
+"""The server, 401 to 499: it could not answer. Send the same request again, later.
+
+UNAVAILABLE. The store does not answer. Send the same request again, with the same request id, after the delay in
 RetryInfo: it is applied once.
 """
-ERROR_REASON_STORED_FORMAT_UNKNOWN: ErrorReason.ValueType  # 702
+STORED_FORMAT_UNKNOWN: ErrorReason.ValueType  # 402
 """UNAVAILABLE. The game was stored by a newer server, so another replica may answer; retry after the delay in
 RetryInfo. Damaged data looks the same: then no replica can answer, and the log names the game.
 """
-ERROR_REASON_SHUTTING_DOWN: ErrorReason.ValueType  # 703
+SHUTTING_DOWN: ErrorReason.ValueType  # 403
 """UNAVAILABLE. The server is stopping. Send the same request again, with the same request id; another server answers."""
-ERROR_REASON_OVERLOADED: ErrorReason.ValueType  # 705
+OVERLOADED: ErrorReason.ValueType  # 404
 """UNAVAILABLE. The server has reached its limit of concurrent calls (RUMMIKUB_MAX_CALLS; for StreamValidateTurns,
 RUMMIKUB_VALIDATION_STREAMS; for WatchGame, RUMMIKUB_MAX_WATCHES), the caller's address has reached its share
 (RUMMIKUB_PEER_SHARE) or the caller's key its quota, or the caller's seat, address or key saves too many drafts
@@ -664,90 +615,163 @@ Send the same request again, with the same request id, after the delay in RetryI
 streams, watches, request_bytes, drafts, seat_drafts, changes or seat_changes; with the prefix key_ if it is a quota
 of the key).
 """
-ERROR_REASON_REQUEST_TIMED_OUT: ErrorReason.ValueType  # 706
+REQUEST_TIMED_OUT: ErrorReason.ValueType  # 405
 """DEADLINE_EXCEEDED. The request did not arrive in time after the call began (RUMMIKUB_REQUEST_SECONDS), or the
 call's deadline passed before the server began to answer. Send the same request again, with the same request id.
 """
-ERROR_REASON_TOO_MANY_GAMES: ErrorReason.ValueType  # 707
+TOO_MANY_GAMES: ErrorReason.ValueType  # 406
 """RESOURCE_EXHAUSTED. The caller's address or key has created too many games in the last minute
 (RUMMIKUB_GAMES_PER_MINUTE). Send the request again after the delay in RetryInfo.
 """
-ERROR_REASON_STORE_FULL: ErrorReason.ValueType  # 708
+TOO_MANY_GUESSES: ErrorReason.ValueType  # 407
+"""RESOURCE_EXHAUSTED. The caller's address or key has sent too many unknown join codes in the last minute
+(RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
+"""
+STORE_FULL: ErrorReason.ValueType  # 408
 """RESOURCE_EXHAUSTED. The rest of the store's memory is reserved for the growth of unfinished games. New games are
 refused, changes that are no turns, and changes of games with more than 128 changes. Send the request again after
 the delay in RetryInfo.
 """
-ERROR_REASON_TOO_MANY_GUESSES: ErrorReason.ValueType  # 709
-"""RESOURCE_EXHAUSTED. The caller's address or key has sent too many unknown join codes in the last minute
-(RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
+ANALYSIS_BUSY: ErrorReason.ValueType  # 409
+"""RESOURCE_EXHAUSTED. The analysis queue is full (RUMMIKUB_ANALYSIS_WORKERS, RUMMIKUB_ANALYSIS_QUEUE). Send the
+request again after the delay in RetryInfo.
 """
-ERROR_REASON_INTERNAL_ERROR: ErrorReason.ValueType  # 704
+ANALYSIS_UNAVAILABLE: ErrorReason.ValueType  # 410
+"""UNAVAILABLE. The process that searched for the answer exited, or did not stop in time. Send the request again after
+the delay in RetryInfo.
+"""
+INTERNAL_ERROR: ErrorReason.ValueType  # 411
 """INTERNAL. A fault of the server. The `x-request-id` metadata of the answer identifies it in the server's log."""
-ERROR_REASON_TURN_TOO_COMPLEX: ErrorReason.ValueType  # 804
+JOKER_TO_RACK: ErrorReason.ValueType  # 501
+"""The rules, 501 to 999: tiles (501), melds (601), the initial meld (701), jokers and the table (801), variants (901).
+
+Violation. A joker of table_before is missing on table_after (R45, R49).
+"""
+TABLE_TILE_MISSING: ErrorReason.ValueType  # 502
+"""Violation. A numbered tile of table_before is missing on table_after (R45)."""
+TILE_DUPLICATED: ErrorReason.ValueType  # 503
+"""Violation. A face on the rack is played more often than the rack holds it, or the table has more copies of a face
+than the tile set (R1, R17).
+"""
+TILE_NOT_IN_RACK: ErrorReason.ValueType  # 504
+"""Violation. A tile on table_after is neither on table_before nor on the player's rack (R32), or a tile of a draft is
+not on the River either. Tiles of the pool and of other racks get the same answer.
+"""
+NO_RACK_TILE_PLAYED: ErrorReason.ValueType  # 505
+"""Violation. No tile of the rack is played (R38)."""
+MELD_EMPTY: ErrorReason.ValueType  # 601
+"""Violation. The meld has no tiles (R11)."""
+MELD_TOO_SHORT: ErrorReason.ValueType  # 602
+"""Violation. The meld has one or two tiles (R11)."""
+MELD_ALL_JOKERS: ErrorReason.ValueType  # 603
+"""Violation. The meld has no numbered tile, so the faces of its jokers are undefined."""
+JOKERS_TOO_MANY: ErrorReason.ValueType  # 604
+"""Violation. The meld has more jokers than jokers_max_per_meld allows."""
+JOKERS_ADJACENT: ErrorReason.ValueType  # 605
+"""Violation. Two jokers lie side by side in a run, against jokers_adjacent."""
+MELD_KIND_AMBIGUOUS: ErrorReason.ValueType  # 606
+"""Violation. The tiles form both a run and a group, no kind is stated, and jokers_declaration requires one."""
+MELD_KIND_MISMATCH: ErrorReason.ValueType  # 607
+"""Violation. The tiles do not form the stated kind, but the other one."""
+GROUP_VALUE_MISMATCH: ErrorReason.ValueType  # 608
+"""Violation. The values of a group differ (R12)."""
+GROUP_COLOR_REPEAT: ErrorReason.ValueType  # 609
+"""Violation. A color occurs twice in a group (R12)."""
+GROUP_TOO_LARGE: ErrorReason.ValueType  # 610
+"""Violation. A group has more tiles than there are colors (R13), and jokers hide which color occurs twice."""
+RUN_COLOR_MIX: ErrorReason.ValueType  # 611
+"""Violation. The colors of a run differ (R14)."""
+RUN_WRAP: ErrorReason.ValueType  # 612
+"""Violation. 1 follows 13 (R15), or 2 follows 1 after 13 although only 1 may follow 13."""
+RUN_DUPLICATE_VALUE: ErrorReason.ValueType  # 613
+"""Violation. A value occurs twice in a run (R14)."""
+RUN_NOT_ASCENDING: ErrorReason.ValueType  # 614
+"""Violation. The values of a run descend (R14)."""
+RUN_GAP: ErrorReason.ValueType  # 615
+"""Violation. The values of a run do not rise by exactly one (R14)."""
+RUN_JOKER_OUT_OF_RANGE: ErrorReason.ValueType  # 616
+"""Violation. A joker would stand for a value below 1 or above 13, where the ruleset ends runs (R15)."""
+MELD_NOT_GROUP_NOR_RUN: ErrorReason.ValueType  # 617
+"""Violation. The tiles form neither a group nor a run, and no more specific reason applies."""
+RUN_TOO_LONG: ErrorReason.ValueType  # 618
+"""Violation. A run has more than 13 tiles (R16), and jokers hide which value occurs twice. Only with rulesets in
+which runs may continue after 13.
+"""
+JOKER_LEADS_MELD: ErrorReason.ValueType  # 619
+"""Violation. The meld begins with a joker, against jokers_may_lead."""
+JOKER_DECLARATION_REQUIRED: ErrorReason.ValueType  # 620
+"""Violation. jokers_declaration requires the kind of the meld, and in a group the face of each joker."""
+JOKER_DECLARATION_MISMATCH: ErrorReason.ValueType  # 621
+"""Violation. A joker cannot stand for its declared face, or the number of faces is not that of the jokers."""
+JOKER_RETRIEVAL_BEFORE_INITIAL_MELD: ErrorReason.ValueType  # 701
+"""Violation. A joker left its meld before the player's initial meld (R37)."""
+INITIAL_MELD_TABLE_MODIFIED: ErrorReason.ValueType  # 702
+"""Violation. A meld of the table was changed before or in the turn of the initial meld (R33, R34)."""
+INITIAL_MELD_HAS_JOKER: ErrorReason.ValueType  # 703
+"""Violation. The initial meld has a joker, against initial_meld_joker."""
+INITIAL_MELD_SINGLE_MELD_REQUIRED: ErrorReason.ValueType  # 704
+"""Violation. The initial meld has several melds, against initial_meld_count."""
+INITIAL_MELD_NO_MELD_REACHES_THRESHOLD: ErrorReason.ValueType  # 705
+"""Violation. No meld of the initial meld reaches the threshold alone, against initial_meld_count. Metadata: `best`,
+`threshold`.
+"""
+INITIAL_MELD_BELOW_THRESHOLD: ErrorReason.ValueType  # 706
+"""Violation. The initial meld's total is too low (R29). Metadata: `total`, `threshold`."""
+INITIAL_MELD_KIND_REQUIRED: ErrorReason.ValueType  # 707
+"""Violation. The initial meld has no run, against initial_meld_required_kind."""
+TURN_TOO_COMPLEX: ErrorReason.ValueType  # 801
 """Violation. Judging the turn takes more than the fixed number of steps, because jokers of the table can have moved,
 or the initial meld can be chosen, in too many ways. It replaces the rules that were not decided. Alone it leads to
 no penalty. Turns of ordinary games stay far below the limit; change less of the table at once.
 """
-ERROR_REASON_TABLE_MELD_CHANGED: ErrorReason.ValueType  # 801
+TABLE_MELD_CHANGED: ErrorReason.ValueType  # 802
 """Violation. A meld of the table was changed other than by growing, which manipulation OFF forbids."""
-ERROR_REASON_TABLE_MELD_DISSOLVED: ErrorReason.ValueType  # 802
+TABLE_MELD_DISSOLVED: ErrorReason.ValueType  # 803
 """Violation. No two tiles of a meld of the table stay together in a meld of their own, which manipulation
 PRIMITIVES_ONLY requires.
 """
-ERROR_REASON_JOKER_FACE_EXHAUSTED: ErrorReason.ValueType  # 803
+JOKER_FACE_EXHAUSTED: ErrorReason.ValueType  # 804
 """Violation. A joker would stand for a face whose copies are all on the table, which jokers_beyond_physical forbids."""
-ERROR_REASON_JOKER_RETRIEVAL_FORBIDDEN: ErrorReason.ValueType  # 811
+JOKER_RETRIEVAL_FORBIDDEN: ErrorReason.ValueType  # 805
 """Violation. A joker left its meld, which joker_retrieval_mode OFF forbids."""
-ERROR_REASON_JOKER_NOT_REPLACED: ErrorReason.ValueType  # 812
+JOKER_NOT_REPLACED: ErrorReason.ValueType  # 806
 """Violation. A joker left its meld and no tile replaces it, which joker_retrieval_mode REPLACE requires (R46)."""
-ERROR_REASON_JOKER_MELD_LOCKED: ErrorReason.ValueType  # 813
+JOKER_MELD_LOCKED: ErrorReason.ValueType  # 807
 """Violation. A tile left or moved within a meld whose joker was not replaced, which joker_retrieval_mode LOCKED
 forbids (R53).
 """
-ERROR_REASON_JOKER_REPLACEMENT_NOT_FROM_RACK: ErrorReason.ValueType  # 814
+JOKER_REPLACEMENT_NOT_FROM_RACK: ErrorReason.ValueType  # 808
 """Violation. Only a tile of the table replaces a joker; joker_retrieval_source RACK_ONLY requires one of the rack."""
-ERROR_REASON_JOKER_GROUP_NEEDS_BOTH_COLORS: ErrorReason.ValueType  # 815
+JOKER_GROUP_NEEDS_BOTH_COLORS: ErrorReason.ValueType  # 809
 """Violation. Only one missing color replaces the joker of a group of three; joker_retrieval_group_of_three requires
 both (R47).
 """
-ERROR_REASON_JOKER_RETURNED_TO_SAME_MELD: ErrorReason.ValueType  # 816
+JOKER_RETURNED_TO_SAME_MELD: ErrorReason.ValueType  # 810
 """Violation. A retrieved joker is in its old meld again, which joker_retrieval_same_meld forbids."""
-ERROR_REASON_JOKER_NOT_IN_NEW_MELD: ErrorReason.ValueType  # 817
+JOKER_NOT_IN_NEW_MELD: ErrorReason.ValueType  # 811
 """Violation. A retrieved joker is not in a new meld, which joker_retrieval_reuse requires (R50)."""
-ERROR_REASON_JOKER_REUSE_NEEDS_TWO_RACK_TILES: ErrorReason.ValueType  # 818
+JOKER_REUSE_NEEDS_TWO_RACK_TILES: ErrorReason.ValueType  # 812
 """Violation. The new meld of a retrieved joker has fewer than two tiles of the rack, which joker_retrieval_reuse
 requires.
 """
-ERROR_REASON_JOKER_REUSE_NEEDS_RACK_ONLY: ErrorReason.ValueType  # 819
+JOKER_REUSE_NEEDS_RACK_ONLY: ErrorReason.ValueType  # 813
 """Violation. The new meld of a retrieved joker has tiles that are not from the rack, which joker_retrieval_reuse
 forbids.
 """
-ERROR_REASON_PLAY_AFTER_DRAW: ErrorReason.ValueType  # 901
+PLAY_AFTER_DRAW: ErrorReason.ValueType  # 901
 """Violation. The tile just drawn is played, which turn_play_after_draw OTHER_TILES forbids (R25); or any tile is
 played after a draw, which FORBIDDEN forbids (R22).
 """
-ERROR_REASON_RIVER_EMPTY: ErrorReason.ValueType  # 902
+RIVER_EMPTY: ErrorReason.ValueType  # 902
 """Violation. The River has no tile to pull."""
-ERROR_REASON_RIVER_INDEX_OUT_OF_RANGE: ErrorReason.ValueType  # 903
+RIVER_INDEX_OUT_OF_RANGE: ErrorReason.ValueType  # 903
 """Violation. The River has no tile at that index. Metadata: `index`, `count`."""
-ERROR_REASON_RIVER_KEY_NOT_PLAYED: ErrorReason.ValueType  # 904
+RIVER_KEY_NOT_PLAYED: ErrorReason.ValueType  # 904
 """Violation. The oldest tile pulled from the River is not played."""
-ERROR_REASON_RIVER_PLUNDER_PLAYED: ErrorReason.ValueType  # 905
+RIVER_PLUNDER_PLAYED: ErrorReason.ValueType  # 905
 """Violation. A newer tile pulled from the River is played in the same turn."""
-ERROR_REASON_CONTRACT_VIOLATED: ErrorReason.ValueType  # 906
+CONTRACT_VIOLATED: ErrorReason.ValueType  # 906
 """Violation. A meld with a played tile does not satisfy the contract (option contract)."""
-ERROR_REASON_RUMMIKUB_NOT_CALLED: ErrorReason.ValueType  # 907
+RUMMIKUB_NOT_CALLED: ErrorReason.ValueType  # 907
 """Violation. The last tiles are played without calls_rummikub, against win_call (R58)."""
-ERROR_REASON_ANALYSIS_BUSY: ErrorReason.ValueType  # 1001
-"""RESOURCE_EXHAUSTED. The analysis queue is full (RUMMIKUB_ANALYSIS_WORKERS, RUMMIKUB_ANALYSIS_QUEUE). Send the
-request again after the delay in RetryInfo.
-"""
-ERROR_REASON_ANALYSIS_UNAVAILABLE: ErrorReason.ValueType  # 1002
-"""UNAVAILABLE. The process that searched for the answer exited, or did not stop in time. Send the request again after
-the delay in RetryInfo.
-"""
-ERROR_REASON_HINT_NOT_ALLOWED: ErrorReason.ValueType  # 1003
-"""FAILED_PRECONDITION. The game does not allow hints of this level (option hints). Metadata: `hints`, the value of
-the option.
-"""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -354,7 +354,7 @@ class _InitialMeldJokerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Init
     INITIAL_MELD_JOKER_ZERO: _InitialMeldJoker.ValueType  # 2
     """Nothing. Evidence: the Spanish article."""
     INITIAL_MELD_JOKER_FORBIDDEN: _InitialMeldJoker.ValueType  # 3
-    """A joker may not be used (INITIAL_MELD_JOKER_FORBIDDEN). Evidence: one reading of the French article."""
+    """A joker may not be used (INITIAL_MELD_HAS_JOKER). Evidence: one reading of the French article."""
 
 class InitialMeldJoker(_InitialMeldJoker, metaclass=_InitialMeldJokerEnumTypeWrapper):
     """How many points a joker counts in the initial meld (option initial_meld_joker, R30)."""
@@ -366,7 +366,7 @@ INITIAL_MELD_JOKER_REPRESENTED_VALUE: InitialMeldJoker.ValueType  # 1
 INITIAL_MELD_JOKER_ZERO: InitialMeldJoker.ValueType  # 2
 """Nothing. Evidence: the Spanish article."""
 INITIAL_MELD_JOKER_FORBIDDEN: InitialMeldJoker.ValueType  # 3
-"""A joker may not be used (INITIAL_MELD_JOKER_FORBIDDEN). Evidence: one reading of the French article."""
+"""A joker may not be used (INITIAL_MELD_HAS_JOKER). Evidence: one reading of the French article."""
 Global___InitialMeldJoker: _TypeAlias = InitialMeldJoker  # noqa: Y015
 
 class _InitialMeldSameTurnTablePlay:

@@ -9,14 +9,18 @@ import { enumDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
  * Describes the file rummikub/v1/error_reason.proto.
  */
 export const file_rummikub_v1_error_reason: GenFile = /*@__PURE__*/
-  fileDesc("Ch5ydW1taWt1Yi92MS9lcnJvcl9yZWFzb24ucHJvdG8SC3J1bW1pa3ViLnYxKo0kCgtFcnJvclJlYXNvbhIcChhFUlJPUl9SRUFTT05fVU5TUEVDSUZJRUQQABIiCh5FUlJPUl9SRUFTT05fTUFMRk9STUVEX1JFUVVFU1QQARIeChpFUlJPUl9SRUFTT05fRklFTERfSU5WQUxJRBACEh8KG0VSUk9SX1JFQVNPTl9NQUxGT1JNRURfTUVMRBADEiAKHEVSUk9SX1JFQVNPTl9NQUxGT1JNRURfVEFCTEUQBBIdChlFUlJPUl9SRUFTT05fVElMRV9VTktOT1dOEAUSJAogRVJST1JfUkVBU09OX1BPU0lUSU9OX0lNUE9TU0lCTEUQBhIfChtFUlJPUl9SRUFTT05fT1BUSU9OX1VOS05PV04QZRIlCiFFUlJPUl9SRUFTT05fT1BUSU9OX1ZBTFVFX0lOVkFMSUQQZhIhCh1FUlJPUl9SRUFTT05fT1BUSU9OU19DT05GTElDVBBnEiMKH0VSUk9SX1JFQVNPTl9JTlNVRkZJQ0lFTlRfVElMRVMQaBIgChtFUlJPUl9SRUFTT05fR0FNRV9OT1RfRk9VTkQQyQESHgoZRVJST1JfUkVBU09OX05PVF9BX1BMQVlFUhDKARIpCiRFUlJPUl9SRUFTT05fQVVUSE9SSVpBVElPTl9NQUxGT1JNRUQQywESIQocRVJST1JfUkVBU09OX0FQSV9LRVlfSU5WQUxJRBCEAhIlCiBFUlJPUl9SRUFTT05fQVBJX0tFWV9OT1RfQUxMT1dFRBCFAhIcChdFUlJPUl9SRUFTT05fVE9LRU5fVk9JRBCGAhInCiJFUlJPUl9SRUFTT05fUExBWUVSX0FMUkVBRFlfSk9JTkVEEMwBEhsKFkVSUk9SX1JFQVNPTl9HQU1FX0ZVTEwQzQESIQocRVJST1JfUkVBU09OX1RPT19GRVdfUExBWUVSUxDOARImCiFFUlJPUl9SRUFTT05fR0FNRV9BTFJFQURZX1NUQVJURUQQzwESIgodRVJST1JfUkVBU09OX0dBTUVfTk9UX1NUQVJURUQQ0AESIwoeRVJST1JfUkVBU09OX1JPVU5EX0lOX1BST0dSRVNTENEBEhwKF0VSUk9SX1JFQVNPTl9ST1VORF9PVkVSENIBEhsKFkVSUk9SX1JFQVNPTl9HQU1FX09WRVIQ0wESIQocRVJST1JfUkVBU09OX1BMQVlFUl9SRVNJR05FRBDUARIdChhFUlJPUl9SRUFTT05fU1RBTEVfU1RBVEUQ1QESIwoeRVJST1JfUkVBU09OX0RVUExJQ0FURV9SRVFVRVNUENcBEiUKIEVSUk9SX1JFQVNPTl9ISVNUT1JZX1VOQVZBSUxBQkxFENgBEiQKH0VSUk9SX1JFQVNPTl9SRURFQUxfTk9UX0FMTE9XRUQQ2QESHgoZRVJST1JfUkVBU09OX05PVF9USEVfSE9TVBDaARIjCh5FUlJPUl9SRUFTT05fUExBWUVSU19OT1RfUkVBRFkQ2wESHAoXRVJST1JfUkVBU09OX1NFQVRfVEFLRU4Q3AESKAojRVJST1JfUkVBU09OX1NQRUNUQVRPUlNfTk9UX0FMTE9XRUQQ3QESIwoeRVJST1JfUkVBU09OX0pPSU5fQ09ERV9VTktOT1dOEN4BEiQKH0VSUk9SX1JFQVNPTl9KT0lOX0NPREVfUkVRVUlSRUQQhwISHwoaRVJST1JfUkVBU09OX1BMQVlFUl9LSUNLRUQQiAISJAofRVJST1JfUkVBU09OX1BMQVlFUl9OT1RfSU5fR0FNRRDgARIkCh9FUlJPUl9SRUFTT05fR0FNRV9OT1RfQUJPUlRBQkxFEOEBEiAKG0VSUk9SX1JFQVNPTl9SRUNPUkRfSU5WQUxJRBDkARIfChpFUlJPUl9SRUFTT05fUkVDT1JEX0hJRERFThDlARIfChpFUlJPUl9SRUFTT05fR0FNRV9OT1RfT1ZFUhD6ARIiCh1FUlJPUl9SRUFTT05fVE9PX01BTllfQ0hBTkdFUxCJAhIjCh5FUlJPUl9SRUFTT05fUExBWUVSX05PVF9BQlNFTlQQ4gESHwoaRVJST1JfUkVBU09OX05PVF9ZT1VSX1RVUk4QrQISIAobRVJST1JfUkVBU09OX1RVUk5fVElNRURfT1VUEK4CEhwKF0VSUk9SX1JFQVNPTl9QT09MX0VNUFRZEK8CEjEKLEVSUk9SX1JFQVNPTl9QQVNTX05PVF9BTExPV0VEX1BPT0xfTk9UX0VNUFRZELACEiIKHUVSUk9SX1JFQVNPTl9UVVJOX1BIQVNFX1dST05HELECEiYKIUVSUk9SX1JFQVNPTl9SSVZFUl9DSE9JQ0VfUEVORElORxCyAhIpCiRFUlJPUl9SRUFTT05fUklWRVJfRElTQ0FSRF9OT1RfRFJBV04QswISLgopRVJST1JfUkVBU09OX0RSQVdfTk9UX0FMTE9XRURfUExBWV9FWElTVFMQtAISLgopRVJST1JfUkVBU09OX1BBU1NfTk9UX0FMTE9XRURfUExBWV9FWElTVFMQtQISIgodRVJST1JfUkVBU09OX05PVEhJTkdfVE9fQ0xBSU0QtgISJQogRVJST1JfUkVBU09OX0NMQUlNX05PVF9VTkFOSU1PVVMQtwISIAobRVJST1JfUkVBU09OX0NMQUlNX09XTl9QTEFZELgCEiUKIEVSUk9SX1JFQVNPTl9DTEFJTV9BTFJFQURZX1ZPVEVEELkCEh8KGkVSUk9SX1JFQVNPTl9KT0tFUl9UT19SQUNLEJEDEiQKH0VSUk9SX1JFQVNPTl9UQUJMRV9USUxFX01JU1NJTkcQkgMSIQocRVJST1JfUkVBU09OX1RJTEVfRFVQTElDQVRFRBCTAxIiCh1FUlJPUl9SRUFTT05fVElMRV9OT1RfSU5fUkFDSxCUAxIlCiBFUlJPUl9SRUFTT05fTk9fUkFDS19USUxFX1BMQVlFRBCVAxIcChdFUlJPUl9SRUFTT05fTUVMRF9FTVBUWRD1AxIgChtFUlJPUl9SRUFTT05fTUVMRF9UT09fU0hPUlQQ9gMSIQocRVJST1JfUkVBU09OX01FTERfQUxMX0pPS0VSUxD3AxIhChxFUlJPUl9SRUFTT05fSk9LRVJTX1RPT19NQU5ZEPgDEiEKHEVSUk9SX1JFQVNPTl9KT0tFUlNfQURKQUNFTlQQ+QMSJQogRVJST1JfUkVBU09OX01FTERfS0lORF9BTUJJR1VPVVMQ+gMSJAofRVJST1JfUkVBU09OX01FTERfS0lORF9NSVNNQVRDSBD7AxImCiFFUlJPUl9SRUFTT05fR1JPVVBfVkFMVUVfTUlTTUFUQ0gQ/AMSJAofRVJST1JfUkVBU09OX0dST1VQX0NPTE9SX1JFUEVBVBD9AxIhChxFUlJPUl9SRUFTT05fR1JPVVBfVE9PX0xBUkdFEP4DEh8KGkVSUk9SX1JFQVNPTl9SVU5fQ09MT1JfTUlYEP8DEhoKFUVSUk9SX1JFQVNPTl9SVU5fV1JBUBCABBIlCiBFUlJPUl9SRUFTT05fUlVOX0RVUExJQ0FURV9WQUxVRRCBBBIjCh5FUlJPUl9SRUFTT05fUlVOX05PVF9BU0NFTkRJTkcQggQSGQoURVJST1JfUkVBU09OX1JVTl9HQVAQgwQSKAojRVJST1JfUkVBU09OX1JVTl9KT0tFUl9PVVRfT0ZfUkFOR0UQhAQSKAojRVJST1JfUkVBU09OX01FTERfTk9UX0dST1VQX05PUl9SVU4QhQQSHgoZRVJST1JfUkVBU09OX1JVTl9UT09fTE9ORxCGBBIiCh1FUlJPUl9SRUFTT05fSk9LRVJfTEVBRFNfTUVMRBCHBBIsCidFUlJPUl9SRUFTT05fSk9LRVJfREVDTEFSQVRJT05fUkVRVUlSRUQQiAQSLAonRVJST1JfUkVBU09OX0pPS0VSX0RFQ0xBUkFUSU9OX01JU01BVENIEIkEEjUKMEVSUk9SX1JFQVNPTl9KT0tFUl9SRVRSSUVWQUxfQkVGT1JFX0lOSVRJQUxfTUVMRBDZBBItCihFUlJPUl9SRUFTT05fSU5JVElBTF9NRUxEX1RBQkxFX01PRElGSUVEENoEEi4KKUVSUk9SX1JFQVNPTl9JTklUSUFMX01FTERfSk9LRVJfRk9SQklEREVOENsEEjMKLkVSUk9SX1JFQVNPTl9JTklUSUFMX01FTERfU0lOR0xFX01FTERfUkVRVUlSRUQQ3AQSOAozRVJST1JfUkVBU09OX0lOSVRJQUxfTUVMRF9OT19NRUxEX1JFQUNIRVNfVEhSRVNIT0xEEN0EEi4KKUVSUk9SX1JFQVNPTl9JTklUSUFMX01FTERfQkVMT1dfVEhSRVNIT0xEEN4EEiwKJ0VSUk9SX1JFQVNPTl9JTklUSUFMX01FTERfS0lORF9SRVFVSVJFRBDfBBIjCh5FUlJPUl9SRUFTT05fU1RPUkVfVU5BVkFJTEFCTEUQvQUSJwoiRVJST1JfUkVBU09OX1NUT1JFRF9GT1JNQVRfVU5LTk9XThC+BRIfChpFUlJPUl9SRUFTT05fU0hVVFRJTkdfRE9XThC/BRIcChdFUlJPUl9SRUFTT05fT1ZFUkxPQURFRBDBBRIjCh5FUlJPUl9SRUFTT05fUkVRVUVTVF9USU1FRF9PVVQQwgUSIAobRVJST1JfUkVBU09OX1RPT19NQU5ZX0dBTUVTEMMFEhwKF0VSUk9SX1JFQVNPTl9TVE9SRV9GVUxMEMQFEiIKHUVSUk9SX1JFQVNPTl9UT09fTUFOWV9HVUVTU0VTEMUFEiAKG0VSUk9SX1JFQVNPTl9JTlRFUk5BTF9FUlJPUhDABRIiCh1FUlJPUl9SRUFTT05fVFVSTl9UT09fQ09NUExFWBCkBhIkCh9FUlJPUl9SRUFTT05fVEFCTEVfTUVMRF9DSEFOR0VEEKEGEiYKIUVSUk9SX1JFQVNPTl9UQUJMRV9NRUxEX0RJU1NPTFZFRBCiBhImCiFFUlJPUl9SRUFTT05fSk9LRVJfRkFDRV9FWEhBVVNURUQQowYSKwomRVJST1JfUkVBU09OX0pPS0VSX1JFVFJJRVZBTF9GT1JCSURERU4QqwYSJAofRVJST1JfUkVBU09OX0pPS0VSX05PVF9SRVBMQUNFRBCsBhIjCh5FUlJPUl9SRUFTT05fSk9LRVJfTUVMRF9MT0NLRUQQrQYSMQosRVJST1JfUkVBU09OX0pPS0VSX1JFUExBQ0VNRU5UX05PVF9GUk9NX1JBQ0sQrgYSLwoqRVJST1JfUkVBU09OX0pPS0VSX0dST1VQX05FRURTX0JPVEhfQ09MT1JTEK8GEi0KKEVSUk9SX1JFQVNPTl9KT0tFUl9SRVRVUk5FRF9UT19TQU1FX01FTEQQsAYSJwoiRVJST1JfUkVBU09OX0pPS0VSX05PVF9JTl9ORVdfTUVMRBCxBhIyCi1FUlJPUl9SRUFTT05fSk9LRVJfUkVVU0VfTkVFRFNfVFdPX1JBQ0tfVElMRVMQsgYSLQooRVJST1JfUkVBU09OX0pPS0VSX1JFVVNFX05FRURTX1JBQ0tfT05MWRCzBhIhChxFUlJPUl9SRUFTT05fUExBWV9BRlRFUl9EUkFXEIUHEh0KGEVSUk9SX1JFQVNPTl9SSVZFUl9FTVBUWRCGBxIqCiVFUlJPUl9SRUFTT05fUklWRVJfSU5ERVhfT1VUX09GX1JBTkdFEIcHEiYKIUVSUk9SX1JFQVNPTl9SSVZFUl9LRVlfTk9UX1BMQVlFRBCIBxImCiFFUlJPUl9SRUFTT05fUklWRVJfUExVTkRFUl9QTEFZRUQQiQcSIwoeRVJST1JfUkVBU09OX0NPTlRSQUNUX1ZJT0xBVEVEEIoHEiUKIEVSUk9SX1JFQVNPTl9SVU1NSUtVQl9OT1RfQ0FMTEVEEIsHEh8KGkVSUk9SX1JFQVNPTl9BTkFMWVNJU19CVVNZEOkHEiYKIUVSUk9SX1JFQVNPTl9BTkFMWVNJU19VTkFWQUlMQUJMRRDqBxIiCh1FUlJPUl9SRUFTT05fSElOVF9OT1RfQUxMT1dFRBDrB0KIAQoLcnVtbWlrdWIudjFCEEVycm9yUmVhc29uUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw");
+  fileDesc("Ch5ydW1taWt1Yi92MS9lcnJvcl9yZWFzb24ucHJvdG8SC3J1bW1pa3ViLnYxKtgXCgtFcnJvclJlYXNvbhIcChhFUlJPUl9SRUFTT05fVU5TUEVDSUZJRUQQABIVChFNQUxGT1JNRURfUkVRVUVTVBABEhEKDUZJRUxEX0lOVkFMSUQQAhISCg5NQUxGT1JNRURfTUVMRBADEhMKD01BTEZPUk1FRF9UQUJMRRAEEhAKDFRJTEVfVU5LTk9XThAFEhcKE1BPU0lUSU9OX0lNUE9TU0lCTEUQBhISCg5PUFRJT05fVU5LTk9XThAHEhgKFE9QVElPTl9WQUxVRV9JTlZBTElEEAgSFAoQT1BUSU9OU19DT05GTElDVBAJEhYKEklOU1VGRklDSUVOVF9USUxFUxAKEhIKDlJFQ09SRF9JTlZBTElEEAsSEAoMTk9UX0FfUExBWUVSEGUSGwoXQVVUSE9SSVpBVElPTl9NQUxGT1JNRUQQZhITCg9BUElfS0VZX0lOVkFMSUQQZxIXChNBUElfS0VZX05PVF9BTExPV0VEEGgSDgoKVE9LRU5fVk9JRBBpEhAKDE5PVF9USEVfSE9TVBBqEhoKFlNQRUNUQVRPUlNfTk9UX0FMTE9XRUQQaxIWChJKT0lOX0NPREVfUkVRVUlSRUQQbBIRCg1QTEFZRVJfS0lDS0VEEG0SEwoOR0FNRV9OT1RfRk9VTkQQyQESGgoVUExBWUVSX0FMUkVBRFlfSk9JTkVEEMoBEg4KCUdBTUVfRlVMTBDLARIUCg9UT09fRkVXX1BMQVlFUlMQzAESGQoUR0FNRV9BTFJFQURZX1NUQVJURUQQzQESFQoQR0FNRV9OT1RfU1RBUlRFRBDOARIWChFST1VORF9JTl9QUk9HUkVTUxDPARIPCgpST1VORF9PVkVSENABEg4KCUdBTUVfT1ZFUhDRARIUCg9QTEFZRVJfUkVTSUdORUQQ0gESEAoLU1RBTEVfU1RBVEUQ0wESFgoRRFVQTElDQVRFX1JFUVVFU1QQ1AESGAoTSElTVE9SWV9VTkFWQUlMQUJMRRDVARIXChJSRURFQUxfTk9UX0FMTE9XRUQQ1gESFgoRUExBWUVSU19OT1RfUkVBRFkQ1wESDwoKU0VBVF9UQUtFThDYARIWChFKT0lOX0NPREVfVU5LTk9XThDZARIXChJQTEFZRVJfTk9UX0lOX0dBTUUQ2gESFwoSR0FNRV9OT1RfQUJPUlRBQkxFENsBEhIKDVJFQ09SRF9ISURERU4Q3AESEgoNR0FNRV9OT1RfT1ZFUhDdARIVChBUT09fTUFOWV9DSEFOR0VTEN4BEhYKEVBMQVlFUl9OT1RfQUJTRU5UEN8BEhUKEEhJTlRfTk9UX0FMTE9XRUQQ4AESEgoNTk9UX1lPVVJfVFVSThCtAhITCg5UVVJOX1RJTUVEX09VVBCuAhIPCgpQT09MX0VNUFRZEK8CEiQKH1BBU1NfTk9UX0FMTE9XRURfUE9PTF9OT1RfRU1QVFkQsAISFQoQVFVSTl9QSEFTRV9XUk9ORxCxAhIZChRSSVZFUl9DSE9JQ0VfUEVORElORxCyAhIcChdSSVZFUl9ESVNDQVJEX05PVF9EUkFXThCzAhIhChxEUkFXX05PVF9BTExPV0VEX1BMQVlfRVhJU1RTELQCEiEKHFBBU1NfTk9UX0FMTE9XRURfUExBWV9FWElTVFMQtQISFQoQTk9USElOR19UT19DTEFJTRC2AhIYChNDTEFJTV9OT1RfVU5BTklNT1VTELcCEhMKDkNMQUlNX09XTl9QTEFZELgCEhgKE0NMQUlNX0FMUkVBRFlfVk9URUQQuQISFgoRU1RPUkVfVU5BVkFJTEFCTEUQkQMSGgoVU1RPUkVEX0ZPUk1BVF9VTktOT1dOEJIDEhIKDVNIVVRUSU5HX0RPV04QkwMSDwoKT1ZFUkxPQURFRBCUAxIWChFSRVFVRVNUX1RJTUVEX09VVBCVAxITCg5UT09fTUFOWV9HQU1FUxCWAxIVChBUT09fTUFOWV9HVUVTU0VTEJcDEg8KClNUT1JFX0ZVTEwQmAMSEgoNQU5BTFlTSVNfQlVTWRCZAxIZChRBTkFMWVNJU19VTkFWQUlMQUJMRRCaAxITCg5JTlRFUk5BTF9FUlJPUhCbAxISCg1KT0tFUl9UT19SQUNLEPUDEhcKElRBQkxFX1RJTEVfTUlTU0lORxD2AxIUCg9USUxFX0RVUExJQ0FURUQQ9wMSFQoQVElMRV9OT1RfSU5fUkFDSxD4AxIYChNOT19SQUNLX1RJTEVfUExBWUVEEPkDEg8KCk1FTERfRU1QVFkQ2QQSEwoOTUVMRF9UT09fU0hPUlQQ2gQSFAoPTUVMRF9BTExfSk9LRVJTENsEEhQKD0pPS0VSU19UT09fTUFOWRDcBBIUCg9KT0tFUlNfQURKQUNFTlQQ3QQSGAoTTUVMRF9LSU5EX0FNQklHVU9VUxDeBBIXChJNRUxEX0tJTkRfTUlTTUFUQ0gQ3wQSGQoUR1JPVVBfVkFMVUVfTUlTTUFUQ0gQ4AQSFwoSR1JPVVBfQ09MT1JfUkVQRUFUEOEEEhQKD0dST1VQX1RPT19MQVJHRRDiBBISCg1SVU5fQ09MT1JfTUlYEOMEEg0KCFJVTl9XUkFQEOQEEhgKE1JVTl9EVVBMSUNBVEVfVkFMVUUQ5QQSFgoRUlVOX05PVF9BU0NFTkRJTkcQ5gQSDAoHUlVOX0dBUBDnBBIbChZSVU5fSk9LRVJfT1VUX09GX1JBTkdFEOgEEhsKFk1FTERfTk9UX0dST1VQX05PUl9SVU4Q6QQSEQoMUlVOX1RPT19MT05HEOoEEhUKEEpPS0VSX0xFQURTX01FTEQQ6wQSHwoaSk9LRVJfREVDTEFSQVRJT05fUkVRVUlSRUQQ7AQSHwoaSk9LRVJfREVDTEFSQVRJT05fTUlTTUFUQ0gQ7QQSKAojSk9LRVJfUkVUUklFVkFMX0JFRk9SRV9JTklUSUFMX01FTEQQvQUSIAobSU5JVElBTF9NRUxEX1RBQkxFX01PRElGSUVEEL4FEhsKFklOSVRJQUxfTUVMRF9IQVNfSk9LRVIQvwUSJgohSU5JVElBTF9NRUxEX1NJTkdMRV9NRUxEX1JFUVVJUkVEEMAFEisKJklOSVRJQUxfTUVMRF9OT19NRUxEX1JFQUNIRVNfVEhSRVNIT0xEEMEFEiEKHElOSVRJQUxfTUVMRF9CRUxPV19USFJFU0hPTEQQwgUSHwoaSU5JVElBTF9NRUxEX0tJTkRfUkVRVUlSRUQQwwUSFQoQVFVSTl9UT09fQ09NUExFWBChBhIXChJUQUJMRV9NRUxEX0NIQU5HRUQQogYSGQoUVEFCTEVfTUVMRF9ESVNTT0xWRUQQowYSGQoUSk9LRVJfRkFDRV9FWEhBVVNURUQQpAYSHgoZSk9LRVJfUkVUUklFVkFMX0ZPUkJJRERFThClBhIXChJKT0tFUl9OT1RfUkVQTEFDRUQQpgYSFgoRSk9LRVJfTUVMRF9MT0NLRUQQpwYSJAofSk9LRVJfUkVQTEFDRU1FTlRfTk9UX0ZST01fUkFDSxCoBhIiCh1KT0tFUl9HUk9VUF9ORUVEU19CT1RIX0NPTE9SUxCpBhIgChtKT0tFUl9SRVRVUk5FRF9UT19TQU1FX01FTEQQqgYSGgoVSk9LRVJfTk9UX0lOX05FV19NRUxEEKsGEiUKIEpPS0VSX1JFVVNFX05FRURTX1RXT19SQUNLX1RJTEVTEKwGEiAKG0pPS0VSX1JFVVNFX05FRURTX1JBQ0tfT05MWRCtBhIUCg9QTEFZX0FGVEVSX0RSQVcQhQcSEAoLUklWRVJfRU1QVFkQhgcSHQoYUklWRVJfSU5ERVhfT1VUX09GX1JBTkdFEIcHEhkKFFJJVkVSX0tFWV9OT1RfUExBWUVEEIgHEhkKFFJJVkVSX1BMVU5ERVJfUExBWUVEEIkHEhYKEUNPTlRSQUNUX1ZJT0xBVEVEEIoHEhgKE1JVTU1JS1VCX05PVF9DQUxMRUQQiwdCiAEKC3J1bW1pa3ViLnYxQhBFcnJvclJlYXNvblByb3RvUAFaKXJ1bW1pa3ViLmV4YW1wbGUvZ28vcnVtbWlrdWJ2MTtydW1taWt1YnYxogIDUk1LqgILUnVtbWlrdWIuVjG6AghSdW1taWt1YsoCC1J1bW1pa3ViXFYx6gIMUnVtbWlrdWI6OlYxYgZwcm90bzM");
 
 /**
  * The reason why a request was refused or a turn is illegal.
  *
  * Every refusal carries one Refusal with this reason, and the metadata documented here. For tools that know only the
- * common details, a google.rpc.ErrorInfo with domain `rummikub.v1` says the same: its `reason` is the name of this enum
- * without the prefix ERROR_REASON_. If fields are at fault, a google.rpc.BadRequest names them (at most 16).
+ * common details, a google.rpc.ErrorInfo with domain `rummikub.v1` says the same: its `reason` is the name of this value.
+ * A reason has the same name everywhere. If fields are at fault, a google.rpc.BadRequest names them (at most 16).
+ *
+ * The number of a reason tells whose fault it is: the request (1 to 199), the state of the game (201 to 399), the server
+ * (401 to 499), or the rules (501 to 999). New reasons get a number in their range, so that a client can handle one that
+ * it does not know.
  *
  * "Violation" marks violations of the rules. ValidationService returns OK and lists them. TurnService refuses the turn
  * with FAILED_PRECONDITION: the reason is the first violation, the metadata key `violations` their number, and
@@ -25,7 +29,7 @@ export const file_rummikub_v1_error_reason: GenFile = /*@__PURE__*/
  * with a google.rpc.RetryInfo, and with the same delay as the trailing metadata `grpc-retry-pushback-ms`, which channels
  * that retry by a service config use.
  *
- * The transport itself answers some calls, without ErrorInfo: RESOURCE_EXHAUSTED for metadata over the size limit and for
+ * The transport itself answers some calls, without a reason: RESOURCE_EXHAUSTED for metadata over the size limit and for
  * a message of more than twice its limit, UNIMPLEMENTED for an RPC that does not exist, and UNAVAILABLE when a connection
  * breaks or the server exits.
  *
@@ -37,27 +41,27 @@ export enum ErrorReason {
    *
    * @generated from enum value: ERROR_REASON_UNSPECIFIED = 0;
    */
-  UNSPECIFIED = 0,
+  ERROR_REASON_UNSPECIFIED = 0,
 
   /**
    * INVALID_ARGUMENT. The bytes are not a message of the RPC's request type, or more than the server accepts
    * (RUMMIKUB_MAX_MESSAGE_BYTES; 1,000 submessages or 4,000 fields for RPCs whose requests have no tables of a turn).
    *
-   * @generated from enum value: ERROR_REASON_MALFORMED_REQUEST = 1;
+   * @generated from enum value: MALFORMED_REQUEST = 1;
    */
   MALFORMED_REQUEST = 1,
 
   /**
    * INVALID_ARGUMENT. A field is missing, too long, out of range or malformed; BadRequest names it.
    *
-   * @generated from enum value: ERROR_REASON_FIELD_INVALID = 2;
+   * @generated from enum value: FIELD_INVALID = 2;
    */
   FIELD_INVALID = 2,
 
   /**
    * INVALID_ARGUMENT. A meld has too many tiles or declared faces, or an unknown kind; BadRequest names it.
    *
-   * @generated from enum value: ERROR_REASON_MALFORMED_MELD = 3;
+   * @generated from enum value: MALFORMED_MELD = 3;
    */
   MALFORMED_MELD = 3,
 
@@ -65,7 +69,7 @@ export enum ErrorReason {
    * INVALID_ARGUMENT. A table has too many melds, or table_before or the table of a position contains an invalid meld.
    * BadRequest names it.
    *
-   * @generated from enum value: ERROR_REASON_MALFORMED_TABLE = 4;
+   * @generated from enum value: MALFORMED_TABLE = 4;
    */
   MALFORMED_TABLE = 4,
 
@@ -73,7 +77,7 @@ export enum ErrorReason {
    * INVALID_ARGUMENT for a malformed field; a violation if the ruleset has no jokers or not that color. A tile is not a
    * face of the game's tile set; BadRequest names the field.
    *
-   * @generated from enum value: ERROR_REASON_TILE_UNKNOWN = 5;
+   * @generated from enum value: TILE_UNKNOWN = 5;
    */
   TILE_UNKNOWN = 5,
 
@@ -82,166 +86,205 @@ export enum ErrorReason {
    * more copies of a face than the tile set; the racks contradict the end of the round or the teams; there is a River,
    * but the ruleset has none; or the tile drawn is not on the rack. BadRequest names the field.
    *
-   * @generated from enum value: ERROR_REASON_POSITION_IMPOSSIBLE = 6;
+   * @generated from enum value: POSITION_IMPOSSIBLE = 6;
    */
   POSITION_IMPOSSIBLE = 6,
 
   /**
    * INVALID_ARGUMENT. The ruleset has a preset, option or value that this server does not know; BadRequest names it.
    *
-   * @generated from enum value: ERROR_REASON_OPTION_UNKNOWN = 101;
+   * @generated from enum value: OPTION_UNKNOWN = 7;
    */
-  OPTION_UNKNOWN = 101,
+  OPTION_UNKNOWN = 7,
 
   /**
    * INVALID_ARGUMENT. The number of an option is out of range; BadRequest names it.
    *
-   * @generated from enum value: ERROR_REASON_OPTION_VALUE_INVALID = 102;
+   * @generated from enum value: OPTION_VALUE_INVALID = 8;
    */
-  OPTION_VALUE_INVALID = 102,
+  OPTION_VALUE_INVALID = 8,
 
   /**
    * INVALID_ARGUMENT. Two options contradict each other; BadRequest names both.
    *
-   * @generated from enum value: ERROR_REASON_OPTIONS_CONFLICT = 103;
+   * @generated from enum value: OPTIONS_CONFLICT = 9;
    */
-  OPTIONS_CONFLICT = 103,
+  OPTIONS_CONFLICT = 9,
 
   /**
    * INVALID_ARGUMENT. deal_hand_size tiles for players_max players leave no tile for the pool; BadRequest names both.
    *
-   * @generated from enum value: ERROR_REASON_INSUFFICIENT_TILES = 104;
+   * @generated from enum value: INSUFFICIENT_TILES = 10;
    */
-  INSUFFICIENT_TILES = 104,
+  INSUFFICIENT_TILES = 10,
 
   /**
-   * NOT_FOUND. The game does not exist: it has expired, its id is wrong, or it is a game of another key.
+   * INVALID_ARGUMENT. The text is no record, or a move of the record breaks a rule. BadRequest names the line and
+   * column, or the move.
    *
-   * @generated from enum value: ERROR_REASON_GAME_NOT_FOUND = 201;
+   * @generated from enum value: RECORD_INVALID = 11;
    */
-  GAME_NOT_FOUND = 201,
+  RECORD_INVALID = 11,
 
   /**
    * PERMISSION_DENIED. The RPC needs a token, and none was sent (this is checked before the game is looked up); or it
    * needs a seat token, and the host token was sent.
    *
-   * @generated from enum value: ERROR_REASON_NOT_A_PLAYER = 202;
+   * @generated from enum value: NOT_A_PLAYER = 101;
    */
-  NOT_A_PLAYER = 202,
+  NOT_A_PLAYER = 101,
 
   /**
    * UNAUTHENTICATED. The authorization metadata is not `Bearer` followed by a token; for AdminService, by the operator's.
    *
-   * @generated from enum value: ERROR_REASON_AUTHORIZATION_MALFORMED = 203;
+   * @generated from enum value: AUTHORIZATION_MALFORMED = 102;
    */
-  AUTHORIZATION_MALFORMED = 203,
+  AUTHORIZATION_MALFORMED = 102,
 
   /**
    * UNAUTHENTICATED. The server requires a key (RUMMIKUB_KEYS_FILE), and the call has no valid one: send it once, as the
    * metadata `x-api-key`.
    *
-   * @generated from enum value: ERROR_REASON_API_KEY_INVALID = 260;
+   * @generated from enum value: API_KEY_INVALID = 103;
    */
-  API_KEY_INVALID = 260,
+  API_KEY_INVALID = 103,
 
   /**
    * PERMISSION_DENIED. The caller's key is not for this service or for a label of the request, or the request needs a
    * right that the key, or a caller without a key, does not have. Metadata: `kind` (service, label or right), `name`.
    *
-   * @generated from enum value: ERROR_REASON_API_KEY_NOT_ALLOWED = 261;
+   * @generated from enum value: API_KEY_NOT_ALLOWED = 104;
    */
-  API_KEY_NOT_ALLOWED = 261,
+  API_KEY_NOT_ALLOWED = 104,
 
   /**
    * UNAUTHENTICATED. The token is not, or no longer, valid in the game: it was replaced (RenewSeatToken,
    * ReissueSeatToken), its owner has left or was removed (LeaveGame, KickPlayer), or it is of another game. Use the new
    * token, or send none to see what spectators see.
    *
-   * @generated from enum value: ERROR_REASON_TOKEN_VOID = 262;
+   * @generated from enum value: TOKEN_VOID = 105;
    */
-  TOKEN_VOID = 262,
+  TOKEN_VOID = 105,
+
+  /**
+   * PERMISSION_DENIED. Only the host may do this: the caller sent neither the host token nor the token of the host's
+   * seat.
+   *
+   * @generated from enum value: NOT_THE_HOST = 106;
+   */
+  NOT_THE_HOST = 106,
+
+  /**
+   * PERMISSION_DENIED. The game has started and shows nothing to callers without a token of it (option spectators).
+   *
+   * @generated from enum value: SPECTATORS_NOT_ALLOWED = 107;
+   */
+  SPECTATORS_NOT_ALLOWED = 107,
+
+  /**
+   * PERMISSION_DENIED. A player was removed from the lobby (KickPlayer), and it is unlisted: since then it admits only
+   * callers with its new join code, which its players see.
+   *
+   * @generated from enum value: JOIN_CODE_REQUIRED = 108;
+   */
+  JOIN_CODE_REQUIRED = 108,
+
+  /**
+   * PERMISSION_DENIED. The host has removed a player with this player_ref, or with this name or one like it, from the
+   * lobby.
+   *
+   * @generated from enum value: PLAYER_KICKED = 109;
+   */
+  PLAYER_KICKED = 109,
+
+  /**
+   * NOT_FOUND. The game does not exist: it has expired, its id is wrong, or it is a game of another key.
+   *
+   * @generated from enum value: GAME_NOT_FOUND = 201;
+   */
+  GAME_NOT_FOUND = 201,
 
   /**
    * ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated
    * player has this player_ref, this name or one like it. Names are alike if they differ only in case, in compatibility
    * forms (NFKC), in invisible characters, or in characters that look the same (Unicode's confusables).
    *
-   * @generated from enum value: ERROR_REASON_PLAYER_ALREADY_JOINED = 204;
+   * @generated from enum value: PLAYER_ALREADY_JOINED = 202;
    */
-  PLAYER_ALREADY_JOINED = 204,
+  PLAYER_ALREADY_JOINED = 202,
 
   /**
    * FAILED_PRECONDITION. All seats are taken. Metadata: `players_max`.
    *
-   * @generated from enum value: ERROR_REASON_GAME_FULL = 205;
+   * @generated from enum value: GAME_FULL = 203;
    */
-  GAME_FULL = 205,
+  GAME_FULL = 203,
 
   /**
    * FAILED_PRECONDITION. The game cannot start yet. Metadata: `players`, `players_min`.
    *
-   * @generated from enum value: ERROR_REASON_TOO_FEW_PLAYERS = 206;
+   * @generated from enum value: TOO_FEW_PLAYERS = 204;
    */
-  TOO_FEW_PLAYERS = 206,
+  TOO_FEW_PLAYERS = 204,
 
   /**
    * FAILED_PRECONDITION. The RPC requires a game in the lobby, and this game has started.
    *
-   * @generated from enum value: ERROR_REASON_GAME_ALREADY_STARTED = 207;
+   * @generated from enum value: GAME_ALREADY_STARTED = 205;
    */
-  GAME_ALREADY_STARTED = 207,
+  GAME_ALREADY_STARTED = 205,
 
   /**
    * FAILED_PRECONDITION. The RPC requires a started game, and this game is in the lobby.
    *
-   * @generated from enum value: ERROR_REASON_GAME_NOT_STARTED = 208;
+   * @generated from enum value: GAME_NOT_STARTED = 206;
    */
-  GAME_NOT_STARTED = 208,
+  GAME_NOT_STARTED = 206,
 
   /**
    * FAILED_PRECONDITION. The next round cannot start while a round is being played.
    *
-   * @generated from enum value: ERROR_REASON_ROUND_IN_PROGRESS = 209;
+   * @generated from enum value: ROUND_IN_PROGRESS = 207;
    */
-  ROUND_IN_PROGRESS = 209,
+  ROUND_IN_PROGRESS = 207,
 
   /**
    * FAILED_PRECONDITION. No round is being played. The next one starts at Game.next_round_time, or earlier with
    * StartNextRound.
    *
-   * @generated from enum value: ERROR_REASON_ROUND_OVER = 210;
+   * @generated from enum value: ROUND_OVER = 208;
    */
-  ROUND_OVER = 210,
+  ROUND_OVER = 208,
 
   /**
    * FAILED_PRECONDITION. The game has ended.
    *
-   * @generated from enum value: ERROR_REASON_GAME_OVER = 211;
+   * @generated from enum value: GAME_OVER = 209;
    */
-  GAME_OVER = 211,
+  GAME_OVER = 209,
 
   /**
    * FAILED_PRECONDITION. The caller has resigned from the game.
    *
-   * @generated from enum value: ERROR_REASON_PLAYER_RESIGNED = 212;
+   * @generated from enum value: PLAYER_RESIGNED = 210;
    */
-  PLAYER_RESIGNED = 212,
+  PLAYER_RESIGNED = 210,
 
   /**
    * ABORTED. The etag is not that of the game as it is: the game has changed, or the store has lost changes that the
    * caller saw, or the etag is of another game. Read the game again. Any other mutating RPC may also return it, if other
    * changes preceded each of its sixteen attempts. Metadata: `revision`, the current one.
    *
-   * @generated from enum value: ERROR_REASON_STALE_STATE = 213;
+   * @generated from enum value: STALE_STATE = 211;
    */
-  STALE_STATE = 213,
+  STALE_STATE = 211,
 
   /**
    * ABORTED. The request id was already used with different content.
    *
-   * @generated from enum value: ERROR_REASON_DUPLICATE_REQUEST = 215;
+   * @generated from enum value: DUPLICATE_REQUEST = 212;
    */
-  DUPLICATE_REQUEST = 215,
+  DUPLICATE_REQUEST = 212,
 
   /**
    * OUT_OF_RANGE. The changes that the answer needs are no longer stored, or the game has not had the revision, or the
@@ -250,132 +293,101 @@ export enum ErrorReason {
    * game for revision 0; ExportGame and ReviewGame need the whole history (RUMMIKUB_HISTORY). Metadata: `oldest`,
    * `newest`, the revisions that are stored.
    *
-   * @generated from enum value: ERROR_REASON_HISTORY_UNAVAILABLE = 216;
+   * @generated from enum value: HISTORY_UNAVAILABLE = 213;
    */
-  HISTORY_UNAVAILABLE = 216,
+  HISTORY_UNAVAILABLE = 213,
 
   /**
    * FAILED_PRECONDITION. The player may not demand a new deal: the option is off, the player has no three pairs of
    * identical tiles, has drawn, passed or shown an illegal play, or someone has played (option
    * deal_three_pairs_reshuffle).
    *
-   * @generated from enum value: ERROR_REASON_REDEAL_NOT_ALLOWED = 217;
+   * @generated from enum value: REDEAL_NOT_ALLOWED = 214;
    */
-  REDEAL_NOT_ALLOWED = 217,
-
-  /**
-   * PERMISSION_DENIED. Only the host may do this: the caller sent neither the host token nor the token of the host's
-   * seat.
-   *
-   * @generated from enum value: ERROR_REASON_NOT_THE_HOST = 218;
-   */
-  NOT_THE_HOST = 218,
+  REDEAL_NOT_ALLOWED = 214,
 
   /**
    * FAILED_PRECONDITION. The game starts only when all players are ready (option start_by). Metadata: `ready`,
    * `players`.
    *
-   * @generated from enum value: ERROR_REASON_PLAYERS_NOT_READY = 219;
+   * @generated from enum value: PLAYERS_NOT_READY = 215;
    */
-  PLAYERS_NOT_READY = 219,
+  PLAYERS_NOT_READY = 215,
 
   /**
    * FAILED_PRECONDITION. The seat that the request names is taken, or the game has no such seat. Metadata: `seat`.
    *
-   * @generated from enum value: ERROR_REASON_SEAT_TAKEN = 220;
+   * @generated from enum value: SEAT_TAKEN = 216;
    */
-  SEAT_TAKEN = 220,
-
-  /**
-   * PERMISSION_DENIED. The game has started and shows nothing to callers without a token of it (option spectators).
-   *
-   * @generated from enum value: ERROR_REASON_SPECTATORS_NOT_ALLOWED = 221;
-   */
-  SPECTATORS_NOT_ALLOWED = 221,
+  SEAT_TAKEN = 216,
 
   /**
    * NOT_FOUND. No game in the lobby has the join code. The code of a game that has started may be unknown, or lead to
    * GAME_ALREADY_STARTED.
    *
-   * @generated from enum value: ERROR_REASON_JOIN_CODE_UNKNOWN = 222;
+   * @generated from enum value: JOIN_CODE_UNKNOWN = 217;
    */
-  JOIN_CODE_UNKNOWN = 222,
-
-  /**
-   * PERMISSION_DENIED. A player was removed from the lobby (KickPlayer), and it is unlisted: since then it admits only
-   * callers with its new join code, which its players see.
-   *
-   * @generated from enum value: ERROR_REASON_JOIN_CODE_REQUIRED = 263;
-   */
-  JOIN_CODE_REQUIRED = 263,
-
-  /**
-   * PERMISSION_DENIED. The host has removed a player with this player_ref, or with this name or one like it, from the
-   * lobby.
-   *
-   * @generated from enum value: ERROR_REASON_PLAYER_KICKED = 264;
-   */
-  PLAYER_KICKED = 264,
+  JOIN_CODE_UNKNOWN = 217,
 
   /**
    * FAILED_PRECONDITION. The seat that the request names has no player; for ReissueSeatToken, no person. Metadata:
    * `seat`.
    *
-   * @generated from enum value: ERROR_REASON_PLAYER_NOT_IN_GAME = 224;
+   * @generated from enum value: PLAYER_NOT_IN_GAME = 218;
    */
-  PLAYER_NOT_IN_GAME = 224,
+  PLAYER_NOT_IN_GAME = 218,
 
   /**
    * FAILED_PRECONDITION. A round has ended, so the game is aborted by votes only, and the host token has no vote. Send
    * the token of a seat.
    *
-   * @generated from enum value: ERROR_REASON_GAME_NOT_ABORTABLE = 225;
+   * @generated from enum value: GAME_NOT_ABORTABLE = 219;
    */
-  GAME_NOT_ABORTABLE = 225,
-
-  /**
-   * INVALID_ARGUMENT. The text is no record, or a move of the record breaks a rule. BadRequest names the line and
-   * column, or the move.
-   *
-   * @generated from enum value: ERROR_REASON_RECORD_INVALID = 228;
-   */
-  RECORD_INVALID = 228,
+  GAME_NOT_ABORTABLE = 219,
 
   /**
    * FAILED_PRECONDITION. The racks of the game stay hidden (option racks_shown), so it has no record.
    *
-   * @generated from enum value: ERROR_REASON_RECORD_HIDDEN = 229;
+   * @generated from enum value: RECORD_HIDDEN = 220;
    */
-  RECORD_HIDDEN = 229,
+  RECORD_HIDDEN = 220,
 
   /**
    * FAILED_PRECONDITION. The game has not ended: its record would show hidden tiles, and it has no rematch. A game that
    * was aborted in the lobby has a rematch, and no record.
    *
-   * @generated from enum value: ERROR_REASON_GAME_NOT_OVER = 250;
+   * @generated from enum value: GAME_NOT_OVER = 221;
    */
-  GAME_NOT_OVER = 250,
+  GAME_NOT_OVER = 221,
 
   /**
    * FAILED_PRECONDITION. The lobby has had 500 changes. Its players can only get ready, start the game, leave it or
    * abort it.
    * Metadata: `changes`.
    *
-   * @generated from enum value: ERROR_REASON_TOO_MANY_CHANGES = 265;
+   * @generated from enum value: TOO_MANY_CHANGES = 222;
    */
-  TOO_MANY_CHANGES = 265,
+  TOO_MANY_CHANGES = 222,
 
   /**
    * FAILED_PRECONDITION. The caller is not absent, so there is nothing to return from.
    *
-   * @generated from enum value: ERROR_REASON_PLAYER_NOT_ABSENT = 226;
+   * @generated from enum value: PLAYER_NOT_ABSENT = 223;
    */
-  PLAYER_NOT_ABSENT = 226,
+  PLAYER_NOT_ABSENT = 223,
+
+  /**
+   * FAILED_PRECONDITION. The game does not allow hints of this level (option hints). Metadata: `hints`, the value of
+   * the option.
+   *
+   * @generated from enum value: HINT_NOT_ALLOWED = 224;
+   */
+  HINT_NOT_ALLOWED = 224,
 
   /**
    * FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, the seat that has it.
    *
-   * @generated from enum value: ERROR_REASON_NOT_YOUR_TURN = 301;
+   * @generated from enum value: NOT_YOUR_TURN = 301;
    */
   NOT_YOUR_TURN = 301,
 
@@ -383,21 +395,21 @@ export enum ErrorReason {
    * FAILED_PRECONDITION. The turn's deadline has passed; the time-out has been applied. Metadata: `revision`, the
    * current one.
    *
-   * @generated from enum value: ERROR_REASON_TURN_TIMED_OUT = 302;
+   * @generated from enum value: TURN_TIMED_OUT = 302;
    */
   TURN_TIMED_OUT = 302,
 
   /**
    * FAILED_PRECONDITION. The pool has no tile to draw; pass or play.
    *
-   * @generated from enum value: ERROR_REASON_POOL_EMPTY = 303;
+   * @generated from enum value: POOL_EMPTY = 303;
    */
   POOL_EMPTY = 303,
 
   /**
    * FAILED_PRECONDITION. A player who plays nothing must draw while the pool has tiles (R24).
    *
-   * @generated from enum value: ERROR_REASON_PASS_NOT_ALLOWED_POOL_NOT_EMPTY = 304;
+   * @generated from enum value: PASS_NOT_ALLOWED_POOL_NOT_EMPTY = 304;
    */
   PASS_NOT_ALLOWED_POOL_NOT_EMPTY = 304,
 
@@ -405,21 +417,21 @@ export enum ErrorReason {
    * FAILED_PRECONDITION. The action does not fit the progress of the turn: a second draw, or a choice although nothing
    * was drawn to choose from.
    *
-   * @generated from enum value: ERROR_REASON_TURN_PHASE_WRONG = 305;
+   * @generated from enum value: TURN_PHASE_WRONG = 305;
    */
   TURN_PHASE_WRONG = 305,
 
   /**
    * FAILED_PRECONDITION. The player has drawn two tiles and must first lay one of them on the River (option turn_draw).
    *
-   * @generated from enum value: ERROR_REASON_RIVER_CHOICE_PENDING = 306;
+   * @generated from enum value: RIVER_CHOICE_PENDING = 306;
    */
   RIVER_CHOICE_PENDING = 306,
 
   /**
    * FAILED_PRECONDITION. The tile for the River is not one of the two just drawn.
    *
-   * @generated from enum value: ERROR_REASON_RIVER_DISCARD_NOT_DRAWN = 307;
+   * @generated from enum value: RIVER_DISCARD_NOT_DRAWN = 307;
    */
   RIVER_DISCARD_NOT_DRAWN = 307,
 
@@ -427,302 +439,67 @@ export enum ErrorReason {
    * FAILED_PRECONDITION. The player may not draw, because a play exists (options turn_voluntary_draw,
    * initial_meld_voluntary_delay).
    *
-   * @generated from enum value: ERROR_REASON_DRAW_NOT_ALLOWED_PLAY_EXISTS = 308;
+   * @generated from enum value: DRAW_NOT_ALLOWED_PLAY_EXISTS = 308;
    */
   DRAW_NOT_ALLOWED_PLAY_EXISTS = 308,
 
   /**
    * FAILED_PRECONDITION. The player may not pass, because a play exists (option pool_empty_pass).
    *
-   * @generated from enum value: ERROR_REASON_PASS_NOT_ALLOWED_PLAY_EXISTS = 309;
+   * @generated from enum value: PASS_NOT_ALLOWED_PLAY_EXISTS = 309;
    */
   PASS_NOT_ALLOWED_PLAY_EXISTS = 309,
 
   /**
    * FAILED_PRECONDITION. No illegal play of that revision is shown (option turn_invalid_submission).
    *
-   * @generated from enum value: ERROR_REASON_NOTHING_TO_CLAIM = 310;
+   * @generated from enum value: NOTHING_TO_CLAIM = 310;
    */
   NOTHING_TO_CLAIM = 310,
 
   /**
    * FAILED_PRECONDITION. A player has voted against the claim, so it has failed.
    *
-   * @generated from enum value: ERROR_REASON_CLAIM_NOT_UNANIMOUS = 311;
+   * @generated from enum value: CLAIM_NOT_UNANIMOUS = 311;
    */
   CLAIM_NOT_UNANIMOUS = 311,
 
   /**
    * FAILED_PRECONDITION. Players cannot claim an error in their own play.
    *
-   * @generated from enum value: ERROR_REASON_CLAIM_OWN_PLAY = 312;
+   * @generated from enum value: CLAIM_OWN_PLAY = 312;
    */
   CLAIM_OWN_PLAY = 312,
 
   /**
    * FAILED_PRECONDITION. The caller has already voted on this claim.
    *
-   * @generated from enum value: ERROR_REASON_CLAIM_ALREADY_VOTED = 313;
+   * @generated from enum value: CLAIM_ALREADY_VOTED = 313;
    */
   CLAIM_ALREADY_VOTED = 313,
-
-  /**
-   * Violation. A joker of table_before is missing on table_after (R45, R49).
-   *
-   * @generated from enum value: ERROR_REASON_JOKER_TO_RACK = 401;
-   */
-  JOKER_TO_RACK = 401,
-
-  /**
-   * Violation. A numbered tile of table_before is missing on table_after (R45).
-   *
-   * @generated from enum value: ERROR_REASON_TABLE_TILE_MISSING = 402;
-   */
-  TABLE_TILE_MISSING = 402,
-
-  /**
-   * Violation. A face on the rack is played more often than the rack holds it, or the table has more copies of a face
-   * than the tile set (R1, R17).
-   *
-   * @generated from enum value: ERROR_REASON_TILE_DUPLICATED = 403;
-   */
-  TILE_DUPLICATED = 403,
-
-  /**
-   * Violation. A tile on table_after is neither on table_before nor on the player's rack (R32), or a tile of a draft is
-   * not on the River either. Tiles of the pool and of other racks get the same answer.
-   *
-   * @generated from enum value: ERROR_REASON_TILE_NOT_IN_RACK = 404;
-   */
-  TILE_NOT_IN_RACK = 404,
-
-  /**
-   * Violation. No tile of the rack is played (R38).
-   *
-   * @generated from enum value: ERROR_REASON_NO_RACK_TILE_PLAYED = 405;
-   */
-  NO_RACK_TILE_PLAYED = 405,
-
-  /**
-   * Violation. The meld has no tiles (R11).
-   *
-   * @generated from enum value: ERROR_REASON_MELD_EMPTY = 501;
-   */
-  MELD_EMPTY = 501,
-
-  /**
-   * Violation. The meld has one or two tiles (R11).
-   *
-   * @generated from enum value: ERROR_REASON_MELD_TOO_SHORT = 502;
-   */
-  MELD_TOO_SHORT = 502,
-
-  /**
-   * Violation. The meld has no numbered tile, so the faces of its jokers are undefined.
-   *
-   * @generated from enum value: ERROR_REASON_MELD_ALL_JOKERS = 503;
-   */
-  MELD_ALL_JOKERS = 503,
-
-  /**
-   * Violation. The meld has more jokers than jokers_max_per_meld allows.
-   *
-   * @generated from enum value: ERROR_REASON_JOKERS_TOO_MANY = 504;
-   */
-  JOKERS_TOO_MANY = 504,
-
-  /**
-   * Violation. Two jokers lie side by side in a run, against jokers_adjacent.
-   *
-   * @generated from enum value: ERROR_REASON_JOKERS_ADJACENT = 505;
-   */
-  JOKERS_ADJACENT = 505,
-
-  /**
-   * Violation. The tiles form both a run and a group, no kind is stated, and jokers_declaration requires one.
-   *
-   * @generated from enum value: ERROR_REASON_MELD_KIND_AMBIGUOUS = 506;
-   */
-  MELD_KIND_AMBIGUOUS = 506,
-
-  /**
-   * Violation. The tiles do not form the stated kind, but the other one.
-   *
-   * @generated from enum value: ERROR_REASON_MELD_KIND_MISMATCH = 507;
-   */
-  MELD_KIND_MISMATCH = 507,
-
-  /**
-   * Violation. The values of a group differ (R12).
-   *
-   * @generated from enum value: ERROR_REASON_GROUP_VALUE_MISMATCH = 508;
-   */
-  GROUP_VALUE_MISMATCH = 508,
-
-  /**
-   * Violation. A color occurs twice in a group (R12).
-   *
-   * @generated from enum value: ERROR_REASON_GROUP_COLOR_REPEAT = 509;
-   */
-  GROUP_COLOR_REPEAT = 509,
-
-  /**
-   * Violation. A group has more tiles than there are colors (R13), and jokers hide which color occurs twice.
-   *
-   * @generated from enum value: ERROR_REASON_GROUP_TOO_LARGE = 510;
-   */
-  GROUP_TOO_LARGE = 510,
-
-  /**
-   * Violation. The colors of a run differ (R14).
-   *
-   * @generated from enum value: ERROR_REASON_RUN_COLOR_MIX = 511;
-   */
-  RUN_COLOR_MIX = 511,
-
-  /**
-   * Violation. 1 follows 13 (R15), or 2 follows 1 after 13 although only 1 may follow 13.
-   *
-   * @generated from enum value: ERROR_REASON_RUN_WRAP = 512;
-   */
-  RUN_WRAP = 512,
-
-  /**
-   * Violation. A value occurs twice in a run (R14).
-   *
-   * @generated from enum value: ERROR_REASON_RUN_DUPLICATE_VALUE = 513;
-   */
-  RUN_DUPLICATE_VALUE = 513,
-
-  /**
-   * Violation. The values of a run descend (R14).
-   *
-   * @generated from enum value: ERROR_REASON_RUN_NOT_ASCENDING = 514;
-   */
-  RUN_NOT_ASCENDING = 514,
-
-  /**
-   * Violation. The values of a run do not rise by exactly one (R14).
-   *
-   * @generated from enum value: ERROR_REASON_RUN_GAP = 515;
-   */
-  RUN_GAP = 515,
-
-  /**
-   * Violation. A joker would stand for a value below 1 or above 13, where the ruleset ends runs (R15).
-   *
-   * @generated from enum value: ERROR_REASON_RUN_JOKER_OUT_OF_RANGE = 516;
-   */
-  RUN_JOKER_OUT_OF_RANGE = 516,
-
-  /**
-   * Violation. The tiles form neither a group nor a run, and no more specific reason applies.
-   *
-   * @generated from enum value: ERROR_REASON_MELD_NOT_GROUP_NOR_RUN = 517;
-   */
-  MELD_NOT_GROUP_NOR_RUN = 517,
-
-  /**
-   * Violation. A run has more than 13 tiles (R16), and jokers hide which value occurs twice. Only with rulesets in
-   * which runs may continue after 13.
-   *
-   * @generated from enum value: ERROR_REASON_RUN_TOO_LONG = 518;
-   */
-  RUN_TOO_LONG = 518,
-
-  /**
-   * Violation. The meld begins with a joker, against jokers_may_lead.
-   *
-   * @generated from enum value: ERROR_REASON_JOKER_LEADS_MELD = 519;
-   */
-  JOKER_LEADS_MELD = 519,
-
-  /**
-   * Violation. jokers_declaration requires the kind of the meld, and in a group the face of each joker.
-   *
-   * @generated from enum value: ERROR_REASON_JOKER_DECLARATION_REQUIRED = 520;
-   */
-  JOKER_DECLARATION_REQUIRED = 520,
-
-  /**
-   * Violation. A joker cannot stand for its declared face, or the number of faces is not that of the jokers.
-   *
-   * @generated from enum value: ERROR_REASON_JOKER_DECLARATION_MISMATCH = 521;
-   */
-  JOKER_DECLARATION_MISMATCH = 521,
-
-  /**
-   * Violation. A joker left its meld before the player's initial meld (R37).
-   *
-   * @generated from enum value: ERROR_REASON_JOKER_RETRIEVAL_BEFORE_INITIAL_MELD = 601;
-   */
-  JOKER_RETRIEVAL_BEFORE_INITIAL_MELD = 601,
-
-  /**
-   * Violation. A meld of the table was changed before or in the turn of the initial meld (R33, R34).
-   *
-   * @generated from enum value: ERROR_REASON_INITIAL_MELD_TABLE_MODIFIED = 602;
-   */
-  INITIAL_MELD_TABLE_MODIFIED = 602,
-
-  /**
-   * Violation. The initial meld has a joker, against initial_meld_joker.
-   *
-   * @generated from enum value: ERROR_REASON_INITIAL_MELD_JOKER_FORBIDDEN = 603;
-   */
-  INITIAL_MELD_JOKER_FORBIDDEN = 603,
-
-  /**
-   * Violation. The initial meld has several melds, against initial_meld_count.
-   *
-   * @generated from enum value: ERROR_REASON_INITIAL_MELD_SINGLE_MELD_REQUIRED = 604;
-   */
-  INITIAL_MELD_SINGLE_MELD_REQUIRED = 604,
-
-  /**
-   * Violation. No meld of the initial meld reaches the threshold alone, against initial_meld_count. Metadata: `best`,
-   * `threshold`.
-   *
-   * @generated from enum value: ERROR_REASON_INITIAL_MELD_NO_MELD_REACHES_THRESHOLD = 605;
-   */
-  INITIAL_MELD_NO_MELD_REACHES_THRESHOLD = 605,
-
-  /**
-   * Violation. The initial meld's total is too low (R29). Metadata: `total`, `threshold`.
-   *
-   * @generated from enum value: ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD = 606;
-   */
-  INITIAL_MELD_BELOW_THRESHOLD = 606,
-
-  /**
-   * Violation. The initial meld has no run, against initial_meld_required_kind.
-   *
-   * @generated from enum value: ERROR_REASON_INITIAL_MELD_KIND_REQUIRED = 607;
-   */
-  INITIAL_MELD_KIND_REQUIRED = 607,
 
   /**
    * UNAVAILABLE. The store does not answer. Send the same request again, with the same request id, after the delay in
    * RetryInfo: it is applied once.
    *
-   * @generated from enum value: ERROR_REASON_STORE_UNAVAILABLE = 701;
+   * @generated from enum value: STORE_UNAVAILABLE = 401;
    */
-  STORE_UNAVAILABLE = 701,
+  STORE_UNAVAILABLE = 401,
 
   /**
    * UNAVAILABLE. The game was stored by a newer server, so another replica may answer; retry after the delay in
    * RetryInfo. Damaged data looks the same: then no replica can answer, and the log names the game.
    *
-   * @generated from enum value: ERROR_REASON_STORED_FORMAT_UNKNOWN = 702;
+   * @generated from enum value: STORED_FORMAT_UNKNOWN = 402;
    */
-  STORED_FORMAT_UNKNOWN = 702,
+  STORED_FORMAT_UNKNOWN = 402,
 
   /**
    * UNAVAILABLE. The server is stopping. Send the same request again, with the same request id; another server answers.
    *
-   * @generated from enum value: ERROR_REASON_SHUTTING_DOWN = 703;
+   * @generated from enum value: SHUTTING_DOWN = 403;
    */
-  SHUTTING_DOWN = 703,
+  SHUTTING_DOWN = 403,
 
   /**
    * UNAVAILABLE. The server has reached its limit of concurrent calls (RUMMIKUB_MAX_CALLS; for StreamValidateTurns,
@@ -733,221 +510,448 @@ export enum ErrorReason {
    * streams, watches, request_bytes, drafts, seat_drafts, changes or seat_changes; with the prefix key_ if it is a quota
    * of the key).
    *
-   * @generated from enum value: ERROR_REASON_OVERLOADED = 705;
+   * @generated from enum value: OVERLOADED = 404;
    */
-  OVERLOADED = 705,
+  OVERLOADED = 404,
 
   /**
    * DEADLINE_EXCEEDED. The request did not arrive in time after the call began (RUMMIKUB_REQUEST_SECONDS), or the
    * call's deadline passed before the server began to answer. Send the same request again, with the same request id.
    *
-   * @generated from enum value: ERROR_REASON_REQUEST_TIMED_OUT = 706;
+   * @generated from enum value: REQUEST_TIMED_OUT = 405;
    */
-  REQUEST_TIMED_OUT = 706,
+  REQUEST_TIMED_OUT = 405,
 
   /**
    * RESOURCE_EXHAUSTED. The caller's address or key has created too many games in the last minute
    * (RUMMIKUB_GAMES_PER_MINUTE). Send the request again after the delay in RetryInfo.
    *
-   * @generated from enum value: ERROR_REASON_TOO_MANY_GAMES = 707;
+   * @generated from enum value: TOO_MANY_GAMES = 406;
    */
-  TOO_MANY_GAMES = 707,
+  TOO_MANY_GAMES = 406,
+
+  /**
+   * RESOURCE_EXHAUSTED. The caller's address or key has sent too many unknown join codes in the last minute
+   * (RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
+   *
+   * @generated from enum value: TOO_MANY_GUESSES = 407;
+   */
+  TOO_MANY_GUESSES = 407,
 
   /**
    * RESOURCE_EXHAUSTED. The rest of the store's memory is reserved for the growth of unfinished games. New games are
    * refused, changes that are no turns, and changes of games with more than 128 changes. Send the request again after
    * the delay in RetryInfo.
    *
-   * @generated from enum value: ERROR_REASON_STORE_FULL = 708;
+   * @generated from enum value: STORE_FULL = 408;
    */
-  STORE_FULL = 708,
+  STORE_FULL = 408,
 
   /**
-   * RESOURCE_EXHAUSTED. The caller's address or key has sent too many unknown join codes in the last minute
-   * (RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
+   * RESOURCE_EXHAUSTED. The analysis queue is full (RUMMIKUB_ANALYSIS_WORKERS, RUMMIKUB_ANALYSIS_QUEUE). Send the
+   * request again after the delay in RetryInfo.
    *
-   * @generated from enum value: ERROR_REASON_TOO_MANY_GUESSES = 709;
+   * @generated from enum value: ANALYSIS_BUSY = 409;
    */
-  TOO_MANY_GUESSES = 709,
+  ANALYSIS_BUSY = 409,
+
+  /**
+   * UNAVAILABLE. The process that searched for the answer exited, or did not stop in time. Send the request again after
+   * the delay in RetryInfo.
+   *
+   * @generated from enum value: ANALYSIS_UNAVAILABLE = 410;
+   */
+  ANALYSIS_UNAVAILABLE = 410,
 
   /**
    * INTERNAL. A fault of the server. The `x-request-id` metadata of the answer identifies it in the server's log.
    *
-   * @generated from enum value: ERROR_REASON_INTERNAL_ERROR = 704;
+   * @generated from enum value: INTERNAL_ERROR = 411;
    */
-  INTERNAL_ERROR = 704,
+  INTERNAL_ERROR = 411,
+
+  /**
+   * Violation. A joker of table_before is missing on table_after (R45, R49).
+   *
+   * @generated from enum value: JOKER_TO_RACK = 501;
+   */
+  JOKER_TO_RACK = 501,
+
+  /**
+   * Violation. A numbered tile of table_before is missing on table_after (R45).
+   *
+   * @generated from enum value: TABLE_TILE_MISSING = 502;
+   */
+  TABLE_TILE_MISSING = 502,
+
+  /**
+   * Violation. A face on the rack is played more often than the rack holds it, or the table has more copies of a face
+   * than the tile set (R1, R17).
+   *
+   * @generated from enum value: TILE_DUPLICATED = 503;
+   */
+  TILE_DUPLICATED = 503,
+
+  /**
+   * Violation. A tile on table_after is neither on table_before nor on the player's rack (R32), or a tile of a draft is
+   * not on the River either. Tiles of the pool and of other racks get the same answer.
+   *
+   * @generated from enum value: TILE_NOT_IN_RACK = 504;
+   */
+  TILE_NOT_IN_RACK = 504,
+
+  /**
+   * Violation. No tile of the rack is played (R38).
+   *
+   * @generated from enum value: NO_RACK_TILE_PLAYED = 505;
+   */
+  NO_RACK_TILE_PLAYED = 505,
+
+  /**
+   * Violation. The meld has no tiles (R11).
+   *
+   * @generated from enum value: MELD_EMPTY = 601;
+   */
+  MELD_EMPTY = 601,
+
+  /**
+   * Violation. The meld has one or two tiles (R11).
+   *
+   * @generated from enum value: MELD_TOO_SHORT = 602;
+   */
+  MELD_TOO_SHORT = 602,
+
+  /**
+   * Violation. The meld has no numbered tile, so the faces of its jokers are undefined.
+   *
+   * @generated from enum value: MELD_ALL_JOKERS = 603;
+   */
+  MELD_ALL_JOKERS = 603,
+
+  /**
+   * Violation. The meld has more jokers than jokers_max_per_meld allows.
+   *
+   * @generated from enum value: JOKERS_TOO_MANY = 604;
+   */
+  JOKERS_TOO_MANY = 604,
+
+  /**
+   * Violation. Two jokers lie side by side in a run, against jokers_adjacent.
+   *
+   * @generated from enum value: JOKERS_ADJACENT = 605;
+   */
+  JOKERS_ADJACENT = 605,
+
+  /**
+   * Violation. The tiles form both a run and a group, no kind is stated, and jokers_declaration requires one.
+   *
+   * @generated from enum value: MELD_KIND_AMBIGUOUS = 606;
+   */
+  MELD_KIND_AMBIGUOUS = 606,
+
+  /**
+   * Violation. The tiles do not form the stated kind, but the other one.
+   *
+   * @generated from enum value: MELD_KIND_MISMATCH = 607;
+   */
+  MELD_KIND_MISMATCH = 607,
+
+  /**
+   * Violation. The values of a group differ (R12).
+   *
+   * @generated from enum value: GROUP_VALUE_MISMATCH = 608;
+   */
+  GROUP_VALUE_MISMATCH = 608,
+
+  /**
+   * Violation. A color occurs twice in a group (R12).
+   *
+   * @generated from enum value: GROUP_COLOR_REPEAT = 609;
+   */
+  GROUP_COLOR_REPEAT = 609,
+
+  /**
+   * Violation. A group has more tiles than there are colors (R13), and jokers hide which color occurs twice.
+   *
+   * @generated from enum value: GROUP_TOO_LARGE = 610;
+   */
+  GROUP_TOO_LARGE = 610,
+
+  /**
+   * Violation. The colors of a run differ (R14).
+   *
+   * @generated from enum value: RUN_COLOR_MIX = 611;
+   */
+  RUN_COLOR_MIX = 611,
+
+  /**
+   * Violation. 1 follows 13 (R15), or 2 follows 1 after 13 although only 1 may follow 13.
+   *
+   * @generated from enum value: RUN_WRAP = 612;
+   */
+  RUN_WRAP = 612,
+
+  /**
+   * Violation. A value occurs twice in a run (R14).
+   *
+   * @generated from enum value: RUN_DUPLICATE_VALUE = 613;
+   */
+  RUN_DUPLICATE_VALUE = 613,
+
+  /**
+   * Violation. The values of a run descend (R14).
+   *
+   * @generated from enum value: RUN_NOT_ASCENDING = 614;
+   */
+  RUN_NOT_ASCENDING = 614,
+
+  /**
+   * Violation. The values of a run do not rise by exactly one (R14).
+   *
+   * @generated from enum value: RUN_GAP = 615;
+   */
+  RUN_GAP = 615,
+
+  /**
+   * Violation. A joker would stand for a value below 1 or above 13, where the ruleset ends runs (R15).
+   *
+   * @generated from enum value: RUN_JOKER_OUT_OF_RANGE = 616;
+   */
+  RUN_JOKER_OUT_OF_RANGE = 616,
+
+  /**
+   * Violation. The tiles form neither a group nor a run, and no more specific reason applies.
+   *
+   * @generated from enum value: MELD_NOT_GROUP_NOR_RUN = 617;
+   */
+  MELD_NOT_GROUP_NOR_RUN = 617,
+
+  /**
+   * Violation. A run has more than 13 tiles (R16), and jokers hide which value occurs twice. Only with rulesets in
+   * which runs may continue after 13.
+   *
+   * @generated from enum value: RUN_TOO_LONG = 618;
+   */
+  RUN_TOO_LONG = 618,
+
+  /**
+   * Violation. The meld begins with a joker, against jokers_may_lead.
+   *
+   * @generated from enum value: JOKER_LEADS_MELD = 619;
+   */
+  JOKER_LEADS_MELD = 619,
+
+  /**
+   * Violation. jokers_declaration requires the kind of the meld, and in a group the face of each joker.
+   *
+   * @generated from enum value: JOKER_DECLARATION_REQUIRED = 620;
+   */
+  JOKER_DECLARATION_REQUIRED = 620,
+
+  /**
+   * Violation. A joker cannot stand for its declared face, or the number of faces is not that of the jokers.
+   *
+   * @generated from enum value: JOKER_DECLARATION_MISMATCH = 621;
+   */
+  JOKER_DECLARATION_MISMATCH = 621,
+
+  /**
+   * Violation. A joker left its meld before the player's initial meld (R37).
+   *
+   * @generated from enum value: JOKER_RETRIEVAL_BEFORE_INITIAL_MELD = 701;
+   */
+  JOKER_RETRIEVAL_BEFORE_INITIAL_MELD = 701,
+
+  /**
+   * Violation. A meld of the table was changed before or in the turn of the initial meld (R33, R34).
+   *
+   * @generated from enum value: INITIAL_MELD_TABLE_MODIFIED = 702;
+   */
+  INITIAL_MELD_TABLE_MODIFIED = 702,
+
+  /**
+   * Violation. The initial meld has a joker, against initial_meld_joker.
+   *
+   * @generated from enum value: INITIAL_MELD_HAS_JOKER = 703;
+   */
+  INITIAL_MELD_HAS_JOKER = 703,
+
+  /**
+   * Violation. The initial meld has several melds, against initial_meld_count.
+   *
+   * @generated from enum value: INITIAL_MELD_SINGLE_MELD_REQUIRED = 704;
+   */
+  INITIAL_MELD_SINGLE_MELD_REQUIRED = 704,
+
+  /**
+   * Violation. No meld of the initial meld reaches the threshold alone, against initial_meld_count. Metadata: `best`,
+   * `threshold`.
+   *
+   * @generated from enum value: INITIAL_MELD_NO_MELD_REACHES_THRESHOLD = 705;
+   */
+  INITIAL_MELD_NO_MELD_REACHES_THRESHOLD = 705,
+
+  /**
+   * Violation. The initial meld's total is too low (R29). Metadata: `total`, `threshold`.
+   *
+   * @generated from enum value: INITIAL_MELD_BELOW_THRESHOLD = 706;
+   */
+  INITIAL_MELD_BELOW_THRESHOLD = 706,
+
+  /**
+   * Violation. The initial meld has no run, against initial_meld_required_kind.
+   *
+   * @generated from enum value: INITIAL_MELD_KIND_REQUIRED = 707;
+   */
+  INITIAL_MELD_KIND_REQUIRED = 707,
 
   /**
    * Violation. Judging the turn takes more than the fixed number of steps, because jokers of the table can have moved,
    * or the initial meld can be chosen, in too many ways. It replaces the rules that were not decided. Alone it leads to
    * no penalty. Turns of ordinary games stay far below the limit; change less of the table at once.
    *
-   * @generated from enum value: ERROR_REASON_TURN_TOO_COMPLEX = 804;
+   * @generated from enum value: TURN_TOO_COMPLEX = 801;
    */
-  TURN_TOO_COMPLEX = 804,
+  TURN_TOO_COMPLEX = 801,
 
   /**
    * Violation. A meld of the table was changed other than by growing, which manipulation OFF forbids.
    *
-   * @generated from enum value: ERROR_REASON_TABLE_MELD_CHANGED = 801;
+   * @generated from enum value: TABLE_MELD_CHANGED = 802;
    */
-  TABLE_MELD_CHANGED = 801,
+  TABLE_MELD_CHANGED = 802,
 
   /**
    * Violation. No two tiles of a meld of the table stay together in a meld of their own, which manipulation
    * PRIMITIVES_ONLY requires.
    *
-   * @generated from enum value: ERROR_REASON_TABLE_MELD_DISSOLVED = 802;
+   * @generated from enum value: TABLE_MELD_DISSOLVED = 803;
    */
-  TABLE_MELD_DISSOLVED = 802,
+  TABLE_MELD_DISSOLVED = 803,
 
   /**
    * Violation. A joker would stand for a face whose copies are all on the table, which jokers_beyond_physical forbids.
    *
-   * @generated from enum value: ERROR_REASON_JOKER_FACE_EXHAUSTED = 803;
+   * @generated from enum value: JOKER_FACE_EXHAUSTED = 804;
    */
-  JOKER_FACE_EXHAUSTED = 803,
+  JOKER_FACE_EXHAUSTED = 804,
 
   /**
    * Violation. A joker left its meld, which joker_retrieval_mode OFF forbids.
    *
-   * @generated from enum value: ERROR_REASON_JOKER_RETRIEVAL_FORBIDDEN = 811;
+   * @generated from enum value: JOKER_RETRIEVAL_FORBIDDEN = 805;
    */
-  JOKER_RETRIEVAL_FORBIDDEN = 811,
+  JOKER_RETRIEVAL_FORBIDDEN = 805,
 
   /**
    * Violation. A joker left its meld and no tile replaces it, which joker_retrieval_mode REPLACE requires (R46).
    *
-   * @generated from enum value: ERROR_REASON_JOKER_NOT_REPLACED = 812;
+   * @generated from enum value: JOKER_NOT_REPLACED = 806;
    */
-  JOKER_NOT_REPLACED = 812,
+  JOKER_NOT_REPLACED = 806,
 
   /**
    * Violation. A tile left or moved within a meld whose joker was not replaced, which joker_retrieval_mode LOCKED
    * forbids (R53).
    *
-   * @generated from enum value: ERROR_REASON_JOKER_MELD_LOCKED = 813;
+   * @generated from enum value: JOKER_MELD_LOCKED = 807;
    */
-  JOKER_MELD_LOCKED = 813,
+  JOKER_MELD_LOCKED = 807,
 
   /**
    * Violation. Only a tile of the table replaces a joker; joker_retrieval_source RACK_ONLY requires one of the rack.
    *
-   * @generated from enum value: ERROR_REASON_JOKER_REPLACEMENT_NOT_FROM_RACK = 814;
+   * @generated from enum value: JOKER_REPLACEMENT_NOT_FROM_RACK = 808;
    */
-  JOKER_REPLACEMENT_NOT_FROM_RACK = 814,
+  JOKER_REPLACEMENT_NOT_FROM_RACK = 808,
 
   /**
    * Violation. Only one missing color replaces the joker of a group of three; joker_retrieval_group_of_three requires
    * both (R47).
    *
-   * @generated from enum value: ERROR_REASON_JOKER_GROUP_NEEDS_BOTH_COLORS = 815;
+   * @generated from enum value: JOKER_GROUP_NEEDS_BOTH_COLORS = 809;
    */
-  JOKER_GROUP_NEEDS_BOTH_COLORS = 815,
+  JOKER_GROUP_NEEDS_BOTH_COLORS = 809,
 
   /**
    * Violation. A retrieved joker is in its old meld again, which joker_retrieval_same_meld forbids.
    *
-   * @generated from enum value: ERROR_REASON_JOKER_RETURNED_TO_SAME_MELD = 816;
+   * @generated from enum value: JOKER_RETURNED_TO_SAME_MELD = 810;
    */
-  JOKER_RETURNED_TO_SAME_MELD = 816,
+  JOKER_RETURNED_TO_SAME_MELD = 810,
 
   /**
    * Violation. A retrieved joker is not in a new meld, which joker_retrieval_reuse requires (R50).
    *
-   * @generated from enum value: ERROR_REASON_JOKER_NOT_IN_NEW_MELD = 817;
+   * @generated from enum value: JOKER_NOT_IN_NEW_MELD = 811;
    */
-  JOKER_NOT_IN_NEW_MELD = 817,
+  JOKER_NOT_IN_NEW_MELD = 811,
 
   /**
    * Violation. The new meld of a retrieved joker has fewer than two tiles of the rack, which joker_retrieval_reuse
    * requires.
    *
-   * @generated from enum value: ERROR_REASON_JOKER_REUSE_NEEDS_TWO_RACK_TILES = 818;
+   * @generated from enum value: JOKER_REUSE_NEEDS_TWO_RACK_TILES = 812;
    */
-  JOKER_REUSE_NEEDS_TWO_RACK_TILES = 818,
+  JOKER_REUSE_NEEDS_TWO_RACK_TILES = 812,
 
   /**
    * Violation. The new meld of a retrieved joker has tiles that are not from the rack, which joker_retrieval_reuse
    * forbids.
    *
-   * @generated from enum value: ERROR_REASON_JOKER_REUSE_NEEDS_RACK_ONLY = 819;
+   * @generated from enum value: JOKER_REUSE_NEEDS_RACK_ONLY = 813;
    */
-  JOKER_REUSE_NEEDS_RACK_ONLY = 819,
+  JOKER_REUSE_NEEDS_RACK_ONLY = 813,
 
   /**
    * Violation. The tile just drawn is played, which turn_play_after_draw OTHER_TILES forbids (R25); or any tile is
    * played after a draw, which FORBIDDEN forbids (R22).
    *
-   * @generated from enum value: ERROR_REASON_PLAY_AFTER_DRAW = 901;
+   * @generated from enum value: PLAY_AFTER_DRAW = 901;
    */
   PLAY_AFTER_DRAW = 901,
 
   /**
    * Violation. The River has no tile to pull.
    *
-   * @generated from enum value: ERROR_REASON_RIVER_EMPTY = 902;
+   * @generated from enum value: RIVER_EMPTY = 902;
    */
   RIVER_EMPTY = 902,
 
   /**
    * Violation. The River has no tile at that index. Metadata: `index`, `count`.
    *
-   * @generated from enum value: ERROR_REASON_RIVER_INDEX_OUT_OF_RANGE = 903;
+   * @generated from enum value: RIVER_INDEX_OUT_OF_RANGE = 903;
    */
   RIVER_INDEX_OUT_OF_RANGE = 903,
 
   /**
    * Violation. The oldest tile pulled from the River is not played.
    *
-   * @generated from enum value: ERROR_REASON_RIVER_KEY_NOT_PLAYED = 904;
+   * @generated from enum value: RIVER_KEY_NOT_PLAYED = 904;
    */
   RIVER_KEY_NOT_PLAYED = 904,
 
   /**
    * Violation. A newer tile pulled from the River is played in the same turn.
    *
-   * @generated from enum value: ERROR_REASON_RIVER_PLUNDER_PLAYED = 905;
+   * @generated from enum value: RIVER_PLUNDER_PLAYED = 905;
    */
   RIVER_PLUNDER_PLAYED = 905,
 
   /**
    * Violation. A meld with a played tile does not satisfy the contract (option contract).
    *
-   * @generated from enum value: ERROR_REASON_CONTRACT_VIOLATED = 906;
+   * @generated from enum value: CONTRACT_VIOLATED = 906;
    */
   CONTRACT_VIOLATED = 906,
 
   /**
    * Violation. The last tiles are played without calls_rummikub, against win_call (R58).
    *
-   * @generated from enum value: ERROR_REASON_RUMMIKUB_NOT_CALLED = 907;
+   * @generated from enum value: RUMMIKUB_NOT_CALLED = 907;
    */
   RUMMIKUB_NOT_CALLED = 907,
-
-  /**
-   * RESOURCE_EXHAUSTED. The analysis queue is full (RUMMIKUB_ANALYSIS_WORKERS, RUMMIKUB_ANALYSIS_QUEUE). Send the
-   * request again after the delay in RetryInfo.
-   *
-   * @generated from enum value: ERROR_REASON_ANALYSIS_BUSY = 1001;
-   */
-  ANALYSIS_BUSY = 1001,
-
-  /**
-   * UNAVAILABLE. The process that searched for the answer exited, or did not stop in time. Send the request again after
-   * the delay in RetryInfo.
-   *
-   * @generated from enum value: ERROR_REASON_ANALYSIS_UNAVAILABLE = 1002;
-   */
-  ANALYSIS_UNAVAILABLE = 1002,
-
-  /**
-   * FAILED_PRECONDITION. The game does not allow hints of this level (option hints). Metadata: `hints`, the value of
-   * the option.
-   *
-   * @generated from enum value: ERROR_REASON_HINT_NOT_ALLOWED = 1003;
-   */
-  HINT_NOT_ALLOWED = 1003,
 }
 
 /**

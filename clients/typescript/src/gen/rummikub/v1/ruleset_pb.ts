@@ -980,7 +980,7 @@ export enum InitialMeldJoker {
   ZERO = 2,
 
   /**
-   * A joker may not be used (INITIAL_MELD_JOKER_FORBIDDEN). Evidence: one reading of the French article.
+   * A joker may not be used (INITIAL_MELD_HAS_JOKER). Evidence: one reading of the French article.
    *
    * @generated from enum value: INITIAL_MELD_JOKER_FORBIDDEN = 3;
    */

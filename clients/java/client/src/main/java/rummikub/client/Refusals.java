@@ -21,21 +21,21 @@ public final class Refusals {
           "grpc-status-details-bin", ProtoUtils.metadataMarshaller(com.google.rpc.Status.getDefaultInstance()));
   private static final Map<ErrorReason, String> HINTS =
       Map.of(
-          ErrorReason.ERROR_REASON_GAME_NOT_FOUND,
+          ErrorReason.GAME_NOT_FOUND,
           "check the game's id; games expire",
-          ErrorReason.ERROR_REASON_TOKEN_VOID,
+          ErrorReason.TOKEN_VOID,
           "use the token that replaced it, or join again",
-          ErrorReason.ERROR_REASON_NOT_A_PLAYER,
+          ErrorReason.NOT_A_PLAYER,
           "make the call on seated(token) with the seat's token, which joinGame returned",
-          ErrorReason.ERROR_REASON_NOT_THE_HOST,
+          ErrorReason.NOT_THE_HOST,
           "make the call on seated(token) with the host token, which createGame returned",
-          ErrorReason.ERROR_REASON_AUTHORIZATION_MALFORMED,
+          ErrorReason.AUTHORIZATION_MALFORMED,
           "pass seated() the token as joinGame or createGame returned it",
-          ErrorReason.ERROR_REASON_STALE_STATE,
+          ErrorReason.STALE_STATE,
           "read the game again and decide again",
-          ErrorReason.ERROR_REASON_HISTORY_UNAVAILABLE,
+          ErrorReason.HISTORY_UNAVAILABLE,
           "start over without an etag",
-          ErrorReason.ERROR_REASON_DUPLICATE_REQUEST,
+          ErrorReason.DUPLICATE_REQUEST,
           "use a new request id for a request with other content");
 
   private Refusals() {}
@@ -88,7 +88,7 @@ public final class Refusals {
       text = number + ": " + text;
       hint = "the server is newer than this client, which does not know reason " + number + "; update the client";
     } else if (refusal.getReasonValue() != 0) {
-      text = refusal.getReason().name().substring("ERROR_REASON_".length()) + ": " + text;
+      text = refusal.getReason().name() + ": " + text;
     }
     return status.withDescription(hint.isEmpty() ? text : text + "; " + hint);
   }

@@ -113,7 +113,7 @@ final class WatchPosition {
       return Optional.of(delay);
     }
     ErrorReason reason = Refusals.detail(trailers, Refusal.class).map(Refusal::getReason).orElse(null);
-    if (reason == ErrorReason.ERROR_REASON_HISTORY_UNAVAILABLE && !request.getEtag().isEmpty()) {
+    if (reason == ErrorReason.HISTORY_UNAVAILABLE && !request.getEtag().isEmpty()) {
       resumeAfter(""); // the stream begins with a snapshot
       return Optional.of(Duration.ZERO);
     }
@@ -128,7 +128,7 @@ final class WatchPosition {
 
   /** Returns whether an error is that of a connection or a server which may be back soon. */
   private static boolean isLost(Status.Code code, ErrorReason reason) {
-    if (reason == ErrorReason.ERROR_REASON_OVERLOADED || reason == ErrorReason.ERROR_REASON_REQUEST_TIMED_OUT) {
+    if (reason == ErrorReason.OVERLOADED || reason == ErrorReason.REQUEST_TIMED_OUT) {
       return true;
     }
     return switch (code) {

@@ -65,8 +65,8 @@ class RummikubTest {
     record Case(StatusRuntimeException error, int reason, String text) {}
     for (Case row :
         List.of(
-            new Case(refused(Code.ABORTED, ErrorReason.ERROR_REASON_STALE_STATE),
-                ErrorReason.ERROR_REASON_STALE_STATE_VALUE, "STALE_STATE: refused; read the game again"),
+            new Case(refused(Code.ABORTED, ErrorReason.STALE_STATE),
+                ErrorReason.STALE_STATE_VALUE, "STALE_STATE: refused; read the game again"),
             new Case(refused(Code.ABORTED, 9999), 9999, "9999: refused; the server is newer than this client"),
             new Case(Status.RESOURCE_EXHAUSTED.asRuntimeException(), 0, "larger than the limit"))) {
       try (var server = new FakeServer().join(row.error)) {
@@ -83,10 +83,10 @@ class RummikubTest {
   void futuresFailWithRefusals() throws IOException {
     RetryInfo retry =
         RetryInfo.newBuilder().setRetryDelay(com.google.protobuf.Duration.newBuilder().setSeconds(3)).build();
-    try (var server = new FakeServer().join(refused(Code.ABORTED, ErrorReason.ERROR_REASON_STALE_STATE, retry))) {
+    try (var server = new FakeServer().join(refused(Code.ABORTED, ErrorReason.STALE_STATE, retry))) {
       var games = GameServiceGrpc.newFutureStub(server.client.channel());
       var error = assertThrows(ExecutionException.class, () -> games.joinGame(ANN).get());
-      assertEquals(ErrorReason.ERROR_REASON_STALE_STATE, Refusals.of(error).getReason());
+      assertEquals(ErrorReason.STALE_STATE, Refusals.of(error).getReason());
       assertEquals(Optional.of(retry), Refusals.detail(error, RetryInfo.class));
     }
   }

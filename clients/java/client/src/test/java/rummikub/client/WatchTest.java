@@ -43,9 +43,9 @@ class WatchTest {
   private static final WatchGameRequest FIRST = WatchGameRequest.getDefaultInstance();
   private static final StatusRuntimeException LOST = Status.UNAVAILABLE.asRuntimeException();
   private static final StatusRuntimeException OVERLOADED =
-      refused(Code.RESOURCE_EXHAUSTED, ErrorReason.ERROR_REASON_OVERLOADED);
+      refused(Code.RESOURCE_EXHAUSTED, ErrorReason.OVERLOADED);
   private static final StatusRuntimeException FORGOTTEN =
-      refused(Code.OUT_OF_RANGE, ErrorReason.ERROR_REASON_HISTORY_UNAVAILABLE);
+      refused(Code.OUT_OF_RANGE, ErrorReason.HISTORY_UNAVAILABLE);
   private static final WatchOptions QUICK = WatchOptions.DEFAULT.withPatience(Duration.ofSeconds(2));
 
   record Case(String name, WatchGameRequest request, String updates, List<Integer> resumed, Step... steps) {
@@ -59,7 +59,7 @@ class WatchTest {
     WatchGameRequest later = FIRST.toBuilder().setEtag("etag 7").build();
     WatchGameRequest both = FIRST.toBuilder().setContent(WatchContent.WATCH_CONTENT_BOTH).build();
     WatchGameRequest games = FIRST.toBuilder().setContent(WatchContent.WATCH_CONTENT_GAMES).build();
-    StatusRuntimeException stopping = refused(Code.UNAVAILABLE, ErrorReason.ERROR_REASON_SHUTTING_DOWN);
+    StatusRuntimeException stopping = refused(Code.UNAVAILABLE, ErrorReason.SHUTTING_DOWN);
     return Stream.of(
         new Case("an end without closing is the end", FIRST, "SNAPSHOT 1, CHANGE 2", List.of(0),
             sends(null, snapshot(1), change(2))),
@@ -116,8 +116,8 @@ class WatchTest {
   void endsWithRefusals() throws IOException {
     for (StatusRuntimeException refusal :
         List.of(
-            refused(Code.PERMISSION_DENIED, ErrorReason.ERROR_REASON_SPECTATORS_NOT_ALLOWED),
-            refused(Code.INTERNAL, ErrorReason.ERROR_REASON_INTERNAL_ERROR))) {
+            refused(Code.PERMISSION_DENIED, ErrorReason.SPECTATORS_NOT_ALLOWED),
+            refused(Code.INTERNAL, ErrorReason.INTERNAL_ERROR))) {
       try (var server = new FakeServer(sends(refusal, snapshot(1)))) {
         StatusRuntimeException error = assertThrows(StatusRuntimeException.class, () -> read(server, WatchOptions.DEFAULT));
         assertEquals(Refusals.of(refusal), Refusals.of(error));
@@ -141,7 +141,7 @@ class WatchTest {
   void givesUpAfterItsPatience() throws IOException {
     try (var server = new FakeServer(sends(OVERLOADED)).connected()) {
       var error = assertThrows(StatusRuntimeException.class, () -> read(server, QUICK));
-      assertEquals(ErrorReason.ERROR_REASON_OVERLOADED, Refusals.of(error).getReason());
+      assertEquals(ErrorReason.OVERLOADED, Refusals.of(error).getReason());
       assertTrue(server.watched.size() > 1);
     }
   }
@@ -151,7 +151,7 @@ class WatchTest {
     RetryInfo delay =
         RetryInfo.newBuilder().setRetryDelay(com.google.protobuf.Duration.newBuilder().setSeconds(61)).build();
     try (var server =
-        new FakeServer(sends(refused(Code.RESOURCE_EXHAUSTED, ErrorReason.ERROR_REASON_OVERLOADED, delay)))) {
+        new FakeServer(sends(refused(Code.RESOURCE_EXHAUSTED, ErrorReason.OVERLOADED, delay)))) {
       assertThrows(StatusRuntimeException.class, () -> read(server, WatchOptions.DEFAULT));
       assertEquals(1, server.watched.size());
     }

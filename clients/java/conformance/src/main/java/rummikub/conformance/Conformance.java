@@ -187,10 +187,10 @@ public final class Conformance extends Suite {
     var error = refused(() -> player.turns().playTurn(Turns.play(game, List.of(pair))));
     var refusal = Refusals.of(error);
     expectEqual("a meld of two tiles", error.getStatus().getCode(), Status.Code.FAILED_PRECONDITION);
-    expectEqual("a meld of two tiles", refusal.getReason(), ErrorReason.ERROR_REASON_MELD_TOO_SHORT);
+    expectEqual("a meld of two tiles", refusal.getReason(), ErrorReason.MELD_TOO_SHORT);
     expectEqual("metadata", refusal.getMetadataOrThrow("violations"), "" + refusal.getViolationsCount());
     Violation first = refusal.getViolations(0);
-    expectEqual("the violation", first.getReason(), ErrorReason.ERROR_REASON_MELD_TOO_SHORT);
+    expectEqual("the violation", first.getReason(), ErrorReason.MELD_TOO_SHORT);
     expectEqual("the violation's tiles", first.getTilesList(), tiles);
     expectEqual("the violation's subject", first.getSubject(), "play.table[0]");
 
@@ -198,7 +198,7 @@ public final class Conformance extends Suite {
     var turn = ValidateTurnRequest.newBuilder().setTableAfter(rummikub.v1.Table.newBuilder().addAllMelds(low)).addAllRack(low.get(0).getTilesList());
     var judged = rules.validation().validateTurn(turn.setHasMelded(false).build()).getViolationsList();
     expectEqual("violations", judged.size(), 1);
-    expectEqual("an initial meld of 6", judged.get(0).getReason(), ErrorReason.ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD);
+    expectEqual("an initial meld of 6", judged.get(0).getReason(), ErrorReason.INITIAL_MELD_BELOW_THRESHOLD);
     expectEqual("its metadata", judged.get(0).getMetadataMap(), Map.of("total", 6, "threshold", 30));
 
     expectExplained(lobby.seated("A".repeat(43)), id, "TOKEN_VOID: ", "use the token that replaced it, or join again");

@@ -137,17 +137,17 @@ class KotlinConformance(arguments: Array<String>) : Suite(arguments) {
         val pair = Meld.newBuilder().addAllTiles(tiles).build()
         val error = refused { player.turns.playTurn(Turns.play(game, listOf(pair))) }
         expectEqual("a meld of two tiles", error.status.code, Status.Code.FAILED_PRECONDITION)
-        expectEqual("a meld of two tiles", error.refusal.reason, ErrorReason.ERROR_REASON_MELD_TOO_SHORT)
+        expectEqual("a meld of two tiles", error.refusal.reason, ErrorReason.MELD_TOO_SHORT)
         expectEqual("metadata", error.refusal.metadataMap["violations"].toString(), "${error.refusal.violationsCount}")
         val first = error.refusal.getViolations(0)
-        expectEqual("the violation", first.reason, ErrorReason.ERROR_REASON_MELD_TOO_SHORT)
+        expectEqual("the violation", first.reason, ErrorReason.MELD_TOO_SHORT)
         expectEqual("the violation's tiles", first.tilesList, tiles)
         expectEqual("the violation's subject", first.subject, "play.table[0]")
 
         val low = Tiles.melds("[R1 R2 R3]")
         val turn = ValidateTurnRequest.newBuilder().setTableAfter(rummikub.v1.Table.newBuilder().addAllMelds(low)).addAllRack(low[0].tilesList)
         val judged = rules.validation.validateTurn(turn.setHasMelded(false).build()).violationsList.single()
-        expectEqual("an initial meld of 6", judged.reason, ErrorReason.ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD)
+        expectEqual("an initial meld of 6", judged.reason, ErrorReason.INITIAL_MELD_BELOW_THRESHOLD)
         expectEqual("its metadata", judged.metadataMap, mapOf("total" to 6, "threshold" to 30))
 
         expectWatchesEnd(id)
@@ -163,7 +163,7 @@ class KotlinConformance(arguments: Array<String>) : Suite(arguments) {
     private suspend fun expectWatchesEnd(known: String) {
         val unknown = WatchGameRequest.newBuilder().setGameId("0".repeat(32)).build()
         val error = refused { lobby.watch(unknown).first() }
-        expectEqual("a watch of an unknown game", error.refusal.reason, ErrorReason.ERROR_REASON_GAME_NOT_FOUND)
+        expectEqual("a watch of an unknown game", error.refusal.reason, ErrorReason.GAME_NOT_FOUND)
         val watching = WatchGameRequest.newBuilder().setGameId(known).build()
         val thrown = Status.UNAVAILABLE.asException()
         expect(refused { lobby.watch(watching).collect { throw thrown } } === thrown, "a collector's error is lost")
