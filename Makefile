@@ -149,7 +149,7 @@ house: $(STAMP) ## Measure the code, and the files that one change edits (ARGS="
 	@$(BIN)/python -m tools.fan_out $(BASE)
 	@$(BIN)/python -m tools.house_report $(ARGS)
 
-baseline: $(STAMP) ## Accept a breaking change of the contract: make the present one the baseline of `make check`
+baseline: $(STAMP) ## Make the present contract the baseline of `make check`, before a release
 	$(BIN)/buf build --exclude-source-info -o $(BASELINE)
 
 proto: $(STAMP) $(OLDEST) ## Generate the Python client's code, and the descriptors of the web edge, from proto/

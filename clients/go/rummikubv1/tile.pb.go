@@ -4,6 +4,9 @@
 // 	protoc        (unknown)
 // source: rummikub/v1/tile.proto
 
+// The contract of the service. From here on it only grows: within v1 nothing is removed, renamed or renumbered (`buf
+// breaking` at FILE). docs/concepts/contract.md says how its files build on one another, and what a client ignores.
+
 package rummikubv1
 
 import (

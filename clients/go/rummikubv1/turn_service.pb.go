@@ -377,7 +377,8 @@ type PlayTurnResponse struct {
 	Points uint32 `protobuf:"varint,3,opt,name=points,proto3" json:"points,omitempty"`
 	// The tiles drawn, if any: the two to choose from, or the penalty. Never set with validate_only.
 	TilesDrawn []Tile `protobuf:"varint,4,rep,packed,name=tiles_drawn,json=tilesDrawn,proto3,enum=rummikub.v1.Tile" json:"tiles_drawn,omitempty"`
-	// The reasons why the play was illegal, if turn_invalid_submission is not REJECT. Empty when it was legal.
+	// The reasons why the play was illegal, if it changed the game nevertheless (turn_invalid_submission). Empty when it
+	// was legal.
 	Violations    []*Violation `protobuf:"bytes,5,rep,name=violations,proto3" json:"violations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

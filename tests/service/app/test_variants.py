@@ -308,18 +308,41 @@ async def test_the_response_to_an_illegal_play_has_its_violations_and_penalty(cl
         assert list(penalised.tiles) == (list(answer.tiles_drawn) if viewer == seat else [])
 
 
-@pytest.mark.parametrize("rules", [PENALISE, CLAIMS, ruleset_pb2.Ruleset()], ids=["penalise", "claims", "reject"])
-async def test_an_illegal_validate_only_play_is_refused_without_penalty(
-    client: Client, rules: ruleset_pb2.Ruleset
+REJECTS, PENALISES, SHOWS = ruleset_pb2.TurnInvalidSubmission.values()[1:]
+ANSWERED = {
+    (PENALISES, "no tile"),
+    (PENALISES, "own tiles"),
+    (PENALISES, "strange tiles"),
+    (SHOWS, "no tile"),
+    (SHOWS, "own tiles"),
+}
+"""The consequence of an illegal play and what it lays, where the play changes the game."""
+
+
+@pytest.mark.parametrize("validate_only", [False, True], ids=["played", "validated"])
+@pytest.mark.parametrize("laid", ["no tile", "own tiles", "strange tiles"])
+@pytest.mark.parametrize("consequence", [REJECTS, PENALISES, SHOWS], ids=["reject", "penalise", "claims"])
+async def test_an_illegal_play_is_an_error_unless_it_changes_the_game(
+    client: Client, consequence: ruleset_pb2.TurnInvalidSubmission.ValueType, laid: str, *, validate_only: bool
 ) -> None:
-    game = await client.new_game(PLAYERS, ruleset=rules)
+    game = await client.new_game(PLAYERS, ruleset=ruleset_pb2.Ruleset(turn_invalid_submission=consequence))
     before = await game.see()
-    trial = ts.PlayTurnRequest(play=ts.PlayTiles(), validate_only=True)
-    refusal = await refused(game.take(trial))
-    assert refusal.code() is grpc.StatusCode.FAILED_PRECONDITION
-    assert error_info(refusal).reason == "NO_RACK_TILE_PLAYED"
-    assert error_info(refusal).metadata["violations"] == "1"
-    assert await game.see() == before
+    rack = list((await game.see(before.turn.seat)).rack)
+    melds = {
+        "no tile": [],
+        "own tiles": [meld_pb2.Meld(tiles=rack[:1])],
+        "strange tiles": [meld_pb2.Meld(tiles=[rack[0]] * 3)],
+    }[laid]
+    turn = ts.PlayTurnRequest(play=ts.PlayTiles(table=meld_pb2.Table(melds=melds)), validate_only=validate_only)
+    if (consequence, laid) in ANSWERED and not validate_only:
+        answer = await game.take(turn)
+        assert answer.violations
+        assert answer.game.revision == before.revision + 1
+    else:
+        refusal = await refused(game.take(turn))
+        assert refusal.code() is grpc.StatusCode.FAILED_PRECONDITION
+        assert int(error_info(refusal).metadata["violations"]) > 0
+        assert await game.see() == before
 
 
 async def test_an_illegal_play_is_shown_to_all_and_the_turn_continues(client: Client) -> None:

@@ -205,7 +205,9 @@ class PlayTurnResponse(_message.Message):
 
     @_builtins.property
     def violations(self) -> _containers.RepeatedCompositeFieldContainer[_violation_pb2.Violation]:
-        """The reasons why the play was illegal, if turn_invalid_submission is not REJECT. Empty when it was legal."""
+        """The reasons why the play was illegal, if it changed the game nevertheless (turn_invalid_submission). Empty when it
+        was legal.
+        """
 
     def __init__(
         self,

@@ -38,9 +38,12 @@ class TurnServiceStub:
 
     The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that the
     etag refers to; the etag; the state of the game; whose turn it is; the rules. If the turn is past its deadline, the
-    time-out is applied first, and only once. If turn_invalid_submission is not REJECT, an illegal play is not an
-    error: the response is OK with the violations, and the consequences of that option follow. A play of tiles that the
-    player does not have is refused nevertheless if other players would see it.
+    time-out is applied first, and only once.
+
+    An error changes nothing, and an answer is a change. So an illegal play is an error with all violations, unless
+    turn_invalid_submission gives it consequences: then the response is OK and has the violations and the game after
+    the change. It has none, and is an error, with validate_only; if TURN_TOO_COMPLEX is its only violation; and if
+    others would see it, but it has tiles that the player does not have.
     Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
     (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
     PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
@@ -106,9 +109,12 @@ class TurnServiceAsyncStub(TurnServiceStub):
 
     The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that the
     etag refers to; the etag; the state of the game; whose turn it is; the rules. If the turn is past its deadline, the
-    time-out is applied first, and only once. If turn_invalid_submission is not REJECT, an illegal play is not an
-    error: the response is OK with the violations, and the consequences of that option follow. A play of tiles that the
-    player does not have is refused nevertheless if other players would see it.
+    time-out is applied first, and only once.
+
+    An error changes nothing, and an answer is a change. So an illegal play is an error with all violations, unless
+    turn_invalid_submission gives it consequences: then the response is OK and has the violations and the game after
+    the change. It has none, and is an error, with validate_only; if TURN_TOO_COMPLEX is its only violation; and if
+    others would see it, but it has tiles that the player does not have.
     Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
     (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
     PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
@@ -177,9 +183,12 @@ class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
 
         The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that the
         etag refers to; the etag; the state of the game; whose turn it is; the rules. If the turn is past its deadline, the
-        time-out is applied first, and only once. If turn_invalid_submission is not REJECT, an illegal play is not an
-        error: the response is OK with the violations, and the consequences of that option follow. A play of tiles that the
-        player does not have is refused nevertheless if other players would see it.
+        time-out is applied first, and only once.
+
+        An error changes nothing, and an answer is a change. So an illegal play is an error with all violations, unless
+        turn_invalid_submission gives it consequences: then the response is OK and has the violations and the game after
+        the change. It has none, and is an error, with validate_only; if TURN_TOO_COMPLEX is its only violation; and if
+        others would see it, but it has tiles that the player does not have.
         Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
         (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
         PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,

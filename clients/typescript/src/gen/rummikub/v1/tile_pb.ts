@@ -2,6 +2,9 @@
 // @generated from file rummikub/v1/tile.proto (package rummikub.v1, syntax proto3)
 /* eslint-disable */
 
+// The contract of the service. From here on it only grows: within v1 nothing is removed, renamed or renumbered (`buf
+// breaking` at FILE). docs/concepts/contract.md says how its files build on one another, and what a client ignores.
+
 import type { GenEnum, GenFile } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
 
