@@ -6,7 +6,7 @@ players do in it, is the family's. No rule is shared between families; within on
 A new family is a package with these functions, a row in the table, and its types in `unions`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar, get_args
 
@@ -16,12 +16,13 @@ from engine.decisions import Context, Decision, TurnOver
 from engine.effort import Budget
 from engine.events import Event, RoundEvent
 from engine.game import Game
-from engine.melding import bots, solver
+from engine.melding import bots, moves, solver
 from engine.melding import family as melding
 from engine.melding.actions import MeldingAction
 from engine.melding.events import MeldingEvent
 from engine.melding.round import MeldingRound
 from engine.melding.ruleset import Ruleset as MeldingRuleset
+from engine.moves import Move, MoveKind
 from engine.seats import BotLevel
 from engine.unions import (
     BotAction,
@@ -90,16 +91,34 @@ class Bots(Protocol):
         """Returns an action that plays no tiles."""
 
 
+class Moves(Protocol):
+    """The moves of a family in records."""
+
+    @property
+    def BY_BOTS(self) -> frozenset[MoveKind]:  # noqa: N802 - a constant of the module
+        """The moves that a bot may make for an absent player."""
+
+    def move_of(self, game: Game, revision: int, time_ms: int, events: tuple[Event, ...]) -> Move | None:
+        """Returns the move that led to the events of a change; None for changes that are not part of a record."""
+
+    def is_complete(self, move: Move) -> bool:
+        """Returns whether a move has the parts that its kind needs, and no other, but its seat and its player."""
+
+    def actions(self, game: Game, move: Move) -> Iterator[Action]:
+        """Yields actions that may have been the move; an event does not say everything that led to it."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Row(Generic[RoundT, ActionT_contra, EventT_contra]):
     """What a family implements, and its events."""
 
     family: Family[RoundT, ActionT_contra, EventT_contra]
     bots: Bots
+    moves: Moves
     events: tuple[type[EventT_contra], ...]
 
 
-_MELDING: Final[_Row[MeldingRound, MeldingAction, MeldingEvent]] = _Row(melding, bots, get_args(MeldingEvent))
+_MELDING: Final[_Row[MeldingRound, MeldingAction, MeldingEvent]] = _Row(melding, bots, moves, get_args(MeldingEvent))
 _FAMILIES: Final[Mapping[type[Ruleset], _Row[Any, Any, Any]]] = {MeldingRuleset: _MELDING}
 _BY_EVENT: Final = {event: row.family for row in _FAMILIES.values() for event in row.events}
 
@@ -120,3 +139,8 @@ def family_of_event(event: FamilyEvent) -> Family[Round, FamilyAction, FamilyEve
 def bots_of(view: GameView) -> Bots:
     """Returns how bots play the game of a view."""
     return _FAMILIES[type(view.ruleset)].bots
+
+
+def moves_of(game: Game) -> Moves:
+    """Returns how records have the moves of a game."""
+    return _FAMILIES[type(game.ruleset)].moves

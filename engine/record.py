@@ -6,9 +6,7 @@ so a record that breaks one is refused at that move. record_text.py has its text
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from enum import Enum, auto
 from functools import reduce
-from typing import Final
 
 from engine.actions import (
     AbortGame,
@@ -19,7 +17,6 @@ from engine.actions import (
     StartDueRound,
     StartGame,
     StartNextRound,
-    TimeOut,
 )
 from engine.events import (
     Event,
@@ -29,100 +26,18 @@ from engine.events import (
     PlayerReadied,
     PlayerResigned,
     PlayerReturned,
-    TurnTimedOut,
 )
+from engine.family import EXACT, moves_of
 from engine.game import Finished, Game, Lobby, RoundEnd, RoundResult, is_expired
-from engine.melding.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles, RequestRedeal, TurnAction
-from engine.melding.analysis import Analysis
-from engine.melding.events import (
-    ErrorClaimed,
-    IllegalPlayShown,
-    RedealDemanded,
-    RiverTileLaid,
-    RoundStarted,
-    TileDrawn,
-    TilesDrawn,
-    TilesOffered,
-    TilesPlayed,
-    TurnEnded,
-    TurnPassed,
-    TurnPenalised,
-)
-from engine.melding.melds import ProposedMeld
-from engine.melding.ruleset import Ruleset
-from engine.melding.solver import EXACT
-from engine.melding.table import ProposedTable, as_proposed_table
+from engine.moves import Move, MoveKind, Played
 from engine.replay import advance, evolve
 from engine.seats import HOST, BotLevel
-from engine.tiles import JOKER, Tile
+from engine.tiles import Tile
 from engine.timers import is_due
 from engine.turns import apply
+from engine.unions import Analysis, BotAction, RoundStart, Ruleset
 from engine.violation_texts import describe_violation
 from engine.violations import Refused, Violation
-
-_NOTHING: Final = ProposedMeld(())
-"""A meld without tiles, which makes every table illegal."""
-_UNFINISHED: Final = (ProposedMeld((JOKER,)),)
-"""A draft that differs from every table."""
-
-
-class MoveKind(Enum):
-    """The kinds of moves. The names are the contract's."""
-
-    DEAL = auto()
-    REDEAL = auto()
-    PLAY = auto()
-    DRAW = auto()
-    LAY_ON_RIVER = auto()
-    PASS_TURN = auto()
-    SHOW = auto()
-    CLAIM = auto()
-    OBJECT = auto()
-    PENALTY = auto()
-    TIME_OUT = auto()
-    RESIGN = auto()
-    RETURN_TO_SEAT = auto()
-    ABORT = auto()
-
-
-_BY_BOTS: Final = {
-    MoveKind.PLAY,
-    MoveKind.DRAW,
-    MoveKind.LAY_ON_RIVER,
-    MoveKind.PASS_TURN,
-    MoveKind.SHOW,
-    MoveKind.CLAIM,
-    MoveKind.OBJECT,
-    MoveKind.PENALTY,
-}
-"""The moves that a bot may make for an absent player."""
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """One change of a game.
-
-    Attributes:
-        revision: The game's revision after it.
-        time_ms: When it was made, in milliseconds since 1970.
-        kind: What was done.
-        seat: Who did it; for DEAL only a player who returned by it, else 0; 0 for ABORT.
-        tiles: The tiles drawn, offered or laid, in this order; for TIME_OUT and PENALTY the tiles drawn for it.
-        table: The table of PLAY and SHOW, and of a TIME_OUT that committed a draft; else None.
-        river_index: The oldest River tile that a PLAY pulled.
-        dealt: The deal of DEAL and REDEAL.
-        by_bot: Whether a bot did it for an absent player (absent_action).
-    """
-
-    revision: int
-    time_ms: int
-    kind: MoveKind
-    seat: int = 0
-    tiles: tuple[Tile, ...] = ()
-    table: ProposedTable | None = None
-    river_index: int | None = None
-    dealt: RoundStarted | None = None
-    by_bot: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,15 +92,6 @@ class RecordError(ValueError):
         self.violations = violations
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
-    """A move of a record that was played: the game before and after it."""
-
-    move: Move
-    before: Game
-    after: Game
-
-
 # From events
 
 
@@ -222,7 +128,7 @@ def _winners(game: Game) -> tuple[int, ...]:
 def _move(game: Game, revision: int, time_ms: int, events: tuple[Event, ...]) -> Move | None:
     """Returns the move that led to the events of a change; None for changes that are not part of a record."""
     match events:
-        case (PlayerReturned(seat), RoundStarted() as dealt, *_):
+        case (PlayerReturned(seat), RoundStart() as dealt, *_):
             return Move(revision, time_ms, MoveKind.DEAL, seat, dealt=dealt)
         case (PlayerReturned(seat), *rest):
             own = _own_move(game, revision, time_ms, tuple(rest)) if rest else None
@@ -234,7 +140,7 @@ def _move(game: Game, revision: int, time_ms: int, events: tuple[Event, ...]) ->
 
 def _is_by_bot(game: Game, move: Move) -> bool:
     """Returns whether a move of a player who did not return by it was a bot's."""
-    return move.kind in _BY_BOTS and game.player(move.seat).stand_in is not None
+    return move.kind in moves_of(game).BY_BOTS and game.player(move.seat).stand_in is not None
 
 
 def _own_move(game: Game, revision: int, time_ms: int, events: tuple[Event, ...]) -> Move | None:
@@ -242,52 +148,12 @@ def _own_move(game: Game, revision: int, time_ms: int, events: tuple[Event, ...]
     match events:
         case (*_, GameAborted()):
             return Move(revision, time_ms, MoveKind.ABORT)
-        case (RoundStarted() as dealt, *_):
+        case (RoundStart() as dealt, *_):
             return Move(revision, time_ms, MoveKind.DEAL, dealt=dealt)
-        case (RedealDemanded(seat), RoundStarted() as dealt, *_):
-            return Move(revision, time_ms, MoveKind.REDEAL, seat, dealt=dealt)
-        case (TilesPlayed(seat, _, melds, _, pulled), *_):
-            index = len(game.round.river) - len(pulled) if game.round and pulled else None
-            table = as_proposed_table(melds, game.ruleset)
-            return Move(revision, time_ms, MoveKind.PLAY, seat, table=table, river_index=index)
-        case (TurnTimedOut(seat), TilesPlayed(table=melds), *_):
-            return Move(revision, time_ms, MoveKind.TIME_OUT, seat, table=as_proposed_table(melds, game.ruleset))
-        case (IllegalPlayShown(seat, shown), *_):
-            return Move(revision, time_ms, MoveKind.SHOW, seat, table=_expressible(shown))
-        case _:
-            return _move_without_table(revision, time_ms, events[0])
-
-
-def _expressible(shown: ProposedTable) -> ProposedTable:
-    """Returns the table of an illegal play as the notation can express it.
-
-    Melds that declare more or fewer faces than they have jokers lose them; an empty meld keeps the table illegal.
-    """
-    if all(len(meld.declared) in {0, meld.tiles.count(JOKER)} for meld in shown):
-        return shown
-    return (*(ProposedMeld(meld.tiles, meld.kind) for meld in shown), _NOTHING)
-
-
-def _move_without_table(revision: int, time_ms: int, event: Event) -> Move | None:
-    match event:
-        case TileDrawn(seat, tile):
-            return Move(revision, time_ms, MoveKind.DRAW, seat, (tile,))
-        case TilesDrawn(seat, tiles) | TilesOffered(seat, tiles):
-            return Move(revision, time_ms, MoveKind.DRAW, seat, tiles)
-        case RiverTileLaid(seat, tile):
-            return Move(revision, time_ms, MoveKind.LAY_ON_RIVER, seat, (tile,))
-        case TurnPassed(seat) | TurnEnded(seat):
-            return Move(revision, time_ms, MoveKind.PASS_TURN, seat)
-        case ErrorClaimed(seat, agrees):
-            return Move(revision, time_ms, MoveKind.CLAIM if agrees else MoveKind.OBJECT, seat)
-        case TurnPenalised(seat, tiles):
-            return Move(revision, time_ms, MoveKind.PENALTY, seat, tiles)
-        case TurnTimedOut(seat, tiles):
-            return Move(revision, time_ms, MoveKind.TIME_OUT, seat, tiles)
-        case PlayerResigned(seat):
+        case (PlayerResigned(seat), *_):
             return Move(revision, time_ms, MoveKind.RESIGN, seat)
         case _:
-            return None
+            return moves_of(game).move_of(game, revision, time_ms, events)
 
 
 # Playing a record again
@@ -349,7 +215,7 @@ def _played(before: Game, move: Move, index: int, analysis: Analysis) -> Game:
 
 def _problem(before: Game, move: Move) -> str:
     """Returns why a move cannot be applied at all; empty if it can."""
-    if not _is_complete(move):
+    if not _is_complete(before, move):
         return "the move is incomplete, or has parts that do not belong to it"
     if move.seat and move.seat not in {player.seat for player in before.players}:
         return f"there is no player in seat {move.seat}"
@@ -360,17 +226,13 @@ def _problem(before: Game, move: Move) -> str:
     return ""
 
 
-def _is_complete(move: Move) -> bool:
+def _is_complete(game: Game, move: Move) -> bool:
     """Returns whether a move has the parts that its kind needs, and no other."""
-    kind = move.kind
-    deals, plays = kind in {MoveKind.DEAL, MoveKind.REDEAL}, kind in {MoveKind.PLAY, MoveKind.SHOW}
+    kind, moves = move.kind, moves_of(game)
     return (
-        deals == (move.dealt is not None)
-        and (kind is MoveKind.DEAL or (move.seat > 0) == (kind is not MoveKind.ABORT))
-        and (kind in _BY_BOTS or not move.by_bot)
-        and (plays == (move.table is not None) or kind is MoveKind.TIME_OUT)
-        and (move.river_index is None or kind is MoveKind.PLAY)
-        and (len(move.tiles) == 1 or kind is not MoveKind.LAY_ON_RIVER)
+        (kind is MoveKind.DEAL or (move.seat > 0) == (kind is not MoveKind.ABORT))
+        and (kind in moves.BY_BOTS or not move.by_bot)
+        and moves.is_complete(move)
     )
 
 
@@ -388,30 +250,21 @@ def _difference(move: Move, other: Move | None) -> str:
 
 def _candidates(game: Game, move: Move) -> Iterator[Action]:
     """Yields actions that may have been the move; an event does not say everything that led to it."""
-    table, seat = move.table or (), move.seat
     match move:
-        case Move(dealt=RoundStarted() as dealt):
+        case Move(kind=MoveKind.DEAL, dealt=RoundStart() as dealt):
             yield _deal(game, move, dealt)
-        case Move(kind=MoveKind.TIME_OUT):  # without a draft, with an unfinished one, or with the played one
-            yield from map(TimeOut, (None, _UNFINISHED) if move.table is None else (move.table,))
-        case Move(
-            kind=MoveKind.SHOW
-        ):  # which River tile an illegal play pulled is not shown; the last one is not there
-            river = game.round.river if game.round else ()
-            yield from (PlayTiles(seat, table, index) for index in (None, *range(len(river) + 1)))
-        case Move(kind=MoveKind.PENALTY):  # an illegal play with a penalty is not shown; none leaves the rack as it is
-            yield PlayTiles(seat, ())
-        case Move(kind=MoveKind.CLAIM | MoveKind.OBJECT):
-            shown = game.round.shown_play if game.round else None
-            yield ClaimError(seat, shown.revision if shown else game.revision, move.kind is MoveKind.CLAIM)
+        case Move(kind=MoveKind.RESIGN):
+            yield Resign(move.seat)
+        case Move(kind=MoveKind.RETURN_TO_SEAT):
+            yield ReturnToSeat(move.seat)
+        case Move(kind=MoveKind.ABORT):
+            yield AbortGame(HOST, is_forced=True)
         case _:
-            yield _plain_action(move)
+            yield from moves_of(game).actions(game, move)
 
 
-def _deal(game: Game, move: Move, dealt: RoundStarted) -> Action:
+def _deal(game: Game, move: Move, dealt: RoundStart) -> Action:
     """Returns the action that led to a deal."""
-    if move.kind is MoveKind.REDEAL:
-        return RequestRedeal(move.seat, dealt)
     if isinstance(game.phase, Lobby):
         return StartGame(HOST, dealt)
     if not move.seat and is_due(game, move.time_ms):
@@ -427,26 +280,7 @@ def _any_starter(game: Game) -> int:
 
 def _as_taken(action: Action, move: Move) -> Action:
     """Returns the action, as a bot takes it for an absent player if it did."""
-    return StandIn(action) if move.by_bot and isinstance(action, TurnAction | ClaimError) else action
-
-
-def _plain_action(move: Move) -> Action:
-    seat = move.seat
-    match move.kind:
-        case MoveKind.PLAY:  # a call without the last tiles means nothing
-            return PlayTiles(seat, move.table or (), move.river_index, calls_rummikub=True)
-        case MoveKind.DRAW:
-            return DrawTile(seat)
-        case MoveKind.LAY_ON_RIVER:
-            return LayOnRiver(seat, move.tiles[0])
-        case MoveKind.RESIGN:
-            return Resign(seat)
-        case MoveKind.RETURN_TO_SEAT:
-            return ReturnToSeat(seat)
-        case MoveKind.ABORT:
-            return AbortGame(HOST, is_forced=True)
-        case _:
-            return Pass(seat)
+    return StandIn(action) if move.by_bot and isinstance(action, BotAction) else action
 
 
 def _check_scores(record: GameRecord, game: Game) -> None:

@@ -42,8 +42,9 @@ from engine.melding.notation import (
 )
 from engine.melding.presets import PRESETS, chosen_options
 from engine.melding.ruleset import OPTIONS, SABRA, Preset, Ruleset, problems, with_options
+from engine.moves import Move, MoveKind
 from engine.options import text_of
-from engine.record import GameRecord, Move, MoveKind, RecordedPlayer, RoundScore
+from engine.record import GameRecord, RecordedPlayer, RoundScore
 from engine.seats import BotLevel
 
 _T = TypeVar("_T")

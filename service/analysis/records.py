@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from engine.effort import Budget
 from engine.game import Game, Lobby, Phase
 from engine.melding.melds import Meld
+from engine.melding.review import MoveToReview, to_review
 from engine.melding.ruleset import Ruleset
 from engine.melding.solver import RULES_BUDGET, Exact
 from engine.melding.solver.explanation import explain
 from engine.melding.solver.steps import Step
-from engine.record import GameRecord, MoveKind, RecordError, replayed
-from engine.record_review import MoveToReview, to_review
+from engine.moves import MoveKind
+from engine.record import GameRecord, RecordError, replayed
 from engine.record_text import format_record
 from engine.tiles import Tile
 from engine.violations import Violation

@@ -7,9 +7,9 @@ from typing import Final
 
 from engine.effort import Budget
 from engine.melding.notation import Naming, format_tiles
+from engine.melding.review import MoveToReview, to_review
 from engine.melding.solver import BestTurn, Objective, best_turn
 from engine.record import GameRecord, RecordError, replayed
-from engine.record_review import MoveToReview, to_review
 from engine.record_text import RecordTextError, parse_record
 
 _UNITS: Final = {Objective.MOST_TILES: "tiles", Objective.HIGHEST_VALUE: "points of rack value"}

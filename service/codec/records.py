@@ -8,7 +8,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from engine.game import RoundEnd
 from engine.melding.events import RoundStarted, StartDraw
 from engine.melding.table import ProposedTable
-from engine.record import GameRecord, Move, MoveKind, RecordedPlayer, RoundScore
+from engine.moves import Move, MoveKind
+from engine.record import GameRecord, RecordedPlayer, RoundScore
 from engine.record_text import RecordTextError, parse_in_steps
 from engine.seats import BotLevel, Rack
 from engine.tiles import JOKER, in_order

@@ -12,9 +12,9 @@ from engine.melding.notation import (
     parse_position,
     parse_turn,
 )
+from engine.melding.review import MoveToReview
 from engine.melding.solver import Objective
 from engine.record import GameRecord
-from engine.record_review import MoveToReview
 from engine.seats import Rack
 from rummikub.v1 import analysis_service_pb2
 from rummikub.v1 import record_service_pb2 as pb

@@ -17,6 +17,7 @@ from engine.melding.actions import PlayTiles
 from engine.melding.events import RoundStarted
 from engine.melding.melds import ProposedMeld
 from engine.melding.presets import PRESETS
+from engine.melding.review import to_review
 from engine.melding.ruleset import (
     SABRA,
     DealThreePairsReshuffle,
@@ -30,8 +31,14 @@ from engine.melding.ruleset import (
     TurnTimeoutDirty,
 )
 from engine.melding.solver import Objective, best_turn
-from engine.record import GameRecord, MoveKind, RecordedPlayer, RecordError, record_of, replayed
-from engine.record_review import to_review
+from engine.moves import MoveKind
+from engine.record import (
+    GameRecord,
+    RecordedPlayer,
+    RecordError,
+    record_of,
+    replayed,
+)
 from engine.record_text import RecordTextError, format_record, parse_record
 from engine.seats import HOST
 from engine.tiles import Tile

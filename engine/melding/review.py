@@ -1,4 +1,4 @@
-"""The review of a record: the moves in which a player could have played, with their situations."""
+"""The review of a record of a melding game: the moves in which a player could have played, with their situations."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,7 +9,7 @@ from engine.melding.round import Choosing, Drawn
 from engine.melding.ruleset import Ruleset, TurnPlayAfterDraw
 from engine.melding.scoring import rack_value
 from engine.melding.solver import LegalTurn, Objective
-from engine.record import MoveKind, Played
+from engine.moves import MoveKind, Played
 from engine.tiles import Tile, without
 
 REVIEWED: Final = frozenset(
