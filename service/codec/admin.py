@@ -13,7 +13,8 @@ from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import game_pb2
 from service.app.views import committed_view, snapshot_view
 from service.codec import fields
-from service.codec.games import encode_change, encode_draft, encode_game, encode_result, encode_state, encode_summary
+from service.codec.games import encode_change, encode_game, encode_result, encode_state, encode_summary
+from service.codec.melding import encode_draft
 from service.codec.tiles import tile_numbers
 from service.model.record import STATE_OF_PHASE, GameState, Record, Visibility
 from service.operator.admin import FullView, OperatorFilter, Statistics

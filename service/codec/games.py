@@ -12,31 +12,20 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from engine.events import GameCreated
 from engine.game import Aborted, Finished, Lobby, Phase, Playing, RoundEnd, RoundOver, RoundResult, SeatResult
-from engine.melding.drafts import Draft
 from engine.melding.fast.identity_cache import identity_cache
-from engine.melding.melds import Meld, ProposedMeld
-from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
-from engine.melding.ruleset import Ruleset
-from engine.melding.table import Table
-from engine.melding.views import MeldingView, RoundStartedView
+from engine.melding.views import RoundStartedView
 from engine.seats import BotLevel, ReservedSeat, Turn
 from engine.tiles import Tile
+from engine.unions import Ruleset
 from engine.views import EventView, PlayerView
-from rummikub.v1 import game_pb2, game_service_pb2, meld_pb2, score_pb2
+from rummikub.v1 import game_pb2, game_service_pb2, score_pb2
 from service.app.commands.command import Answer, Decision
 from service.app.views import ChangeView, GameSnapshotView, SeatPresence, committed_view
 from service.app.watch_updates import Content
+from service.codec import melding
 from service.codec.fields import encode_etag, invalid
 from service.codec.rulesets import encode_difference, encode_ruleset, encode_settings
-from service.codec.tiles import (
-    encode_meld,
-    encode_proposed,
-    encode_proposed_table,
-    encode_table,
-    reason_number,
-    tile_number,
-    tile_numbers,
-)
+from service.codec.tiles import tile_numbers
 from service.model.record import GameState, Record, Visibility
 
 _STATES: Final[dict[type[Phase], game_pb2.GameState.ValueType]] = {
@@ -149,7 +138,7 @@ def encode_changed_game(sight: GameSnapshotView) -> game_pb2.Game:
 def changed_game_bytes(sight: GameSnapshotView) -> bytes:
     """Returns the same encoded. Encoded fields can be concatenated, so those that rarely change are cached."""
     view = sight.view
-    table = _table_bytes(view.round.table) if view.round else b""
+    table = melding.table_bytes(view.round.table) if view.round else b""
     cached = (table, *_result_bytes.map(view.results))
     players = map(_player_bytes, view.players) if sight.presence is None else _present_players(sight, sight.presence)
     return b"".join((_uncached_fields(sight).SerializeToString(), *players, *cached))
@@ -165,20 +154,6 @@ def _lasting_bytes(sight: GameSnapshotView) -> bytes:
 def _ruleset_bytes(rules: Ruleset) -> bytes:
     """Returns the fields `ruleset` and `settings` of a game."""
     return game_pb2.Game(ruleset=encode_ruleset(rules), settings=encode_settings(rules)).SerializeToString()
-
-
-@identity_cache(maxsize=4_096)
-def _table_bytes(table: Table) -> bytes:
-    """Returns the field `table` of a game."""
-    message = game_pb2.Game()
-    message.table.MergeFromString(b"".join(_meld_bytes.map(table)))
-    return message.SerializeToString()
-
-
-@identity_cache(maxsize=16_384)
-def _meld_bytes(meld: Meld) -> bytes:
-    """Returns the field `melds` of a table with one meld."""
-    return encode_table((meld,)).SerializeToString()
 
 
 @lru_cache(maxsize=4_096)
@@ -223,7 +198,7 @@ def _uncached_fields(sight: GameSnapshotView) -> game_pb2.Game:
         state=_STATES[view.phase],
         round=view.round_number,
         pool_count=view.pool_count,
-        turn=_turn_view(view.turn, view.round) if view.turn and view.round else None,
+        turn=_turn(view.turn) if view.turn else None,
         seat=view.seat or 0,
         rack=tile_numbers(view.rack),
         winner_seats=view.winners or None,  # setting an empty list takes as long as any other
@@ -239,17 +214,8 @@ def _uncached_fields(sight: GameSnapshotView) -> game_pb2.Game:
         abandoned=view.abandoned,
     )
     if view.round:
-        _add_round(message, view.round)
+        melding.add_round(message, view.round)
     return message
-
-
-def _add_round(message: game_pb2.Game, view: MeldingView) -> None:
-    """Adds what a viewer sees of a round, without its table."""
-    for seats, seen in ((message.passed_seats, view.passed), (message.last_chance_seats, view.last_chance)):
-        if seen:
-            seats.extend(seen)
-    if view.river:
-        message.river.extend(tile_numbers(view.river))
 
 
 def encode_summary(sight: GameSnapshotView) -> game_pb2.GameSummary:
@@ -292,44 +258,10 @@ def _player(player: PlayerView) -> game_pb2.Player:
     )
 
 
-_STEPS: Final[dict[type[Step], game_pb2.TurnStep.ValueType]] = {
-    Open: game_pb2.TURN_STEP_OPEN,
-    Choosing: game_pb2.TURN_STEP_CHOOSING,
-    Drawn: game_pb2.TURN_STEP_DRAWN,
-}
-
-
-def _turn(turn: Turn, step: type[Step] = Open) -> game_pb2.Turn:
-    """Returns a turn; by default at its first step."""
+def _turn(turn: Turn) -> game_pb2.Turn:
+    """Returns a turn at its first step."""
     deadline = None if turn.deadline_ms is None else _time(turn.deadline_ms)
-    return game_pb2.Turn(seat=turn.seat, deadline=deadline, step=_STEPS[step], revision=turn.revision)
-
-
-def _turn_view(turn: Turn, view: MeldingView) -> game_pb2.Turn:
-    message = _turn(turn, view.step)
-    if view.tiles_drawn:
-        message.tiles_drawn.extend(tile_numbers(view.tiles_drawn))
-    if view.draft is not None:
-        message.draft.CopyFrom(encode_draft(view.draft))
-    if view.shown_play is not None:
-        message.shown_play.CopyFrom(_shown_play(view.shown_play))
-    return message
-
-
-def encode_draft(draft: Draft) -> game_pb2.SavedDraft:
-    """Returns a draft."""
-    return game_pb2.SavedDraft(
-        seat=draft.seat, table=encode_proposed_table(draft.table), number=draft.number, is_legal=draft.is_legal
-    )
-
-
-def _shown_play(shown: ShownPlay) -> game_pb2.ShownPlay:
-    return game_pb2.ShownPlay(
-        revision=shown.revision,
-        table=encode_proposed_table(shown.table),
-        claim_seats=shown.claimed,
-        against_seat=shown.against or 0,
-    )
+    return game_pb2.Turn(seat=turn.seat, deadline=deadline, step=game_pb2.TURN_STEP_OPEN, revision=turn.revision)
 
 
 def encode_result(result: RoundResult) -> game_pb2.RoundResult:
@@ -366,7 +298,7 @@ def encode_change(sight: ChangeView) -> game_pb2.GameChange:
 
 def _event(event: EventView) -> game_pb2.GameEvent:
     if isinstance(event, RoundStartedView):
-        return game_pb2.GameEvent(round_started=_round_started(event))
+        return game_pb2.GameEvent(round_started=melding.encode_round_started(event))
     kind: type = type(event)
     message, member, parts = _event_parts(kind)
     encoded: Any = message(**{wire: encode(getattr(event, name)) for name, wire, encode in parts})
@@ -400,11 +332,6 @@ def _reserved(reserved: ReservedSeat) -> game_pb2.ReservedSeat:
     return game_pb2.ReservedSeat(seat=reserved.seat, name=reserved.name)
 
 
-def _any_table(table: Sequence[Meld | ProposedMeld]) -> Message:
-    melds = (encode_meld(meld) if isinstance(meld, Meld) else encode_proposed(meld) for meld in table)
-    return meld_pb2.Table(melds=melds)
-
-
 _EVENT_VIEWS: Final = frozenset(get_args(EventView))
 _EVENT_FIELDS: Final[dict[str, tuple[str, _Encoder]]] = {
     "ruleset": ("ruleset", encode_ruleset),
@@ -419,28 +346,13 @@ _EVENT_FIELDS: Final[dict[str, tuple[str, _Encoder]]] = {
     "next_round_ms": ("next_round_time", _time_if_any),
     "time_left_ms": ("time_left", _duration),
     "turn": ("turn", _turn),
-    "tile": ("tile", tile_number),
     "tiles": ("tiles", tile_numbers),
-    "pulled": ("pulled", tile_numbers),
-    "count": ("tile_count", _as_it_is),
-    "table": ("table", _any_table),
-    "reasons": ("reasons", lambda reasons: [reason_number(reason.name) for reason in reasons]),
     "result": ("result", encode_result),
     "winners": ("winner_seats", _as_it_is),
     "opened": ("rounds", lambda results: map(encode_result, results)),
+    **melding.EVENT_FIELDS,
 }
 """Fields of events that have another name or form in the contract."""
-
-
-def _round_started(view: RoundStartedView) -> game_pb2.RoundStarted:
-    return game_pb2.RoundStarted(
-        round=view.number,
-        draws=(game_pb2.StartDraw(seat=draw.seat, tile=tile_number(draw.tile)) for draw in view.draws),
-        starter_seat=view.order[0],
-        rack=tile_numbers(view.rack),
-        pool_count=view.pool_count,
-        turn_order=view.order,
-    )
 
 
 def answer_of(response: type[Any], *, with_ruleset: bool = False) -> Answer:

@@ -38,7 +38,7 @@ ALLOWED = {
     "engine/record_text.py": "the text of a record's tables",
     "service/app/drafts.py": "the table as a player sends it",
     "service/cli/analyze.py": "the text of tables",
-    "service/codec/games.py": "the contract's tables have melds",
+    "service/codec/melding.py": "the contract's tables have melds",
     "service/codec/records.py": "as above",
     "service/codec/tiles.py": "as above",
     "service/codec/turns.py": "as above",

@@ -23,6 +23,7 @@ from service.app.watch_updates import (
 )
 from service.codec import fields, rulesets
 from service.codec import games as game_codec
+from service.codec import melding as melding_codec
 from service.grpc_api.call_origin import check_labels, current_origin
 from service.grpc_api.handlers import HISTORY_BYTES, Context, SlowRunner
 from service.grpc_api.rpc import Backend, Rpc
@@ -110,7 +111,7 @@ def _update(update: Update) -> bytes:
             )
         case LiveDraft(shared):
             return _encoded_once(
-                shared, "draft", lambda view: pb.WatchGameResponse(draft=game_codec.encode_draft(view))
+                shared, "draft", lambda view: pb.WatchGameResponse(draft=melding_codec.encode_draft(view))
             )
         case PresenceChange(seat):
             return pb.WatchGameResponse(presence=game_codec.encode_presence(seat)).SerializeToString()
