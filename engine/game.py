@@ -182,7 +182,7 @@ def bots_to_act(game: Game) -> tuple[int, ...]:
     """Returns the seats that bots play and that must act, in the order of Round.to_act."""
     if not isinstance(game.phase, Playing):
         return ()
-    bots = {player.seat for player in game.players if player.played_by and not player.resigned}
+    bots = {player.seat for player in game.players if (player.bot or player.stand_in) and not player.resigned}
     return tuple([seat for seat in game.phase.round.to_act if seat in bots]) if bots else ()
 
 
@@ -196,7 +196,7 @@ def is_expired(game: Game, now_ms: int) -> bool:
 
 def round_of(game: Game) -> Round:
     """Returns the round in progress, or the last one. Raises ValueError if none has started."""
-    round_ = game.round
+    round_ = None if isinstance(game.phase, Lobby) else game.phase.round
     if round_ is None:
         raise ValueError("no round of the game has started")
     return round_

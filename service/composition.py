@@ -55,8 +55,8 @@ from service.runtime.addresses import AddressInUseError, reserve_address
 from service.runtime.gc_tuning import tune_gc
 from service.runtime.keys import Keys, KeysFileError, read_keys
 from service.runtime.open_tracing import TracingError, check, tracing_by
+from service.runtime.origins import TrustedProxies
 from service.runtime.process import limit_malloc_arenas, log_to_stderr, raise_file_limit, write_stdout
-from service.runtime.proxies import TrustedProxies
 from service.runtime.slow_calls import SlowCalls
 from service.runtime.tracing import Tracing
 from service.server import ADMIN_LISTEN, VALIDATION_LISTEN, ListenerEndedError, Server, StoreMonitor

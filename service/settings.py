@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, mo
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from service.runtime.proxies import Network
+from service.runtime.origins import Network
 from service.runtime.redis_url import parse_redis_url
 
 PREFIX: Final = "RUMMIKUB_"

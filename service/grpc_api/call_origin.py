@@ -6,9 +6,8 @@ from typing import Final, TypeAlias
 
 from service.errors import ApiKeyNotAllowed
 from service.runtime.admission import SERVER_METHODS
-from service.runtime.keys import Keys, Metadata
-from service.runtime.origins import DEFAULT_RIGHTS, Origin
-from service.runtime.proxies import TrustedProxies
+from service.runtime.keys import Keys
+from service.runtime.origins import DEFAULT_RIGHTS, Metadata, Origin, TrustedProxies
 
 AuthContext: TypeAlias = Callable[[], Mapping[str, Iterable[bytes]]]
 """Returns what the transport knows of a peer, by gRPC's names."""

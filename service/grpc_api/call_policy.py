@@ -21,8 +21,7 @@ from service.grpc_api.call_origin import AuthContext, Origins
 from service.grpc_api.status import Status, status_of
 from service.metrics.metrics import LIMITS, Metrics
 from service.runtime.admission import SERVER_METHODS, Admission
-from service.runtime.keys import Metadata
-from service.runtime.origins import CALLS, Origin
+from service.runtime.origins import CALLS, Metadata, Origin
 from service.runtime.refusal_pace import (
     DRAFT_REFUSALS_PER_SECOND,
     LATE_PER_SECOND,

@@ -11,13 +11,13 @@ import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import structlog
 
 from service.errors import ApiKeyInvalid, ApiKeyNotAllowed
 from service.runtime.files import stamp_of
-from service.runtime.origins import DEFAULT_RIGHTS, QUOTAS, RIGHTS, Key
+from service.runtime.origins import DEFAULT_RIGHTS, QUOTAS, RIGHTS, Key, Metadata
 
 HEADER: Final = "x-api-key"
 """The metadata with a caller's key."""
@@ -36,8 +36,6 @@ _PACKAGE: Final = "/rummikub.v1."
 _FIELDS: Final = frozenset({"sha256", "certificate", "services", "labels", "proxy", *RIGHTS, *QUOTAS})
 
 _log = structlog.get_logger()
-
-Metadata: TypeAlias = Iterable[tuple[str, str | bytes]]
 
 
 class KeysFileError(Exception):

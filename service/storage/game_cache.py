@@ -75,14 +75,16 @@ class GameCache:
         if known is None:
             return None
         _, record, offset_ms = known
-        now_ms = self._at(offset_ms)
-        return None if now_ms is None else Loaded(max(now_ms, record.updated_ms), record, None)
+        if self._clock:
+            now_ms = self._clock()
+        elif offset_ms is None:
+            return None
+        else:
+            now_ms = int(time.monotonic() * 1000 + offset_ms)
+        return Loaded(max(now_ms, record.updated_ms), record, None)
 
     def now_ms(self) -> int | None:
         """Returns the estimated time of the server that replied last; None if it is unknown. It lags."""
-        return self._at(self._offset_ms)
-
-    def _at(self, offset_ms: float | None) -> int | None:
         if self._clock:
             return self._clock()
-        return None if offset_ms is None else int(time.monotonic() * 1000 + offset_ms)
+        return None if self._offset_ms is None else int(time.monotonic() * 1000 + self._offset_ms)

@@ -17,7 +17,7 @@ FINGERPRINT_BYTES: Final = 32
 
 def encode_record(record: Record) -> bytes:
     """Returns a game's stored bytes."""
-    return dump({"format": FORMAT, **form_of(Record).written(record)})
+    return dump({"format": FORMAT, **form_of(Record).write(record)})
 
 
 @reading()
@@ -66,7 +66,7 @@ def _ascending(seats: list[int]) -> bool:
 
 def encode_draft(draft: Draft) -> bytes:
     """Returns a draft's stored bytes, without its number."""
-    return dump({"format": FORMAT, **form_of(Draft).written(replace(draft, number=0))})
+    return dump({"format": FORMAT, **form_of(Draft).write(replace(draft, number=0))})
 
 
 @reading()

@@ -17,7 +17,7 @@ _EVENTS: Final = form_of(tuple[Event, ...])
 
 def encode_change(revision: int, time_ms: int, nonce: bytes, events: tuple[Event, ...]) -> bytes:
     """Returns a change's stored bytes. They lack the etag, which hashes them."""
-    parts = {"revision": revision, "time": time_ms, "nonce": nonce.hex(), "events": _EVENTS.written(events)}
+    parts = {"revision": revision, "time": time_ms, "nonce": nonce.hex(), "events": _EVENTS.write(events)}
     return dump({"format": FORMAT, **parts})
 
 

@@ -55,20 +55,24 @@ class Form:
     """How values of a type are stored. `read` raises any error that `reading` knows.
 
     Attributes:
-        write: Returns what orjson serializes; None if that is the value itself.
+        write: Returns what orjson serializes.
         read: Returns a value from decoded JSON.
-        expression: What `write` returns for a `{value}`, as text; it may call the function `{inner}`.
-        inner: That function; None: `write`.
+        expression: What `write` returns for a `{value}`, as text that may use `{inner}`.
+        inner: What that stands for; None: `write`.
     """
 
-    write: Callable[[Any], Any] | None
+    write: Callable[[Any], Any]
     read: Callable[[Any], Any]
     expression: str = "{inner}({value})"
-    inner: Callable[[Any], Any] | None = None
+    inner: object = None
 
-    def written(self, value: object) -> Any:  # noqa: ANN401 - any JSON value
-        """Returns what orjson serializes."""
-        return self.write(value) if self.write else value
+
+_ITSELF: Final = "{value}"
+"""The expression of what orjson serializes as it is."""
+
+
+def _plain(read: Callable[[Any], Any]) -> Form:
+    return Form(lambda value: value, read, _ITSELF)
 
 
 def _read_bytes(stored: str) -> bytes:
@@ -81,14 +85,14 @@ def _between(least: int, most: int) -> Form:
             raise StoredFormatUnknown
         return stored
 
-    return Form(None, read)
+    return _plain(read)
 
 
 _FORMS: Final[dict[Any, Form]] = {
-    bool: Form(None, read_flag),
-    str: Form(None, read_text),
+    bool: _plain(read_flag),
+    str: _plain(read_text),
     bytes: Form(bytes.hex, _read_bytes),
-    Tile: Form(None, read_tile),
+    Tile: _plain(read_tile),
     tuple[Tile, ...]: Form(write_tiles, read_tiles, "bytes({value}).hex()"),
     tuple[Meld, ...]: Form(write_table, read_table),
     Ruleset: Form(write_ruleset, read_ruleset),
@@ -125,7 +129,7 @@ def _number(name: str) -> Form:
 
 def _shared(form: Form) -> Form:
     """Returns a form whose stored values are cached by identity."""
-    return Form(IdentityCache(lambda value: orjson.Fragment(dump(form.written(value))), CACHED), form.read)
+    return Form(IdentityCache(lambda value: orjson.Fragment(dump(form.write(value))), CACHED), form.read)
 
 
 def _tuple(items: tuple[Any, ...], name: str) -> Form:
@@ -133,8 +137,8 @@ def _tuple(items: tuple[Any, ...], name: str) -> Form:
         return _fixed_tuple(items)
     item = form_of(items[0], name)
     read = _each(item.read)
-    if item.write is None:
-        return Form(None, read)
+    if item.expression == _ITSELF:
+        return _plain(read)
     if isinstance(item.write, IdentityCache):
         return Form(item.write.map, read)
     write = item.write
@@ -169,20 +173,30 @@ def _union(kinds: tuple[Any, ...], name: str) -> Form:
     form = form_of(present[0], name) if len(present) == 1 else _tagged(present)
     if len(present) == len(kinds):
         return form
-    write = form.write
+
+    def read(stored: object) -> object:
+        return None if stored is None else form.read(stored)
+
+    if form.expression == _ITSELF:
+        return _plain(read)
     return Form(
-        write and (lambda value: None if value is None else write(value)),
-        lambda stored: None if stored is None else form.read(stored),
+        lambda value: None if value is None else form.write(value),
+        read,
         f"(None if {{value}} is None else {form.expression})",
-        form.inner or write,
+        form.inner or form.write,
     )
 
 
 def _tagged(kinds: tuple[type, ...]) -> Form:
     forms = {kind: _named(kind, f'"type": "{kind.__name__}", ') for kind in kinds}
-    writes = {kind: form.write for kind, form in forms.items() if form.write}
+    writes = {kind: form.write for kind, form in forms.items()}
     reads = {kind.__name__: form.read for kind, form in forms.items()}
-    return Form(lambda value: writes[type(value)](value), lambda stored: reads[stored["type"]](stored))
+    return Form(
+        lambda value: writes[type(value)](value),
+        lambda stored: reads[stored["type"]](stored),
+        "{inner}[type({value})]({value})",
+        writes,
+    )
 
 
 def _named(kind: type, tag: str = "") -> Form:
@@ -219,10 +233,7 @@ def _compiled(kind: type, write: str, read: str) -> Form:
 def _writes(kind: type) -> dict[str, str]:
     """Returns an expression for each field of a dataclass that writes it."""
     forms = _forms_in(kind)
-    return {
-        name: form.expression.format(value=f"value.{name}", inner=f"write_{name}") if form.write else f"value.{name}"
-        for name, form in forms.items()
-    }
+    return {name: form.expression.format(value=f"value.{name}", inner=f"write_{name}") for name, form in forms.items()}
 
 
 def _forms_in(kind: type) -> dict[str, Form]:

@@ -12,8 +12,7 @@ from service.model.change import NO_ETAG
 from service.model.change_log import LOG_GRACE_MS, LogEntry, LogKind, LogPage
 from service.model.record import Record
 from service.storage.redis.keys import change_log_key, part_of
-from service.storage.redis.nodes import COMMAND, Nodes, Word
-from service.storage.redis.time import StoreTime
+from service.storage.redis.nodes import COMMAND, Nodes, StoreTime, Word
 from service.storage.timing import timed
 
 KEEP_SECONDS: Final = 60.0

@@ -275,14 +275,11 @@ class _OpenConnection(asyncio.Protocol):
             self._reader.feed(data)
             while (reply := self._reader.gets()) is not INCOMPLETE:
                 if not isinstance(reply, PushNotification):
-                    self._resolve_next(reply)
+                    waiting, _ = self._waiting.popleft()
+                    if not waiting.done():
+                        waiting.set_result(reply)
         except (ProtocolError, IndexError) as error:
             self.abort(exceptions.InvalidResponse(str(error)))
-
-    def _resolve_next(self, reply: object) -> None:
-        waiting, _ = self._waiting.popleft()
-        if not waiting.done():
-            waiting.set_result(reply)
 
     def _check_timeout(self) -> None:
         """Aborts the connection if the oldest call has waited too long."""

@@ -4,9 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from service.model.deadlines import CLAIM_MS, Due
 from service.storage.redis.keys import deadlines_key, part_of
-from service.storage.redis.nodes import Nodes, Script
+from service.storage.redis.nodes import Nodes, Script, StoreTime
 from service.storage.redis.parts import Parts
-from service.storage.redis.time import StoreTime
 from service.storage.timing import timed
 
 

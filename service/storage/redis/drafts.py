@@ -9,9 +9,8 @@ from service.errors import StoredFormatUnknown, TooManyDrafts
 from service.model.record import Record
 from service.storage.game_cache import GameCache
 from service.storage.redis.keys import draft_key, drafts_channel, keys_of
-from service.storage.redis.nodes import Nodes, Script
+from service.storage.redis.nodes import Nodes, Script, StoreTime
 from service.storage.redis.streams import read_stored
-from service.storage.redis.time import StoreTime
 from service.storage.snapshot import decode_draft, encode_draft
 from service.storage.store import DRAFT_MS, DRAFTS_AT_ONCE, Subscription
 from service.storage.timing import timed

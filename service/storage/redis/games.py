@@ -14,9 +14,8 @@ from service.storage.redis.change_log import RedisChangeLog
 from service.storage.redis.deadlines import RedisDeadlines
 from service.storage.redis.keys import changes_channel, keys_of, pointer_key
 from service.storage.redis.lists import RedisLists
-from service.storage.redis.nodes import Nodes, Script
+from service.storage.redis.nodes import Nodes, Script, StoreTime
 from service.storage.redis.streams import read_stored
-from service.storage.redis.time import StoreTime
 from service.storage.snapshot import decode_memo, encode_memo, encode_record
 from service.storage.stored_events import compress
 from service.storage.timing import timed

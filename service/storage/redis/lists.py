@@ -10,8 +10,7 @@ from service.errors import StoreUnavailable
 from service.model.record import GameState, Record
 from service.storage.lists import game_of_member, list_member, list_name, lists_of, open_list, possible_lists
 from service.storage.redis.keys import keys_of, list_key, part_of
-from service.storage.redis.nodes import COMMAND, Nodes, Word
-from service.storage.redis.time import StoreTime
+from service.storage.redis.nodes import COMMAND, Nodes, StoreTime, Word
 from service.storage.snapshot import readable_record
 from service.storage.store import ListPage
 from service.storage.timing import timed

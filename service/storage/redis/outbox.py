@@ -9,9 +9,8 @@ from typing import Final
 
 from service.model.outbox import OutboxEntry
 from service.storage.redis.keys import outbox_key, part_of
-from service.storage.redis.nodes import COMMAND, Nodes, Script
+from service.storage.redis.nodes import COMMAND, Nodes, Script, StoreTime
 from service.storage.redis.parts import Parts
-from service.storage.redis.time import StoreTime
 from service.storage.timing import timed
 
 GROUP: Final = "archive"

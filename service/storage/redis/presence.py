@@ -5,8 +5,7 @@ from contextlib import AbstractAsyncContextManager
 
 from service.model.presence import PRESENCE_MS, Seen, Sighting
 from service.storage.redis.keys import keys_of, presence_channel, presence_key
-from service.storage.redis.nodes import Nodes, Script
-from service.storage.redis.time import StoreTime
+from service.storage.redis.nodes import Nodes, Script, StoreTime
 from service.storage.store import Subscription
 from service.storage.stored_presence import read_presence
 from service.storage.timing import timed

@@ -43,12 +43,11 @@ from service.storage.redis.keys import (
 )
 from service.storage.redis.lists import LISTS_BY_STATE, RedisLists
 from service.storage.redis.names import RedisNames
-from service.storage.redis.nodes import CONNECT_SECONDS, FAILURES, REPLY_SECONDS, Nodes, OneRedis, Word
+from service.storage.redis.nodes import CONNECT_SECONDS, FAILURES, REPLY_SECONDS, Nodes, OneRedis, StoreTime, Word
 from service.storage.redis.outbox import RedisOutbox
 from service.storage.redis.presence import RedisPresence
 from service.storage.redis.sentinel import sentinel_client
 from service.storage.redis.streams import RedisStreams
-from service.storage.redis.time import StoreTime
 from service.storage.store import GAME_GROWTH, NAME_MARGIN_MS, SECRET_BYTES, Store
 from service.storage.timing import timed
 

@@ -9,8 +9,7 @@ from service.grpc_api.call_origin import Origins
 from service.grpc_api.call_policy import CallPolicy, MethodPolicy
 from service.metrics.metrics import Metrics
 from service.runtime.admission import Admission
-from service.runtime.origins import STREAMS, Key, Origin, peer_address
-from service.runtime.proxies import TrustedProxies
+from service.runtime.origins import STREAMS, Key, Origin, TrustedProxies, peer_address
 from service.settings import Settings
 
 A, B, C, D = (Origin(name) for name in "abcd")

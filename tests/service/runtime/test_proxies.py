@@ -4,7 +4,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from service.runtime.proxies import TrustedProxies
+from service.runtime.origins import TrustedProxies
 from service.settings import Settings
 
 NETWORKS = tuple(ip_network(text) for text in ("10.0.0.0/8", "fd00::/8"))
