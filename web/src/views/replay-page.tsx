@@ -42,7 +42,7 @@ export function ReplayPage({ gameId }: { gameId?: string }) {
   useEffect(() => {
     if (gameId === undefined) return;
     caller(gameId)
-      .games.exportGame({ gameId, form: RecordForm.MESSAGE })
+      .records.exportGame({ gameId, form: RecordForm.MESSAGE })
       .then(
         ({ exported }) => exported.case === "record" && setRecord(exported.value),
         (error: unknown) => setProblem(errorText(error)),

@@ -17,7 +17,7 @@ test("every language has every text, with the same values", () => {
 });
 
 test("the service's catalog has a text for every reason, and a name and a symbol for every color", () => {
-  const reasons = Object.values(ErrorReason).filter((name) => typeof name === "string" && name !== "UNSPECIFIED");
+  const reasons = Object.values(ErrorReason).filter((name) => typeof name === "string" && name !== "ERROR_REASON_UNSPECIFIED");
   for (const { catalog } of Object.values(LANGUAGES)) {
     assert.deepEqual(Object.keys(catalog.reasons).sort(), [...reasons].sort());
     assert.equal(Object.keys(catalog.colors).length, 6);
