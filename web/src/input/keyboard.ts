@@ -2,7 +2,7 @@
  * Moves tiles by keys. Arrows move the focus; Space selects; Enter picks up the selected or the focused tiles,
  * Shift+Enter the whole meld. While tiles are carried, arrows choose the place, Enter drops, Escape puts back.
  */
-import type { GameSession } from "../control/game-session.js";
+import type { Arranging } from "../control/arranging.js";
 import { t, tilesList, tileText } from "../i18n/index.js";
 import { type Arrangement, meldWith, pieceOf, type Target } from "../model/arrangement.js";
 import { nextPlace, places } from "./places.js";
@@ -17,78 +17,78 @@ const ARROWS: Readonly<Record<string, Direction>> = {
 };
 
 /** Handles a key on the table or the rack. */
-export function onTableKey(event: KeyboardEvent, root: HTMLElement, session: GameSession): void {
+export function onTableKey(event: KeyboardEvent, root: HTMLElement, arranging: Arranging): void {
   if (event.ctrlKey || event.metaKey) return;
-  const { carried, selection } = session.state.value;
+  const { carried, selection } = arranging.state.value;
   const direction = ARROWS[event.key];
   const focused = (event.target as Element).closest<HTMLElement>("[data-piece]");
   if (carried !== undefined) {
-    if (direction !== undefined) carryOn(session, direction);
-    else if (event.key === "Enter" || event.key === " ") dropThere(session, root);
-    else if (event.key === "Escape") letGo(session, root, carried.ids[0]);
+    if (direction !== undefined) carryOn(arranging, direction);
+    else if (event.key === "Enter" || event.key === " ") dropThere(arranging, root);
+    else if (event.key === "Escape") letGo(arranging, root, carried.ids[0]);
     else return;
     event.preventDefault();
   } else if (focused !== null && direction !== undefined) {
     focusNext(root, focused, direction);
     event.preventDefault();
   } else if (focused !== null && event.key === "Enter") {
-    pickUp(session, Number(focused.dataset.piece), event.shiftKey);
+    pickUp(arranging, Number(focused.dataset.piece), event.shiftKey);
     event.preventDefault();
   } else if (event.key === "Escape" && selection.length > 0) {
-    session.clearSelection();
+    arranging.clearSelection();
   }
 }
 
 /** Handles the keys of undo and redo, wherever the focus is. */
-export function onShortcut(event: KeyboardEvent, session: GameSession): void {
+export function onShortcut(event: KeyboardEvent, arranging: Arranging): void {
   const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement;
   if (!(event.ctrlKey || event.metaKey) || isTyping) return;
   const key = event.key.toLowerCase();
-  if (key === "z" && !event.shiftKey) session.undo();
-  else if (key === "y" || key === "z") session.redo();
+  if (key === "z" && !event.shiftKey) arranging.undo();
+  else if (key === "y" || key === "z") arranging.redo();
   else return;
   event.preventDefault();
 }
 
-function pickUp(session: GameSession, focused: number, isWholeMeld: boolean): void {
-  const { selection } = session.state.value;
-  const { arrangement } = session;
+function pickUp(arranging: Arranging, focused: number, isWholeMeld: boolean): void {
+  const { selection } = arranging.state.value;
+  const { arrangement } = arranging;
   const meld = isWholeMeld ? meldWith(arrangement, focused)?.pieces.map(({ id }) => id) : undefined;
   const ids = meld ?? (selection.includes(focused) ? selection : [focused]);
-  if (!session.mayArrange && ids.some((id) => pieceOf(arrangement, id)?.origin === "table")) return;
-  const all = placesFor(session, ids);
+  if (!arranging.mayArrange && ids.some((id) => pieceOf(arrangement, id)?.origin === "table")) return;
+  const all = placesFor(arranging, ids);
   const start = all.find(({ to }) => to === "new") ?? all[0];
-  session.carry(ids, start);
+  arranging.carry(ids, start);
   const tiles = tilesList(ids.flatMap((id) => pieceOf(arrangement, id)?.tile ?? []));
-  session.say(`${t("carry", { tiles })} ${placeText(arrangement, start)}`);
+  arranging.state.say(`${t("carry", { tiles })} ${placeText(arrangement, start)}`);
 }
 
-function placesFor(session: GameSession, ids: readonly number[]): Target[] {
-  const { arrangement } = session;
+function placesFor(arranging: Arranging, ids: readonly number[]): Target[] {
+  const { arrangement } = arranging;
   const isOfTable = ids.some((id) => pieceOf(arrangement, id)?.origin === "table");
-  return places(arrangement).filter(({ to }) => (to === "rack" ? !isOfTable : session.mayArrange));
+  return places(arrangement).filter(({ to }) => (to === "rack" ? !isOfTable : arranging.mayArrange));
 }
 
-function carryOn(session: GameSession, direction: Direction): void {
-  const { carried } = session.state.value;
+function carryOn(arranging: Arranging, direction: Direction): void {
+  const { carried } = arranging.state.value;
   if (carried === undefined) return;
   const by = direction === "left" || direction === "up" ? -1 : 1;
   const isContainer = direction === "up" || direction === "down";
-  const target = nextPlace(placesFor(session, carried.ids), carried.target, by, isContainer);
-  session.carry(carried.ids, target);
-  session.say(placeText(session.arrangement, target));
+  const target = nextPlace(placesFor(arranging, carried.ids), carried.target, by, isContainer);
+  arranging.carry(carried.ids, target);
+  arranging.state.say(placeText(arranging.arrangement, target));
 }
 
-function dropThere(session: GameSession, root: HTMLElement): void {
-  const [id] = session.state.value.carried?.ids ?? [];
-  session.drop();
-  session.say(t("dropped"));
+function dropThere(arranging: Arranging, root: HTMLElement): void {
+  const [id] = arranging.state.value.carried?.ids ?? [];
+  arranging.drop();
+  arranging.state.say(t("dropped"));
   focusPiece(root, id);
 }
 
-function letGo(session: GameSession, root: HTMLElement, id: number | undefined): void {
-  session.putBack();
-  session.say(t("putBack"));
+function letGo(arranging: Arranging, root: HTMLElement, id: number | undefined): void {
+  arranging.putBack();
+  arranging.state.say(t("putBack"));
   focusPiece(root, id);
 }
 

@@ -1,12 +1,12 @@
 /** Drags tiles and whole melds with a mouse, a pen or a finger. A press without movement stays a click. */
-import type { GameSession } from "../control/game-session.js";
+import type { Arranging } from "../control/arranging.js";
 import { targetAt } from "./places.js";
 
 const THRESHOLD = 6;
 const EDGE = 40;
 
 /** Makes the tiles inside an element movable. Returns a function that ends it. */
-export function followPointer(root: HTMLElement, session: GameSession): () => void {
+export function followPointer(root: HTMLElement, arranging: Arranging): () => void {
   let drag: Drag | undefined;
   let press: { id: number; x: number; y: number; ids: number[]; source: HTMLElement } | undefined;
   let suppressClick = false;
@@ -15,7 +15,7 @@ export function followPointer(root: HTMLElement, session: GameSession): () => vo
     if (event.button !== 0 || drag !== undefined) return;
     const source = (event.target as Element).closest<HTMLElement>("[data-piece],[data-grip]");
     if (source === null) return;
-    const ids = movedBy(source, session);
+    const ids = movedBy(source, arranging);
     if (ids.length > 0) press = { id: event.pointerId, x: event.clientX, y: event.clientY, ids, source };
   };
   const onMove = (event: PointerEvent) => {
@@ -28,7 +28,7 @@ export function followPointer(root: HTMLElement, session: GameSession): () => vo
     event.preventDefault();
     drag.moveTo(event.clientX, event.clientY);
     scrollNearEdge(root, event.clientY);
-    session.carry(drag.ids, targetAt(event.clientX, event.clientY));
+    arranging.carry(drag.ids, targetAt(event.clientX, event.clientY));
   };
   const onUp = (event: PointerEvent) => {
     press = undefined;
@@ -38,10 +38,10 @@ export function followPointer(root: HTMLElement, session: GameSession): () => vo
     // The click that follows a drag is none; often there is none, because the tile is another element by then.
     suppressClick = true;
     setTimeout(() => (suppressClick = false));
-    if (event.type !== "pointerup") return session.putBack();
+    if (event.type !== "pointerup") return arranging.putBack();
     // Events of the movement may be skipped: the place is where the finger leaves.
-    session.carry(ids, targetAt(event.clientX, event.clientY));
-    session.drop();
+    arranging.carry(ids, targetAt(event.clientX, event.clientY));
+    arranging.drop();
   };
   const onClick = (event: MouseEvent) => {
     if (!suppressClick) return;
@@ -52,7 +52,7 @@ export function followPointer(root: HTMLElement, session: GameSession): () => vo
   const onKey = (event: KeyboardEvent) => {
     if (event.key !== "Escape" || drag === undefined) return;
     end();
-    session.putBack();
+    arranging.putBack();
   };
   const end = () => {
     drag?.end();
@@ -85,16 +85,16 @@ function scrollNearEdge(root: HTMLElement, y: number): void {
 }
 
 /** Returns the pieces that a press on an element moves: a whole meld, the selection, or one tile. */
-function movedBy(source: HTMLElement, session: GameSession): number[] {
-  const { arrangement } = session;
+function movedBy(source: HTMLElement, arranging: Arranging): number[] {
+  const { arrangement } = arranging;
   if (source.dataset.grip !== undefined) {
     const meld = arrangement.melds.find(({ id }) => id === Number(source.dataset.grip));
     return meld?.pieces.map((piece) => piece.id) ?? [];
   }
   const id = Number(source.dataset.piece);
-  const isMovable = session.mayArrange || arrangement.rack.some((piece) => piece.id === id);
+  const isMovable = arranging.mayArrange || arrangement.rack.some((piece) => piece.id === id);
   if (!isMovable) return [];
-  const { selection } = session.state.value;
+  const { selection } = arranging.state.value;
   return selection.includes(id) ? [...selection] : [id];
 }
 

@@ -2,7 +2,8 @@
 import { type Game, JokersDeclaration, MeldKind, type SavedDraft, Tile } from "rummikub-client";
 import type { RefObject } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { GameSession, LastPlay } from "../control/game-session.js";
+import type { Arranging } from "../control/arranging.js";
+import type { LastPlay } from "../control/session-state.js";
 import { useStore } from "../control/store.js";
 import { t, tilesList, tileText, violationText } from "../i18n/index.js";
 import type { ArrangedMeld, Target } from "../model/arrangement.js";
@@ -27,8 +28,8 @@ export function tabStopOf(tabStop: TabStop, pieces: readonly { id: number }[]): 
   return tabStop.ids.find((id) => pieces.some((piece) => piece.id === id)) ?? pieces[0]?.id;
 }
 
-export function ArrangedTable({ game, session, tabStop }: { game: Game; session: GameSession; tabStop: TabStop }) {
-  const { history, selection, carried, judgment, lastPlay } = useStore(session.state);
+export function ArrangedTable({ game, arranging, tabStop }: { game: Game; arranging: Arranging; tabStop: TabStop }) {
+  const { history, selection, carried, judgment, lastPlay } = useStore(arranging.state);
   const arrangement = history.present;
   const start = history.past[0] ?? arrangement;
   const { mayPlay } = choices(game);
@@ -54,7 +55,7 @@ export function ArrangedTable({ game, session, tabStop }: { game: Game; session:
               key={meld.id}
               meld={meld}
               number={i + 1}
-              session={session}
+              arranging={arranging}
               mark={mark !== undefined && (isChanged || isTarget || !mark.isLegal) ? mark : undefined}
               target={isTarget ? carried.target : undefined}
               carriedIds={carried?.ids ?? []}
@@ -71,7 +72,7 @@ export function ArrangedTable({ game, session, tabStop }: { game: Game; session:
         {(carried?.target?.to === "new" || isPlacing) && (
           <NewMeld
             mark={carried?.preview && marks?.get(carried.preview.melds.at(-1)!.id)}
-            onPlace={() => session.move(selection, { to: "new" })}
+            onPlace={() => arranging.move(selection, { to: "new" })}
           />
         )}
       </div>
@@ -101,7 +102,7 @@ function freshTiles(play: LastPlay | undefined): Map<string, readonly Tile[]> {
 interface MeldProps {
   meld: ArrangedMeld;
   number: number;
-  session: GameSession;
+  arranging: Arranging;
   mark: MeldMark | undefined;
   target: Target | undefined;
   carriedIds: readonly number[];
@@ -115,7 +116,7 @@ interface MeldProps {
 }
 
 function MeldView(props: MeldProps) {
-  const { meld, number, session, mark, target, selection, stop, tabStop, isPlacing, mayMove, carriedIds } = props;
+  const { meld, number, arranging, mark, target, selection, stop, tabStop, isPlacing, mayMove, carriedIds } = props;
   const tiles = meld.pieces.map(({ tile }) => tile);
   const name = t("meldOf", { number, tiles: tilesList(tiles) });
   const verdict = mark === undefined ? "" : mark.isLegal ? t("meldLegal") : t("meldIllegal");
@@ -127,7 +128,7 @@ function MeldView(props: MeldProps) {
     carriedIds.length > 0,
   );
   const isMovedHere = selection.some((id) => meld.pieces.some((piece) => piece.id === id));
-  const place = (at: number) => session.move(selection, { to: "meld", meld: meld.id, index: at });
+  const place = (at: number) => arranging.move(selection, { to: "meld", meld: meld.id, index: at });
   return (
     <div
       class={`meld ${state}`}
@@ -156,7 +157,7 @@ function MeldView(props: MeldProps) {
               mark={`${isFaulty ? "faulty" : ""} ${isNew ? "mine" : ""} ${freshIndex >= 0 ? "fresh" : ""} ${carriedIds.includes(piece.id) ? "carried" : ""}`}
               isSelected={selection.includes(piece.id)}
               isTabStop={piece.id === stop}
-              onSelect={() => mayMove && session.select(piece.id)}
+              onSelect={() => mayMove && arranging.select(piece.id)}
               onFocus={() => tabStop.set(piece.id)}
             />,
           ];
@@ -175,8 +176,8 @@ function MeldView(props: MeldProps) {
         )}
       </div>
       {violation.text !== "" && <p class={`violation ${violation.isOutdated ? "outdated" : ""}`}>{violation.text}</p>}
-      {mayMove && props.isChanged && mayNeedDeclaration(tiles, session) && (
-        <Declaration meld={meld} session={session} />
+      {mayMove && props.isChanged && mayNeedDeclaration(tiles, arranging) && (
+        <Declaration meld={meld} arranging={arranging} />
       )}
     </div>
   );
@@ -211,17 +212,17 @@ function NewMeld({ mark, onPlace }: { mark: MeldMark | undefined; onPlace: () =>
 }
 
 /** Whether the rules may want to know what jokers stand for, or one numbered tile and jokers fit both kinds. */
-function mayNeedDeclaration(tiles: readonly Tile[], session: GameSession): boolean {
+function mayNeedDeclaration(tiles: readonly Tile[], arranging: Arranging): boolean {
   const jokers = tiles.filter((tile) => tile === Tile.JOKER).length;
-  const isByPlace = session.state.value.game?.ruleset?.jokersDeclaration === JokersDeclaration.POSITIONAL;
+  const isByPlace = arranging.state.value.game?.ruleset?.jokersDeclaration === JokersDeclaration.POSITIONAL;
   return jokers > 0 && (!isByPlace || tiles.length - jokers === 1);
 }
 
 /** What a meld with jokers is, and what they stand for, where a player wants or has to say it. */
-function Declaration({ meld, session }: { meld: ArrangedMeld; session: GameSession }) {
+function Declaration({ meld, arranging }: { meld: ArrangedMeld; arranging: Arranging }) {
   const jokers = meld.pieces.filter(({ tile }) => tile === Tile.JOKER).length;
   const faces = meld.pieces.flatMap(({ tile }) => faceOf(tile) ?? []);
-  const colors = session.state.value.game?.ruleset?.geometryColors ?? 4;
+  const colors = arranging.state.value.game?.ruleset?.geometryColors ?? 4;
   const [value] = faces.map((face) => face.value);
   const missing =
     value === undefined
@@ -230,12 +231,12 @@ function Declaration({ meld, session }: { meld: ArrangedMeld; session: GameSessi
           .filter((color) => !faces.some((face) => face.color === color))
           .map((color) => tileOf(color, value));
   const setFace = (joker: number, face: Tile | undefined) => {
-    if (face === undefined) return session.declare(meld.id, meld.kind, []);
+    if (face === undefined) return arranging.declare(meld.id, meld.kind, []);
     const others = without(missing, [face]).left;
     const declared = Array.from({ length: jokers }, (_, i) =>
       i === joker ? face : (meld.declaredFaces[i] ?? others[i] ?? face),
     );
-    session.declare(meld.id, MeldKind.GROUP, declared);
+    arranging.declare(meld.id, MeldKind.GROUP, declared);
   };
   return (
     <details class="declaration">
@@ -243,7 +244,7 @@ function Declaration({ meld, session }: { meld: ArrangedMeld; session: GameSessi
       <select
         aria-label={t("meldKind")}
         value={meld.kind}
-        onChange={(e) => session.declare(meld.id, Number(e.currentTarget.value), [])}
+        onChange={(e) => arranging.declare(meld.id, Number(e.currentTarget.value), [])}
       >
         <option value={MeldKind.UNSPECIFIED}>{t("either")}</option>
         <option value={MeldKind.RUN}>{t("run")}</option>

@@ -1,11 +1,11 @@
 /** An illegal play that is shown to all, who may object to it. */
 import type { Game } from "rummikub-client";
-import type { GameSession } from "../control/game-session.js";
+import type { Acting } from "../control/acting.js";
 import { t } from "../i18n/index.js";
 import { playerOf } from "../model/turn.js";
 import { StaticTable } from "./tile.js";
 
-export function ShownClaim({ game, session }: { game: Game; session: GameSession }) {
+export function ShownClaim({ game, acting }: { game: Game; acting: Acting }) {
   const { turn } = game;
   const name = playerOf(game, turn?.seat ?? 0)?.name ?? "";
   return (
@@ -13,10 +13,10 @@ export function ShownClaim({ game, session }: { game: Game; session: GameSession
       <h2>{t("claimTitle", { name })}</h2>
       <StaticTable melds={turn?.shownPlay?.table?.melds ?? []} />
       <div class="actions">
-        <button type="button" class="primary" onClick={() => session.claim(true)}>
+        <button type="button" class="primary" onClick={() => acting.claim(true)}>
           {t("claim")}
         </button>
-        <button type="button" onClick={() => session.claim(false)}>
+        <button type="button" onClick={() => acting.claim(false)}>
           {t("accept")}
         </button>
       </div>

@@ -19,7 +19,7 @@ export function GamePage({ gameId, joinCode }: { gameId: string; joinCode: strin
   );
   const { game, connection, failure, spoken } = useStore(session.state);
   useEffect(() => {
-    session.onRematch = (joined, name) => go(`game/${keepSeat(joined, name)}`);
+    session.acting.onRematch = (joined, name) => go(`game/${keepSeat(joined, name)}`);
     void session.follow();
     const reconnect = () => session.reconnect();
     window.addEventListener("online", reconnect);

@@ -44,7 +44,7 @@ export function Lobby({ game, session, joinCode, onSeat }: LobbyProps) {
     }
   };
   const leave = async () => {
-    await session.leave();
+    await session.acting.leave();
     seats.forget(game.gameId);
     go("");
   };
@@ -86,7 +86,7 @@ export function Lobby({ game, session, joinCode, onSeat }: LobbyProps) {
                 {t("takeSeat")}
               </button>
             ) : (
-              <button type="button" disabled={isBusy} onClick={() => session.addBot(level, seat)}>
+              <button type="button" disabled={isBusy} onClick={() => session.acting.addBot(level, seat)}>
                 {t("addBot")}
               </button>
             )}
@@ -110,14 +110,14 @@ export function Lobby({ game, session, joinCode, onSeat }: LobbyProps) {
             type="button"
             class="primary"
             disabled={isBusy || game.reservedSeats.length > 0}
-            onClick={() => session.start()}
+            onClick={() => session.acting.start()}
           >
             {t("start")}
           </button>
         )}
         {me !== undefined && (
           <>
-            <button type="button" disabled={isBusy} onClick={() => session.setReady(!me.isReady)}>
+            <button type="button" disabled={isBusy} onClick={() => session.acting.setReady(!me.isReady)}>
               {me.isReady ? t("notReady") : t("ready")}
             </button>
             <button type="button" class="quiet" disabled={isBusy} onClick={leave}>
@@ -151,7 +151,7 @@ function Remove({ seat, name, session }: { seat: number; name: string; session: 
       class="quiet"
       disabled={useStore(session.state).isBusy}
       aria-label={t("removePlayer", { name })}
-      onClick={() => session.kick(seat)}
+      onClick={() => session.acting.kick(seat)}
     >
       {t("remove")}
     </button>

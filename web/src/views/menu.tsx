@@ -1,13 +1,13 @@
 /** The menu of a running game: resign, abort, rules. */
 import { AbortBy, type Game, GameState } from "rummikub-client";
 import { useState } from "preact/hooks";
-import type { GameSession } from "../control/game-session.js";
+import type { Acting } from "../control/acting.js";
 import { t } from "../i18n/index.js";
 import { playerOf } from "../model/turn.js";
 
 type Question = { text: string; act: () => Promise<void> };
 
-export function Menu({ game, session }: { game: Game; session: GameSession }) {
+export function Menu({ game, acting }: { game: Game; acting: Acting }) {
   const [isOpen, setOpen] = useState(false);
   const [question, setQuestion] = useState<Question>();
   const me = playerOf(game, game.seat);
@@ -27,10 +27,10 @@ export function Menu({ game, session }: { game: Game; session: GameSession }) {
       {isOpen && question === undefined && (
         <span class="menu-list">
           <span class="help">{t("initialMeld", { points: game.ruleset?.initialMeldThreshold ?? 30 })}</span>
-          <button type="button" onClick={() => setQuestion({ text: t("resignSure"), act: () => session.resign() })}>
+          <button type="button" onClick={() => setQuestion({ text: t("resignSure"), act: () => acting.resign() })}>
             {t("resign")}
           </button>
-          <button type="button" onClick={() => setQuestion({ text: abortText, act: () => session.abort() })}>
+          <button type="button" onClick={() => setQuestion({ text: abortText, act: () => acting.abort() })}>
             {t("abort")}
           </button>
         </span>

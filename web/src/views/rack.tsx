@@ -1,5 +1,5 @@
 /** The player's rack. */
-import type { GameSession } from "../control/game-session.js";
+import type { Arranging } from "../control/arranging.js";
 import { useStore } from "../control/store.js";
 import { t } from "../i18n/index.js";
 import { type TabStop, tabStopOf } from "./arranged-table.js";
@@ -8,8 +8,8 @@ import { MovableTile } from "./tile.js";
 /** A rack with more tiles than this has smaller ones on a phone, so that the table stays in sight. */
 const CROWDED = 16;
 
-export function Rack({ session, tabStop }: { session: GameSession; tabStop: TabStop }) {
-  const { history, selection, carried, hinted } = useStore(session.state);
+export function Rack({ arranging, tabStop }: { arranging: Arranging; tabStop: TabStop }) {
+  const { history, selection, carried, hinted } = useStore(arranging.state);
   const { rack } = history.present;
   const left = [...hinted];
   const stop = tabStopOf(tabStop, rack);
@@ -28,7 +28,7 @@ export function Rack({ session, tabStop }: { session: GameSession; tabStop: TabS
             mark={`${at >= 0 ? "hinted" : ""} ${piece.origin === "river" ? "from-river" : ""} ${carried?.ids.includes(piece.id) ? "carried" : ""}`}
             isSelected={selection.includes(piece.id)}
             isTabStop={piece.id === stop}
-            onSelect={() => session.select(piece.id)}
+            onSelect={() => arranging.select(piece.id)}
             onFocus={() => tabStop.set(piece.id)}
           />,
         ];
@@ -39,7 +39,7 @@ export function Rack({ session, tabStop }: { session: GameSession; tabStop: TabS
           type="button"
           class="slot"
           aria-label={t("placeRack")}
-          onClick={() => session.move(selection, { to: "rack", index: rack.length })}
+          onClick={() => arranging.move(selection, { to: "rack", index: rack.length })}
         >
           +
         </button>

@@ -27,7 +27,7 @@ export function Result({ game, session }: { game: Game; session: GameSession }) 
       {last !== undefined && <Scores game={game} result={last} />}
       <div class="actions">
         {!isOver && me !== undefined && !me.resigned && (
-          <button type="button" class="primary" disabled={isBusy} onClick={() => session.nextRound()}>
+          <button type="button" class="primary" disabled={isBusy} onClick={() => session.acting.nextRound()}>
             {t("nextRound")}
           </button>
         )}
@@ -65,11 +65,11 @@ function Rematch({ game, session }: { game: Game; session: GameSession }) {
   const exists = game.rematchGameId !== "";
   return (
     <>
-      <button type="button" class="primary" disabled={isBusy} onClick={() => session.rematch()}>
+      <button type="button" class="primary" disabled={isBusy} onClick={() => session.acting.rematch()}>
         {exists ? t("toRematch") : t("rematch")}
       </button>
       {exists && (
-        <button type="button" disabled={isBusy} onClick={() => session.declineRematch()}>
+        <button type="button" disabled={isBusy} onClick={() => session.acting.declineRematch()}>
           {t("declineRematch")}
         </button>
       )}
@@ -147,7 +147,7 @@ function Score({ game, seat, isWinner }: { game: Game; seat: SeatResult; isWinne
 }
 
 async function save(session: GameSession): Promise<void> {
-  const text = await session.export();
+  const text = await session.acting.export();
   if (text === undefined) return;
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));

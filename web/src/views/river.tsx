@@ -1,13 +1,14 @@
 /** The River: an open row of tiles. A player may take one of them with all newer ones. */
 import { type Game, type Tile, tileName } from "rummikub-client";
-import type { GameSession } from "../control/game-session.js";
+import type { Acting } from "../control/acting.js";
+import type { Arranging } from "../control/arranging.js";
 import { useStore } from "../control/store.js";
 import { t, tilesList, tileText } from "../i18n/index.js";
 import { choices } from "../model/turn.js";
 import { StaticTile } from "./tile.js";
 
-export function River({ game, session }: { game: Game; session: GameSession }) {
-  const { riverIndex } = useStore(session.state).history.present;
+export function River({ game, arranging }: { game: Game; arranging: Arranging }) {
+  const { riverIndex } = useStore(arranging.state).history.present;
   const { mayPull } = choices(game);
   return (
     <section class="river" aria-label={t("river")}>
@@ -24,7 +25,7 @@ export function River({ game, session }: { game: Game; session: GameSession }) {
               class="plain"
               data-river={i}
               aria-label={t("pullFrom", { tile: tileText(tile), count })}
-              onClick={() => session.pull(i)}
+              onClick={() => arranging.pull(i)}
             >
               <StaticTile tile={tile} />
             </button>
@@ -36,7 +37,7 @@ export function River({ game, session }: { game: Game; session: GameSession }) {
       ) : (
         <p class="help">
           {t("pulled", { tiles: tilesList(game.river.slice(riverIndex)), key: tileText(game.river[riverIndex]!) })}{" "}
-          <button type="button" class="quiet" onClick={() => session.pull()}>
+          <button type="button" class="quiet" onClick={() => arranging.pull()}>
             {t("putRiverBack")}
           </button>
         </p>
@@ -46,7 +47,7 @@ export function River({ game, session }: { game: Game; session: GameSession }) {
 }
 
 /** The choice of the drawn tile that goes to the River. */
-export function RiverChoice({ tiles, session }: { tiles: readonly Tile[]; session: GameSession }) {
+export function RiverChoice({ tiles, acting }: { tiles: readonly Tile[]; acting: Acting }) {
   return (
     <section class="card choice" aria-label={t("layTitle")}>
       <h2>{t("layTitle")}</h2>
@@ -58,7 +59,7 @@ export function RiverChoice({ tiles, session }: { tiles: readonly Tile[]; sessio
             class="plain"
             data-lay={tileName(tile)}
             aria-label={t("layTile", { tile: tileText(tile) })}
-            onClick={() => session.lay(tile)}
+            onClick={() => acting.lay(tile)}
           >
             <StaticTile tile={tile} />
           </button>

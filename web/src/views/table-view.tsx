@@ -1,6 +1,7 @@
 /** The table of a running game: players, melds, River, rack, and what the player may do. */
 import { type Game, GameState, HintTier, type Tile } from "rummikub-client";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { violationSummary } from "../control/arranging.js";
 import type { GameSession } from "../control/game-session.js";
 import { useStore } from "../control/store.js";
 import { onShortcut, onTableKey } from "../input/keyboard.js";
@@ -20,9 +21,9 @@ import { Stepper } from "./stepper.js";
 export function TableView({ game, session }: { game: Game; session: GameSession }) {
   const state = useStore(session.state);
   const root = useRef<HTMLDivElement>(null);
-  useEffect(() => followPointer(root.current!, session), [session]);
+  useEffect(() => followPointer(root.current!, session.arranging), [session]);
   useEffect(() => {
-    const onKey = (event: KeyboardEvent) => onShortcut(event, session);
+    const onKey = (event: KeyboardEvent) => onShortcut(event, session.arranging);
     window.addEventListener("keydown", onKey);
     return () => window.removeEventListener("keydown", onKey);
   }, [session]);
@@ -35,7 +36,7 @@ export function TableView({ game, session }: { game: Game; session: GameSession 
       class="table-page"
       data-revision={game.revision}
       ref={root}
-      onKeyDown={(event) => onTableKey(event, root.current!, session)}
+      onKeyDown={(event) => onTableKey(event, root.current!, session.arranging)}
     >
       <div class="status-row">
         <h1 class="turn-title">{title(game)}</h1>
@@ -43,43 +44,47 @@ export function TableView({ game, session }: { game: Game; session: GameSession 
           {t("pool", { count: game.poolCount })}
         </span>
         <span class="badge">{t("round", { round: game.round })}</span>
-        <Menu game={game} session={session} />
+        <Menu game={game} acting={session.acting} />
       </div>
-      <Players game={game} clock={session.clock} onWarning={(seconds) => session.say(t("secondsLeft", { seconds }))} />
+      <Players
+        game={game}
+        clock={session.clock}
+        onWarning={(seconds) => session.state.say(t("secondsLeft", { seconds }))}
+      />
       {may.mayReturn && (
         <p class="banner">
           {t("youAreAbsent")}{" "}
-          <button type="button" onClick={() => session.returnToSeat()}>
+          <button type="button" onClick={() => session.acting.returnToSeat()}>
             {t("returnToSeat")}
           </button>
         </p>
       )}
       <AbortVotes game={game} session={session} />
       {isOver && <Result game={game} session={session} />}
-      {may.mayClaim && <ShownClaim game={game} session={session} />}
+      {may.mayClaim && <ShownClaim game={game} acting={session.acting} />}
       {state.shown !== undefined && (
         <Stepper
           title={state.shown.title}
           before={state.shown.before}
           steps={state.shown.steps}
-          onClose={() => session.closeShown()}
-          {...(may.mayPlay && state.shown.play && { onApply: () => session.layHint() })}
+          onClose={() => session.hints.closeShown()}
+          {...(may.mayPlay && state.shown.play && { onApply: () => session.arranging.layHint() })}
         />
       )}
       {state.othersDraft !== undefined && !isOver ? (
         <OthersTable game={game} draft={state.othersDraft} />
       ) : (
-        <ArrangedTable game={game} session={session} tabStop={tabStop} />
+        <ArrangedTable game={game} arranging={session.arranging} tabStop={tabStop} />
       )}
       {state.lastPlay !== undefined && state.lastPlay.seat !== game.seat && !isOver && (
         <LastPlay game={game} session={session} seat={state.lastPlay.seat} tiles={state.lastPlay.tiles} />
       )}
-      {game.river.length > 0 && <River game={game} session={session} />}
-      {may.toLay.length > 0 && <RiverChoice tiles={may.toLay} session={session} />}
+      {game.river.length > 0 && <River game={game} arranging={session.arranging} />}
+      {may.toLay.length > 0 && <RiverChoice tiles={may.toLay} acting={session.acting} />}
       {me !== undefined && !isOver && (
         <div class="hand">
           <TurnMessage session={session} />
-          <Rack session={session} tabStop={tabStop} />
+          <Rack arranging={session.arranging} tabStop={tabStop} />
           <Actions game={game} session={session} />
         </div>
       )}
@@ -105,7 +110,7 @@ function AbortVotes({ game, session }: { game: Game; session: GameSession }) {
     <p class="banner">
       {t("abortVotesOf", { names: voters.map(({ name }) => name).join(", ") })}{" "}
       {me !== undefined && !me.resigned && !me.wantsAbort && (
-        <button type="button" onClick={() => session.abort()}>
+        <button type="button" onClick={() => session.acting.abort()}>
           {t("abortToo")}
         </button>
       )}
@@ -128,7 +133,7 @@ function LastPlay({
   return (
     <p class="last-play">
       {t("lastPlay", { name, tiles: tilesList(tiles) })}{" "}
-      <button type="button" class="quiet" onClick={() => session.explainLastPlay(name)}>
+      <button type="button" class="quiet" onClick={() => session.hints.explainLastPlay(name)}>
         {t("explainPlay")}
       </button>
     </p>
@@ -147,7 +152,7 @@ function TurnMessage({ session }: { session: GameSession }) {
     const { marks, answer } = judgment;
     kind = marks.isLegal ? "good" : "";
     if (marks.isLegal) text = answer.goesOut ? t("legalOut") : t("legalTurn", { points: answer.points });
-    else text = notice ?? session.violationSummary(marks);
+    else text = notice ?? violationSummary(marks);
   }
   return (
     <p class={`turn-message ${kind}`} role={problem === undefined ? "status" : "alert"}>
@@ -173,49 +178,49 @@ function Actions({ game, session }: { game: Game; session: GameSession }) {
         type="button"
         class="primary"
         disabled={!isReady || !may.mayPlay || laid === 0}
-        onClick={() => session.play()}
+        onClick={() => session.acting.play()}
       >
         {t("play")}
       </button>
       {may.mustCall && goesOut && (
-        <button type="button" class="primary" disabled={!isReady} onClick={() => session.play(true)}>
+        <button type="button" class="primary" disabled={!isReady} onClick={() => session.acting.play(true)}>
           {t("callWin")}
         </button>
       )}
       {may.mayPass ? (
-        <button type="button" disabled={!isReady} onClick={() => session.pass()}>
+        <button type="button" disabled={!isReady} onClick={() => session.acting.pass()}>
           {game.poolCount === 0 ? t("pass") : t("endTurn")}
         </button>
       ) : (
-        <button type="button" disabled={!isReady || !may.mayDraw} onClick={() => session.draw()}>
+        <button type="button" disabled={!isReady || !may.mayDraw} onClick={() => session.acting.draw()}>
           {t("draw")}
         </button>
       )}
       <span class="group">
-        <button type="button" disabled={history.past.length === 0} onClick={() => session.undo()}>
+        <button type="button" disabled={history.past.length === 0} onClick={() => session.arranging.undo()}>
           {t("undo")}
         </button>
-        <button type="button" disabled={history.future.length === 0} onClick={() => session.redo()}>
+        <button type="button" disabled={history.future.length === 0} onClick={() => session.arranging.redo()}>
           {t("redo")}
         </button>
-        <button type="button" disabled={history.past.length === 0} onClick={() => session.reset()}>
+        <button type="button" disabled={history.past.length === 0} onClick={() => session.arranging.reset()}>
           {t("reset")}
         </button>
-        <button type="button" disabled={!canSplit} onClick={() => session.split(single!)}>
+        <button type="button" disabled={!canSplit} onClick={() => session.arranging.split(single!)}>
           {t("split")}
         </button>
       </span>
       <span class="group">
-        <button type="button" onClick={() => session.sort("color")}>
+        <button type="button" onClick={() => session.arranging.sort("color")}>
           {t("sortRuns")}
         </button>
-        <button type="button" onClick={() => session.sort("value")}>
+        <button type="button" onClick={() => session.arranging.sort("value")}>
           {t("sortGroups")}
         </button>
       </span>
       <HintMenu session={session} isReady={isReady} />
       {may.mayRedeal && (
-        <button type="button" disabled={!isReady} onClick={() => session.redeal()}>
+        <button type="button" disabled={!isReady} onClick={() => session.acting.redeal()}>
           {t("redeal")}
         </button>
       )}
@@ -227,7 +232,7 @@ function HintMenu({ session, isReady }: { session: GameSession; isReady: boolean
   const [isOpen, setOpen] = useState(false);
   const ask = (tier: HintTier) => {
     setOpen(false);
-    void session.hint(tier);
+    void session.hints.hint(tier);
   };
   return (
     <span class="menu">

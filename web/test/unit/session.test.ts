@@ -87,8 +87,8 @@ function world(
   return { session, push };
 }
 
-const table = (session: GameSession) => tableText(tableOf(session.arrangement));
-const rackIds = (session: GameSession, count: number) => session.arrangement.rack.slice(0, count).map(({ id }) => id);
+const table = (session: GameSession) => tableText(tableOf(session.arranging.arrangement));
+const rackIds = (session: GameSession, count: number) => session.arranging.arrangement.rack.slice(0, count).map(({ id }) => id);
 
 test("what the player lays is judged and saved as a draft; undo saves again", async () => {
   const drafts: string[] = [];
@@ -97,13 +97,13 @@ test("what the player lays is judged and saved as a draft; undo saves again", as
     { validateTurn: () => ({ points: 6 }) },
   );
   await push({ case: "snapshot", value: game() });
-  session.move(rackIds(session, 3), { to: "new" });
+  session.arranging.move(rackIds(session, 3), { to: "new" });
   assert.equal(table(session), "[R5 R6 R7] | [R1 R2 R3]");
   await until(() => session.state.value.judgment?.answer.points === 6);
   await until(() => drafts.length === 1);
-  session.sort("value");
-  assert.equal(session.state.value.judgment?.arrangement, session.arrangement);
-  session.undo();
+  session.arranging.sort("value");
+  assert.equal(session.state.value.judgment?.arrangement, session.arranging.arrangement);
+  session.arranging.undo();
   await until(() => drafts.length === 2);
   assert.deepEqual(drafts, ["[R5 R6 R7] | [R1 R2 R3]", "[R5 R6 R7]"]);
   assert.equal(session.state.value.judgment, undefined);
@@ -127,7 +127,7 @@ test("tiles in an order that is not a run's are sorted as the service suggests",
   );
   await push({ case: "snapshot", value: game() });
   const [first, second, third] = rackIds(session, 3);
-  session.move([third!, first!, second!], { to: "new" });
+  session.arranging.move([third!, first!, second!], { to: "new" });
   await until(() => session.state.value.judgment?.marks.isLegal === true);
   assert.equal(table(session), "[R5 R6 R7] | [R1 R2 R3]");
   session.stop();
@@ -150,9 +150,9 @@ test("a hint is laid as the turn of the service, with the faces that it declares
     },
   );
   await push({ case: "snapshot", value: game({ rack: tiles("R1 R2 J K9") }) });
-  await session.hint(HintTier.TURN);
-  session.layHint();
-  await session.play();
+  await session.hints.hint(HintTier.TURN);
+  session.arranging.layHint();
+  await session.acting.play();
   assert.deepEqual(played.map(({ tiles, declaredFaces }) => ({ tiles, declaredFaces })), laid);
   session.stop();
 });
@@ -162,9 +162,9 @@ test("a saved draft is restored with the first snapshot, and what lies is kept a
   const draft = { seat: 1, table: { melds: [{ tiles: tiles("R5 R6 R7") }, { tiles: tiles("K9") }] } };
   await push({ case: "snapshot", value: game({ turn: { seat: 1, step: TurnStep.OPEN, revision: 5, draft } }) });
   assert.equal(table(session), "[R5 R6 R7] | [K9]");
-  session.undo();
+  session.arranging.undo();
   assert.equal(table(session), "[R5 R6 R7]");
-  session.move(rackIds(session, 2), { to: "new" });
+  session.arranging.move(rackIds(session, 2), { to: "new" });
   await push({ case: "snapshot", value: game({ turn: { seat: 1, step: TurnStep.OPEN, revision: 5, draft } }) });
   assert.equal(table(session), "[R5 R6 R7] | [R1 R2]");
   session.stop();
@@ -173,11 +173,11 @@ test("a saved draft is restored with the first snapshot, and what lies is kept a
 test("the next turn starts from its table; only the own turn lays tiles", async () => {
   const { session, push } = world();
   await push({ case: "snapshot", value: game() });
-  session.move(rackIds(session, 2), { to: "new" });
+  session.arranging.move(rackIds(session, 2), { to: "new" });
   await push({ case: "game", value: game({ revision: 6, turn: { seat: 2, step: TurnStep.OPEN, revision: 6 } }) });
   assert.equal(table(session), "[R5 R6 R7]");
-  assert.equal(session.arrangement.rack.length, 4);
-  session.move(rackIds(session, 1), { to: "new" });
+  assert.equal(session.arranging.arrangement.rack.length, 4);
+  session.arranging.move(rackIds(session, 1), { to: "new" });
   assert.equal(table(session), "[R5 R6 R7]");
   await push({ case: "draft", value: { seat: 2, number: 1, table: { melds: [{ tiles: tiles("K1") }] } } });
   assert.equal(session.state.value.othersDraft?.number, 1);
@@ -199,8 +199,8 @@ test("a refused play keeps the tiles and says why, in the words of the catalog",
     },
   });
   await push({ case: "snapshot", value: game() });
-  session.move(rackIds(session, 3), { to: "new" });
-  await session.play();
+  session.arranging.move(rackIds(session, 3), { to: "new" });
+  await session.acting.play();
   assert.equal(session.state.value.problem?.text, "Your initial meld has 6 points. It needs 30.");
   assert.equal(session.state.value.isBusy, false);
   assert.equal(table(session), "[R5 R6 R7] | [R1 R2 R3]");
@@ -216,9 +216,9 @@ test("after a play the player waits until the watch has its result", async () =>
     },
   });
   await push({ case: "snapshot", value: game({ etag: "e5" }) });
-  await session.draw();
+  await session.acting.draw();
   assert.equal(session.state.value.isBusy, true);
-  await session.draw();
+  await session.acting.draw();
   await push({ case: "game", value: game({ revision: 6, turn: { seat: 2, step: TurnStep.OPEN, revision: 6 } }) });
   assert.equal(session.state.value.isBusy, false);
   assert.deepEqual(sent, [["e5", "draw"]]);
@@ -232,11 +232,11 @@ test("the player takes the reserved seat of the rematch, which the first one cre
     joinGame: ({ game, name }) => (sent.push(["join", game.value, name]), { seat: 1, seatToken: "fresh" }),
   });
   const taken: object[] = [];
-  session.onRematch = ({ seat, seatToken }, name) => taken.push({ seat, seatToken, name });
+  session.acting.onRematch = ({ seat, seatToken }, name) => taken.push({ seat, seatToken, name });
   await push({ case: "snapshot", value: game({ state: GameState.FINISHED }) });
-  await session.rematch();
+  await session.acting.rematch();
   await push({ case: "game", value: game({ state: GameState.FINISHED, rematchGameId: "r" }) });
-  await session.rematch();
+  await session.acting.rematch();
   assert.deepEqual(sent, [["create", "g"], ["join", "r", "Ann"], ["join", "r", "Ann"]]);
   assert.deepEqual(taken[0], { seat: 1, seatToken: "fresh", name: "Ann" });
   session.stop();
@@ -246,7 +246,7 @@ test("a player who declines the rematch gives up the seat there", async () => {
   const left: string[] = [];
   const { session, push } = world({}, {}, {}, { leaveGame: ({ gameId }) => (left.push(gameId), {}) });
   await push({ case: "snapshot", value: game({ state: GameState.FINISHED, rematchGameId: "r" }) });
-  await session.declineRematch();
+  await session.acting.declineRematch();
   assert.deepEqual([left, session.state.value.hasDeclined], [["r"], true]);
   session.stop();
 });

@@ -1,0 +1,167 @@
+/** What a seat does in its game: turns, the lobby, rounds. One call at a time; a refusal is shown. */
+import {
+  type BotLevel,
+  type Game,
+  type JoinGameResponse,
+  type PlayTiles,
+  RecordForm,
+  refusal,
+  type Rummikub,
+  type Tile,
+} from "rummikub-client";
+import { errorText, t } from "../i18n/index.js";
+import { tableOf } from "../model/arrangement.js";
+import { type ServerClock, timestampMs } from "../model/clock.js";
+import { playerOf } from "../model/turn.js";
+import type { Arranging } from "./arranging.js";
+import type { SessionStore } from "./session-state.js";
+
+export class Acting {
+  /** Called with the player's seat in the rematch, and the player's name. */
+  onRematch: (joined: JoinGameResponse, name: string) => void = () => {};
+  /** The revision that the player's last action led to; until the watch has it, the player waits. */
+  awaited = 0;
+  readonly #service: Rummikub;
+  readonly #gameId: string;
+  readonly #arranging: Arranging;
+  readonly #clock: ServerClock;
+  readonly #state: SessionStore;
+
+  constructor(service: Rummikub, gameId: string, arranging: Arranging, clock: ServerClock) {
+    this.#service = service;
+    this.#gameId = gameId;
+    this.#arranging = arranging;
+    this.#clock = clock;
+    this.#state = arranging.state;
+  }
+
+  play(callsRummikub = false): Promise<void> {
+    const { arrangement } = this.#arranging;
+    const { riverIndex } = arrangement;
+    return this.#turn({
+      case: "play",
+      value: {
+        table: { melds: tableOf(arrangement) },
+        callsRummikub,
+        ...(riverIndex !== undefined && { riverIndex }),
+      } as PlayTiles,
+    });
+  }
+
+  draw(): Promise<void> {
+    return this.#turn({ case: "draw", value: {} });
+  }
+
+  pass(): Promise<void> {
+    return this.#turn({ case: "passTurn", value: {} });
+  }
+
+  lay(tile: Tile): Promise<void> {
+    return this.#turn({ case: "layOnRiver", value: { tile } });
+  }
+
+  claim(agrees: boolean): Promise<void> {
+    const playRevision = this.#state.game.turn?.shownPlay?.revision ?? 0;
+    return this.act((gameId) => this.#service.turns.claimError({ gameId, playRevision, agrees }));
+  }
+
+  async #turn(action: { case: string; value: object }): Promise<void> {
+    const { arrangement } = this.#arranging;
+    const { etag } = this.#state.game;
+    await this.act(async (gameId) => {
+      const request = { gameId, etag, action } as Parameters<Rummikub["turns"]["playTurn"]>[0];
+      const response = await this.#service.turns.playTurn(request);
+      if (response.violations.length > 0) this.#arranging.refuse(arrangement, response.violations);
+      return response;
+    });
+  }
+
+  addBot(level: BotLevel, seat = 0): Promise<void> {
+    return this.act((gameId) => this.#service.games.addBot({ gameId, level, seat }));
+  }
+
+  kick(seat: number): Promise<void> {
+    return this.act((gameId) => this.#service.games.kickPlayer({ gameId, seat }));
+  }
+
+  setReady(isReady: boolean): Promise<void> {
+    return this.act((gameId) => this.#service.games.setReady({ gameId, isReady }));
+  }
+
+  start(): Promise<void> {
+    return this.act((gameId) => this.#service.games.startGame({ gameId }));
+  }
+
+  leave(): Promise<void> {
+    return this.act((gameId) => this.#service.games.leaveGame({ gameId }));
+  }
+
+  nextRound(): Promise<void> {
+    return this.act((gameId) => this.#service.turns.startNextRound({ gameId }));
+  }
+
+  /** Takes the player's seat in the rematch, which is created if no player has created it. */
+  rematch(): Promise<void> {
+    return this.act(async (gameId) => {
+      const { rematchGameId, seat } = this.#state.game;
+      const created = rematchGameId === "" ? (await this.#service.games.createRematch({ gameId })).game : undefined;
+      const name = playerOf(this.#state.game, seat)?.name ?? "";
+      const rematch = { case: "gameId", value: created?.rematchGameId ?? rematchGameId } as const;
+      this.onRematch(await this.#service.games.joinGame({ game: rematch, name }), name);
+    });
+  }
+
+  /** Gives up the player's seat in the rematch. */
+  declineRematch(): Promise<void> {
+    return this.act(async () => {
+      await this.#service.games.leaveGame({ gameId: this.#state.game.rematchGameId });
+      this.#state.set({ hasDeclined: true, spoken: t("declined") });
+    });
+  }
+
+  redeal(): Promise<void> {
+    return this.act((gameId) => this.#service.turns.requestRedeal({ gameId }));
+  }
+
+  returnToSeat(): Promise<void> {
+    return this.act((gameId) => this.#service.turns.returnToSeat({ gameId }));
+  }
+
+  resign(): Promise<void> {
+    return this.act((gameId) => this.#service.turns.resignGame({ gameId }));
+  }
+
+  abort(): Promise<void> {
+    return this.act((gameId) => this.#service.games.abortGame({ gameId }));
+  }
+
+  async export(): Promise<string | undefined> {
+    let text: string | undefined;
+    await this.act(async (gameId) => {
+      const { exported } = await this.#service.records.exportGame({ gameId, form: RecordForm.TEXT });
+      if (exported.case === "text") text = exported.value;
+    });
+    return text;
+  }
+
+  /** Sends what the player does; shows a refusal. */
+  async act(call: (gameId: string) => Promise<{ game?: Game | undefined } | void>): Promise<void> {
+    if (this.#state.value.isBusy) return;
+    this.#state.set({ isBusy: true, problem: undefined, notice: undefined });
+    const sent = performance.now();
+    try {
+      const response = await call(this.#gameId);
+      const game = response === undefined ? undefined : response.game;
+      if (game?.serverTime) this.#clock.observe(timestampMs(game.serverTime), performance.now(), sent);
+      if (game !== undefined) this.awaited = game.revision;
+    } catch (error) {
+      const violations = refusal(error)?.violations ?? [];
+      if (violations.length > 0) this.#arranging.refuse(this.#arranging.arrangement, violations);
+      else this.#state.set({ problem: { text: errorText(error), violations } });
+      this.#state.say(this.#state.value.problem?.text ?? "");
+    }
+    if ((this.#state.value.game?.revision ?? 0) >= this.awaited || this.#state.value.connection !== "open") {
+      this.#state.set({ isBusy: false });
+    }
+  }
+}

@@ -1,0 +1,262 @@
+/** The table as the player arranges it: moves tiles, asks for marks, and saves drafts. */
+import { type Game, GameState, type Rummikub, type Tile, type Violation } from "rummikub-client";
+import { t, violationText } from "../i18n/index.js";
+import {
+  arrange,
+  arrangeAs,
+  type Arrangement,
+  declare,
+  isSameTable,
+  type LaidMeld,
+  move,
+  placed,
+  pull,
+  reorder,
+  sortRack,
+  split,
+  tableOf,
+  type Target,
+} from "../model/arrangement.js";
+import { amend, begin, type History, redo, step, undo } from "../model/history.js";
+import { type Judgment, marksOf } from "../model/marks.js";
+import type { RackOrder } from "../model/tiles.js";
+import { choices, turnToJudge } from "../model/turn.js";
+import { DraftSaver } from "./draft-saver.js";
+import { Judge } from "./judge.js";
+import type { SessionState, SessionStore } from "./session-state.js";
+
+export class Arranging {
+  readonly state: SessionStore;
+  readonly #judge: Judge<Arrangement, Judgment>;
+  readonly #drafts: DraftSaver<{ game: Game; table: LaidMeld[] }>;
+
+  constructor(service: Rummikub, gameId: string, state: SessionStore) {
+    this.state = state;
+    this.#judge = new Judge(
+      async (arrangement, signal) => {
+        const answer = await service.validation.validateTurn(turnToJudge(state.game, arrangement), { signal });
+        return { arrangement, answer, marks: marksOf(arrangement, answer.violations) };
+      },
+      (arrangement, judgment) => this.#judged(arrangement, judgment),
+    );
+    this.#drafts = new DraftSaver(({ game, table }) =>
+      service.turns.saveDraft({ gameId, etag: game.etag, draft: { table: { melds: table } } }),
+    );
+  }
+
+  get arrangement(): Arrangement {
+    return this.state.value.history.present;
+  }
+
+  /** Whether the player may move tiles to and on the table now. */
+  get mayArrange(): boolean {
+    const { game } = this.state.value;
+    return game !== undefined && choices(game).mayPlay;
+  }
+
+  select(id: number): void {
+    const { selection } = this.state.value;
+    this.state.set({
+      selection: selection.includes(id) ? selection.filter((other) => other !== id) : [...selection, id],
+    });
+  }
+
+  clearSelection(): void {
+    if (this.state.value.selection.length > 0) this.state.set({ selection: [] });
+  }
+
+  move(ids: readonly number[], target: Target): void {
+    this.#lay(move(this.arrangement, ids, target), target);
+    this.state.set({ selection: [] });
+  }
+
+  /** Carries tiles over a place: judges how they would lie there, without laying them. */
+  carry(ids: readonly number[], target?: Target): void {
+    const { carried } = this.state.value;
+    if (carried !== undefined && JSON.stringify(carried.target) === JSON.stringify(target)) return;
+    const isOnTable = target !== undefined && target.to !== "rack" && this.mayArrange;
+    const moved = isOnTable ? move(this.arrangement, ids, target) : this.arrangement;
+    const preview = moved === this.arrangement ? undefined : moved;
+    this.state.set({ carried: { ids, target, preview } });
+    if (preview !== undefined) this.#judge.consider(preview);
+  }
+
+  /** Lays the carried tiles where they are. */
+  drop(): void {
+    const { carried } = this.state.value;
+    this.state.set({ carried: undefined });
+    if (carried?.target !== undefined) this.move(carried.ids, carried.target);
+    this.#consider();
+  }
+
+  /** Puts the carried tiles back. */
+  putBack(): void {
+    if (this.state.value.carried === undefined) return;
+    this.state.set({ carried: undefined, selection: [] });
+    this.#consider();
+  }
+
+  split(id: number): void {
+    this.#lay(split(this.arrangement, id));
+    this.state.set({ selection: [] });
+  }
+
+  declare(meld: number, kind: Parameters<typeof declare>[2], faces: readonly Tile[]): void {
+    this.#lay(declare(this.arrangement, meld, kind, faces));
+  }
+
+  pull(index?: number): void {
+    this.#lay(pull(this.arrangement, this.state.game.river, index));
+  }
+
+  sort(order: RackOrder): void {
+    this.#layRack(sortRack(this.arrangement, order));
+  }
+
+  undo(): void {
+    this.#go(undo(this.state.value.history));
+  }
+
+  redo(): void {
+    this.#go(redo(this.state.value.history));
+  }
+
+  /** Puts everything back as it was when the turn began. */
+  reset(): void {
+    const { history } = this.state.value;
+    const [first] = history.past;
+    if (first !== undefined) this.#go(step(history, { ...first, rack: first.rack }));
+  }
+
+  layHint(): void {
+    const { shown, history } = this.state.value;
+    if (shown?.play === undefined) return;
+    const start = history.past[0] ?? history.present;
+    const { riverIndex, table } = shown.play;
+    const base = riverIndex === undefined ? start : pull(start, this.state.game.river, riverIndex);
+    this.#lay(arrangeAs(base, table?.melds ?? []));
+    this.state.set({ shown: undefined, hinted: [], selection: [] });
+  }
+
+  /** Shows the violations of a play at its melds and tiles. */
+  refuse(arrangement: Arrangement, violations: readonly Violation[]): void {
+    const marks = marksOf(arrangement, violations);
+    const { judgment } = this.state.value;
+    const text = [...new Set(violations.map(violationText))].join(" ");
+    this.state.set({
+      problem: { text, violations },
+      ...(judgment?.arrangement === arrangement && { judgment: { ...judgment, marks } }),
+    });
+  }
+
+  /**
+   * Shows another state of the game. What the player has laid in the same turn stays, and a saved draft is laid again.
+   * `rest` is set in the same step.
+   */
+  show(game: Game, isSnapshot: boolean, rest: Partial<SessionState>): void {
+    const { game: before, history } = this.state.value;
+    const isSameTurn = before !== undefined && before.turn?.revision === game.turn?.revision;
+    const draft = game.turn?.draft;
+    const isMine = game.turn !== undefined && game.turn.seat === game.seat;
+    const start = arrange({ table: game.table?.melds ?? [], rack: game.rack }, history.past[0] ?? history.present);
+    let next = begin(start);
+    let notice: string | undefined;
+    if (isSameTurn && isMine && history.past.length > 0) {
+      next = step(next, arrangeAs(start, tableOf(history.present)));
+      if (before.revision === game.revision) next = history;
+    } else if (isMine && draft !== undefined && isSnapshot) {
+      const restored = arrangeAs(start, draft.table?.melds ?? []);
+      if (!isSameTable(restored, start)) {
+        next = step(next, restored);
+        notice = t("draftRestored");
+      }
+    } else if (before?.revision === game.revision) {
+      next = history;
+    }
+    this.state.set({
+      game,
+      history: next,
+      ...(notice !== undefined && { notice }),
+      ...(!isSameTurn && {
+        carried: undefined,
+        judgment: undefined,
+        hinted: [],
+        selection: [],
+        othersDraft: undefined,
+      }),
+      ...(!isSameTurn && isMine && { shown: undefined }),
+      ...(isSnapshot && { othersDraft: draft !== undefined && !isMine ? draft : undefined }),
+      ...rest,
+    });
+    if (!isSameTurn) this.#drafts.drop();
+    if (next !== history) this.#consider();
+    if (game.state === GameState.FINISHED || game.state === GameState.ABORTED) this.#judge.cancel();
+  }
+
+  /** Asks for no more marks, and saves no more drafts. */
+  stop(): void {
+    this.#judge.cancel();
+    this.#drafts.drop();
+  }
+
+  #lay(next: Arrangement, target?: Target): void {
+    if (!this.mayArrange && target?.to !== "rack") return;
+    if (next === this.arrangement) {
+      if (target?.to === "rack") this.state.set({ notice: t("keepOnTable") });
+      return;
+    }
+    const isRackOnly = target?.to === "rack" && isSameTable(next, this.arrangement);
+    if (isRackOnly) this.#layRack(next);
+    else this.#go(step(this.state.value.history, next));
+  }
+
+  /** Takes another order of the rack, which is no step of its own and no other turn. */
+  #layRack(next: Arrangement): void {
+    const { history, judgment } = this.state.value;
+    const isJudged = judgment?.arrangement === history.present;
+    this.state.set({
+      history: amend(history, next),
+      carried: undefined,
+      ...(isJudged && { judgment: { ...judgment, arrangement: next } }),
+    });
+    if (!isJudged) this.#consider();
+  }
+
+  #go(history: History<Arrangement>): void {
+    this.state.set({ history, carried: undefined, problem: undefined, notice: undefined });
+    this.#consider();
+    if (this.mayArrange) this.#drafts.offer({ game: this.state.game, table: tableOf(history.present) });
+  }
+
+  /** Asks for marks of the arrangement as it lies, if the player has changed it. */
+  #consider(): void {
+    this.#judge.cancel();
+    const { history } = this.state.value;
+    const start = history.past[0] ?? history.present;
+    if (!this.mayArrange || (isSameTable(start, history.present) && placed(history.present).length === 0)) {
+      this.state.set({ judgment: undefined });
+    } else {
+      this.#judge.consider(history.present);
+    }
+  }
+
+  #judged(arrangement: Arrangement, judgment: Judgment): void {
+    const { history } = this.state.value;
+    this.state.set({ judgment });
+    if (arrangement !== history.present) return;
+    // The service knows the order in which the tiles are a run: nobody needs to sort by hand.
+    let sorted = arrangement;
+    for (const [meld, { violations }] of judgment.marks.melds) {
+      const order = violations.find(({ suggestedOrder }) => suggestedOrder.length > 0)?.suggestedOrder;
+      if (order !== undefined) sorted = reorder(sorted, meld, order);
+    }
+    if (sorted !== arrangement) this.#go(amend(history, sorted));
+  }
+}
+
+/** Returns in one line why the tiles do not lie legally. What belongs to a meld is shown there. */
+export function violationSummary({ table, melds }: Judgment["marks"]): string {
+  const isMeldFaulty = [...melds.values()].some(({ isLegal }) => !isLegal);
+  const texts = isMeldFaulty ? [] : [...new Set(table.map(violationText))];
+  return texts.length > 0 ? texts.join(" ") : t("illegalTurn");
+}

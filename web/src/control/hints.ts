@@ -1,0 +1,62 @@
+/** Questions about the game: hints of a tier, and explanations of plays step by step. */
+import { Existence, HintTier, type Rummikub, type Suggestion, toMelds } from "rummikub-client";
+import { t, tilesList } from "../i18n/index.js";
+import type { Acting } from "./acting.js";
+import type { SessionStore } from "./session-state.js";
+
+export class Hints {
+  readonly #service: Rummikub;
+  readonly #acting: Acting;
+  readonly #state: SessionStore;
+
+  constructor(service: Rummikub, acting: Acting, state: SessionStore) {
+    this.#service = service;
+    this.#acting = acting;
+    this.#state = state;
+  }
+
+  /** Asks for a hint of a tier, and shows it. */
+  async hint(tier: HintTier): Promise<void> {
+    await this.#acting.act(async (gameId) => {
+      const { suggestion, turn } = await this.#service.analysis.suggestTurn({
+        subject: { case: "gameId", value: gameId },
+        tier,
+      });
+      if (suggestion === undefined) return;
+      this.#state.set({ hinted: suggestion.tilesPlayed, notice: hintText(suggestion, tier) });
+      if (tier === HintTier.TURN && suggestion.table !== undefined) {
+        const play = turn?.action.case === "play" ? turn.action.value : undefined;
+        const before = this.#state.game.table?.melds ?? [];
+        const { steps } = suggestion;
+        this.#state.set({ shown: { title: t("bestTurn"), before, steps, ...(play && { play }) } });
+      }
+    });
+  }
+
+  /** Explains the last play of the table step by step. */
+  async explainLastPlay(name: string): Promise<void> {
+    const { lastPlay } = this.#state.value;
+    const { ruleset } = this.#state.game;
+    if (lastPlay === undefined) return;
+    const { before, after, pulled } = lastPlay;
+    await this.#acting.act(async () => {
+      const { steps } = await this.#service.analysis.explainTurn({
+        ...(ruleset && { ruleset }),
+        tableBefore: { melds: toMelds(before) },
+        tableAfter: { melds: toMelds(after) },
+        pulled: [...pulled],
+      });
+      this.#state.set({ shown: { title: t("explained", { name }), before, steps } });
+    });
+  }
+
+  closeShown(): void {
+    this.#state.set({ shown: undefined });
+  }
+}
+
+function hintText({ playExists, tilesPlayed }: Suggestion, tier: HintTier): string {
+  if (playExists === Existence.NO) return t("cannotPlay");
+  if (playExists === Existence.UNKNOWN) return t("playUnknown");
+  return tier === HintTier.PLAY_EXISTS ? t("canPlay") : t("bestTiles", { tiles: tilesList(tilesPlayed) });
+}

@@ -1,0 +1,88 @@
+/** What views read of a game that is followed. */
+import type { Game, Meld, PlayTiles, SavedDraft, SuggestedStep, Tile, Violation } from "rummikub-client";
+import { arrange, type Arrangement, type Target } from "../model/arrangement.js";
+import { begin, type History } from "../model/history.js";
+import type { Judgment } from "../model/marks.js";
+import { Store } from "./store.js";
+
+export interface Problem {
+  readonly text: string;
+  readonly violations: readonly Violation[];
+}
+
+/** A play of another seat, to be shown step by step. */
+export interface ShownTurn {
+  readonly title: string;
+  readonly before: readonly Meld[];
+  readonly steps: readonly SuggestedStep[];
+  /** The play to lay, for a hint in the own turn. */
+  readonly play?: PlayTiles;
+}
+
+export interface Carried {
+  readonly ids: readonly number[];
+  readonly target?: Target | undefined;
+  /** How the tiles would lie. It is judged, but not laid yet. */
+  readonly preview?: Arrangement | undefined;
+}
+
+export interface LastPlay {
+  readonly seat: number;
+  readonly tiles: readonly Tile[];
+  readonly before: readonly Meld[];
+  readonly after: readonly Meld[];
+  readonly pulled: readonly Tile[];
+}
+
+export interface SessionState {
+  readonly game?: Game | undefined;
+  readonly history: History<Arrangement>;
+  /** The tiles that are being moved, by hand or by keys, and the place where they would be laid. */
+  readonly carried?: Carried | undefined;
+  readonly judgment?: Judgment | undefined;
+  readonly selection: readonly number[];
+  /** The tiles of the rack that a hint names. */
+  readonly hinted: readonly Tile[];
+  readonly shown?: ShownTurn | undefined;
+  readonly othersDraft?: SavedDraft | undefined;
+  readonly lastPlay?: LastPlay | undefined;
+  readonly connection: "connecting" | "open" | "lost" | "over";
+  readonly isBusy: boolean;
+  readonly problem?: Problem | undefined;
+  /** Why the game cannot be shown at all. */
+  readonly failure?: string | undefined;
+  readonly notice?: string | undefined;
+  /** Whether the player has given up the seat in the rematch. */
+  readonly hasDeclined: boolean;
+  /** The last sentences for a screen reader. */
+  readonly spoken: string;
+}
+
+const START: SessionState = {
+  history: begin(arrange({ table: [], rack: [] })),
+  selection: [],
+  hinted: [],
+  connection: "connecting",
+  isBusy: false,
+  hasDeclined: false,
+  spoken: "",
+};
+
+/** The state of one session. */
+export class SessionStore extends Store<SessionState> {
+  constructor() {
+    super(START);
+  }
+
+  /** The game. Throws an error before its first snapshot. */
+  get game(): Game {
+    const { game } = this.value;
+    if (game === undefined) throw new Error("the game is not loaded yet");
+    return game;
+  }
+
+  /** Says a sentence to a screen reader. */
+  say(text: string): void {
+    this.set({ spoken: text });
+  }
+}
