@@ -19,6 +19,7 @@ from typing import Concatenate, Final, ParamSpec, TypeVar
 from engine.events import PlayerKicked, PlayerLeft, SeatTokenRenewed
 from engine.game import Game, Lobby, Playing, bots_to_act
 from engine.melding.analysis import options_needing_analysis
+from engine.seats import HOST
 from engine.timers import due_ms, earliest_due_ms, is_due
 from engine.turns import Applied, may_have_searched_all_racks
 from service.app.change_pace import REISSUES, ChangePace, costs_nothing
@@ -27,7 +28,7 @@ from service.app.commands.turns import decide_due
 from service.app.history import OffLoopRunner
 from service.app.identity import Caller, Chance, check_key, join_codes, seat_token
 from service.errors import DuplicateRequest, Fault, GameNotFound, StaleState, StoredFormatUnknown, StoreUnavailable
-from service.model.change import NO_ETAG, Commit, Committed, Loaded, Memo, Outcome, lineage
+from service.model.change import NO_ETAG, TIME, Cause, CauseKind, Commit, Committed, Loaded, Memo, Outcome, lineage
 from service.model.outbox import OUTBOX_VALID_MS
 from service.model.record import KICKED_MAX, Kicked, OperatorData, PlayerRef, Record, code_name
 from service.runtime.slow_calls import in_one_step
@@ -273,7 +274,7 @@ class ChangeLoop:
             return loaded, None
         basis, draft = Basis(record, loaded.now_ms, self._chance), await self._store.drafts.latest(game_id)
         decision = await self._decide_in_steps(lambda due: decide_due(due, draft), basis)
-        after, change = self.after(basis, decision)
+        after, change = self.after(basis, decision, TIME)
         await self._store_change(record, Commit(record.etag, after, change))
         overdue_revision = record.game.revision if isinstance(record.game.phase, Playing) else None
         return await self._store.games.load(game_id, request_key), overdue_revision
@@ -289,11 +290,11 @@ class ChangeLoop:
         )
         return replace(decision, applied=replace(decision.applied, events=events))
 
-    def after(self, basis: Basis, decision: Decision) -> tuple[Record, bytes]:
+    def after(self, basis: Basis, decision: Decision, cause: Cause) -> tuple[Record, bytes]:
         """Returns the record after a change, and the change's stored bytes, which its etag hashes."""
         before, game = basis.record, decision.applied.game
         nonce = self._chance.token_bytes(NONCE_BYTES)
-        change = encode_change(game.revision, basis.now_ms, nonce, decision.applied.events)
+        change = encode_change(game.revision, basis.now_ms, nonce, decision.applied.events, cause)
         etag = lineage(before.etag, change)
         after = replace(before, game=game, etag=etag, tokens=decision.tokens, updated_ms=basis.now_ms)
         return (_with_lobby(after, before, decision) if isinstance(before.game.phase, Lobby) else after), change
@@ -321,7 +322,8 @@ class ChangeLoop:
         is_of_lobby = isinstance(before.game.phase, Lobby)
         if is_of_lobby:
             decision = await self._with_new_code(before, decision)
-        after, change = self.after(basis, decision) if is_change else (before, b"")
+        cause = _cause(command, before.game, decision)
+        after, change = self.after(basis, decision, cause) if is_change else (before, b"")
         encoded, request_key = answer.encode(decision, after), command.request.key
         memo = Memo(command.request.fingerprint, encoded, decision.salt)
         commit = Commit(
@@ -411,6 +413,19 @@ class ChangeLoop:
                 current = (await self._store.games.load(after.game_id)).record
                 if current and current.etag != after.etag:
                     await self._store.lists.index(current)
+
+
+def _cause(command: Command, before: Game, decision: Decision) -> Cause:
+    """Returns who caused a change by a command."""
+    actor = decision.actor
+    if actor == HOST:
+        return Cause(CauseKind.HOST)
+    if actor is not None:
+        is_bot = command.request.caller.stands_in or any(one.seat == actor and one.bot for one in before.players)
+        return Cause(CauseKind.BOT if is_bot else CauseKind.PLAYER, actor)
+    if decision.new_seat:
+        return Cause(CauseKind.PLAYER, decision.new_seat)
+    return Cause(CauseKind.HOST if decision.applied.game.revision == 1 else CauseKind.ADMIN)
 
 
 async def reserve_code(store: Store, game_id: str, revision: int = 0) -> str:

@@ -14,7 +14,7 @@ from service.app.commands.lobby import CreateGame, GamePlan, JoinOrCreateGame
 from service.app.commands.rematch import OpenRematch, RematchMissing
 from service.app.identity import Chance, new_game_id, rematch_game_id, requested_game_id
 from service.errors import StaleState
-from service.model.change import NO_ETAG, Commit
+from service.model.change import NO_ETAG, Cause, CauseKind, Commit
 from service.model.record import Listing, OperatorData, PlayerRef, Record
 from service.storage.store import Store
 
@@ -124,7 +124,9 @@ class GameCreation:
         )
         is_host_seated = record.game.host_seat is not None
         tokens = tuple(token for token in record.tokens if token.seat != HOST or not is_host_seated)
-        after, change = self._changes.after(replace(basis, record=new), Decision(applied, tokens))
+        after, change = self._changes.after(
+            replace(basis, record=new), Decision(applied, tokens), Cause(CauseKind.HOST)
+        )
         await self._store.games.commit(Commit(NO_ETAG, after, change))  # a conflict: another call has created it
 
 

@@ -12,7 +12,7 @@ from engine.tiles import Tile
 from engine.turns import Applied
 from engine.views import EventView, GameView
 from engine.violations import Violation
-from service.model.change import Entry
+from service.model.change import Cause, Entry
 from service.model.record import Record, Visibility
 
 
@@ -47,12 +47,13 @@ class GameSnapshotView:
 
 @dataclass(frozen=True, slots=True)
 class ChangeView:
-    """A stored change as one seat or a spectator sees it."""
+    """A stored change as one seat or a spectator sees it; without a cause if it cannot be read."""
 
     revision: int
     etag: str
     time_ms: int
     events: tuple[EventView, ...]
+    cause: Cause | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def committed_view(record: Record, viewer: int | None) -> GameSnapshotView:
 def change_view(entry: Entry, viewer: int | None) -> ChangeView:
     """Returns a viewer's view of a stored change."""
     events = tuple(see_event(event, viewer) for event in entry.events)
-    return ChangeView(entry.revision, entry.etag, entry.time_ms, events)
+    return ChangeView(entry.revision, entry.etag, entry.time_ms, events, entry.cause)
 
 
 def turn_result(game: GameSnapshotView, applied: Applied) -> TurnResult:

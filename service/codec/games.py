@@ -26,6 +26,7 @@ from service.codec import melding
 from service.codec.fields import encode_etag, invalid
 from service.codec.rulesets import encode_difference, encode_ruleset, encode_settings
 from service.codec.tiles import tile_numbers
+from service.model.change import CauseKind
 from service.model.record import GameState, Record, Visibility
 
 _STATES: Final[dict[type[Phase], game_pb2.GameState.ValueType]] = {
@@ -49,6 +50,7 @@ _CONTENTS: Final[dict[int, Content]] = {
     game_service_pb2.WATCH_CONTENT_GAMES: Content.GAMES,
     game_service_pb2.WATCH_CONTENT_BOTH: Content.BOTH,
 }
+_CAUSES: Final = {kind: game_pb2.ChangeCause.Value(f"CHANGE_CAUSE_{kind.name}") for kind in CauseKind}
 _ENDS: Final = {
     RoundEnd.WENT_OUT: score_pb2.ROUND_END_WENT_OUT,
     RoundEnd.BLOCKED: score_pb2.ROUND_END_BLOCKED,
@@ -293,6 +295,8 @@ def encode_change(sight: ChangeView) -> game_pb2.GameChange:
         etag=encode_etag(sight.revision, sight.etag),
         time=_time(sight.time_ms),
         events=map(_event, sight.events),
+        cause=_CAUSES[sight.cause.kind] if sight.cause else game_pb2.CHANGE_CAUSE_UNSPECIFIED,
+        cause_seat=sight.cause.seat if sight.cause else None,
     )
 
 

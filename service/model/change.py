@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
 from engine.events import Event
@@ -12,6 +13,28 @@ NO_ETAG: Final = ""
 MEMOS_A_SENDER: Final = 8
 """Most memos kept for a seat, for the host, and for all callers without a token. A client repeats only its last
 requests; callers without a token send at most six, to create a game and join it."""
+
+
+class CauseKind(Enum):
+    """Who or what causes a change."""
+
+    PLAYER = "PLAYER"
+    BOT = "BOT"
+    HOST = "HOST"
+    ADMIN = "ADMIN"
+    TIME = "TIME"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """The cause of a change; `seat` is that of a player or a bot."""
+
+    kind: CauseKind
+    seat: int | None = None
+
+
+TIME: Final = Cause(CauseKind.TIME)
+"""A time that has come: the end of a turn, or the start of a round by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +48,7 @@ class Entry:
         nonce: 16 random bytes that no caller sees. Without them a caller could find a drawn tile from the etag by
             trying all 53 faces.
         events: The change's events.
+        cause: Who or what caused it.
     """
 
     revision: int
@@ -32,6 +56,7 @@ class Entry:
     time_ms: int
     nonce: bytes
     events: tuple[Event, ...]
+    cause: Cause = TIME
 
 
 @dataclass(frozen=True, slots=True)

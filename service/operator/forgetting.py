@@ -240,7 +240,7 @@ def _rewritten(record: Record, changes: Sequence[StoredChange], player_ref: str)
         change = stored.change
         if events != entry.events or (is_last and not is_changed):
             is_changed = True
-            change = encode_change(entry.revision, entry.time_ms, secrets.token_bytes(NONCE_BYTES), events)
+            change = encode_change(entry.revision, entry.time_ms, secrets.token_bytes(NONCE_BYTES), events, entry.cause)
         etag = lineage(rewritten[-1].etag if rewritten else NO_ETAG, change) if is_changed else stored.etag
         rewritten.append(StoredChange(entry.revision, etag, change))
     names = {ref.seat: joined[ref.revision, ref.seat] for ref in refs if not ref.has_left}

@@ -5,7 +5,7 @@ from typing import Final
 
 from engine.events import Event
 from service.errors import StoredFormatUnknown
-from service.model.change import Entry
+from service.model.change import TIME, Cause, Entry
 from service.storage.stored_form import form_of
 from service.storage.stored_values import FORMAT, LATEST_MS, dump, load, read_number, reading
 
@@ -13,11 +13,14 @@ CHANGE_BYTES_MAX: Final = 1_048_576
 """The largest change that is decompressed, many times the size of the largest table."""
 
 _EVENTS: Final = form_of(tuple[Event, ...])
+_CAUSE: Final = form_of(Cause)
 
 
-def encode_change(revision: int, time_ms: int, nonce: bytes, events: tuple[Event, ...]) -> bytes:
-    """Returns a change's stored bytes. They lack the etag, which hashes them."""
+def encode_change(revision: int, time_ms: int, nonce: bytes, events: tuple[Event, ...], cause: Cause = TIME) -> bytes:
+    """Returns a change's stored bytes. They lack the etag, which hashes them; and the cause, if it is TIME."""
     parts = {"revision": revision, "time": time_ms, "nonce": nonce.hex(), "events": _EVENTS.write(events)}
+    if cause != TIME:
+        parts["cause"] = _CAUSE.write(cause)
     return dump({"format": FORMAT, **parts})
 
 
@@ -36,6 +39,7 @@ def decode_entry(change: bytes, etag: str) -> Entry:
         time_ms=read_number(stored["time"], 0, LATEST_MS),
         nonce=bytes.fromhex(stored["nonce"]),
         events=_EVENTS.read(stored["events"]),
+        cause=_CAUSE.read(stored["cause"]) if "cause" in stored else TIME,
     )
 
 

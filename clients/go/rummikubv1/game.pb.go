@@ -257,6 +257,71 @@ func (TurnStep) EnumDescriptor() ([]byte, []int) {
 	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{3}
 }
 
+// Who or what causes a change, and so all its events.
+type ChangeCause int32
+
+const (
+	// Unset: the server cannot read the change.
+	ChangeCause_CHANGE_CAUSE_UNSPECIFIED ChangeCause = 0
+	// The owner of a seat, or the person who takes one.
+	ChangeCause_CHANGE_CAUSE_PLAYER ChangeCause = 1
+	// A bot: one that has the seat, or one that plays for an absent player.
+	ChangeCause_CHANGE_CAUSE_BOT ChangeCause = 2
+	// The owner of the host token, without a seat.
+	ChangeCause_CHANGE_CAUSE_HOST ChangeCause = 3
+	// The operator, or a back end with a right of its key.
+	ChangeCause_CHANGE_CAUSE_ADMIN ChangeCause = 4
+	// A time that has come: that of a turn is over, or a round starts by itself.
+	ChangeCause_CHANGE_CAUSE_TIME ChangeCause = 5
+)
+
+// Enum value maps for ChangeCause.
+var (
+	ChangeCause_name = map[int32]string{
+		0: "CHANGE_CAUSE_UNSPECIFIED",
+		1: "CHANGE_CAUSE_PLAYER",
+		2: "CHANGE_CAUSE_BOT",
+		3: "CHANGE_CAUSE_HOST",
+		4: "CHANGE_CAUSE_ADMIN",
+		5: "CHANGE_CAUSE_TIME",
+	}
+	ChangeCause_value = map[string]int32{
+		"CHANGE_CAUSE_UNSPECIFIED": 0,
+		"CHANGE_CAUSE_PLAYER":      1,
+		"CHANGE_CAUSE_BOT":         2,
+		"CHANGE_CAUSE_HOST":        3,
+		"CHANGE_CAUSE_ADMIN":       4,
+		"CHANGE_CAUSE_TIME":        5,
+	}
+)
+
+func (x ChangeCause) Enum() *ChangeCause {
+	p := new(ChangeCause)
+	*p = x
+	return p
+}
+
+func (x ChangeCause) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ChangeCause) Descriptor() protoreflect.EnumDescriptor {
+	return file_rummikub_v1_game_proto_enumTypes[4].Descriptor()
+}
+
+func (ChangeCause) Type() protoreflect.EnumType {
+	return &file_rummikub_v1_game_proto_enumTypes[4]
+}
+
+func (x ChangeCause) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ChangeCause.Descriptor instead.
+func (ChangeCause) EnumDescriptor() ([]byte, []int) {
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{4}
+}
+
 // A player, as everyone may see them.
 type Player struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3563,7 +3628,11 @@ type GameChange struct {
 	// The time when the change was stored, by the store's clock.
 	Time *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`
 	// The events in order. At least one.
-	Events        []*GameEvent `protobuf:"bytes,4,rep,name=events,proto3" json:"events,omitempty"`
+	Events []*GameEvent `protobuf:"bytes,4,rep,name=events,proto3" json:"events,omitempty"`
+	// Who or what caused the change.
+	Cause ChangeCause `protobuf:"varint,5,opt,name=cause,proto3,enum=rummikub.v1.ChangeCause" json:"cause,omitempty"`
+	// The seat of the player or the bot that caused it. Unset for other causes.
+	CauseSeat     *uint32 `protobuf:"varint,6,opt,name=cause_seat,json=causeSeat,proto3,oneof" json:"cause_seat,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3624,6 +3693,20 @@ func (x *GameChange) GetEvents() []*GameEvent {
 		return x.Events
 	}
 	return nil
+}
+
+func (x *GameChange) GetCause() ChangeCause {
+	if x != nil {
+		return x.Cause
+	}
+	return ChangeCause_CHANGE_CAUSE_UNSPECIFIED
+}
+
+func (x *GameChange) GetCauseSeat() uint32 {
+	if x != nil && x.CauseSeat != nil {
+		return *x.CauseSeat
+	}
+	return 0
 }
 
 var File_rummikub_v1_game_proto protoreflect.FileDescriptor
@@ -3890,13 +3973,17 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\rplayer_absent\x18\x18 \x01(\v2\x19.rummikub.v1.PlayerAbsentH\x00R\fplayerAbsent\x12F\n" +
 	"\x0fplayer_returned\x18\x19 \x01(\v2\x1b.rummikub.v1.PlayerReturnedH\x00R\x0eplayerReturned\x12@\n" +
 	"\rclock_stopped\x18\x1b \x01(\v2\x19.rummikub.v1.ClockStoppedH\x00R\fclockStoppedB\a\n" +
-	"\x05event\"\x9c\x01\n" +
+	"\x05event\"\xff\x01\n" +
 	"\n" +
 	"GameChange\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\rR\brevision\x12\x12\n" +
 	"\x04etag\x18\x02 \x01(\tR\x04etag\x12.\n" +
 	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12.\n" +
-	"\x06events\x18\x04 \x03(\v2\x16.rummikub.v1.GameEventR\x06events*\xa1\x01\n" +
+	"\x06events\x18\x04 \x03(\v2\x16.rummikub.v1.GameEventR\x06events\x12.\n" +
+	"\x05cause\x18\x05 \x01(\x0e2\x18.rummikub.v1.ChangeCauseR\x05cause\x12\"\n" +
+	"\n" +
+	"cause_seat\x18\x06 \x01(\rH\x00R\tcauseSeat\x88\x01\x01B\r\n" +
+	"\v_cause_seat*\xa1\x01\n" +
 	"\tGameState\x12\x1a\n" +
 	"\x16GAME_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10GAME_STATE_LOBBY\x10\x01\x12\x16\n" +
@@ -3918,7 +4005,14 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x15TURN_STEP_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eTURN_STEP_OPEN\x10\x01\x12\x16\n" +
 	"\x12TURN_STEP_CHOOSING\x10\x02\x12\x13\n" +
-	"\x0fTURN_STEP_DRAWN\x10\x03B\x81\x01\n" +
+	"\x0fTURN_STEP_DRAWN\x10\x03*\xa0\x01\n" +
+	"\vChangeCause\x12\x1c\n" +
+	"\x18CHANGE_CAUSE_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13CHANGE_CAUSE_PLAYER\x10\x01\x12\x14\n" +
+	"\x10CHANGE_CAUSE_BOT\x10\x02\x12\x15\n" +
+	"\x11CHANGE_CAUSE_HOST\x10\x03\x12\x16\n" +
+	"\x12CHANGE_CAUSE_ADMIN\x10\x04\x12\x15\n" +
+	"\x11CHANGE_CAUSE_TIME\x10\x05B\x81\x01\n" +
 	"\vrummikub.v1B\tGameProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (
@@ -3933,160 +4027,162 @@ func file_rummikub_v1_game_proto_rawDescGZIP() []byte {
 	return file_rummikub_v1_game_proto_rawDescData
 }
 
-var file_rummikub_v1_game_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_rummikub_v1_game_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
 var file_rummikub_v1_game_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_rummikub_v1_game_proto_goTypes = []any{
 	(GameState)(0),                // 0: rummikub.v1.GameState
 	(Visibility)(0),               // 1: rummikub.v1.Visibility
 	(BotLevel)(0),                 // 2: rummikub.v1.BotLevel
 	(TurnStep)(0),                 // 3: rummikub.v1.TurnStep
-	(*Player)(nil),                // 4: rummikub.v1.Player
-	(*Draft)(nil),                 // 5: rummikub.v1.Draft
-	(*SavedDraft)(nil),            // 6: rummikub.v1.SavedDraft
-	(*ShownPlay)(nil),             // 7: rummikub.v1.ShownPlay
-	(*Turn)(nil),                  // 8: rummikub.v1.Turn
-	(*RoundResult)(nil),           // 9: rummikub.v1.RoundResult
-	(*Game)(nil),                  // 10: rummikub.v1.Game
-	(*ReservedSeat)(nil),          // 11: rummikub.v1.ReservedSeat
-	(*GameSummary)(nil),           // 12: rummikub.v1.GameSummary
-	(*PlayerJoined)(nil),          // 13: rummikub.v1.PlayerJoined
-	(*PlayerLeft)(nil),            // 14: rummikub.v1.PlayerLeft
-	(*PlayerKicked)(nil),          // 15: rummikub.v1.PlayerKicked
-	(*PlayerReadied)(nil),         // 16: rummikub.v1.PlayerReadied
-	(*AbortRequested)(nil),        // 17: rummikub.v1.AbortRequested
-	(*GameAborted)(nil),           // 18: rummikub.v1.GameAborted
-	(*SeatTokenRenewed)(nil),      // 19: rummikub.v1.SeatTokenRenewed
-	(*RematchCreated)(nil),        // 20: rummikub.v1.RematchCreated
-	(*StartDraw)(nil),             // 21: rummikub.v1.StartDraw
-	(*RoundStarted)(nil),          // 22: rummikub.v1.RoundStarted
-	(*TurnStarted)(nil),           // 23: rummikub.v1.TurnStarted
-	(*TilesPlayed)(nil),           // 24: rummikub.v1.TilesPlayed
-	(*TilesDrawn)(nil),            // 25: rummikub.v1.TilesDrawn
-	(*TurnPassed)(nil),            // 26: rummikub.v1.TurnPassed
-	(*TurnTimedOut)(nil),          // 27: rummikub.v1.TurnTimedOut
-	(*PlayerResigned)(nil),        // 28: rummikub.v1.PlayerResigned
-	(*PlayerAbsent)(nil),          // 29: rummikub.v1.PlayerAbsent
-	(*PlayerReturned)(nil),        // 30: rummikub.v1.PlayerReturned
-	(*ClockStopped)(nil),          // 31: rummikub.v1.ClockStopped
-	(*RoundEnded)(nil),            // 32: rummikub.v1.RoundEnded
-	(*GameEnded)(nil),             // 33: rummikub.v1.GameEnded
-	(*GameCreated)(nil),           // 34: rummikub.v1.GameCreated
-	(*RiverTileLaid)(nil),         // 35: rummikub.v1.RiverTileLaid
-	(*TurnEnded)(nil),             // 36: rummikub.v1.TurnEnded
-	(*IllegalPlayShown)(nil),      // 37: rummikub.v1.IllegalPlayShown
-	(*ErrorClaimed)(nil),          // 38: rummikub.v1.ErrorClaimed
-	(*TurnPenalised)(nil),         // 39: rummikub.v1.TurnPenalised
-	(*RedealDemanded)(nil),        // 40: rummikub.v1.RedealDemanded
-	(*LastChanceStarted)(nil),     // 41: rummikub.v1.LastChanceStarted
-	(*GameEvent)(nil),             // 42: rummikub.v1.GameEvent
-	(*GameChange)(nil),            // 43: rummikub.v1.GameChange
-	nil,                           // 44: rummikub.v1.Game.LabelsEntry
-	nil,                           // 45: rummikub.v1.GameSummary.LabelsEntry
-	(*durationpb.Duration)(nil),   // 46: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 47: google.protobuf.Timestamp
-	(*Table)(nil),                 // 48: rummikub.v1.Table
-	(Tile)(0),                     // 49: rummikub.v1.Tile
-	(RoundEnd)(0),                 // 50: rummikub.v1.RoundEnd
-	(*SeatResult)(nil),            // 51: rummikub.v1.SeatResult
-	(*Ruleset)(nil),               // 52: rummikub.v1.Ruleset
-	(*RoomSettings)(nil),          // 53: rummikub.v1.RoomSettings
-	(ErrorReason)(0),              // 54: rummikub.v1.ErrorReason
+	(ChangeCause)(0),              // 4: rummikub.v1.ChangeCause
+	(*Player)(nil),                // 5: rummikub.v1.Player
+	(*Draft)(nil),                 // 6: rummikub.v1.Draft
+	(*SavedDraft)(nil),            // 7: rummikub.v1.SavedDraft
+	(*ShownPlay)(nil),             // 8: rummikub.v1.ShownPlay
+	(*Turn)(nil),                  // 9: rummikub.v1.Turn
+	(*RoundResult)(nil),           // 10: rummikub.v1.RoundResult
+	(*Game)(nil),                  // 11: rummikub.v1.Game
+	(*ReservedSeat)(nil),          // 12: rummikub.v1.ReservedSeat
+	(*GameSummary)(nil),           // 13: rummikub.v1.GameSummary
+	(*PlayerJoined)(nil),          // 14: rummikub.v1.PlayerJoined
+	(*PlayerLeft)(nil),            // 15: rummikub.v1.PlayerLeft
+	(*PlayerKicked)(nil),          // 16: rummikub.v1.PlayerKicked
+	(*PlayerReadied)(nil),         // 17: rummikub.v1.PlayerReadied
+	(*AbortRequested)(nil),        // 18: rummikub.v1.AbortRequested
+	(*GameAborted)(nil),           // 19: rummikub.v1.GameAborted
+	(*SeatTokenRenewed)(nil),      // 20: rummikub.v1.SeatTokenRenewed
+	(*RematchCreated)(nil),        // 21: rummikub.v1.RematchCreated
+	(*StartDraw)(nil),             // 22: rummikub.v1.StartDraw
+	(*RoundStarted)(nil),          // 23: rummikub.v1.RoundStarted
+	(*TurnStarted)(nil),           // 24: rummikub.v1.TurnStarted
+	(*TilesPlayed)(nil),           // 25: rummikub.v1.TilesPlayed
+	(*TilesDrawn)(nil),            // 26: rummikub.v1.TilesDrawn
+	(*TurnPassed)(nil),            // 27: rummikub.v1.TurnPassed
+	(*TurnTimedOut)(nil),          // 28: rummikub.v1.TurnTimedOut
+	(*PlayerResigned)(nil),        // 29: rummikub.v1.PlayerResigned
+	(*PlayerAbsent)(nil),          // 30: rummikub.v1.PlayerAbsent
+	(*PlayerReturned)(nil),        // 31: rummikub.v1.PlayerReturned
+	(*ClockStopped)(nil),          // 32: rummikub.v1.ClockStopped
+	(*RoundEnded)(nil),            // 33: rummikub.v1.RoundEnded
+	(*GameEnded)(nil),             // 34: rummikub.v1.GameEnded
+	(*GameCreated)(nil),           // 35: rummikub.v1.GameCreated
+	(*RiverTileLaid)(nil),         // 36: rummikub.v1.RiverTileLaid
+	(*TurnEnded)(nil),             // 37: rummikub.v1.TurnEnded
+	(*IllegalPlayShown)(nil),      // 38: rummikub.v1.IllegalPlayShown
+	(*ErrorClaimed)(nil),          // 39: rummikub.v1.ErrorClaimed
+	(*TurnPenalised)(nil),         // 40: rummikub.v1.TurnPenalised
+	(*RedealDemanded)(nil),        // 41: rummikub.v1.RedealDemanded
+	(*LastChanceStarted)(nil),     // 42: rummikub.v1.LastChanceStarted
+	(*GameEvent)(nil),             // 43: rummikub.v1.GameEvent
+	(*GameChange)(nil),            // 44: rummikub.v1.GameChange
+	nil,                           // 45: rummikub.v1.Game.LabelsEntry
+	nil,                           // 46: rummikub.v1.GameSummary.LabelsEntry
+	(*durationpb.Duration)(nil),   // 47: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 48: google.protobuf.Timestamp
+	(*Table)(nil),                 // 49: rummikub.v1.Table
+	(Tile)(0),                     // 50: rummikub.v1.Tile
+	(RoundEnd)(0),                 // 51: rummikub.v1.RoundEnd
+	(*SeatResult)(nil),            // 52: rummikub.v1.SeatResult
+	(*Ruleset)(nil),               // 53: rummikub.v1.Ruleset
+	(*RoomSettings)(nil),          // 54: rummikub.v1.RoomSettings
+	(ErrorReason)(0),              // 55: rummikub.v1.ErrorReason
 }
 var file_rummikub_v1_game_proto_depIdxs = []int32{
 	2,  // 0: rummikub.v1.Player.bot_level:type_name -> rummikub.v1.BotLevel
-	46, // 1: rummikub.v1.Player.time_left:type_name -> google.protobuf.Duration
-	47, // 2: rummikub.v1.Player.last_seen_time:type_name -> google.protobuf.Timestamp
-	48, // 3: rummikub.v1.Draft.table:type_name -> rummikub.v1.Table
-	48, // 4: rummikub.v1.SavedDraft.table:type_name -> rummikub.v1.Table
-	48, // 5: rummikub.v1.ShownPlay.table:type_name -> rummikub.v1.Table
-	47, // 6: rummikub.v1.Turn.deadline:type_name -> google.protobuf.Timestamp
+	47, // 1: rummikub.v1.Player.time_left:type_name -> google.protobuf.Duration
+	48, // 2: rummikub.v1.Player.last_seen_time:type_name -> google.protobuf.Timestamp
+	49, // 3: rummikub.v1.Draft.table:type_name -> rummikub.v1.Table
+	49, // 4: rummikub.v1.SavedDraft.table:type_name -> rummikub.v1.Table
+	49, // 5: rummikub.v1.ShownPlay.table:type_name -> rummikub.v1.Table
+	48, // 6: rummikub.v1.Turn.deadline:type_name -> google.protobuf.Timestamp
 	3,  // 7: rummikub.v1.Turn.step:type_name -> rummikub.v1.TurnStep
-	49, // 8: rummikub.v1.Turn.tiles_drawn:type_name -> rummikub.v1.Tile
-	6,  // 9: rummikub.v1.Turn.draft:type_name -> rummikub.v1.SavedDraft
-	7,  // 10: rummikub.v1.Turn.shown_play:type_name -> rummikub.v1.ShownPlay
-	50, // 11: rummikub.v1.RoundResult.round_end:type_name -> rummikub.v1.RoundEnd
-	51, // 12: rummikub.v1.RoundResult.seats:type_name -> rummikub.v1.SeatResult
-	49, // 13: rummikub.v1.RoundResult.pool:type_name -> rummikub.v1.Tile
+	50, // 8: rummikub.v1.Turn.tiles_drawn:type_name -> rummikub.v1.Tile
+	7,  // 9: rummikub.v1.Turn.draft:type_name -> rummikub.v1.SavedDraft
+	8,  // 10: rummikub.v1.Turn.shown_play:type_name -> rummikub.v1.ShownPlay
+	51, // 11: rummikub.v1.RoundResult.round_end:type_name -> rummikub.v1.RoundEnd
+	52, // 12: rummikub.v1.RoundResult.seats:type_name -> rummikub.v1.SeatResult
+	50, // 13: rummikub.v1.RoundResult.pool:type_name -> rummikub.v1.Tile
 	0,  // 14: rummikub.v1.Game.state:type_name -> rummikub.v1.GameState
-	52, // 15: rummikub.v1.Game.ruleset:type_name -> rummikub.v1.Ruleset
-	4,  // 16: rummikub.v1.Game.players:type_name -> rummikub.v1.Player
-	48, // 17: rummikub.v1.Game.table:type_name -> rummikub.v1.Table
-	8,  // 18: rummikub.v1.Game.turn:type_name -> rummikub.v1.Turn
-	49, // 19: rummikub.v1.Game.rack:type_name -> rummikub.v1.Tile
-	9,  // 20: rummikub.v1.Game.rounds:type_name -> rummikub.v1.RoundResult
-	47, // 21: rummikub.v1.Game.create_time:type_name -> google.protobuf.Timestamp
-	47, // 22: rummikub.v1.Game.update_time:type_name -> google.protobuf.Timestamp
-	47, // 23: rummikub.v1.Game.server_time:type_name -> google.protobuf.Timestamp
-	49, // 24: rummikub.v1.Game.river:type_name -> rummikub.v1.Tile
+	53, // 15: rummikub.v1.Game.ruleset:type_name -> rummikub.v1.Ruleset
+	5,  // 16: rummikub.v1.Game.players:type_name -> rummikub.v1.Player
+	49, // 17: rummikub.v1.Game.table:type_name -> rummikub.v1.Table
+	9,  // 18: rummikub.v1.Game.turn:type_name -> rummikub.v1.Turn
+	50, // 19: rummikub.v1.Game.rack:type_name -> rummikub.v1.Tile
+	10, // 20: rummikub.v1.Game.rounds:type_name -> rummikub.v1.RoundResult
+	48, // 21: rummikub.v1.Game.create_time:type_name -> google.protobuf.Timestamp
+	48, // 22: rummikub.v1.Game.update_time:type_name -> google.protobuf.Timestamp
+	48, // 23: rummikub.v1.Game.server_time:type_name -> google.protobuf.Timestamp
+	50, // 24: rummikub.v1.Game.river:type_name -> rummikub.v1.Tile
 	1,  // 25: rummikub.v1.Game.visibility:type_name -> rummikub.v1.Visibility
-	44, // 26: rummikub.v1.Game.labels:type_name -> rummikub.v1.Game.LabelsEntry
-	47, // 27: rummikub.v1.Game.next_round_time:type_name -> google.protobuf.Timestamp
-	11, // 28: rummikub.v1.Game.reserved_seats:type_name -> rummikub.v1.ReservedSeat
-	53, // 29: rummikub.v1.Game.settings:type_name -> rummikub.v1.RoomSettings
+	45, // 26: rummikub.v1.Game.labels:type_name -> rummikub.v1.Game.LabelsEntry
+	48, // 27: rummikub.v1.Game.next_round_time:type_name -> google.protobuf.Timestamp
+	12, // 28: rummikub.v1.Game.reserved_seats:type_name -> rummikub.v1.ReservedSeat
+	54, // 29: rummikub.v1.Game.settings:type_name -> rummikub.v1.RoomSettings
 	0,  // 30: rummikub.v1.GameSummary.state:type_name -> rummikub.v1.GameState
-	47, // 31: rummikub.v1.GameSummary.create_time:type_name -> google.protobuf.Timestamp
-	52, // 32: rummikub.v1.GameSummary.ruleset:type_name -> rummikub.v1.Ruleset
-	46, // 33: rummikub.v1.GameSummary.turn_time_limit:type_name -> google.protobuf.Duration
-	45, // 34: rummikub.v1.GameSummary.labels:type_name -> rummikub.v1.GameSummary.LabelsEntry
-	53, // 35: rummikub.v1.GameSummary.settings:type_name -> rummikub.v1.RoomSettings
+	48, // 31: rummikub.v1.GameSummary.create_time:type_name -> google.protobuf.Timestamp
+	53, // 32: rummikub.v1.GameSummary.ruleset:type_name -> rummikub.v1.Ruleset
+	47, // 33: rummikub.v1.GameSummary.turn_time_limit:type_name -> google.protobuf.Duration
+	46, // 34: rummikub.v1.GameSummary.labels:type_name -> rummikub.v1.GameSummary.LabelsEntry
+	54, // 35: rummikub.v1.GameSummary.settings:type_name -> rummikub.v1.RoomSettings
 	2,  // 36: rummikub.v1.PlayerJoined.bot_level:type_name -> rummikub.v1.BotLevel
-	47, // 37: rummikub.v1.PlayerJoined.start_time:type_name -> google.protobuf.Timestamp
-	49, // 38: rummikub.v1.StartDraw.tile:type_name -> rummikub.v1.Tile
-	21, // 39: rummikub.v1.RoundStarted.draws:type_name -> rummikub.v1.StartDraw
-	49, // 40: rummikub.v1.RoundStarted.rack:type_name -> rummikub.v1.Tile
-	8,  // 41: rummikub.v1.TurnStarted.turn:type_name -> rummikub.v1.Turn
-	49, // 42: rummikub.v1.TilesPlayed.tiles:type_name -> rummikub.v1.Tile
-	48, // 43: rummikub.v1.TilesPlayed.table:type_name -> rummikub.v1.Table
-	49, // 44: rummikub.v1.TilesPlayed.pulled:type_name -> rummikub.v1.Tile
-	49, // 45: rummikub.v1.TilesDrawn.tiles:type_name -> rummikub.v1.Tile
-	49, // 46: rummikub.v1.TurnTimedOut.tiles:type_name -> rummikub.v1.Tile
+	48, // 37: rummikub.v1.PlayerJoined.start_time:type_name -> google.protobuf.Timestamp
+	50, // 38: rummikub.v1.StartDraw.tile:type_name -> rummikub.v1.Tile
+	22, // 39: rummikub.v1.RoundStarted.draws:type_name -> rummikub.v1.StartDraw
+	50, // 40: rummikub.v1.RoundStarted.rack:type_name -> rummikub.v1.Tile
+	9,  // 41: rummikub.v1.TurnStarted.turn:type_name -> rummikub.v1.Turn
+	50, // 42: rummikub.v1.TilesPlayed.tiles:type_name -> rummikub.v1.Tile
+	49, // 43: rummikub.v1.TilesPlayed.table:type_name -> rummikub.v1.Table
+	50, // 44: rummikub.v1.TilesPlayed.pulled:type_name -> rummikub.v1.Tile
+	50, // 45: rummikub.v1.TilesDrawn.tiles:type_name -> rummikub.v1.Tile
+	50, // 46: rummikub.v1.TurnTimedOut.tiles:type_name -> rummikub.v1.Tile
 	2,  // 47: rummikub.v1.PlayerAbsent.bot_level:type_name -> rummikub.v1.BotLevel
-	46, // 48: rummikub.v1.ClockStopped.time_left:type_name -> google.protobuf.Duration
-	9,  // 49: rummikub.v1.RoundEnded.result:type_name -> rummikub.v1.RoundResult
-	47, // 50: rummikub.v1.RoundEnded.next_round_time:type_name -> google.protobuf.Timestamp
-	9,  // 51: rummikub.v1.GameEnded.rounds:type_name -> rummikub.v1.RoundResult
-	52, // 52: rummikub.v1.GameCreated.ruleset:type_name -> rummikub.v1.Ruleset
-	11, // 53: rummikub.v1.GameCreated.reserved_seats:type_name -> rummikub.v1.ReservedSeat
-	53, // 54: rummikub.v1.GameCreated.settings:type_name -> rummikub.v1.RoomSettings
-	49, // 55: rummikub.v1.RiverTileLaid.tile:type_name -> rummikub.v1.Tile
-	48, // 56: rummikub.v1.IllegalPlayShown.table:type_name -> rummikub.v1.Table
-	54, // 57: rummikub.v1.IllegalPlayShown.reasons:type_name -> rummikub.v1.ErrorReason
-	49, // 58: rummikub.v1.TurnPenalised.tiles:type_name -> rummikub.v1.Tile
-	34, // 59: rummikub.v1.GameEvent.game_created:type_name -> rummikub.v1.GameCreated
-	13, // 60: rummikub.v1.GameEvent.player_joined:type_name -> rummikub.v1.PlayerJoined
-	14, // 61: rummikub.v1.GameEvent.player_left:type_name -> rummikub.v1.PlayerLeft
-	22, // 62: rummikub.v1.GameEvent.round_started:type_name -> rummikub.v1.RoundStarted
-	23, // 63: rummikub.v1.GameEvent.turn_started:type_name -> rummikub.v1.TurnStarted
-	24, // 64: rummikub.v1.GameEvent.tiles_played:type_name -> rummikub.v1.TilesPlayed
-	25, // 65: rummikub.v1.GameEvent.tiles_drawn:type_name -> rummikub.v1.TilesDrawn
-	26, // 66: rummikub.v1.GameEvent.turn_passed:type_name -> rummikub.v1.TurnPassed
-	27, // 67: rummikub.v1.GameEvent.turn_timed_out:type_name -> rummikub.v1.TurnTimedOut
-	28, // 68: rummikub.v1.GameEvent.player_resigned:type_name -> rummikub.v1.PlayerResigned
-	32, // 69: rummikub.v1.GameEvent.round_ended:type_name -> rummikub.v1.RoundEnded
-	33, // 70: rummikub.v1.GameEvent.game_ended:type_name -> rummikub.v1.GameEnded
-	35, // 71: rummikub.v1.GameEvent.river_tile_laid:type_name -> rummikub.v1.RiverTileLaid
-	36, // 72: rummikub.v1.GameEvent.turn_ended:type_name -> rummikub.v1.TurnEnded
-	37, // 73: rummikub.v1.GameEvent.illegal_play_shown:type_name -> rummikub.v1.IllegalPlayShown
-	38, // 74: rummikub.v1.GameEvent.error_claimed:type_name -> rummikub.v1.ErrorClaimed
-	39, // 75: rummikub.v1.GameEvent.turn_penalised:type_name -> rummikub.v1.TurnPenalised
-	40, // 76: rummikub.v1.GameEvent.redeal_demanded:type_name -> rummikub.v1.RedealDemanded
-	41, // 77: rummikub.v1.GameEvent.last_chance_started:type_name -> rummikub.v1.LastChanceStarted
-	16, // 78: rummikub.v1.GameEvent.player_readied:type_name -> rummikub.v1.PlayerReadied
-	15, // 79: rummikub.v1.GameEvent.player_kicked:type_name -> rummikub.v1.PlayerKicked
-	18, // 80: rummikub.v1.GameEvent.game_aborted:type_name -> rummikub.v1.GameAborted
-	20, // 81: rummikub.v1.GameEvent.rematch_created:type_name -> rummikub.v1.RematchCreated
-	17, // 82: rummikub.v1.GameEvent.abort_requested:type_name -> rummikub.v1.AbortRequested
-	19, // 83: rummikub.v1.GameEvent.seat_token_renewed:type_name -> rummikub.v1.SeatTokenRenewed
-	29, // 84: rummikub.v1.GameEvent.player_absent:type_name -> rummikub.v1.PlayerAbsent
-	30, // 85: rummikub.v1.GameEvent.player_returned:type_name -> rummikub.v1.PlayerReturned
-	31, // 86: rummikub.v1.GameEvent.clock_stopped:type_name -> rummikub.v1.ClockStopped
-	47, // 87: rummikub.v1.GameChange.time:type_name -> google.protobuf.Timestamp
-	42, // 88: rummikub.v1.GameChange.events:type_name -> rummikub.v1.GameEvent
-	89, // [89:89] is the sub-list for method output_type
-	89, // [89:89] is the sub-list for method input_type
-	89, // [89:89] is the sub-list for extension type_name
-	89, // [89:89] is the sub-list for extension extendee
-	0,  // [0:89] is the sub-list for field type_name
+	47, // 48: rummikub.v1.ClockStopped.time_left:type_name -> google.protobuf.Duration
+	10, // 49: rummikub.v1.RoundEnded.result:type_name -> rummikub.v1.RoundResult
+	48, // 50: rummikub.v1.RoundEnded.next_round_time:type_name -> google.protobuf.Timestamp
+	10, // 51: rummikub.v1.GameEnded.rounds:type_name -> rummikub.v1.RoundResult
+	53, // 52: rummikub.v1.GameCreated.ruleset:type_name -> rummikub.v1.Ruleset
+	12, // 53: rummikub.v1.GameCreated.reserved_seats:type_name -> rummikub.v1.ReservedSeat
+	54, // 54: rummikub.v1.GameCreated.settings:type_name -> rummikub.v1.RoomSettings
+	50, // 55: rummikub.v1.RiverTileLaid.tile:type_name -> rummikub.v1.Tile
+	49, // 56: rummikub.v1.IllegalPlayShown.table:type_name -> rummikub.v1.Table
+	55, // 57: rummikub.v1.IllegalPlayShown.reasons:type_name -> rummikub.v1.ErrorReason
+	50, // 58: rummikub.v1.TurnPenalised.tiles:type_name -> rummikub.v1.Tile
+	35, // 59: rummikub.v1.GameEvent.game_created:type_name -> rummikub.v1.GameCreated
+	14, // 60: rummikub.v1.GameEvent.player_joined:type_name -> rummikub.v1.PlayerJoined
+	15, // 61: rummikub.v1.GameEvent.player_left:type_name -> rummikub.v1.PlayerLeft
+	23, // 62: rummikub.v1.GameEvent.round_started:type_name -> rummikub.v1.RoundStarted
+	24, // 63: rummikub.v1.GameEvent.turn_started:type_name -> rummikub.v1.TurnStarted
+	25, // 64: rummikub.v1.GameEvent.tiles_played:type_name -> rummikub.v1.TilesPlayed
+	26, // 65: rummikub.v1.GameEvent.tiles_drawn:type_name -> rummikub.v1.TilesDrawn
+	27, // 66: rummikub.v1.GameEvent.turn_passed:type_name -> rummikub.v1.TurnPassed
+	28, // 67: rummikub.v1.GameEvent.turn_timed_out:type_name -> rummikub.v1.TurnTimedOut
+	29, // 68: rummikub.v1.GameEvent.player_resigned:type_name -> rummikub.v1.PlayerResigned
+	33, // 69: rummikub.v1.GameEvent.round_ended:type_name -> rummikub.v1.RoundEnded
+	34, // 70: rummikub.v1.GameEvent.game_ended:type_name -> rummikub.v1.GameEnded
+	36, // 71: rummikub.v1.GameEvent.river_tile_laid:type_name -> rummikub.v1.RiverTileLaid
+	37, // 72: rummikub.v1.GameEvent.turn_ended:type_name -> rummikub.v1.TurnEnded
+	38, // 73: rummikub.v1.GameEvent.illegal_play_shown:type_name -> rummikub.v1.IllegalPlayShown
+	39, // 74: rummikub.v1.GameEvent.error_claimed:type_name -> rummikub.v1.ErrorClaimed
+	40, // 75: rummikub.v1.GameEvent.turn_penalised:type_name -> rummikub.v1.TurnPenalised
+	41, // 76: rummikub.v1.GameEvent.redeal_demanded:type_name -> rummikub.v1.RedealDemanded
+	42, // 77: rummikub.v1.GameEvent.last_chance_started:type_name -> rummikub.v1.LastChanceStarted
+	17, // 78: rummikub.v1.GameEvent.player_readied:type_name -> rummikub.v1.PlayerReadied
+	16, // 79: rummikub.v1.GameEvent.player_kicked:type_name -> rummikub.v1.PlayerKicked
+	19, // 80: rummikub.v1.GameEvent.game_aborted:type_name -> rummikub.v1.GameAborted
+	21, // 81: rummikub.v1.GameEvent.rematch_created:type_name -> rummikub.v1.RematchCreated
+	18, // 82: rummikub.v1.GameEvent.abort_requested:type_name -> rummikub.v1.AbortRequested
+	20, // 83: rummikub.v1.GameEvent.seat_token_renewed:type_name -> rummikub.v1.SeatTokenRenewed
+	30, // 84: rummikub.v1.GameEvent.player_absent:type_name -> rummikub.v1.PlayerAbsent
+	31, // 85: rummikub.v1.GameEvent.player_returned:type_name -> rummikub.v1.PlayerReturned
+	32, // 86: rummikub.v1.GameEvent.clock_stopped:type_name -> rummikub.v1.ClockStopped
+	48, // 87: rummikub.v1.GameChange.time:type_name -> google.protobuf.Timestamp
+	43, // 88: rummikub.v1.GameChange.events:type_name -> rummikub.v1.GameEvent
+	4,  // 89: rummikub.v1.GameChange.cause:type_name -> rummikub.v1.ChangeCause
+	90, // [90:90] is the sub-list for method output_type
+	90, // [90:90] is the sub-list for method input_type
+	90, // [90:90] is the sub-list for extension type_name
+	90, // [90:90] is the sub-list for extension extendee
+	0,  // [0:90] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_game_proto_init() }
@@ -4131,12 +4227,13 @@ func file_rummikub_v1_game_proto_init() {
 		(*GameEvent_PlayerReturned)(nil),
 		(*GameEvent_ClockStopped)(nil),
 	}
+	file_rummikub_v1_game_proto_msgTypes[39].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_game_proto_rawDesc), len(file_rummikub_v1_game_proto_rawDesc)),
-			NumEnums:      4,
+			NumEnums:      5,
 			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -133,7 +133,7 @@ async def stored_events(store: Store, game_id: str) -> list[tuple[Event, ...]]:
     assert replay(entry.events for entry in entries) == record.game
     etag = NO_ETAG
     for entry in entries:
-        etag = lineage(etag, encode_change(entry.revision, entry.time_ms, entry.nonce, entry.events))
+        etag = lineage(etag, encode_change(entry.revision, entry.time_ms, entry.nonce, entry.events, entry.cause))
     assert record.etag == etag
     return [entry.events for entry in entries]
 
@@ -155,6 +155,19 @@ def check_turns(changes: list[tuple[Event, ...]]) -> None:
                 raise AssertionError(f"seat {seat} timed out")
             case _:
                 pass
+
+
+# Causes
+
+
+async def test_a_change_that_a_bot_makes_says_so(client: Client) -> None:
+    game = await new_game(client, EASY)
+    if (await until(game, lambda now: now.turn.seat == 1)).revision == 4:  # it has begun with seat 1
+        await game.draw(1)
+        await until(game, lambda now: now.turn.seat == 1)
+    changes = (await client.games.ListChanges(gs.ListChangesRequest(game_id=game.game_id))).changes
+    by_bot = [change.cause_seat for change in changes if change.cause == game_pb2.CHANGE_CAUSE_BOT]
+    assert by_bot == [2]
 
 
 # In the lobby

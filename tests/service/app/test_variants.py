@@ -582,3 +582,22 @@ async def test_every_problem_of_a_ruleset_is_reported(client: Client) -> None:
             "deal_hand_size",
         )
     }
+
+
+# Causes
+
+
+async def test_a_change_says_who_or_what_caused_it(client: Client, clock: FakeClock) -> None:
+    game = await client.new_game(PLAYERS, ruleset=RIVER)
+    seat = (await game.see()).turn.seat
+    await game.draw()
+    clock.advance(LIMIT + 1)
+    await game.see()
+    changes = await history(game)
+    by_player = game_pb2.CHANGE_CAUSE_PLAYER
+    assert (changes[0].cause, changes[0].HasField("cause_seat")) == (game_pb2.CHANGE_CAUSE_HOST, False)
+    assert [(change.cause, change.cause_seat) for change in changes[2 : PLAYERS + 1]] == [
+        (by_player, other) for other in range(2, PLAYERS + 1)
+    ]
+    assert (changes[-2].cause, changes[-2].cause_seat) == (by_player, seat)
+    assert (changes[-1].cause, changes[-1].HasField("cause_seat")) == (game_pb2.CHANGE_CAUSE_TIME, False)

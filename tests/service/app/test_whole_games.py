@@ -84,7 +84,7 @@ async def check_stream(store: Store, game_id: str) -> None:
     assert replay(entry.events for entry in entries) == record.game
     etag = NO_ETAG
     for entry in entries:
-        etag = lineage(etag, encode_change(entry.revision, entry.time_ms, entry.nonce, entry.events))
+        etag = lineage(etag, encode_change(entry.revision, entry.time_ms, entry.nonce, entry.events, entry.cause))
         assert entry.etag == etag
     assert record.etag == etag
 

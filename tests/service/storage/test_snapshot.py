@@ -886,7 +886,7 @@ async def test_the_etags_of_a_played_game_verify_over_its_whole_stream(client: C
     assert [entry.revision for entry in entries] == list(range(1, seen.revision + 1))
     etag = NO_ETAG
     for entry in entries:
-        etag = lineage(etag, encode_change(entry.revision, entry.time_ms, entry.nonce, entry.events))
+        etag = lineage(etag, encode_change(entry.revision, entry.time_ms, entry.nonce, entry.events, entry.cause))
         assert entry.etag == etag
     assert seen.etag == f"{seen.revision}-{etag}"
     listed = await client.games.ListChanges(gs.ListChangesRequest(game_id=game.game_id, page_size=200))

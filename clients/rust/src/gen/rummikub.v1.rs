@@ -4341,6 +4341,12 @@ pub struct GameChange {
     /// The events in order. At least one.
     #[prost(message, repeated, tag = "4")]
     pub events: ::prost::alloc::vec::Vec<GameEvent>,
+    /// Who or what caused the change.
+    #[prost(enumeration = "ChangeCause", tag = "5")]
+    pub cause: i32,
+    /// The seat of the player or the bot that caused it. Unset for other causes.
+    #[prost(uint32, optional, tag = "6")]
+    pub cause_seat: ::core::option::Option<u32>,
 }
 /// The state of a game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -4491,6 +4497,51 @@ impl TurnStep {
             "TURN_STEP_OPEN" => Some(Self::Open),
             "TURN_STEP_CHOOSING" => Some(Self::Choosing),
             "TURN_STEP_DRAWN" => Some(Self::Drawn),
+            _ => None,
+        }
+    }
+}
+/// Who or what causes a change, and so all its events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ChangeCause {
+    /// Unset: the server cannot read the change.
+    Unspecified = 0,
+    /// The owner of a seat, or the person who takes one.
+    Player = 1,
+    /// A bot: one that has the seat, or one that plays for an absent player.
+    Bot = 2,
+    /// The owner of the host token, without a seat.
+    Host = 3,
+    /// The operator, or a back end with a right of its key.
+    Admin = 4,
+    /// A time that has come: that of a turn is over, or a round starts by itself.
+    Time = 5,
+}
+impl ChangeCause {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "CHANGE_CAUSE_UNSPECIFIED",
+            Self::Player => "CHANGE_CAUSE_PLAYER",
+            Self::Bot => "CHANGE_CAUSE_BOT",
+            Self::Host => "CHANGE_CAUSE_HOST",
+            Self::Admin => "CHANGE_CAUSE_ADMIN",
+            Self::Time => "CHANGE_CAUSE_TIME",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "CHANGE_CAUSE_UNSPECIFIED" => Some(Self::Unspecified),
+            "CHANGE_CAUSE_PLAYER" => Some(Self::Player),
+            "CHANGE_CAUSE_BOT" => Some(Self::Bot),
+            "CHANGE_CAUSE_HOST" => Some(Self::Host),
+            "CHANGE_CAUSE_ADMIN" => Some(Self::Admin),
+            "CHANGE_CAUSE_TIME" => Some(Self::Time),
             _ => None,
         }
     }

@@ -147,6 +147,42 @@ TURN_STEP_DRAWN: TurnStep.ValueType  # 3
 """
 Global___TurnStep: _TypeAlias = TurnStep  # noqa: Y015
 
+class _ChangeCause:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ChangeCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ChangeCause.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CHANGE_CAUSE_UNSPECIFIED: _ChangeCause.ValueType  # 0
+    """Unset: the server cannot read the change."""
+    CHANGE_CAUSE_PLAYER: _ChangeCause.ValueType  # 1
+    """The owner of a seat, or the person who takes one."""
+    CHANGE_CAUSE_BOT: _ChangeCause.ValueType  # 2
+    """A bot: one that has the seat, or one that plays for an absent player."""
+    CHANGE_CAUSE_HOST: _ChangeCause.ValueType  # 3
+    """The owner of the host token, without a seat."""
+    CHANGE_CAUSE_ADMIN: _ChangeCause.ValueType  # 4
+    """The operator, or a back end with a right of its key."""
+    CHANGE_CAUSE_TIME: _ChangeCause.ValueType  # 5
+    """A time that has come: that of a turn is over, or a round starts by itself."""
+
+class ChangeCause(_ChangeCause, metaclass=_ChangeCauseEnumTypeWrapper):
+    """Who or what causes a change, and so all its events."""
+
+CHANGE_CAUSE_UNSPECIFIED: ChangeCause.ValueType  # 0
+"""Unset: the server cannot read the change."""
+CHANGE_CAUSE_PLAYER: ChangeCause.ValueType  # 1
+"""The owner of a seat, or the person who takes one."""
+CHANGE_CAUSE_BOT: ChangeCause.ValueType  # 2
+"""A bot: one that has the seat, or one that plays for an absent player."""
+CHANGE_CAUSE_HOST: ChangeCause.ValueType  # 3
+"""The owner of the host token, without a seat."""
+CHANGE_CAUSE_ADMIN: ChangeCause.ValueType  # 4
+"""The operator, or a back end with a right of its key."""
+CHANGE_CAUSE_TIME: ChangeCause.ValueType  # 5
+"""A time that has come: that of a turn is over, or a round starts by itself."""
+Global___ChangeCause: _TypeAlias = ChangeCause  # noqa: Y015
+
 @_typing.final
 class Player(_message.Message):
     """A player, as everyone may see them."""
@@ -1857,10 +1893,16 @@ class GameChange(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     TIME_FIELD_NUMBER: _builtins.int
     EVENTS_FIELD_NUMBER: _builtins.int
+    CAUSE_FIELD_NUMBER: _builtins.int
+    CAUSE_SEAT_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
     """The game's revision after the change."""
     etag: _builtins.str
     """The game's etag after the change. WatchGame resumes from it."""
+    cause: Global___ChangeCause.ValueType
+    """Who or what caused the change."""
+    cause_seat: _builtins.int
+    """The seat of the player or the bot that caused it. Unset for other causes."""
     @_builtins.property
     def time(self) -> _timestamp_pb2.Timestamp:
         """The time when the change was stored, by the store's clock."""
@@ -1876,11 +1918,15 @@ class GameChange(_message.Message):
         etag: _builtins.str = ...,
         time: _timestamp_pb2.Timestamp | None = ...,
         events: _abc.Iterable[Global___GameEvent] | None = ...,
+        cause: Global___ChangeCause.ValueType = ...,
+        cause_seat: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["time", b"time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cause_seat", b"_cause_seat", "cause_seat", b"cause_seat", "time", b"time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["etag", b"etag", "events", b"events", "revision", b"revision", "time", b"time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cause_seat", b"_cause_seat", "cause", b"cause", "cause_seat", b"cause_seat", "etag", b"etag", "events", b"events", "revision", b"revision", "time", b"time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__cause_seat: _TypeAlias = _typing.Literal["cause_seat"]  # noqa: Y015
+    _WhichOneofArgType__cause_seat: _TypeAlias = _typing.Literal["_cause_seat", b"_cause_seat"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cause_seat) -> _WhichOneofReturnType__cause_seat | None: ...
 
 Global___GameChange: _TypeAlias = GameChange  # noqa: Y015
