@@ -191,7 +191,9 @@ CommonEvent = (
 )
 """Events that are the same whatever is played."""
 
-RoundEvent = TurnStarted | TurnTimedOut | PlayerResigned | FamilyEvent
-"""Events that change the round in progress."""
+TurnEvent = TurnStarted | TurnTimedOut | PlayerResigned
+"""Those of them that change the round in progress, as all events of the family do."""
+
+RoundEvent = TurnEvent | FamilyEvent
 
 Event = CommonEvent | FamilyEvent

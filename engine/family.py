@@ -14,12 +14,12 @@ from engine.actions import Action
 from engine.deal import Shuffle
 from engine.decisions import Context, Decision, TurnOver
 from engine.effort import Budget
-from engine.events import Event, RoundEvent
+from engine.events import Event, TurnEvent
 from engine.game import Game
 from engine.melding import bots, moves, solver
 from engine.melding import family as melding
 from engine.melding.actions import MeldingAction
-from engine.melding.events import MeldingEvent
+from engine.melding.events import MeldingEvent, RoundStarted
 from engine.melding.round import MeldingRound
 from engine.melding.ruleset import Ruleset as MeldingRuleset
 from engine.moves import Move, MoveKind
@@ -39,14 +39,15 @@ from engine.unions import (
 from engine.views import GameView
 
 RoundT = TypeVar("RoundT")
+StartT = TypeVar("StartT")
 ActionT_contra = TypeVar("ActionT_contra", bound=Action, contravariant=True)
 EventT_contra = TypeVar("EventT_contra", bound=Event, contravariant=True)
 
 
-class Family(Protocol[RoundT, ActionT_contra, EventT_contra]):
+class Family(Protocol[StartT, RoundT, ActionT_contra, EventT_contra]):
     """The functions of a family of games. Its module has them, with the types of its rounds."""
 
-    def deal(self, game: Game, shuffle: Shuffle | RoundStart) -> RoundStart:
+    def deal(self, game: Game, shuffle: Shuffle | StartT) -> StartT:
         """Returns the deal of the next round, or a new deal of the round in progress."""
 
     def decide(self, game: Game, round_: RoundT, action: ActionT_contra, context: Context) -> Decision:
@@ -58,7 +59,7 @@ class Family(Protocol[RoundT, ActionT_contra, EventT_contra]):
     def settle(self, game: Game, event: Event, context: Context) -> tuple[Event, ...] | TurnOver:
         """Returns what follows the last event of a turn: the next turn, or the end of the round or game."""
 
-    def evolve(self, game: Game, event: RoundEvent) -> RoundT:
+    def evolve(self, game: Game, event: TurnEvent | EventT_contra) -> RoundT:
         """Returns the round after an event."""
 
     def see(self, round_: RoundT, active: tuple[int, ...], seat: int | None, draft: Draft | None) -> RoundView:
@@ -109,29 +110,31 @@ class Moves(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Row(Generic[RoundT, ActionT_contra, EventT_contra]):
+class _Row(Generic[StartT, RoundT, ActionT_contra, EventT_contra]):
     """What a family implements, and its events."""
 
-    family: Family[RoundT, ActionT_contra, EventT_contra]
+    family: Family[StartT, RoundT, ActionT_contra, EventT_contra]
     bots: Bots
     moves: Moves
     events: tuple[type[EventT_contra], ...]
 
 
-_MELDING: Final[_Row[MeldingRound, MeldingAction, MeldingEvent]] = _Row(melding, bots, moves, get_args(MeldingEvent))
-_FAMILIES: Final[Mapping[type[Ruleset], _Row[Any, Any, Any]]] = {MeldingRuleset: _MELDING}
+_MELDING: Final[_Row[RoundStarted, MeldingRound, MeldingAction, MeldingEvent]] = _Row(
+    melding, bots, moves, get_args(MeldingEvent)
+)
+_FAMILIES: Final[Mapping[type[Ruleset], _Row[Any, Any, Any, Any]]] = {MeldingRuleset: _MELDING}
 _BY_EVENT: Final = {event: row.family for row in _FAMILIES.values() for event in row.events}
 
 EXACT: Final = solver.EXACT
 """The default analysis of `turns.apply`."""
 
 
-def family_of(game: Game) -> Family[Round, FamilyAction, FamilyEvent]:
+def family_of(game: Game) -> Family[RoundStart, Round, FamilyAction, FamilyEvent]:
     """Returns the family of a game. It takes only that game's rounds, actions and events."""
     return _FAMILIES[type(game.ruleset)].family
 
 
-def family_of_event(event: FamilyEvent) -> Family[Round, FamilyAction, FamilyEvent]:
+def family_of_event(event: FamilyEvent) -> Family[RoundStart, Round, FamilyAction, FamilyEvent]:
     """Returns the family of an event."""
     return _BY_EVENT[type(event)]
 

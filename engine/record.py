@@ -128,7 +128,7 @@ def _winners(game: Game) -> tuple[int, ...]:
 def _move(game: Game, revision: int, time_ms: int, events: tuple[Event, ...]) -> Move | None:
     """Returns the move that led to the events of a change; None for changes that are not part of a record."""
     match events:
-        case (PlayerReturned(seat), RoundStart() as dealt, *_):
+        case (PlayerReturned(seat), dealt, *_) if isinstance(dealt, RoundStart):
             return Move(revision, time_ms, MoveKind.DEAL, seat, dealt=dealt)
         case (PlayerReturned(seat), *rest):
             own = _own_move(game, revision, time_ms, tuple(rest)) if rest else None
@@ -148,7 +148,7 @@ def _own_move(game: Game, revision: int, time_ms: int, events: tuple[Event, ...]
     match events:
         case (*_, GameAborted()):
             return Move(revision, time_ms, MoveKind.ABORT)
-        case (RoundStart() as dealt, *_):
+        case (dealt, *_) if isinstance(dealt, RoundStart):
             return Move(revision, time_ms, MoveKind.DEAL, dealt=dealt)
         case (PlayerResigned(seat), *_):
             return Move(revision, time_ms, MoveKind.RESIGN, seat)
@@ -251,7 +251,7 @@ def _difference(move: Move, other: Move | None) -> str:
 def _candidates(game: Game, move: Move) -> Iterator[Action]:
     """Yields actions that may have been the move; an event does not say everything that led to it."""
     match move:
-        case Move(kind=MoveKind.DEAL, dealt=RoundStart() as dealt):
+        case Move(kind=MoveKind.DEAL, dealt=dealt) if dealt is not None:
             yield _deal(game, move, dealt)
         case Move(kind=MoveKind.RESIGN):
             yield Resign(move.seat)

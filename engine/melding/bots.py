@@ -14,6 +14,7 @@ from typing import Final
 from engine.effort import Budget
 from engine.melding.actions import BotAction, ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles
 from engine.melding.analysis import Situation
+from engine.melding.game import rules_of, seen_round
 from engine.melding.initial_meld import suffices
 from engine.melding.melds import Meld, MeldKind, NotAMeld, ProposedMeld, read_meld
 from engine.melding.play import Play
@@ -89,9 +90,10 @@ def turn_without_play(seat: int, sight: MeldingView, view: GameView) -> DrawTile
 
 def _seen(view: GameView) -> tuple[Turn, int, MeldingView]:
     """Returns the turn in progress, the viewer's seat, and the round."""
-    if view.turn is None or view.seat is None or view.round is None:
+    sight = seen_round(view)
+    if view.turn is None or view.seat is None or sight is None:
         raise ValueError("the view has no turn in progress, or no seat")
-    return view.turn, view.seat, view.round
+    return view.turn, view.seat, sight
 
 
 def _has_nothing_to_play(turn: Turn, seat: int, sight: MeldingView) -> bool:
@@ -151,9 +153,9 @@ class _Position:
         """Returns the position of a seat."""
         has_melded = next(player.has_melded for player in view.players if player.seat == seat)
         drawn = sight.tiles_drawn[0] if sight.step is Drawn else None
-        stays = drawn is not None and view.ruleset.turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES
+        stays = drawn is not None and rules_of(view).turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES
         tiles = without(view.rack, sight.tiles_drawn) if stays else view.rack
-        situation = Situation(sight.table, tiles, has_melded, view.ruleset, sight.river)
+        situation = Situation(sight.table, tiles, has_melded, rules_of(view), sight.river)
         return _Position(seat, situation, view.rack, drawn, drawn is None and _must_play(view, has_melded=has_melded))
 
     @property
@@ -202,7 +204,7 @@ def _must_play(view: GameView, *, has_melded: bool) -> bool:
 
     turn_voluntary_draw, initial_meld_voluntary_delay, pool_empty_pass, pool_empty_stuck_test.
     """
-    ruleset = view.ruleset
+    ruleset = rules_of(view)
     if view.pool_count:
         delays = ruleset.initial_meld_voluntary_delay or has_melded
         return ruleset.turn_voluntary_draw is TurnVoluntaryDraw.ONLY_IF_NO_PLAY or not delays

@@ -9,6 +9,7 @@ from typing import Final
 from engine.deal import ImpossibleDealError, Shuffle
 from engine.game import Game, Playing, RoundResult
 from engine.melding.events import RoundStarted, StartDraw
+from engine.melding.game import round_of, rules_of
 from engine.melding.round import MeldingRound
 from engine.melding.ruleset import (
     DealOrder,
@@ -40,7 +41,7 @@ def deal_round(game: Game, shuffle: Shuffle | RoundStarted) -> RoundStarted:
         ValueError: The shuffle is not of the tile set for the players who are dealt in.
         ImpossibleDealError: The rules cannot have made the deal.
     """
-    ruleset = game.ruleset
+    ruleset = rules_of(game)
     tiles = tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.jokers(len(game.active_seats)))
     if isinstance(shuffle, RoundStarted):
         _check_deal(game, shuffle, tiles)
@@ -68,7 +69,7 @@ def may_demand_redeal(round_: MeldingRound, seat: int, ruleset: Ruleset) -> bool
 
 def _check_deal(game: Game, dealt: RoundStarted, tiles: tuple[Tile, ...]) -> None:
     """Raises ImpossibleDealError if the rules cannot have dealt a round of these tiles like this."""
-    ruleset, seats = game.ruleset, game.active_seats
+    ruleset, seats = rules_of(game), game.active_seats
     held = tuple(chain.from_iterable(rack.tiles for rack in dealt.racks))
     kept = {draw.seat: draw.tile for draw in dealt.draws} if ruleset.start_draw_tile is StartDrawTile.KEEP else {}
     to_draw = dealt.pool if ruleset.deal_order is DealOrder.DEAL_FIRST else tiles
@@ -106,8 +107,8 @@ def _start(
     """Returns the turn order, and the draws that determined it; `by_lot` are the seats in random order."""
     starter = _starter(game, by_lot)
     if starter is None:
-        return draw_for_start(game.active_seats, to_draw, game.ruleset, by_lot)
-    return turn_order(game.active_seats, starter, game.ruleset.turn_direction), ()
+        return draw_for_start(game.active_seats, to_draw, rules_of(game), by_lot)
+    return turn_order(game.active_seats, starter, rules_of(game).turn_direction), ()
 
 
 def _starter(game: Game, by_lot: tuple[int, ...]) -> int | None:
@@ -115,9 +116,9 @@ def _starter(game: Game, by_lot: tuple[int, ...]) -> int | None:
 
     If that seat has resigned, the next one starts.
     """
-    ruleset, last = game.ruleset, game.round
-    if last and game.results and ruleset.start_player_next_rounds is not StartPlayerNextRounds.HIGHEST_DRAW:
-        return _starter_after(game, last, game.results[-1])
+    ruleset = rules_of(game)
+    if game.results and ruleset.start_player_next_rounds is not StartPlayerNextRounds.HIGHEST_DRAW:
+        return _starter_after(game, round_of(game), game.results[-1])
     match ruleset.start_player:
         case StartPlayer.HIGHEST_DRAW:
             return None
@@ -140,11 +141,11 @@ def _starter_after(game: Game, last: MeldingRound, result: RoundResult) -> int:
     """Returns the starter of a later round (start_player_next_rounds). A redeal does not change the starter."""
     if isinstance(game.phase, Playing):
         return last.starter
-    match game.ruleset.start_player_next_rounds:
+    match rules_of(game).start_player_next_rounds:
         case StartPlayerNextRounds.PREVIOUS_WINNER:
             return _earliest(game, last, result.winners)
         case StartPlayerNextRounds.PREVIOUS_LOSER:
-            return _earliest(game, last, _losers_of_most(result, game.ruleset))
+            return _earliest(game, last, _losers_of_most(result, rules_of(game)))
         case _:
             return last.order[1]
 
@@ -242,7 +243,7 @@ def _deal(
     game: Game, shuffled: tuple[Tile, ...], draws: tuple[StartDraw, ...], lots: Iterator[Tile]
 ) -> tuple[tuple[Rack, ...], tuple[Tile, ...]]:
     """Returns racks and pool (R5, R6). Kept start tiles and fixed jokers are part of the hand."""
-    ruleset = game.ruleset
+    ruleset = rules_of(game)
     held = dict.fromkeys(game.active_seats, (JOKER,) * ruleset.deal_fixed_jokers)
     if ruleset.start_draw_tile is StartDrawTile.KEEP:
         held |= {draw.seat: (draw.tile,) for draw in draws}

@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 
-from engine.events import PlayerResigned, RoundEvent, TurnStarted, TurnTimedOut
-from engine.game import Game, round_of
+from engine.events import PlayerResigned, TurnEvent, TurnStarted, TurnTimedOut
+from engine.game import Game
 from engine.melding.events import (
     ErrorClaimed,
     IllegalPlayShown,
     LastChanceStarted,
+    MeldingEvent,
     RedealDemanded,
     RiverTileLaid,
     RoundStarted,
@@ -19,6 +20,7 @@ from engine.melding.events import (
     TurnPassed,
     TurnPenalised,
 )
+from engine.melding.game import round_of, rules_of
 from engine.melding.melds import Meld
 from engine.melding.round import Choosing, Drawn, MeldingRound, Open, ShownPlay
 from engine.melding.ruleset import Ruleset, TurnPlayAfterDraw
@@ -26,14 +28,14 @@ from engine.seats import Rack, Turn
 from engine.tiles import Tile, in_order, without
 
 
-def evolve(game: Game, event: RoundEvent) -> MeldingRound:
+def evolve(game: Game, event: TurnEvent | MeldingEvent) -> MeldingRound:
     """Returns the round after an event."""
     if isinstance(event, RoundStarted):
         return MeldingRound(event.number, event.order, (), event.racks, event.pool, Turn(event.order[0], None))
     return _evolved(game, _declined(round_of(game), event), event)
 
 
-def _evolved(game: Game, round_: MeldingRound, event: RoundEvent) -> MeldingRound:  # noqa: C901 - one case an event, each a line
+def _evolved(game: Game, round_: MeldingRound, event: TurnEvent | MeldingEvent) -> MeldingRound:  # noqa: C901 - one case an event, each a line
     match event:
         case RoundStarted() | RedealDemanded():
             return round_
@@ -44,9 +46,9 @@ def _evolved(game: Game, round_: MeldingRound, event: RoundEvent) -> MeldingRoun
         case TilesPlayed():
             return _tiles_played(round_, event)
         case TileDrawn(seat, tile):
-            return _drawn_in_turn(game.ruleset, round_, seat, (tile,))
+            return _drawn_in_turn(rules_of(game), round_, seat, (tile,))
         case TilesDrawn(seat, tiles):
-            return _drawn_in_turn(game.ruleset, round_, seat, tiles)
+            return _drawn_in_turn(rules_of(game), round_, seat, tiles)
         case TilesOffered(_, tiles):
             return replace(round_, step=Choosing(tiles), pool=round_.pool[2:], passed=())
         case RiverTileLaid(seat, tile):
@@ -67,7 +69,7 @@ def _evolved(game: Game, round_: MeldingRound, event: RoundEvent) -> MeldingRoun
             return replace(round_, last_chance=seats)
 
 
-def _declined(round_: MeldingRound, event: RoundEvent) -> MeldingRound:
+def _declined(round_: MeldingRound, event: TurnEvent | MeldingEvent) -> MeldingRound:
     """Returns the round with the seat added that has just declined the initial meld."""
     match event:
         case (

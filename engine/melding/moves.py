@@ -30,6 +30,7 @@ from engine.melding.events import (
     TurnPassed,
     TurnPenalised,
 )
+from engine.melding.game import round_of, rules_of
 from engine.melding.melds import ProposedMeld
 from engine.melding.table import ProposedTable, as_proposed_table
 from engine.moves import Move, MoveKind
@@ -60,11 +61,11 @@ def move_of(game: Game, revision: int, time_ms: int, events: tuple[Event, ...]) 
         case (RedealDemanded(seat), RoundStarted() as dealt, *_):
             return Move(revision, time_ms, MoveKind.REDEAL, seat, dealt=dealt)
         case (TilesPlayed(seat, _, melds, _, pulled), *_):
-            index = len(game.round.river) - len(pulled) if game.round and pulled else None
-            table = as_proposed_table(melds, game.ruleset)
+            index = len(round_of(game).river) - len(pulled) if pulled else None
+            table = as_proposed_table(melds, rules_of(game))
             return Move(revision, time_ms, MoveKind.PLAY, seat, table=table, river_index=index)
         case (TurnTimedOut(seat), TilesPlayed(table=melds), *_):
-            return Move(revision, time_ms, MoveKind.TIME_OUT, seat, table=as_proposed_table(melds, game.ruleset))
+            return Move(revision, time_ms, MoveKind.TIME_OUT, seat, table=as_proposed_table(melds, rules_of(game)))
         case (IllegalPlayShown(seat, shown), *_):
             return Move(revision, time_ms, MoveKind.SHOW, seat, table=_expressible(shown))
         case _:
@@ -124,12 +125,12 @@ def actions(game: Game, move: Move) -> Iterator[MeldingAction | TimeOut]:
         case Move(
             kind=MoveKind.SHOW
         ):  # which River tile an illegal play pulled is not shown; the last one is not there
-            river = game.round.river if game.round else ()
+            river = round_of(game).river if game.round else ()
             yield from (PlayTiles(seat, table, index) for index in (None, *range(len(river) + 1)))
         case Move(kind=MoveKind.PENALTY):  # an illegal play with a penalty is not shown; none leaves the rack as it is
             yield PlayTiles(seat, ())
         case Move(kind=MoveKind.CLAIM | MoveKind.OBJECT):
-            shown = game.round.shown_play if game.round else None
+            shown = round_of(game).shown_play if game.round else None
             yield ClaimError(seat, shown.revision if shown else game.revision, move.kind is MoveKind.CLAIM)
         case _:
             yield _plain_action(move)

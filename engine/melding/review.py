@@ -5,6 +5,7 @@ from typing import Final
 
 from engine.game import Playing
 from engine.melding.analysis import Situation
+from engine.melding.game import round_of, rules_of
 from engine.melding.round import Choosing, Drawn
 from engine.melding.ruleset import Ruleset, TurnPlayAfterDraw
 from engine.melding.scoring import rack_value
@@ -57,15 +58,17 @@ class MoveToReview:
 
 def to_review(index: int, step: Played) -> MoveToReview | None:
     """Returns a move to review; None if its player could not play."""
-    move, phase = step.move, step.before.phase
-    if move.kind not in REVIEWED or not isinstance(phase, Playing) or isinstance(phase.round.step, Choosing):
+    move, before = step.move, step.before
+    if move.kind not in REVIEWED or not isinstance(before.phase, Playing):
         return None
-    round_, ruleset = phase.round, step.before.ruleset
+    round_, ruleset = round_of(before), rules_of(before)
+    if isinstance(round_.step, Choosing):
+        return None
     rack = round_.rack(move.seat)
     others_only = ruleset.turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES
     kept = (round_.step.tile,) if isinstance(round_.step, Drawn) and others_only else ()
     situation = Situation(round_.table, without(rack.tiles, kept), rack.has_melded, ruleset, round_.river)
-    after = step.after.round.rack(move.seat).tiles if step.after.round else ()
+    after = round_of(step.after).rack(move.seat).tiles
     played = (0, 0) if move.table is None else _difference(rack.tiles, after, ruleset)
     return MoveToReview(index, move.revision, round_.number, move.seat, move.kind, played, situation, kept)
 

@@ -13,6 +13,7 @@ from engine.game import Aborted, Finished, RoundOver
 from engine.melding.actions import PlayTiles, TurnAction
 from engine.melding.analysis import Situation
 from engine.melding.bots import turn_without_play
+from engine.melding.game import rules_of, seen_round
 from engine.melding.play import Play
 from engine.melding.round import Choosing, Drawn
 from engine.melding.rules import Judgement, judge
@@ -200,16 +201,16 @@ def own_turn_query(view: GameView, tier: HintTier, objective: Objective) -> Best
     None while the seat must lay a tile on the River: then it can play nothing (turn_draw TWO_RIVER). Raises
     HintNotAllowed, and ActionRefused if no round is running or the player resigned.
     """
-    reason = _refusal(view)
-    if reason or view.round is None:
+    reason, round_ = _refusal(view), seen_round(view)
+    if reason or round_ is None:
         raise ActionRefused(refused(reason or Reason.GAME_NOT_STARTED))
     _check_tier(tier, view)
     turn = _own_turn(view)
     if turn and turn.step is Choosing:
         return None
-    kept = _unplayable_tiles(turn, view.ruleset)
+    kept = _unplayable_tiles(turn, rules_of(view))
     player = next(player for player in view.players if player.seat == view.seat)
-    situation = Situation(view.round.table, without(view.rack, kept), player.has_melded, view.ruleset, view.round.river)
+    situation = Situation(round_.table, without(view.rack, kept), player.has_melded, rules_of(view), round_.river)
     return turn_query(situation, tier, objective, kept)
 
 
@@ -250,7 +251,7 @@ def _refusal(view: GameView) -> Reason | None:
 
 def _own_turn(view: GameView) -> MeldingView | None:
     """Returns the round if the view's seat has the turn."""
-    return view.round if view.turn and view.turn.seat == view.seat else None
+    return seen_round(view) if view.turn and view.turn.seat == view.seat else None
 
 
 def _unplayable_tiles(turn: MeldingView | None, ruleset: Ruleset) -> tuple[Tile, ...]:

@@ -6,6 +6,7 @@ from typing import Final
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from engine.game import Game, Playing
+from engine.melding.game import round_of
 from engine.melding.round import Choosing
 from engine.seats import HOST
 from engine.tiles import Tile, in_order
@@ -122,7 +123,7 @@ def encode_full(view: FullView) -> pb.FullGame:
         pool=tile_numbers(round_.pool) if round_ else (),
         operator_labels=dict(record.operator_data.labels),
         draft=None if view.draft is None else encode_draft(view.draft),
-        declined_seats=round_.declined if round_ else (),
+        declined_seats=round_of(record.game).declined if round_ else (),
         key_name=record.listing.key,
     )
 
@@ -144,11 +145,10 @@ def _seat(player: pb.GamePlayer, game: Game) -> pb.FullSeat:
 
 
 def _offered(game: Game, seat: int) -> tuple[Tile, ...]:
-    match game.phase:
-        case Playing(round_) if isinstance(round_.step, Choosing) and round_.turn.seat == seat:
-            return round_.step.tiles
-        case _:
-            return ()
+    if not isinstance(game.phase, Playing):
+        return ()
+    step, turn = round_of(game).step, game.phase.round.turn
+    return step.tiles if isinstance(step, Choosing) and turn.seat == seat else ()
 
 
 def encode_listed(record: Record) -> pb.ListedGame:

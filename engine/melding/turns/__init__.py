@@ -1,7 +1,7 @@
 """Decides on the actions of a round of a melding game: plays, draws, passes, claims, and the time-out of a turn."""
 
 from engine.decisions import Context, Decision, not_playing
-from engine.game import Game, is_expired, round_of
+from engine.game import Game, is_expired
 from engine.melding.actions import (
     ClaimError,
     DrawTile,
@@ -13,6 +13,7 @@ from engine.melding.actions import (
     TurnAction,
 )
 from engine.melding.drafts import Draft
+from engine.melding.game import round_of, rules_of
 from engine.melding.round import Choosing, MeldingRound
 from engine.melding.table import ProposedTable
 from engine.melding.turns.drafts import check_draft
@@ -47,7 +48,7 @@ def arrange(game: Game, seat: int, table: ProposedTable, now_ms: int) -> Draft |
         return refusal
     round_ = round_of(game)
     refusal = _not_their_turn(game, round_, seat, now_ms) or _choice_pending(round_)
-    return refusal or check_draft(round_, seat, table, game.ruleset)
+    return refusal or check_draft(round_, seat, table, rules_of(game))
 
 
 def _take_turn(game: Game, round_: MeldingRound, action: TurnAction, context: Context) -> Decision:
@@ -78,8 +79,8 @@ def _act(game: Game, round_: MeldingRound, action: TurnAction, context: Context)
         case PlayTiles():
             return play_tiles(game, round_, action)
         case DrawTile(seat):
-            return draw(game.ruleset, round_, seat, context)
+            return draw(rules_of(game), round_, seat, context)
         case LayOnRiver():
             return lay_on_river(round_, action)
         case Pass(seat):
-            return pass_turn(game.ruleset, round_, seat, context)
+            return pass_turn(rules_of(game), round_, seat, context)

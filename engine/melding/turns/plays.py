@@ -10,6 +10,7 @@ from engine.melding.events import ErrorClaimed, IllegalPlayShown, TilesPlayed
 from engine.melding.fast.fast_judge import FastJudges
 from engine.melding.fast.fast_play import PlayerState
 from engine.melding.fast.read_melds import melds_by_identity
+from engine.melding.game import rules_of
 from engine.melding.melds import Meld, ProposedMeld
 from engine.melding.play import BasePlay
 from engine.melding.round import Drawn, MeldingRound
@@ -29,11 +30,11 @@ class Rejected:
 
 def play_tiles(game: Game, round_: MeldingRound, action: PlayTiles) -> Decision:
     """Decides on `PlayTiles`."""
-    match judged(round_, action, game.ruleset):
+    match judged(round_, action, rules_of(game)):
         case TilesPlayed() as played:
             return TurnOver((played,))
         case Rejected(play, violations):
-            return _illegal(game.ruleset, round_, play, violations)
+            return _illegal(rules_of(game), round_, play, violations)
 
 
 _SUBJECT: Final = "play.table"
@@ -97,5 +98,5 @@ def claim_error(game: Game, round_: MeldingRound, action: ClaimError, context: C
         return refused(Reason.CLAIM_ALREADY_VOTED)
     claimed = ErrorClaimed(action.seat, action.agrees)
     if action.agrees and have_all_claimed(game, round_, action.seat):
-        return TurnOver((claimed, *penalty(round_, game.ruleset)))
+        return TurnOver((claimed, *penalty(round_, rules_of(game))))
     return (claimed,)

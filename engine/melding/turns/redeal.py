@@ -6,6 +6,7 @@ from engine.game import Game
 from engine.melding.actions import RequestRedeal
 from engine.melding.deal import deal_round, may_demand_redeal
 from engine.melding.events import RedealDemanded
+from engine.melding.game import rules_of
 from engine.melding.round import Choosing, MeldingRound
 from engine.violations import Reason, refused
 
@@ -16,7 +17,7 @@ def request_redeal(game: Game, round_: MeldingRound, action: RequestRedeal, cont
     if game.player(seat).resigned:
         return refused(Reason.PLAYER_RESIGNED)
     has_begun = seat == round_.turn.seat and (isinstance(round_.step, Choosing) or round_.shown_play is not None)
-    if has_begun or not may_demand_redeal(round_, seat, game.ruleset):
+    if has_begun or not may_demand_redeal(round_, seat, rules_of(game)):
         return refused(Reason.REDEAL_NOT_ALLOWED)
     dealt = deal_round(game, action.shuffle)
     return (RedealDemanded(seat), dealt, start_turn(with_full_banks(game), dealt.order[0], context.now_ms))

@@ -8,6 +8,7 @@ from engine.events import Event, GameEnded, PlayerAbsent, PlayerResigned, RoundE
 from engine.game import Game, Playing, RoundEnd, RoundResult, next_seat, with_result
 from engine.melding.analysis import Existence, Situation
 from engine.melding.events import LastChanceStarted, RiverTileLaid, TurnPenalised
+from engine.melding.game import round_of, rules_of
 from engine.melding.round import Choosing, MeldingRound
 from engine.melding.ruleset import (
     PoolEmptyLastChanceStart,
@@ -27,8 +28,8 @@ def settle(game: Game, event: Event, context: Context) -> tuple[Event, ...] | Tu
     A resignation may lead to the penalty of another player, whose turn is then over too.
     """
     if isinstance(game.phase, Playing):
-        return _consequences(game, game.phase.round, event, context)
-    if are_one_side(game.active_seats, game.ruleset):
+        return _consequences(game, round_of(game), event, context)
+    if are_one_side(game.active_seats, rules_of(game)):
         return (_game_ended(game, game.active_seats),)
     if game.is_abandoned or game.is_left_to_bots:
         return (_game_ended(game, _winners(game), abandoned=game.is_abandoned),)
@@ -69,12 +70,12 @@ def have_all_claimed(game: Game, round_: MeldingRound, *claiming: int) -> bool:
 def _consequences(game: Game, round_: MeldingRound, event: Event, context: Context) -> tuple[Event, ...] | TurnOver:
     if any(not rack.tiles for rack in round_.racks):
         return _end_round(game, round_, RoundEnd.WENT_OUT, context)
-    if are_one_side(game.active_seats, game.ruleset):
+    if are_one_side(game.active_seats, rules_of(game)):
         return _end_round(game, round_, RoundEnd.RESIGNED, context)
     if isinstance(event, PlayerAbsent | PlayerResigned) and game.is_abandoned:
         return (_game_ended(game, _winners(game), abandoned=True),)
     if isinstance(event, PlayerResigned) and event.seat != round_.turn.seat:
-        return TurnOver(penalty(round_, game.ruleset)) if have_all_claimed(game, round_) else ()
+        return TurnOver(penalty(round_, rules_of(game))) if have_all_claimed(game, round_) else ()
     if _is_blocked(game, round_, context):
         return _end_round(game, round_, RoundEnd.BLOCKED, context)
     return _next_turn(game, round_, context)
@@ -84,7 +85,7 @@ def _is_blocked(game: Game, round_: MeldingRound, context: Context) -> bool:
     """Returns whether the round is over although every player has tiles (R59, pool_empty_mode)."""
     if round_.pool:
         return False
-    match game.ruleset.pool_empty_mode:
+    match rules_of(game).pool_empty_mode:
         case PoolEmptyMode.END_IMMEDIATELY:
             return True
         case PoolEmptyMode.ONE_LAST_CHANCE:
@@ -98,13 +99,13 @@ def _is_stuck(game: Game, round_: MeldingRound, context: Context) -> bool:
 
     If the analysis has no answer for some player, only the passes count.
     """
-    test = game.ruleset.pool_empty_stuck_test
+    test = rules_of(game).pool_empty_stuck_test
     all_passed = set(game.active_seats) <= set(round_.passed)
     if test is PoolEmptyStuckTest.CONSECUTIVE_PASSES or (test is PoolEmptyStuckTest.BOTH and all_passed):
         return all_passed
     answers = set()
     for seat in game.active_seats:
-        answers.add(can_play(context, round_, seat, game.ruleset))
+        answers.add(can_play(context, round_, seat, rules_of(game)))
         if Existence.YES in answers:
             return False
     return all_passed or Existence.UNKNOWN not in answers
@@ -116,14 +117,14 @@ def _without_resigned(game: Game, seats: tuple[int, ...]) -> tuple[int, ...]:
 
 def _next_turn(game: Game, round_: MeldingRound, context: Context) -> tuple[Event, ...]:
     """Returns the start of the next turn, or of the last turns when the pool has just run out."""
-    one_more = game.ruleset.pool_empty_mode is PoolEmptyMode.ONE_LAST_CHANCE and not round_.pool
+    one_more = rules_of(game).pool_empty_mode is PoolEmptyMode.ONE_LAST_CHANCE and not round_.pool
     if not one_more:
         return (start_turn(game, next_seat(game, round_), context.now_ms),)
     if round_.last_chance is not None:
         return (start_turn(game, _without_resigned(game, round_.last_chance[1:])[0], context.now_ms),)
     drawer = round_.turn.seat
     order = from_seat(round_.order, drawer)
-    if game.ruleset.pool_empty_last_chance_start is PoolEmptyLastChanceStart.NEXT_PLAYER_FIRST:
+    if rules_of(game).pool_empty_last_chance_start is PoolEmptyLastChanceStart.NEXT_PLAYER_FIRST:
         order = (*order[1:], drawer)
     seats = _without_resigned(game, order)
     return (LastChanceStarted(seats), start_turn(game, seats[0], context.now_ms))
@@ -135,11 +136,11 @@ def _end_round(game: Game, round_: MeldingRound, end: RoundEnd, context: Context
         Standing(seat, rack.tiles, game.player(seat).resigned, rack.has_melded, seat in round_.declined)
         for seat, rack in ((seat, round_.rack(seat)) for seat in round_.order)
     )
-    scored = score_round(round_.number, end, standings, game.ruleset)
+    scored = score_round(round_.number, end, standings, rules_of(game))
     by_seat = tuple(sorted(scored.seats, key=lambda seat: seat.seat))
     ended = RoundEnded(_with_racks(replace(scored, seats=by_seat), round_, game.ruleset.racks_shown))
     after = with_result(game, ended.result)
-    is_last = is_last_round(round_.number, after.players, game.ruleset)
+    is_last = is_last_round(round_.number, after.players, rules_of(game))
     if end is RoundEnd.RESIGNED or is_last or after.is_left_to_bots:
         return (ended, _game_ended(after, _winners(after)))
     pause = game.ruleset.round_pause_seconds
@@ -155,7 +156,7 @@ def _with_racks(result: RoundResult, round_: MeldingRound, shown: RacksShown) ->
 
 def _winners(game: Game) -> tuple[int, ...]:
     """Returns the winners of a game between two rounds (match_winner). Without a finished round there are none."""
-    return game_winners(game.players, game.results, game.ruleset) if game.results else ()
+    return game_winners(game.players, game.results, rules_of(game)) if game.results else ()
 
 
 def _game_ended(game: Game, winners: tuple[int, ...], *, abandoned: bool = False) -> GameEnded:
@@ -167,7 +168,7 @@ def _game_ended(game: Game, winners: tuple[int, ...], *, abandoned: bool = False
 
 def may_have_searched_all_racks(game: Game, events: tuple[Event, ...]) -> bool:
     """Returns whether an analysis may have searched every rack: at the end of a turn with an empty pool."""
-    test = game.ruleset.pool_empty_stuck_test
+    test = rules_of(game).pool_empty_stuck_test
     if test is PoolEmptyStuckTest.CONSECUTIVE_PASSES or game.round is None or game.round.pool:
         return False
     return any(isinstance(event, TurnStarted | RoundEnded) for event in events)

@@ -5,6 +5,7 @@ from engine.events import TurnTimedOut
 from engine.game import Game
 from engine.melding.actions import PlayTiles
 from engine.melding.events import TilesPlayed
+from engine.melding.game import rules_of
 from engine.melding.round import Choosing, Drawn, MeldingRound
 from engine.melding.ruleset import Ruleset, TurnTimeoutClean, TurnTimeoutDirty
 from engine.melding.table import ProposedTable, have_same_melds
@@ -17,7 +18,7 @@ def time_out(game: Game, round_: MeldingRound, draft: ProposedTable | None) -> T
 
     `draft` is the last one of the turn; None if the player saved none.
     """
-    seat, ruleset = round_.turn.seat, game.ruleset
+    seat, ruleset = round_.turn.seat, rules_of(game)
     match round_.step:
         case Choosing():
             return TurnOver((TurnTimedOut(seat, ()), *default_river_choice(round_)))
