@@ -9,6 +9,7 @@ import pytest
 
 from engine.actions import Action, Join, Resign, StartGame, StartNextRound
 from engine.effort import Budget
+from engine.family import bots_of
 from engine.game import Finished, Game, Playing, RoundEnd, RoundOver, bots_to_act
 from engine.melding.actions import ClaimError, LayOnRiver, PlayTiles
 from engine.melding.bots import action_without_play, action_without_search, choose_action
@@ -69,7 +70,8 @@ def in_step(game: Game, step: Step) -> Game:
 
 def what(game: Game, level: BotLevel, seat: int = 1) -> str:
     """Returns the tiles that a bot plays, or its other action, which the rules must accept."""
-    action = choose_action(see(game, seat), level, LITTLE)
+    view = see(game, seat)
+    action = bots_of(view).choose_action(view, level, LITTLE)
     events = do(game, action).events
     plays = [event for event in events if isinstance(event, TilesPlayed)]
     return format_rack(plays[0].tiles) if plays else type(action).__name__
