@@ -34,6 +34,8 @@ from rummikub.v1 import validation_service_pb2 as vs
 from service import server as server_module
 from service.composition import build_server
 from service.health_check import DEFAULT_LISTEN, STATUSES
+from service.metrics import exporter as exporter_module
+from service.metrics.metrics import Metrics as ServiceMetrics
 from service.model.change import Commit, Outcome
 from service.settings import Settings
 from support.certificates import openssl, self_signed
@@ -407,6 +409,52 @@ async def test_metrics_tell_calls_latencies_and_games(monkeypatch: pytest.Monkey
         "aborted": 0,
     }
     assert found["rummikub_store_up",] == 1
+
+
+@pytest.fixture(scope="module")
+def metrics_url() -> Iterator[str]:
+    with exporter_module.serve_metrics("127.0.0.1:0", ServiceMetrics().registry) as port:
+        yield f"http://127.0.0.1:{port}/metrics"
+
+
+@pytest.mark.parametrize("version", ["x", '"1.0.0"', "1.x", "1..0", "9" * 5000, "1.0.0"])
+@pytest.mark.parametrize("form", ["application/openmetrics-text", "text/plain"])
+def test_metrics_are_served_whatever_version_of_their_format_is_accepted(
+    form: str, version: str, metrics_url: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    accept = {"Accept": f"{form}; version={version}, text/plain;q=0.5"}
+    request = urllib.request.Request(metrics_url, headers=accept)  # noqa: S310 - http, our own
+    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - http, our own
+        assert b"rummikub_store_up 0.0" in answer.read()
+        assert answer.headers["Content-Type"].startswith(form if version == "1.0.0" else "text/plain")
+    assert capfd.readouterr().err == ""
+
+
+async def test_who_asks_for_no_metrics_keeps_no_thread_and_fills_no_log(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(exporter_module, "SILENCE_SECONDS", 0.05)
+    async with running_server(memory_store()) as (server, _):
+        with server.serve_metrics() as port, socket.create_connection(("127.0.0.1", port), 10) as silent:
+            assert await asyncio.to_thread(silent.recv, 1) == b"", "the connection is closed"
+    assert capfd.readouterr().err == ""
+
+
+async def test_who_asks_for_metrics_without_an_end_takes_few_connections_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(exporter_module, "MOST_CONNECTIONS", 3)
+    async with running_server(memory_store()) as (server, _):
+        with server.serve_metrics() as port, contextlib.ExitStack() as stack:
+            address = "127.0.0.1", port
+            unending = [stack.enter_context(socket.create_connection(address, 5)) for _ in range(4)]
+            assert await asyncio.to_thread(unending[0].recv, 1) == b"", "the oldest connection is closed"
+            assert (await Metrics(port).read())["rummikub_store_up",] == 1
+            assert await asyncio.to_thread(unending[1].recv, 1) == b""
+            unending[3].sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            answer = await asyncio.to_thread(unending[3].recv, 12)
+            assert answer == b"HTTP/1.0 200", "the newest stay open"
+    assert capfd.readouterr().err == ""
 
 
 async def test_more_clients_are_served_than_the_limit_of_open_files_would_let_in_at_first() -> None:
