@@ -68,7 +68,7 @@ func TestRefusal(t *testing.T) {
 	}{
 		{refused(codes.Aborted, pb.ErrorReason_STALE_STATE), "STALE_STATE", "read the game again"},
 		{refused(codes.Aborted, 9999), "9999", "server is newer than this client, which does not know reason 9999"},
-		{status.Error(codes.ResourceExhausted, "too large"), "UNSPECIFIED", "larger than the limit"},
+		{status.Error(codes.ResourceExhausted, "too large"), "ERROR_REASON_UNSPECIFIED", "larger than the limit"},
 	} {
 		refuse := func(*pb.JoinGameRequest) (*pb.JoinGameResponse, error) { return nil, test.err }
 		fake := &fakeServer{joins: []func(*pb.JoinGameRequest) (*pb.JoinGameResponse, error){refuse}}

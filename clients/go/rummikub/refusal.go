@@ -54,7 +54,7 @@ func (e *RefusalError) Is(target error) bool {
 		target == context.DeadlineExceeded && e.Code == codes.DeadlineExceeded
 }
 
-// ReasonName returns a reason without its prefix, such as `NOT_YOUR_TURN`; the number of an unknown one.
+// ReasonName returns the name of a reason, such as `NOT_YOUR_TURN`; the number of an unknown one.
 func ReasonName(reason pb.ErrorReason) string {
 	return reason.String()
 }

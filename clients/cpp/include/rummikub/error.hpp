@@ -34,7 +34,7 @@ struct Error : std::runtime_error {
   Error(std::string method, const grpc::Status& status, const std::string& hint, Details&& details);
 };
 
-// Returns a reason without its prefix, such as `NOT_YOUR_TURN`; the number of an unknown one.
+// Returns the name of a reason, such as `NOT_YOUR_TURN`; the number of an unknown one.
 std::string reason_name(v1::ErrorReason reason);
 
 // Returns the name of a status code, such as `NOT_FOUND`.

@@ -31,7 +31,7 @@ def refusal(error: grpc.RpcError) -> Refusal:
 
 
 def error_info(error: grpc.RpcError) -> error_details_pb2.ErrorInfo:
-    """Returns the same for generic tools: `reason` is a name of ErrorReason without its prefix."""
+    """Returns the same for generic tools: `reason` is a name of ErrorReason."""
     info = error_details_pb2.ErrorInfo()
     _read_details(error, info)
     return info
