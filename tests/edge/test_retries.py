@@ -12,7 +12,6 @@ from typing import Any
 import grpc
 import grpc.aio
 import pytest
-from grpc_health.v1 import health_pb2_grpc
 
 from rummikub.v1 import analysis_service_pb2 as ans
 from rummikub.v1 import game_service_pb2 as gs
@@ -31,6 +30,9 @@ from tools.web import collect_page, running_envoy
 
 UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
 CUT_OFF = Status(grpc.StatusCode.CANCELLED, "INTERNAL_ERROR", "cut off")
+SEARCHES_OF_RECORDS = {
+    ("rummikub.v1.RecordService", name) for name in ("ImportRecord", "ReviewGame", "ParsePosition", "FormatPosition")
+}
 WRITES_WITHOUT_REQUEST_ID = {"SaveDraft"}
 
 
@@ -66,7 +68,8 @@ class ScriptedServer(grpc.GenericRpcHandler):
     async def listening(self) -> AsyncIterator[int]:
         """Serves within the context; yields the port."""
         server = self.server = grpc.aio.server()
-        health_pb2_grpc.add_HealthServicer_to_server(self.health, server)
+        service = self.health.service()
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.name, dict(service.handlers)),))
         self.health.set("", SERVING)
         server.add_generic_rpc_handlers((self,))
         port = server.add_insecure_port("127.0.0.1:0")
@@ -282,5 +285,6 @@ def test_exactly_the_calls_that_only_read_a_game_are_sent_again() -> None:
         if "request_id" not in method.input_type.fields_by_name
         and name not in WRITES_WITHOUT_REQUEST_ID
         and not service.endswith((".AnalysisService", ".ValidationService"))  # searches; a route before this one
+        and (service, name) not in SEARCHES_OF_RECORDS
     }
     assert sent_again == reading - {("rummikub.v1.GameService", "WatchGame")}, "WatchGame's route is before this one"
