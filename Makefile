@@ -192,7 +192,7 @@ $(DEPLOY_TOOLS): tools/deploy_tools.py $(STAMP)
 	@$(BIN)/python -m tools.deploy_tools
 	@touch $@
 
-openapi: $(STAMP) ## Generate deploy/openapi.json, the description of the JSON API, from proto/
+openapi: $(STAMP) ## Generate deploy/openapi.json and the URLs of docs/web-edge.md from proto/
 	$(BIN)/python docs/openapi.py
 
 SITE_STAMP := build/docs-env/.set-up

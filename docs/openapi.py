@@ -1,9 +1,9 @@
-"""Generates deploy/openapi.json, the OpenAPI description of the JSON API, from the contract and its comments.
+"""Generates deploy/openapi.json, the OpenAPI description of the JSON API, and the table of URLs in docs/web-edge.md.
 
 Usage: python docs/openapi.py [--check]
 
 Each binding of google.api.http is an operation; each message and enum that operations use is a schema. --check writes
-nothing and fails if the committed file is not what the contract generates.
+nothing and fails if a committed file is not what the contract and its comments generate.
 """
 
 import argparse
@@ -29,6 +29,7 @@ from google.protobuf.descriptor import (
 import contract as source
 
 OPENAPI: Final = Path(__file__).parent.parent / "deploy" / "openapi.json"
+PAGE: Final = Path(__file__).parent / "web-edge.md"
 PACKAGE: Final = "rummikub.v1"
 
 Schema = dict[str, Any]
@@ -254,19 +255,24 @@ def _is_required(field: FieldDescriptor) -> bool:
     return field_behavior_pb2.REQUIRED in field.GetOptions().Extensions[field_behavior_pb2.field_behavior]
 
 
-def text() -> str:
-    """Returns the document as it is written."""
-    return json.dumps(document(), indent=1, ensure_ascii=False) + "\n"
+def generated() -> dict[Path, str]:
+    """Returns the text of each file that is generated, wholly or in part."""
+    rows = [f"| {binding.method.name} | `{binding.verb.upper()} {binding.path}` |" for binding in Contract().bindings()]
+    table = "\n".join(("| RPC | URL |", "| --- | --- |", *rows, ""))
+    page = re.sub(r"^\| RPC \| URL \|\n(\|.*\n)+", table, PAGE.read_text(), flags=re.MULTILINE)
+    return {OPENAPI: json.dumps(document(), indent=1, ensure_ascii=False) + "\n", PAGE: page}
 
 
 def main() -> None:
-    """Writes the document, or checks it."""
+    """Writes the files, or checks them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing, fail on a difference")
-    if not parser.parse_args().check:
-        OPENAPI.write_text(text())
-    elif OPENAPI.read_text() != text():
-        sys.exit("deploy/openapi.json is out of date; run `make openapi`")
+    only_checks = parser.parse_args().check
+    for path, text in generated().items():
+        if not only_checks:
+            path.write_text(text)
+        elif path.read_text() != text:
+            sys.exit(f"{path.name} is out of date; run `make openapi`")
 
 
 if __name__ == "__main__":
