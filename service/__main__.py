@@ -9,7 +9,7 @@ def main() -> None:
         from service.health_check import health_check, read_target  # noqa: PLC0415 - the other branch is heavy
 
         sys.exit(health_check(read_target()))
-    from service.composition import serve  # noqa: PLC0415 - as above
+    from service.program import serve  # noqa: PLC0415 - as above
 
     serve()
 

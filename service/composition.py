@@ -1,18 +1,13 @@
-"""The composition root: settings, store, server, signals. `python -m service --help` explains the settings."""
+"""The composition root: builds the server and what it stands on from the settings."""
 
-import argparse
 import asyncio
 import contextlib
-import os
-import signal
-import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
-from typing import Final
+from functools import partial
+from typing import Any
 
 import structlog
-import uvloop
 
 from service.analysis.complex_turns import ComplexTurns
 from service.analysis.pool import COMMAND, AnalysisPool, PriorityAnalysis
@@ -22,9 +17,7 @@ from service.app.identity import Chance, SystemChance
 from service.app.sweeper import Sweeper
 from service.app.use_cases import use_cases
 from service.app.watch import Watch
-from service.cli.greeting import ServedAt, greeting
 from service.codec.turn_validator import Validator
-from service.errors import StoreUnavailable
 from service.grpc_api import rpcs
 from service.grpc_api.call_origin import Origins
 from service.grpc_api.call_policy import CallPolicy
@@ -40,10 +33,7 @@ from service.grpc_api.rpcs.admin import AdminBackend
 from service.grpc_api.rpcs.validation import NAME as VALIDATION
 from service.grpc_api.rpcs.validation import Streams, ValidationBackend
 from service.grpc_api.services import SERVICES
-from service.health_check import PROGRAM
-from service.metrics.exporter import serve_metrics
-from service.metrics.metrics import Metrics, metrics_registry
-from service.metrics.shared_counters import SharedCounters
+from service.metrics.metrics import Metrics
 from service.model.record import Lifetimes
 from service.operator.admin import Admin
 from service.operator.archive.eraser import ArchiveEraser
@@ -51,79 +41,18 @@ from service.operator.archive.open_sink import open_sink
 from service.operator.archive.reader import ArchiveReader
 from service.operator.archive.sink import Sink
 from service.operator.archive.worker import ArchiveWorker
-from service.runtime.addresses import AddressInUseError, reserve_address
-from service.runtime.gc_tuning import tune_gc
-from service.runtime.keys import Keys, KeysFileError, read_keys
-from service.runtime.open_tracing import TracingError, check, tracing_by
+from service.runtime.keys import RELOAD_SECONDS, Keys
 from service.runtime.origins import TrustedProxies
-from service.runtime.process import limit_malloc_arenas, log_to_stderr, raise_file_limit, write_stdout
 from service.runtime.slow_calls import SlowCalls
 from service.runtime.tracing import Tracing
-from service.server import ADMIN_LISTEN, VALIDATION_LISTEN, ListenerEndedError, Server, StoreMonitor
-from service.settings import MEMORY_URL, PREFIX, UNIX, Settings, SettingsError, explain, read_settings
-from service.storage.embedded import EmbeddedStore, EmbeddedStoreError
+from service.server import ADMIN_LISTEN, VALIDATION_LISTEN, Server, StoreMonitor, every
+from service.settings import MEMORY_URL, PREFIX, Settings, SettingsError
+from service.storage.embedded import EmbeddedStore
 from service.storage.memory import MemoryStore
 from service.storage.redis.store import RedisStore, connect, obstacle_at
 from service.storage.store import Store
-from service.supervisor import (
-    OPTION,
-    UNUSABLE_SETTINGS,
-    Supervisor,
-    SupervisorChannel,
-    SupervisorError,
-    WorkerArguments,
-    share,
-)
-
-KILL_SECONDS: Final = 10.0
-"""Grace period beyond lame_duck_seconds and drain_seconds before workers are killed."""
 
 _log = structlog.get_logger()
-
-
-def serve() -> None:
-    """Serves until SIGTERM or SIGINT."""
-    raise_file_limit()
-    limit_malloc_arenas()
-    arguments = _parser().parse_args()
-    worker = WorkerArguments(*arguments.as_worker) if arguments.as_worker else None
-    try:
-        settings = read_settings(arguments.workers)
-        if settings.keys_file:
-            read_keys(settings.keys_file)
-        check(os.environ)
-        with _tracing(settings, worker) as tracing:
-            number, processors = worker.number if worker else None, (tracing.add_ids,) if tracing else ()
-            log_to_stderr(settings.log_level, number, processors)
-            uvloop.run(_serve(settings, worker, tracing))
-    except (SettingsError, KeysFileError) as error:
-        sys.stderr.write(f"{PROGRAM}: {error}\n")
-        sys.exit(UNUSABLE_SETTINGS if worker else 1)
-    except (
-        EmbeddedStoreError,
-        AddressInUseError,
-        ListenerEndedError,
-        SupervisorError,
-        TracingError,
-    ) as error:
-        sys.exit(f"{PROGRAM}: {error}")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=PROGRAM,
-        description="The Rummikub rules service: games, turns and validation over gRPC.",
-        epilog=f"settings, from the environment:\n{explain()}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,  # __main__ looks for --health
-    )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {version('rummikub-service')}")
-    parser.add_argument(
-        "--health", action="store_true", help="check the health of the server at RUMMIKUB_LISTEN: exit code 0 or 1"
-    )
-    parser.add_argument("--workers", metavar="N", help="number of worker processes; overrides RUMMIKUB_WORKERS")
-    parser.add_argument(OPTION, nargs=3, type=int, help=argparse.SUPPRESS)
-    return parser
 
 
 def build_server(  # noqa: PLR0913 - what may be chosen
@@ -170,6 +99,11 @@ def build_server(  # noqa: PLR0913 - what may be chosen
     listeners = _Listeners(settings, metrics, stopping, tracing, Validator(complex_turns.judge), slow_calls, keys)
     main = listeners.main(services)
     eraser = ArchiveEraser(sink) if sink else None
+    tasks: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {}
+    if keys:
+        tasks["keys-file"] = partial(every, RELOAD_SECONDS, stopping, keys.reload)
+    if sink:
+        tasks["archive"] = ArchiveWorker(store, sink, settings.archived_ttl_seconds, metrics, stopping).run
     others = (listeners.validation(), listeners.admin(Admin(app.changes, app.games, store, eraser)))
     return Server(
         settings,
@@ -177,15 +111,14 @@ def build_server(  # noqa: PLR0913 - what may be chosen
         metrics,
         (main, *filter(None, others)),
         StoreMonitor(store, metrics, main.health, [VALIDATION, *SERVICES]),
-        keys,
         app.presence,
         watch,
         Sweeper(app.changes, store, settings.sweep_seconds, stopping),
-        ArchiveWorker(store, sink, settings.archived_ttl_seconds, metrics, stopping) if sink else None,
         slow_calls,
         complex_turns,
         analysis,
         Bots(app.changes, PriorityAnalysis(analysis), bot_searches, settings.bot_delay_ms / 1000, stopping),
+        tasks,
     )
 
 
@@ -274,135 +207,8 @@ class _Listeners:
         return AioListener(variable, address, self.settings, interceptor, services, INSTALLED, servicer, end_streams)
 
 
-class _StopSignals:
-    """The signals to stop. SIGTERM begins the lame duck; a second one, or SIGINT at any time, skips it.
-
-    Attributes:
-        requested: Set when the process is to stop.
-        skip_lame_duck: Set when it is to stop without the lame duck.
-    """
-
-    def __init__(self) -> None:
-        self.requested = asyncio.Event()
-        self.skip_lame_duck = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, self._on_terminate)
-        loop.add_signal_handler(signal.SIGINT, self._on_interrupt)
-
-    def _on_terminate(self) -> None:
-        if self.requested.is_set():
-            self.skip_lame_duck.set()
-        self.requested.set()
-
-    def _on_interrupt(self) -> None:
-        self.requested.set()
-        self.skip_lame_duck.set()
-
-
-def _tracing(settings: Settings, worker: WorkerArguments | None) -> contextlib.AbstractContextManager[Tracing | None]:
-    """Returns the context of this process's traces. A supervisor has none: its workers export theirs."""
-    environment = os.environ if worker or settings.workers == 1 else {}
-    store = "memory" if settings.redis_url == MEMORY_URL else "redis"
-    return tracing_by(environment, worker.number if worker else None, store)
-
-
-async def _serve(settings: Settings, worker: WorkerArguments | None, tracing: Tracing | None) -> None:
-    """Serves until SIGTERM or SIGINT: as a worker, as a supervisor of workers, or as the only process."""
-    signals = _StopSignals()
-    if worker:
-        await _serve_as_worker(worker, settings, signals, tracing)
-    elif settings.workers > 1:
-        await _serve_with_workers(settings, signals)
-    else:
-        await _serve_alone(settings, signals, tracing)
-
-
-async def _serve_alone(settings: Settings, signals: _StopSignals, tracing: Tracing | None) -> None:
-    async with _sink(settings) as sink, _store_url(settings) as (url, embedded), _store(url, settings) as store:
-        server = build_server(settings, store, tracing=tracing, sink=sink)
-        with server.serve_metrics() as metrics_port:
-            await server.start()
-            served_at = ServedAt(
-                _with_port(settings.listen, server.port),
-                _with_port(settings.validation_listen, server.validation_port),
-                _with_port(settings.admin_listen, server.admin_port),
-                _with_port(settings.metrics_listen, metrics_port),
-            )
-            tune_gc()
-            write_stdout(greeting(PROGRAM, settings, served_at, store_is_up=await _answers(store)))
-            failure = await _first_end(server.ended(), *_endings(embedded), _lame_duck(signals, server, settings))
-            _log.info("stopping", waits_at_most_seconds=settings.drain_seconds)
-            await server.stop()
-            if failure:
-                raise failure
-
-
-async def _serve_with_workers(settings: Settings, signals: _StopSignals) -> None:
-    """Runs the supervisor, the embedded store if there is one, and the merged metrics."""
-    async with contextlib.AsyncExitStack() as stack:
-        await stack.enter_async_context(_sink(settings))  # refuses a setting that all workers would refuse
-        address = stack.enter_context(reserve_address("RUMMIKUB_LISTEN", settings.listen))
-        validation = ""
-        if settings.validation_listen:
-            validation = stack.enter_context(reserve_address("RUMMIKUB_VALIDATION_LISTEN", settings.validation_listen))
-        admin = ""
-        if settings.admin_listen:
-            admin = stack.enter_context(reserve_address("RUMMIKUB_ADMIN_LISTEN", settings.admin_listen))
-        url, embedded = await stack.enter_async_context(_store_url(settings))
-        worker_settings = [
-            {
-                "listen": address,
-                "validation_listen": validation,
-                "admin_listen": admin,
-                "redis_url": url,
-                "workers": str(settings.workers),
-                "analysis_workers": str(share(settings.analysis_workers, settings.workers, number)),
-            }
-            for number in range(1, settings.workers + 1)
-        ]
-        supervisor = Supervisor(worker_settings, grace_seconds(settings))
-        registry = metrics_registry(supervisor.metrics.read)
-        metrics_port = stack.enter_context(serve_metrics(settings.metrics_listen, registry))
-        supervisor.start()
-        served_at = ServedAt(address, validation, admin, _with_port(settings.metrics_listen, metrics_port))
-        greet = asyncio.create_task(_greet_when_serving(settings, served_at, supervisor))
-        failure = await _first_end(supervisor.failed(), *_endings(embedded), _stop_request(signals))
-        greet.cancel()
-        _log.info("stopping", waits_at_most_seconds=settings.lame_duck_seconds + settings.drain_seconds)
-        await supervisor.stop(signals.skip_lame_duck)
-        if failure:
-            raise failure
-
-
-def grace_seconds(settings: Settings) -> float:
-    """Returns how long a server may take to stop after SIGTERM."""
-    return settings.lame_duck_seconds + settings.drain_seconds + KILL_SECONDS
-
-
-async def _greet_when_serving(settings: Settings, served_at: ServedAt, supervisor: Supervisor) -> None:
-    await supervisor.serving()
-    write_stdout(greeting(PROGRAM, settings, served_at, store_is_up=supervisor.metrics.store_is_up))
-
-
-async def _serve_as_worker(
-    worker: WorkerArguments, settings: Settings, signals: _StopSignals, tracing: Tracing | None
-) -> None:
-    """Serves until a signal or the supervisor's end."""
-    with contextlib.closing(SupervisorChannel(worker)) as channel:
-        async with _sink(settings) as sink, _store(settings.redis_url, settings) as store:
-            metrics = Metrics(SharedCounters(worker.counters), counts_store_events=worker.number == 1)
-            server = build_server(settings, store, metrics=metrics, tracing=tracing, sink=sink)
-            await server.start()
-            tune_gc()
-            channel.report_serving()
-            failure = await _first_end(channel.ended(), server.ended(), _lame_duck(signals, server, settings))
-            await server.stop()
-            if failure:
-                raise failure
-
-
 @contextlib.asynccontextmanager
-async def _store_url(settings: Settings) -> AsyncIterator[tuple[str, EmbeddedStore | None]]:
+async def store_url(settings: Settings) -> AsyncIterator[tuple[str, EmbeddedStore | None]]:
     """Yields the store's URL; runs the embedded store within the context. Raises SettingsError."""
     if settings.redis_url:
         await _check_suitable(settings.redis_url)
@@ -424,7 +230,7 @@ async def _check_suitable(url: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _store(url: str, settings: Settings) -> AsyncIterator[Store]:
+async def open_store(url: str, settings: Settings) -> AsyncIterator[Store]:
     """Yields the store at a URL."""
     if url == MEMORY_URL:
         yield MemoryStore(settings.history, log_ms=settings.change_log_seconds * 1000)
@@ -442,7 +248,7 @@ async def _store(url: str, settings: Settings) -> AsyncIterator[Store]:
 
 
 @contextlib.asynccontextmanager
-async def _sink(settings: Settings) -> AsyncIterator[Sink | None]:
+async def archive_sink(settings: Settings) -> AsyncIterator[Sink | None]:
     """Yields the archive, if there is one. Raises SettingsError."""
     if not settings.archive_url:
         yield None
@@ -452,50 +258,3 @@ async def _sink(settings: Settings) -> AsyncIterator[Sink | None]:
         yield sink
     finally:
         await sink.close()
-
-
-async def _answers(store: Store) -> bool:
-    try:
-        await store.ping()
-    except StoreUnavailable:
-        return False
-    return True
-
-
-def _endings(embedded: EmbeddedStore | None) -> tuple[Coroutine[None, None, Exception], ...]:
-    return (embedded.ended(),) if embedded else ()
-
-
-async def _stop_request(signals: _StopSignals) -> None:
-    """Returns when a stop is requested."""
-    await signals.requested.wait()
-
-
-async def _lame_duck(signals: _StopSignals, server: Server, settings: Settings) -> None:
-    """Returns when the server is to stop: lame_duck_seconds after the request, unless the lame duck is skipped.
-
-    Until then the server serves, but its health reports NOT_SERVING, so that proxies send new calls elsewhere.
-    """
-    await signals.requested.wait()
-    server.report_not_serving()
-    if settings.lame_duck_seconds:
-        _log.info("lame duck", seconds=settings.lame_duck_seconds)
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(signals.skip_lame_duck.wait(), settings.lame_duck_seconds)
-
-
-async def _first_end(*endings: Coroutine[None, None, Exception | None]) -> Exception | None:
-    """Waits for the first ending and returns its error, None for a normal stop. Of several, the first named counts."""
-    tasks = [asyncio.create_task(ending) for ending in endings]
-    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    ended = next(task for task in tasks if task.done())
-    for task in tasks:
-        task.cancel()
-    return ended.result()
-
-
-def _with_port(address: str, port: int) -> str:
-    """Returns an address with the port that the system assigned; "" for no address."""
-    if address.startswith(UNIX):
-        return address
-    return f"{address.rpartition(':')[0]}:{port}" if address else ""

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -20,10 +20,8 @@ from service.grpc_api.health import HealthServicer
 from service.grpc_api.listener import Listener
 from service.metrics.exporter import serve_metrics
 from service.metrics.metrics import Metrics
-from service.operator.archive.worker import ArchiveWorker
 from service.runtime.addresses import AddressInUseError
 from service.runtime.connections import shut_down_connections
-from service.runtime.keys import RELOAD_SECONDS, Keys
 from service.runtime.slow_calls import SlowCalls
 from service.settings import Settings
 from service.storage.store import Store
@@ -109,6 +107,16 @@ class StoreMonitor:
             self._metrics.games({state.value: count for state, count in counts.items()})
 
 
+async def every(seconds: float, stopping: asyncio.Event, work: Callable[[], Coroutine[Any, Any, None] | None]) -> None:
+    """Does some work at an interval, and once more when the server stops."""
+    while not stopping.is_set():
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), seconds)
+        done = work()
+        if done is not None:
+            await done
+
+
 @dataclass(eq=False, slots=True)
 class Server:
     """A server on a store. `composition.build_server` builds one.
@@ -119,15 +127,14 @@ class Server:
         metrics: Counts calls and operations.
         listeners: The listeners; the first is that of RUMMIKUB_LISTEN.
         monitor: Checks the store.
-        keys: The keys that callers need; None if they need none.
         presence: Marks seats as seen.
         watch: The streams of changes.
         sweeper: Applies what is due.
-        archive: Archives finished games; None without an archive.
         slow_calls: Runs slow calls.
         complex_turns: Judges complex turns.
         analysis: Searches.
         bots: Plays for bots.
+        others: Further tasks, by name, which run until `stopping` is set.
     """
 
     settings: Settings
@@ -135,15 +142,14 @@ class Server:
     metrics: Metrics
     listeners: Sequence[Listener]
     monitor: StoreMonitor
-    keys: Keys | None
     presence: Presence
     watch: Watch
     sweeper: Sweeper
-    archive: ArchiveWorker | None
     slow_calls: SlowCalls
     complex_turns: ComplexTurns
     analysis: AnalysisPool
     bots: Bots
+    others: Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     @property
@@ -174,15 +180,13 @@ class Server:
             await asyncio.gather(*(listener.stop() for listener in self.listeners))
             raise
         await self.monitor.check()
-        self._spawn("store-check", self._every(PING_SECONDS, self.monitor.check))
-        self._spawn("game-count", self._every(COUNT_SECONDS, self.monitor.count_games))
+        self._spawn("store-check", every(PING_SECONDS, self.stopping, self.monitor.check))
+        self._spawn("game-count", every(COUNT_SECONDS, self.stopping, self.monitor.count_games))
         self._spawn("sweeper", self.sweeper.run())
-        if self.keys is not None:
-            self._spawn("keys-file", self._every(RELOAD_SECONDS, self.keys.reload))
-        if self.archive:
-            self._spawn("archive", self.archive.run())
-        self._spawn("presence", self._every(FLUSH_SECONDS, self.presence.flush))
+        self._spawn("presence", every(FLUSH_SECONDS, self.stopping, self.presence.flush))
         self._spawn("load", self._report_load())
+        for name, run in self.others.items():
+            self._spawn(name, run())
 
     def serve_metrics(self) -> contextlib.AbstractContextManager[int]:
         """Serves metrics on their own port, which it yields, within the context. Raises AddressInUseError."""
@@ -190,14 +194,6 @@ class Server:
 
     def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         self._tasks.append(asyncio.create_task(work, name=name))
-
-    async def _every(self, seconds: float, work: Callable[[], Coroutine[Any, Any, None] | None]) -> None:
-        while not self.stopping.is_set():
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.stopping.wait(), seconds)
-            done = work()
-            if done is not None:
-                await done
 
     async def _report_load(self) -> None:
         """Sets the gauges of the load, also while the server stops, until this is cancelled."""

@@ -2,7 +2,7 @@
 
 import redis.asyncio as redis
 
-from service.composition import serve
+from service.program import serve
 from service.storage.redis.sentinel import Primary
 
 

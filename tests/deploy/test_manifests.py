@@ -19,7 +19,7 @@ from rummikub.v1 import (
     turn_service_pb2,
     validation_service_pb2,
 )
-from service.composition import KILL_SECONDS
+from service.program import KILL_SECONDS
 from service.runtime.redis_url import Address, Sentinel, parse_redis_url
 from service.server import STATELESS
 from service.settings import PREFIX, Settings

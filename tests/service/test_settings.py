@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from service import composition, settings
+from service import program, settings
 from service.runtime.process import write_stdout
 from service.settings import Settings, SettingsError, read_settings
 from support.certificates import self_signed
@@ -386,7 +386,7 @@ def test_help_lists_every_setting_with_its_default(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["rummikub-server", "--help"])
     with pytest.raises(SystemExit) as end:
-        composition.serve()
+        program.serve()
     assert end.value.code == 0
     listed = dict(re.findall(r"^  (RUMMIKUB_\w+)\n .*\(default (.+)\)$", capsys.readouterr().out, re.MULTILINE))
     defaults = {name: str(value) for name, value in Settings().model_dump().items()}

@@ -29,9 +29,9 @@ from rummikub.v1 import analysis_service_pb2, game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import validation_service_pb2 as vs
 from service import supervisor as supervisor_module
-from service.composition import grace_seconds
 from service.metrics.metrics import MergedMetrics, Metrics, metrics_registry
 from service.metrics.shared_counters import ROWS, SharedCounters, counter_file
+from service.program import grace_seconds
 from service.runtime.addresses import AddressInUseError, reserve_address
 from service.runtime.keys import HEADER
 from service.supervisor import Supervisor, SupervisorError, share

@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from service import composition
+from service import program
 from service.model.change import Commit, Outcome
 from service.model.outbox import OutboxEntry
 from service.model.record import Record
@@ -57,4 +57,4 @@ if __name__ == "__main__":
     whole_collect = archived_game.collect
     vars(worker).update(collect=collect, CLAIM_MS=1_000)
     vars(redis_store).update(RedisGames=MortalGames, RedisOutbox=MortalOutbox)
-    composition.serve()
+    program.serve()

@@ -467,23 +467,20 @@ async def test_a_server_archives_the_games_that_end_and_no_others(store: Store) 
 
 
 async def test_without_an_archive_no_outbox_is_written(store: Store) -> None:
-    async with running_server(store, MANUAL) as (server, client):
+    async with running_server(store, MANUAL) as (_, client):
         await resign(await client.new_game())
-        assert server.archive is None
     assert await store.outbox.size() == 0
 
 
 async def test_an_announced_rematch_is_archived_too(store: Store, clock: FakeClock) -> None:
     sink = MemorySink()
-    async with running_server(store, MANUAL, sink=MemorySink()) as (server, client):
-        assert server.archive
+    async with running_server(store, MANUAL, sink=sink) as (_, client):
         game = await client.new_game()
         await resign(game)
         request = gs.CreateRematchRequest(game_id=game.game_id, request_id=new_id())
         rematch = (await client.games.CreateRematch(request, metadata=game.as_seat(1))).game.rematch_game_id
         await until_archived(store, worker_of(store, sink), clock)
-        archived = sink.written or server.archive._sink.written  # type: ignore[attr-defined]  # noqa: SLF001
-        assert archived[-1].record.game.rematch_game_id == rematch
+        assert sink.written[-1].record.game.rematch_game_id == rematch
 
 
 @pytest.mark.parametrize("is_sent", [False, True], ids=["before", "after"])
