@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from engine.events import Event
 from engine.game import Aborted, Finished, Game, Lobby, Playing, RoundOver
+from engine.tiles import Tile
 from engine.unions import Analysis
 from engine.violations import Reason, Refused, Violation, refused
 
@@ -30,6 +31,15 @@ class TurnOver:
 
     events: tuple[Event, ...]
     violations: tuple[Violation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOutcome:
+    """What a player learns of the own turn, beside the game: tiles played, their points, tiles drawn."""
+
+    tiles_played: tuple[Tile, ...] = ()
+    points: int = 0
+    tiles_drawn: tuple[Tile, ...] = ()
 
 
 Decision = tuple[Event, ...] | Refused | IllegalPlay | TurnOver

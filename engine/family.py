@@ -6,23 +6,24 @@ players do in it, is the family's. No rule is shared between families; within on
 A new family is a package with these functions, a row in the table, and its types in `unions`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar, get_args
 
 from engine.actions import Action
 from engine.deal import Shuffle
-from engine.decisions import Context, Decision, TurnOver
+from engine.decisions import Context, Decision, TurnOutcome, TurnOver
 from engine.effort import Budget
 from engine.events import Event, TurnEvent
 from engine.game import Game
-from engine.melding import bots, moves, solver
+from engine.melding import bots, moves, record_text, solver
 from engine.melding import family as melding
 from engine.melding.actions import MeldingAction
 from engine.melding.events import MeldingEvent, RoundStarted
 from engine.melding.round import MeldingRound
 from engine.melding.ruleset import Ruleset as MeldingRuleset
 from engine.moves import Move, MoveKind
+from engine.notation import Piece
 from engine.seats import BotLevel
 from engine.unions import (
     BotAction,
@@ -38,13 +39,14 @@ from engine.unions import (
 )
 from engine.views import GameView
 
+RulesetT_contra = TypeVar("RulesetT_contra", contravariant=True)
 RoundT = TypeVar("RoundT")
 StartT = TypeVar("StartT")
 ActionT_contra = TypeVar("ActionT_contra", bound=Action, contravariant=True)
 EventT_contra = TypeVar("EventT_contra", bound=Event, contravariant=True)
 
 
-class Family(Protocol[StartT, RoundT, ActionT_contra, EventT_contra]):
+class Family(Protocol[RulesetT_contra, StartT, RoundT, ActionT_contra, EventT_contra]):
     """The functions of a family of games. Its module has them, with the types of its rounds."""
 
     def deal(self, game: Game, shuffle: Shuffle | StartT) -> StartT:
@@ -74,6 +76,12 @@ class Family(Protocol[StartT, RoundT, ActionT_contra, EventT_contra]):
 
     def see_event(self, event: EventT_contra, seat: int | None) -> FamilyEventView:
         """Returns the view of an event."""
+
+    def outcome(self, events: tuple[Event, ...]) -> TurnOutcome:
+        """Returns what the events of a player's own turn tell the player."""
+
+    def may_search(self, ruleset: RulesetT_contra) -> bool:
+        """Returns whether decisions of a game may search for plays, which can take seconds."""
 
     def may_have_searched_all_racks(self, game: Game, events: tuple[Event, ...]) -> bool:
         """Returns whether an analysis may have searched the racks of other players for these events."""
@@ -109,32 +117,43 @@ class Moves(Protocol):
         """Yields actions that may have been the move; an event does not say everything that led to it."""
 
 
+class MoveText(Protocol):
+    """What follows the verbs of moves in the text of a record (record_text.py), under one ruleset."""
+
+    def format(self, move: Move) -> str:
+        """Returns it; empty for nothing."""
+
+    def parse(self, move: Move, rest: Piece, round_number: int) -> Move:
+        """Returns a move with it. A deal is that of a round. Raises NotationError."""
+
+
 @dataclass(frozen=True, slots=True)
-class _Row(Generic[StartT, RoundT, ActionT_contra, EventT_contra]):
+class _Row(Generic[RulesetT_contra, StartT, RoundT, ActionT_contra, EventT_contra]):
     """What a family implements, and its events."""
 
-    family: Family[StartT, RoundT, ActionT_contra, EventT_contra]
+    family: Family[RulesetT_contra, StartT, RoundT, ActionT_contra, EventT_contra]
     bots: Bots
     moves: Moves
+    move_text: Callable[[RulesetT_contra], MoveText]
     events: tuple[type[EventT_contra], ...]
 
 
-_MELDING: Final[_Row[RoundStarted, MeldingRound, MeldingAction, MeldingEvent]] = _Row(
-    melding, bots, moves, get_args(MeldingEvent)
+_MELDING: Final[_Row[MeldingRuleset, RoundStarted, MeldingRound, MeldingAction, MeldingEvent]] = _Row(
+    melding, bots, moves, record_text.MoveText, get_args(MeldingEvent)
 )
-_FAMILIES: Final[Mapping[type[Ruleset], _Row[Any, Any, Any, Any]]] = {MeldingRuleset: _MELDING}
+_FAMILIES: Final[Mapping[type[Ruleset], _Row[Any, Any, Any, Any, Any]]] = {MeldingRuleset: _MELDING}
 _BY_EVENT: Final = {event: row.family for row in _FAMILIES.values() for event in row.events}
 
 EXACT: Final = solver.EXACT
 """The default analysis of `turns.apply`."""
 
 
-def family_of(game: Game) -> Family[RoundStart, Round, FamilyAction, FamilyEvent]:
+def family_of(game: Game) -> Family[Ruleset, RoundStart, Round, FamilyAction, FamilyEvent]:
     """Returns the family of a game. It takes only that game's rounds, actions and events."""
     return _FAMILIES[type(game.ruleset)].family
 
 
-def family_of_event(event: FamilyEvent) -> Family[RoundStart, Round, FamilyAction, FamilyEvent]:
+def family_of_event(event: FamilyEvent) -> Family[Ruleset, RoundStart, Round, FamilyAction, FamilyEvent]:
     """Returns the family of an event."""
     return _BY_EVENT[type(event)]
 
@@ -147,3 +166,8 @@ def bots_of(view: GameView) -> Bots:
 def moves_of(game: Game) -> Moves:
     """Returns how records have the moves of a game."""
     return _FAMILIES[type(game.ruleset)].moves
+
+
+def move_text_of(ruleset: Ruleset) -> MoveText:
+    """Returns how the text of a record has the moves of games under a ruleset."""
+    return _FAMILIES[type(ruleset)].move_text(ruleset)

@@ -1,4 +1,4 @@
-"""The text of a record: a header and one line a move, in the notation of notation.py. docs/record.md has the grammar.
+"""The text of a record: a header and one line a move, whose words are its family's. docs/record.md has the grammar.
 
 ```
 rummikub-record 1
@@ -16,38 +16,18 @@ winners 2
 """
 
 import re
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import replace
-from typing import Final, TypeVar
+from collections.abc import Generator, Iterator
+from typing import Final
 
+from engine.family import MoveText, move_text_of
 from engine.game import RoundEnd
-from engine.melding.events import RoundStarted, StartDraw
-from engine.melding.melds import Meld, ProposedMeld, as_proposed, read_meld
-from engine.melding.notation import (
-    EMPTY,
-    NotationError,
-    Piece,
-    format_meld,
-    format_rack,
-    format_racks,
-    format_table,
-    format_tile,
-    format_tiles,
-    parse_pool,
-    parse_racks,
-    parse_seat,
-    parse_table,
-    parse_tile,
-    parse_tiles,
-)
 from engine.melding.presets import PRESETS, chosen_options
 from engine.melding.ruleset import OPTIONS, SABRA, Preset, Ruleset, problems, with_options
 from engine.moves import Move, MoveKind
+from engine.notation import NotationError, Piece, parse_seat
 from engine.options import text_of
 from engine.record import GameRecord, RecordedPlayer, RoundScore
 from engine.seats import BotLevel
-
-_T = TypeVar("_T")
 
 TITLE: Final = "rummikub-record 1"
 NAME_MAX: Final = 40
@@ -118,12 +98,12 @@ def _lines(record: GameRecord) -> Iterator[str]:
     yield f"created {_format_time(record.created_ms)}"
     for player in record.players:
         yield f"player {player.seat} {player.bot.name.lower() if player.bot else _PERSON} {player.name}"
-    rounds, ended = record.rounds, 0
+    rounds, ended, move_text = record.rounds, 0, move_text_of(record.ruleset)
     for place, move in enumerate(record.moves):
         if move.kind is MoveKind.DEAL and place:
             yield from map(_format_score, rounds[ended : ended + 1])
             ended += 1
-        yield _format_move(move, record)
+        yield _format_move(move, record.created_ms, move_text)
     yield from map(_format_score, rounds[ended:])
     if record.winners:
         yield f"winners {' '.join(map(str, record.winners))}"
@@ -145,33 +125,10 @@ def _format_score(score: RoundScore) -> str:
     return f"end {score.end.name} {' '.join(f'{seat}:{points}' for seat, points in score.points)}"
 
 
-def _format_move(move: Move, record: GameRecord) -> str:
-    words, seconds = _format_words(move), _format_time(move.time_ms - record.created_ms)
+def _format_move(move: Move, created_ms: int, move_text: MoveText) -> str:
+    words, seconds = move_text.format(move), _format_time(move.time_ms - created_ms)
     verb = f"{_BOT} {_VERBS[move.kind]}" if move.by_bot else _VERBS[move.kind]
     return f"{move.revision} {seconds} {move.seat} {verb}{' ' if words else ''}{words}"
-
-
-def _format_words(move: Move) -> str:
-    """Returns what follows the verb."""
-    if move.dealt:
-        return _format_deal(move.dealt)
-    if move.table is None:
-        return format_tiles(move.tiles)
-    if move.kind is MoveKind.SHOW:
-        return " | ".join(map(_format_shown, move.table)) or EMPTY
-    pull = "" if move.river_index is None else f"pull {move.river_index} "
-    return f"{'play ' if move.kind is MoveKind.TIME_OUT else pull}{format_table(move.table)}"
-
-
-def _format_shown(meld: ProposedMeld) -> str:
-    """Returns a meld of an illegal play, with its kind wherever it was stated."""
-    text = format_meld(meld)
-    return f"{meld.kind.name.lower()}{text}" if meld.kind and text.startswith("[") else text
-
-
-def _format_deal(dealt: RoundStarted) -> str:
-    draws = " ".join(f"{draw.seat}:{format_tile(draw.tile)}" for draw in dealt.draws) or "."
-    return f"{draws} / {' '.join(map(str, dealt.order))} / {format_racks(dealt.racks)} / {format_rack(dealt.pool)}"
 
 
 # Parsing
@@ -214,14 +171,13 @@ class _Reader:
         self._preset = Preset.SABRA
         self._options: dict[str, object] = {}
         self._ruleset = SABRA
+        self._move_text = move_text_of(self._ruleset)
         self._created_ms: int | None = None
         self._players: list[RecordedPlayer] = []
         self._moves: list[Move] = []
         self._deals = 0
         self._rounds: list[RoundScore] = []
         self._winners: tuple[int, ...] = ()
-        self._melds: dict[ProposedMeld, ProposedMeld] = {}
-        """The melds of the text as a record has them: most are on the table after many moves."""
 
     def record(self, lines: int) -> GameRecord:
         """Returns the record after its last line, which has the number `lines`. Raises RecordTextError."""
@@ -267,6 +223,7 @@ class _Reader:
             case "created":
                 _check_count(line, words, 2, "created SECONDS")
                 self._ruleset = self._stated_ruleset()
+                self._move_text = move_text_of(self._ruleset)
                 self._created_ms = _time(words[1], _CREATED)
             case "player":
                 self._players.append(_player(line, words))
@@ -307,17 +264,10 @@ class _Reader:
         kind, by_bot = _KINDS[verb.text], verb is not words[3]
         self._deals += kind is MoveKind.DEAL
         move = Move(revision, (self._created_ms or 0) + since_ms, kind, seat, by_bot=by_bot)
-        move = _with_words(move, _rest(line, verb), self._deals)
-        if move.table and kind is not MoveKind.SHOW:
-            move = replace(move, table=tuple(map(self._recorded, move.table)))
-        self._moves.append(move)
-
-    def _recorded(self, meld: ProposedMeld) -> ProposedMeld:
-        """Returns a meld as `record_of` has it: with its kind, as the ruleset reads it."""
-        if meld not in self._melds:
-            read = read_meld(meld, self._ruleset)
-            self._melds[meld] = as_proposed(read, self._ruleset) if isinstance(read, Meld) else meld
-        return self._melds[meld]
+        told = line.after(verb)
+        if kind in _WITHOUT_WORDS and told.text:
+            raise told.error(f"follows {_VERBS[kind]}: expected nothing")
+        self._moves.append(self._move_text.parse(move, told, self._deals))
 
 
 def _preset(line: Piece, words: tuple[Piece, ...]) -> Preset:
@@ -335,7 +285,7 @@ def _time(word: Piece, form: re.Pattern[str]) -> int:
 
 
 def _player(line: Piece, words: tuple[Piece, ...]) -> RecordedPlayer:
-    if len(words) < 3 or not (name := _rest(line, words[2])).text:
+    if len(words) < 3 or not (name := line.after(words[2])).text:
         raise line.error("is not a player: expected player SEAT person NAME, or the level of a bot")
     seat, level = parse_seat(words[1]), words[2]
     if level.text not in _LEVELS:
@@ -357,47 +307,6 @@ def _revision(word: Piece) -> int:
     if not re.fullmatch("[1-9][0-9]{0,8}", word.text):
         raise word.error("is not a revision: expected a number from 1 on")
     return int(word.text)
-
-
-def _rest(piece: Piece, word: Piece) -> Piece:
-    """Returns what follows a word of a piece."""
-    return piece.part(word.start + len(word.text) - piece.start, len(piece.text)).strip()
-
-
-def _with_words(move: Move, rest: Piece, round_number: int) -> Move:
-    """Returns a move with what follows its verb."""
-    words = rest.words()
-    match move.kind:
-        case MoveKind.DEAL | MoveKind.REDEAL:
-            return replace(move, dealt=_deal(rest, round_number))
-        case MoveKind.PLAY if words and words[0].text == "pull":
-            if len(words) < 2 or not re.fullmatch("[0-9]{1,3}", words[1].text):
-                raise rest.error("pulls nothing: expected pull and a place on the River, from 0")
-            table = _within(_rest(rest, words[1]), parse_table)
-            return replace(move, table=table, river_index=int(words[1].text))
-        case MoveKind.PLAY | MoveKind.SHOW:
-            return replace(move, table=_within(rest, parse_table))
-        case MoveKind.TIME_OUT if words and words[0].text == "play":
-            return replace(move, table=_within(_rest(rest, words[0]), parse_table))
-        case _ if move.kind in _WITHOUT_WORDS and words:
-            raise rest.error(f"follows {_VERBS[move.kind]}: expected nothing")
-        case _:
-            return replace(move, tiles=_within(rest, parse_tiles))
-
-
-def _deal(rest: Piece, round_number: int) -> RoundStarted:
-    parts = rest.parts("///", "draws / order / racks / pool")
-    draws = next(parts)
-    drawn = () if draws.text == EMPTY else tuple(map(_draw, draws.words()))
-    seats = tuple(map(parse_seat, next(parts).words()))
-    return RoundStarted(round_number, drawn, seats, parse_racks(next(parts)), parse_pool(next(parts)))
-
-
-def _draw(word: Piece) -> StartDraw:
-    seat, colon, _ = word.text.partition(":")
-    if not colon:
-        raise word.error("is not a start draw: expected SEAT:TILE")
-    return StartDraw(parse_seat(word.part(0, len(seat))), _within(word.part(len(seat) + 1, len(word.text)), parse_tile))
 
 
 def _score(line: Piece, words: tuple[Piece, ...]) -> RoundScore:
@@ -424,11 +333,3 @@ def _check_count(line: Piece, words: tuple[Piece, ...], count: int, form: str) -
     """Raises NotationError unless a line has as many words as its form."""
     if len(words) != count:
         raise line.error(f"has {len(words)} words: expected {form}")
-
-
-def _within(piece: Piece, parse: Callable[[str], _T]) -> _T:
-    """Parses a piece with a function for whole texts; its errors name the column in the line."""
-    try:
-        return parse(piece.text)
-    except NotationError as error:
-        raise NotationError(str(error), piece.start + error.column) from None

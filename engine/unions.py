@@ -10,6 +10,7 @@ from engine.melding.actions import BotAction as MeldingBotAction
 from engine.melding.actions import MeldingAction
 from engine.melding.analysis import Analysis as MeldingAnalysis
 from engine.melding.drafts import Draft as MeldingDraft
+from engine.melding.events import FreeEvent as MeldingFreeEvent
 from engine.melding.events import MeldingEvent, RoundStarted
 from engine.melding.events import TurnAct as MeldingTurnAct
 from engine.melding.round import MeldingRound
@@ -18,10 +19,10 @@ from engine.melding.table import ProposedTable as ProposedMelds
 from engine.melding.views import MeldingEventView, MeldingView, OpenMeldingEvent
 
 Ruleset: TypeAlias = MeldingRuleset
-"""The rules of a game."""
+"""The rules of a game. Every ruleset has `preset`, `players_min`, `players_max` and `tiles`."""
 
 Round: TypeAlias = MeldingRound
-"""A round. Every round has `number`, `order`, `racks`, `pool`, `turn` and `to_act` (MeldingRound)."""
+"""A round. Every one has `number`, `order`, `racks`, `pool`, `turn`, `to_act` and `names_its_seats` (MeldingRound)."""
 
 RoundView: TypeAlias = MeldingView
 """What a viewer sees of a round beyond what all rounds have."""
@@ -34,6 +35,9 @@ FamilyEvent: TypeAlias = MeldingEvent
 
 TurnAct: TypeAlias = MeldingTurnAct
 """Events of what a player did in a turn, who is then present."""
+
+FreeEvent: TypeAlias = MeldingFreeEvent
+"""Events of actions that cost their player nothing, not even the turn."""
 
 OpenFamilyEvent: TypeAlias = OpenMeldingEvent
 """Events of a round without hidden parts, which are their own views."""

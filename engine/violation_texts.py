@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from engine.melding.notation import format_tiles
+from engine.notation import format_tiles
 from engine.violations import Reason, Violation
 
 DESCRIPTIONS: Final = {

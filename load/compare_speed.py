@@ -20,8 +20,9 @@ from engine.actions import Join, StartGame
 from engine.game import Playing
 from engine.melding.actions import DrawTile, Pass, PlayTiles
 from engine.melding.melds import ProposedMeld
-from engine.melding.notation import format_rack, format_table
+from engine.melding.notation import format_table
 from engine.melding.ruleset import SABRA
+from engine.notation import format_rack
 from engine.seats import HOST
 from engine.turns import apply, create
 from engine.violations import Refused

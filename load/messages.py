@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from engine.melding.melds import MeldKind, ProposedMeld
-from engine.melding.notation import parse_rack, parse_table
+from engine.melding.notation import parse_table
+from engine.notation import parse_rack
 from engine.tiles import Tile
 from load.corpus.turns import RecordedTurn
 from rummikub.v1.analysis_service_pb2 import Position

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, Protocol
 
-from engine.melding.fast.identity_cache import identity_cache
+from engine.identity_cache import identity_cache
 from engine.melding.ruleset import OPTIONS, Ruleset
 from engine.melding.table import Table
 from engine.tiles import Tile
@@ -49,3 +49,8 @@ NEEDS_ANALYSIS: Final = {row.name: row.asks for row in OPTIONS.values() if row.a
 def options_needing_analysis(ruleset: Ruleset) -> tuple[str, ...]:
     """Returns the options of a ruleset whose values need an analysis."""
     return tuple(option for option, values in NEEDS_ANALYSIS.items() if getattr(ruleset, option) in values)
+
+
+def may_search(ruleset: Ruleset) -> bool:
+    """Returns whether decisions of a game may search for plays."""
+    return bool(options_needing_analysis(ruleset))

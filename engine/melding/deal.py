@@ -25,7 +25,7 @@ from engine.melding.ruleset import (
     TurnDirection,
 )
 from engine.seats import Rack
-from engine.tiles import JOKER, MAX_VALUE, Tile, in_order, naturals, tile_set, value_of, without
+from engine.tiles import JOKER, MAX_VALUE, Tile, in_order, naturals, value_of, without
 
 PAIRS_FOR_REDEAL: Final = 3
 
@@ -42,7 +42,7 @@ def deal_round(game: Game, shuffle: Shuffle | RoundStarted) -> RoundStarted:
         ImpossibleDealError: The rules cannot have made the deal.
     """
     ruleset = rules_of(game)
-    tiles = tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.jokers(len(game.active_seats)))
+    tiles = ruleset.tiles(len(game.active_seats))
     if isinstance(shuffle, RoundStarted):
         _check_deal(game, shuffle, tiles)
         return shuffle

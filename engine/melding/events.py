@@ -148,4 +148,7 @@ TurnAct = (
 )
 """Events of what a player did in a turn, who is then present."""
 
+FreeEvent = ErrorClaimed | IllegalPlayShown | RedealDemanded
+"""Events of actions that cost their player nothing, so that one might repeat them for ever."""
+
 MeldingEvent = TurnAct | RoundStarted | RiverTileLaid | ErrorClaimed | RedealDemanded | LastChanceStarted

@@ -1,10 +1,23 @@
 """The family of melding games: the functions of engine.family.Family."""
 
+from engine.melding.analysis import may_search
 from engine.melding.deal import deal_round as deal
 from engine.melding.evolution import evolve
 from engine.melding.turns import decide
+from engine.melding.turns.outcome import outcome
 from engine.melding.turns.settlement import may_have_searched_all_racks, settle
 from engine.melding.turns.timeouts import time_out
 from engine.melding.views import see, see_event
 
-__all__ = ["deal", "decide", "evolve", "may_have_searched_all_racks", "see", "see_event", "settle", "time_out"]
+__all__ = [
+    "deal",
+    "decide",
+    "evolve",
+    "may_have_searched_all_racks",
+    "may_search",
+    "outcome",
+    "see",
+    "see_event",
+    "settle",
+    "time_out",
+]

@@ -100,6 +100,15 @@ class MeldingRound:
         return in_order((*on_racks, *tiles_on(self.table), *self.pool, *self.river, *pending))
 
     @property
+    def names_its_seats(self) -> bool:
+        """Whether passes, votes and last turns are of seats dealt in, and last turns begin with the current turn."""
+        named = {*self.passed, *self.declined, *(self.last_chance or ())}
+        if shown := self.shown_play:
+            named.update(shown.claimed, () if shown.against is None else (shown.against,))
+        is_last_turn = self.last_chance is None or self.last_chance[:1] == (self.turn.seat,)
+        return is_last_turn and named.issubset(self.order)
+
+    @property
     def voters(self) -> tuple[int, ...]:
         """The seats that may still vote on the shown play, in turn order."""
         shown = self.shown_play

@@ -20,7 +20,7 @@ from engine.room_settings import (
     Spectators,
     StartBy,
 )
-from engine.tiles import JOKER, MAX_VALUE, Tile, is_natural
+from engine.tiles import JOKER, MAX_VALUE, Tile, is_natural, tile_set
 from engine.violations import Reason
 
 PAIRS_PLAYERS: Final = 4
@@ -595,6 +595,10 @@ class Ruleset:
     def jokers(self, players: int) -> int:
         """Returns the number of jokers for a number of players (geometry_jokers, geometry_jokers_per_player)."""
         return self.geometry_jokers + self.geometry_jokers_per_player * players
+
+    def tiles(self, players: int) -> tuple[Tile, ...]:
+        """Returns the tile set for a number of players, ascending (R1)."""
+        return tile_set(self.geometry_colors, self.geometry_copies, self.jokers(players))
 
     def copies_of(self, tile: Tile) -> int:
         """Returns how many copies of a tile the largest tile set of the game has; 0 for a tile that is not in it."""

@@ -30,7 +30,7 @@ from engine.actions import (
     TimeOut,
 )
 from engine.clocks import resigns_by_clock
-from engine.decisions import Context, Decision, IllegalPlay, TurnOver, not_playing
+from engine.decisions import Context, Decision, IllegalPlay, TurnOutcome, TurnOver, not_playing
 from engine.events import Event, GameCreated, PlayerJoined, PlayerResigned, TurnTimedOut
 from engine.family import EXACT, family_of
 from engine.game import Aborted, Finished, Game, Lobby, Playing, RoundOver, is_expired, round_of
@@ -72,6 +72,16 @@ def may_have_searched_all_racks(applied: Applied) -> bool:
     A caller must hide how long such an action takes, which depends on hidden tiles.
     """
     return family_of(applied.game).may_have_searched_all_racks(applied.game, applied.events)
+
+
+def outcome(applied: Applied) -> TurnOutcome:
+    """Returns what a turn tells its player, beside the game."""
+    return family_of(applied.game).outcome(applied.events)
+
+
+def may_search(game: Game) -> bool:
+    """Returns whether a decision in a game may search for plays, which can take seconds."""
+    return family_of(game).may_search(game.ruleset)
 
 
 def create(ruleset: Ruleset) -> Applied:

@@ -29,7 +29,7 @@ from rich.console import Console
 from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, as_proposed, read_meld
-from engine.melding.notation import Position, format_position, format_tiles, parse_position, parse_tiles
+from engine.melding.notation import Position, format_position, parse_position
 from engine.melding.ruleset import (
     OPTIONS,
     SABRA,
@@ -56,9 +56,10 @@ from engine.melding.solver import (
     best_turn,
     has_turn,
 )
+from engine.notation import format_tiles, parse_tiles
 from engine.options import text_of
 from engine.seats import Rack
-from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, in_order, tile, tile_set
+from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, in_order, tile
 
 HOSTILE: Final = Path(__file__).parent / "data" / "hostile.jsonl"
 ENDLESS: Final = 1_000_000_000
@@ -317,7 +318,7 @@ class Maker:
     def _left(self, situation: Situation) -> Counter[Tile]:
         """Returns the unused tiles of the tile set."""
         rules = situation.ruleset
-        deck = Counter(tile_set(rules.geometry_colors, rules.geometry_copies, rules.jokers(rules.players_max)))
+        deck = Counter(rules.tiles(rules.players_max))
         return deck - Counter((*situation.rack, *situation.river, *(t for meld in situation.table for t in meld.tiles)))
 
     def _with_a_meld(self, situation: Situation) -> Situation:

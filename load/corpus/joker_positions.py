@@ -11,7 +11,7 @@ from engine.melding.melds import Meld, MeldKind, ProposedMeld, must_declare, rea
 from engine.melding.presets import PRESETS
 from engine.melding.retrieval import limits_retrieval
 from engine.melding.ruleset import JokersDeclaration, Ruleset
-from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, in_order, tile, tile_set, value_of
+from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, in_order, tile, value_of
 from load.corpus.positions import read
 
 RESTRICTED: Final = {preset.name: ruleset for preset, ruleset in PRESETS.items() if limits_retrieval(ruleset)}
@@ -66,7 +66,7 @@ class _Maker:
         span = rng.choice((3, 4, 5, 6, 8, MAX_VALUE))
         first = rng.randint(1, MAX_VALUE + 1 - span)
         self.values = range(first, first + span)
-        self.deck = Counter(tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.jokers(2)))
+        self.deck = Counter(ruleset.tiles(2))
         self.room = rng.choice((7, 8, 9, 10, 11, ON_TABLE, ON_TABLE))
 
     def situation(self) -> Situation:

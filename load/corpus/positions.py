@@ -33,7 +33,7 @@ from engine.melding.notation import Position, format_position, parse_position, p
 from engine.melding.ruleset import SABRA, Ruleset, with_options
 from engine.melding.solver import Objective, best_turn
 from engine.seats import HOST
-from engine.tiles import JOKER, tile_set
+from engine.tiles import JOKER
 from engine.turns import apply, create
 from engine.unions import Round
 from engine.violations import Refused
@@ -190,7 +190,7 @@ def _started(seed: int, ruleset: Ruleset, rng: random.Random) -> Game:
     players = 2 + seed // len(GAME_JOKERS) % 3
     for name in PLAYERS[:players]:
         game = _do(game, Join(name))
-    tiles = tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.jokers(players))
+    tiles = ruleset.tiles(players)
     shuffle = Shuffle(tuple(rng.sample(tiles, len(tiles))), tuple(rng.sample(tiles, len(tiles))))
     return _do(game, StartGame(HOST, shuffle))
 

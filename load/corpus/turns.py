@@ -21,10 +21,11 @@ from typing import Any, Final, Self
 from engine.effort import Budget
 from engine.melding.analysis import Existence, Situation
 from engine.melding.melds import Meld, MeldKind, NotAMeld, ProposedMeld, as_proposed, read_meld
-from engine.melding.notation import format_rack, format_table, parse_rack, parse_table
+from engine.melding.notation import format_table, parse_table
 from engine.melding.play import Play
 from engine.melding.rules import judge
 from engine.melding.solver import best_turn, has_turn
+from engine.notation import format_rack, parse_rack
 from engine.tiles import JOKER, without
 from load.corpus.positions import Recorded, rules
 from load.corpus.positions import read as read_midgame

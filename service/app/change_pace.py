@@ -13,8 +13,8 @@ from engine.events import (
     SeatTokenRenewed,
     TurnStarted,
 )
-from engine.melding.events import ErrorClaimed, IllegalPlayShown, RedealDemanded
 from engine.turns import Applied
+from engine.unions import FreeEvent, RoundStart
 from service.errors import Overloaded
 from service.runtime.rate_limit import TokenBuckets
 
@@ -35,22 +35,21 @@ _FREE: Final = (
     | PlayerReadied
     | SeatTokenRenewed
     | AbortRequested
-    | ErrorClaimed
-    | IllegalPlayShown
-    | RedealDemanded
     | PlayerReturned
+    | FreeEvent
 )
 """The events of such changes. All others end a turn, or happen once in one."""
 
 
 def costs_nothing(applied: Applied) -> bool:
     """Returns whether a change costs its sender nothing: it ends no turn, and may be made again and again."""
-    ends_turn = is_free = is_redeal = False
+    ends_turn = is_free = is_demanded = is_dealt = False
     for event in applied.events:
         ends_turn |= isinstance(event, TurnStarted | RoundEnded)
         is_free |= isinstance(event, _FREE)
-        is_redeal |= isinstance(event, RedealDemanded)
-    return is_free and (is_redeal or not ends_turn)
+        is_demanded |= isinstance(event, FreeEvent)
+        is_dealt |= isinstance(event, RoundStart)
+    return is_free and (not ends_turn or (is_demanded and is_dealt))
 
 
 class ChangePace:

@@ -18,10 +18,9 @@ from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from engine.events import PlayerKicked, PlayerLeft, SeatTokenRenewed
 from engine.game import Game, Lobby, Playing, bots_to_act
-from engine.melding.analysis import options_needing_analysis
 from engine.seats import HOST
 from engine.timers import due_ms, earliest_due_ms, is_due
-from engine.turns import Applied, may_have_searched_all_racks
+from engine.turns import Applied, may_have_searched_all_racks, may_search
 from service.app.change_pace import REISSUES, ChangePace, costs_nothing
 from service.app.commands.command import NO_ANSWER, Answer, Basis, Command, Decision, GameCommand
 from service.app.commands.turns import decide_due
@@ -154,7 +153,7 @@ class ChangeLoop:
         self, decide: Callable[[Basis], Decision], basis: Basis, runner: OffLoopRunner | None = None
     ) -> Decision:
         """Returns a decision. Rules that ask for possible plays may search for seconds, so they run in a thread."""
-        if options_needing_analysis(basis.record.game.ruleset):
+        if may_search(basis.record.game):
             return await asyncio.get_running_loop().run_in_executor(self._searches, decide, basis)
         if runner is None:
             return decide(basis)
@@ -224,7 +223,7 @@ class ChangeLoop:
         if cached is None or cached.record is None:
             return None
         record, now_ms = cached.record, cached.now_ms
-        if options_needing_analysis(record.game.ruleset):
+        if may_search(record.game):
             return None
         at_ms, until_ms = due_ms(record.game), now_ms + CACHED_MS
         if at_ms is not None:

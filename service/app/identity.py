@@ -11,10 +11,10 @@ from typing import Final, Protocol
 
 from engine.deal import Shuffle
 from engine.events import Event, PlayerKicked, PlayerLeft, SeatTokenRenewed
-from engine.melding.ruleset import Ruleset
 from engine.seats import HOST
 from engine.sight import is_open_to_spectators
-from engine.tiles import Tile, tile_set
+from engine.tiles import Tile
+from engine.unions import Ruleset
 from service.errors import GameNotFound, NotAPlayer, SpectatorsNotAllowed, TokenVoid
 from service.model.record import Record
 
@@ -102,7 +102,7 @@ def join_codes(secret: bytes, game_id: str, revision: int = 0) -> Iterator[str]:
 
 def new_shuffle(chance: Chance, ruleset: Ruleset, players: int) -> Shuffle:
     """Returns the random order of tiles for a round of so many players."""
-    tiles = tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.jokers(players))
+    tiles = ruleset.tiles(players)
     return Shuffle(chance.shuffle(tiles), chance.shuffle(tiles))
 
 

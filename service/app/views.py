@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from engine.events import Event
+from engine.decisions import TurnOutcome
 from engine.game import Lobby
-from engine.melding.drafts import Draft
-from engine.melding.events import TileDrawn, TilesDrawn, TilesOffered, TilesPlayed, TurnPenalised
 from engine.sight import see, see_event
-from engine.tiles import Tile
-from engine.turns import Applied
+from engine.turns import Applied, outcome
+from engine.unions import Draft
 from engine.views import EventView, GameView
 from engine.violations import Violation
 from service.model.change import Cause, Entry
@@ -58,12 +56,10 @@ class ChangeView:
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:
-    """The outcome of a turn for its player: the game, tiles played, their points, tiles drawn, violations."""
+    """The outcome of a turn for its player: the game, what the turn told beside it, violations."""
 
     game: GameSnapshotView
-    tiles_played: tuple[Tile, ...] = ()
-    points: int = 0
-    tiles_drawn: tuple[Tile, ...] = ()
+    outcome: TurnOutcome
     violations: tuple[Violation, ...] = ()
 
 
@@ -104,22 +100,4 @@ def change_view(entry: Entry, viewer: int | None) -> ChangeView:
 
 def turn_result(game: GameSnapshotView, applied: Applied) -> TurnResult:
     """Returns the outcome of a turn for its player."""
-    played = next((event for event in applied.events if isinstance(event, TilesPlayed)), None)
-    return TurnResult(
-        game,
-        tiles_played=played.tiles if played else (),
-        points=played.points if played else 0,
-        tiles_drawn=sum(map(_tiles_drawn, applied.events), ()),
-        violations=applied.violations,
-    )
-
-
-def _tiles_drawn(event: Event) -> tuple[Tile, ...]:
-    """Returns the tiles that an event of a player's own turn revealed to them."""
-    match event:
-        case TileDrawn(_, tile):
-            return (tile,)
-        case TilesDrawn(_, tiles) | TilesOffered(_, tiles) | TurnPenalised(_, tiles):
-            return tiles
-        case _:
-            return ()
+    return TurnResult(game, outcome(applied), applied.violations)

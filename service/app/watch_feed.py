@@ -18,10 +18,9 @@ from typing import Any, Final, Generic, TypeVar
 
 from engine.events import Event, GameAborted, GameEnded, RematchCreated, RoundEnded, TurnStarted
 from engine.game import Playing
-from engine.melding.drafts import Draft
-from engine.melding.events import RoundStarted
 from engine.replay import advance
 from engine.room_settings import DraftVisibility
+from engine.unions import Draft, RoundStart
 from service.app.games import Games
 from service.app.identity import Caller, revoked_by
 from service.app.views import ChangeView, GameSnapshotView, SeatPresence, change_view, snapshot_view
@@ -117,7 +116,7 @@ class SharedChange:
         self.etag = entry.etag
         self.previous_etag = previous_etag
         self.revoked = revoked_by(entry.events)
-        self.starts_a_round = any(isinstance(event, RoundStarted) for event in entry.events)
+        self.starts_a_round = any(isinstance(event, RoundStart) for event in entry.events)
         self.ends_the_game = any(isinstance(event, GameEnded | GameAborted) for event in entry.events)
         self.announces_rematch = any(isinstance(event, RematchCreated) for event in entry.events)
         turns = [revision for event in entry.events if (revision := _next_turn(event)) is not None]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Flag
 
-from engine.melding.drafts import Draft
+from engine.unions import Draft
 from service.app.views import ChangeView, GameSnapshotView, SeatPresence
 from service.app.watch_feed import SharedView
 

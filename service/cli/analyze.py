@@ -17,17 +17,7 @@ from typing import Final, TypeAlias
 from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, ProposedMeld, read_meld
-from engine.melding.notation import (
-    Naming,
-    NotationError,
-    format_meld,
-    format_tile,
-    format_tiles,
-    parse_position,
-    parse_tile,
-    parse_tiles,
-    parse_turn,
-)
+from engine.melding.notation import format_meld, parse_position, parse_turn
 from engine.melding.presets import PRESETS
 from engine.melding.ruleset import OPTIONS, Preset, Ruleset, TurnDraw, problems, with_options
 from engine.melding.solver import (
@@ -39,6 +29,7 @@ from engine.melding.solver import (
 from engine.melding.solver.explanation import explain
 from engine.melding.solver.steps import describe_step
 from engine.melding.table import tiles_on
+from engine.notation import Naming, NotationError, format_tile, format_tiles, parse_tile, parse_tiles
 from engine.options import text_of
 from engine.seats import Rack
 from engine.tiles import JOKER, Color, Tile, color_of, in_order, without
@@ -164,7 +155,7 @@ def _parser() -> argparse.ArgumentParser:
         "--river", default="", metavar="TILES", help="the River, oldest tile first (turn_draw TWO_RIVER)"
     )
     parser.add_argument(
-        "--cards", action="store_true", help="use names of playing cards: 7H, *; see engine/melding/notation.py"
+        "--cards", action="store_true", help="use names of playing cards: 7H, *; see engine/notation.py"
     )
     return parser
 

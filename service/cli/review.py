@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Final
 
 from engine.effort import Budget
-from engine.melding.notation import Naming, format_tiles
 from engine.melding.review import MoveToReview, to_review
 from engine.melding.solver import BestTurn, Objective, best_turn
+from engine.notation import Naming, format_tiles
 from engine.record import GameRecord, RecordError, replayed
 from engine.record_text import RecordTextError, parse_record
 

@@ -12,7 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from engine.events import GameCreated
 from engine.game import Aborted, Finished, Lobby, Phase, Playing, RoundEnd, RoundOver, RoundResult, SeatResult
-from engine.melding.fast.identity_cache import identity_cache
+from engine.identity_cache import identity_cache
 from engine.melding.views import RoundStartedView
 from engine.seats import BotLevel, ReservedSeat, Turn
 from engine.tiles import Tile

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from google.protobuf.message import Message
 
+from engine.identity_cache import identity_cache
 from engine.melding.drafts import Draft
-from engine.melding.fast.identity_cache import identity_cache
 from engine.melding.melds import Meld, ProposedMeld
 from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
 from engine.melding.table import Table

@@ -3,17 +3,10 @@
 from collections.abc import Sequence
 from typing import Final
 
-from engine.melding.notation import (
-    Naming,
-    NotationError,
-    Position,
-    format_position,
-    format_turn,
-    parse_position,
-    parse_turn,
-)
+from engine.melding.notation import Position, format_position, format_turn, parse_position, parse_turn
 from engine.melding.review import MoveToReview
 from engine.melding.solver import Objective
+from engine.notation import Naming, NotationError
 from engine.record import GameRecord
 from engine.seats import Rack
 from rummikub.v1 import analysis_service_pb2

@@ -90,9 +90,9 @@ def _play_tiles(message: turn_service_pb2.PlayTiles, data: bytes) -> Callable[[i
 def encode_turn(sight: TurnResult) -> bytes:
     """Returns an encoded PlayTurnResponse."""
     without_game = turn_service_pb2.PlayTurnResponse(
-        tiles_played=tile_numbers(sight.tiles_played) or None,
-        points=sight.points,
-        tiles_drawn=tile_numbers(sight.tiles_drawn) or None,
+        tiles_played=tile_numbers(sight.outcome.tiles_played) or None,
+        points=sight.outcome.points,
+        tiles_drawn=tile_numbers(sight.outcome.tiles_drawn) or None,
         violations=map(encode_violation, sight.violations) if sight.violations else None,
     )
     return raw_messages.encode_play_response(changed_game_bytes(sight.game), without_game)

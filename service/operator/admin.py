@@ -7,9 +7,9 @@ from typing import Final
 
 from engine.actions import AbortGame, Action, KickPlayer, RenewSeatToken, Resign
 from engine.game import Game, Lobby
-from engine.melding.drafts import Draft
 from engine.seats import HOST
 from engine.turns import apply
+from engine.unions import Draft
 from engine.violations import Reason, refused
 from service.app.changes import ChangeLoop
 from service.app.commands.command import (

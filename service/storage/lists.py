@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Final
 
 from engine.events import Event, PlayerKicked
-from engine.melding.ruleset import Ruleset
 from engine.turns.lobby import LOBBY_CHANGES_MAX
+from engine.unions import Ruleset
 from service.model.record import GameState, Listing, Record, Visibility
 from service.storage.stored_values import dump, write_ruleset
 

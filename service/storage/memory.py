@@ -12,8 +12,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
 from engine.game import round_of
-from engine.melding.drafts import Draft
 from engine.room_settings import DraftVisibility
+from engine.unions import Draft
 from service.errors import TooManyDrafts
 from service.model.change import (
     MEMOS_A_SENDER,

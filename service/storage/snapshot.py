@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Final
 
 from engine.game import Game
-from engine.melding.drafts import Draft
+from engine.unions import Draft
 from service.errors import StoredFormatUnknown
 from service.model.change import Memo
 from service.model.record import Record
@@ -40,7 +40,7 @@ def readable_record(data: bytes | None) -> Record | None:
 def _has_its_seats(game: Game) -> bool:
     """Returns whether a game names only its own seats.
 
-    Every seat in the round has a rack and a place in the turn order, and last turns begin with the current turn.
+    Every seat in the round has a rack and a place in the turn order.
     """
     seats, round_ = [player.seat for player in game.players], game.round
     if not _ascending([0, *seats]):
@@ -48,14 +48,11 @@ def _has_its_seats(game: Game) -> bool:
     if round_ is None:
         return True
     dealt_in = [rack.seat for rack in round_.racks]
-    named = {round_.turn.seat, *round_.passed, *round_.declined, *(round_.last_chance or ())}
-    if shown := round_.shown_play:
-        named.update(shown.claimed, () if shown.against is None else (shown.against,))
     return (
         _ascending(dealt_in)
         and sorted(round_.order) == dealt_in
-        and named.issubset(dealt_in)
-        and (round_.last_chance is None or round_.last_chance[:1] == (round_.turn.seat,))
+        and round_.turn.seat in dealt_in
+        and round_.names_its_seats
         and set(seats).issuperset(dealt_in)
     )
 

@@ -22,7 +22,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
-from engine.melding.drafts import Draft
+from engine.unions import Draft
 from service.model.change import Commit, Entry, Loaded, Outcome, StoredChange
 from service.model.change_log import LogPage
 from service.model.deadlines import Due

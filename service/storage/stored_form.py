@@ -19,12 +19,11 @@ from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 import orjson
 
 from engine.game import Game, RoundResult
-from engine.melding.drafts import Draft
-from engine.melding.fast.identity_cache import IdentityCache
+from engine.identity_cache import IdentityCache
 from engine.melding.melds import Meld
 from engine.melding.round import MeldingRound, ShownPlay
-from engine.melding.ruleset import Ruleset
 from engine.tiles import Tile
+from engine.unions import Draft, Ruleset
 from service.errors import StoredFormatUnknown
 from service.model.record import Listing, Record, SeatToken
 from service.storage.stored_values import (

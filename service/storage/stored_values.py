@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 import orjson
 
-from engine.melding.fast.identity_cache import identity_cache
+from engine.identity_cache import identity_cache
 from engine.melding.melds import Meld, MeldKind
 from engine.melding.ruleset import Ruleset
 from engine.tiles import LAST_TILE, Tile

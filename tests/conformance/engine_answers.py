@@ -36,16 +36,16 @@ from engine.melding.deal import turn_order
 from engine.melding.drafts import Draft
 from engine.melding.events import RoundStarted
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
-from engine.melding.notation import format_tile, parse_tile
 from engine.melding.play import Play
 from engine.melding.presets import PRESETS
 from engine.melding.round import Choosing, Drawn, Open
 from engine.melding.ruleset import Preset, Ruleset, problems, with_options
 from engine.melding.scoring import Standing, score_round
 from engine.melding.turns import arrange
+from engine.notation import format_tile, parse_tile
 from engine.seats import Player, Rack, Turn
 from engine.sight import is_open_to_spectators, see
-from engine.tiles import COLORS, JOKER, Tile, in_order, naturals, tile_set, without
+from engine.tiles import COLORS, JOKER, Tile, in_order, naturals, without
 from engine.timers import due_ms
 from engine.turns import Applied, apply, create
 from engine.unions import Round
@@ -344,7 +344,7 @@ def round_of(question: LittleGame, ruleset: Ruleset, now_ms: int) -> Round:
 
 def _shuffle(game: Game, shuffles: Iterator[Faces]) -> Shuffle:
     ruleset = game.ruleset
-    tiles = tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.jokers(len(game.active_seats)))
+    tiles = ruleset.tiles(len(game.active_seats))
     start_draw, deal = (tiles_of(next(shuffles, ())) for _ in range(2))
     return Shuffle((*start_draw, *without(tiles, start_draw)), (*deal, *without(tiles, deal)))
 

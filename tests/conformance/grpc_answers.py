@@ -13,7 +13,7 @@ from google.rpc import error_details_pb2
 from conformance.engine_answers import round_of
 from engine.events import GameCreated
 from engine.game import Game, Playing
-from engine.melding.notation import parse_tile
+from engine.notation import parse_tile
 from engine.seats import Player
 from engine.tiles import Tile, without
 from engine.unions import Round

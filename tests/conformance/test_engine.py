@@ -21,12 +21,12 @@ from engine.events import RoundEnded, TurnStarted, TurnTimedOut
 from engine.game import Game, Playing, RoundEnd
 from engine.melding.deal import draw_for_start, turn_order
 from engine.melding.melds import Meld, read_meld
-from engine.melding.notation import format_tile
 from engine.melding.rules import meld_violations
 from engine.melding.ruleset import problems
 from engine.melding.scoring import Standing, score_round
+from engine.notation import format_tile
 from engine.seats import Player, Rack, Turn
-from engine.tiles import in_order, tile_set
+from engine.tiles import in_order
 from engine.turns import Applied, apply
 from engine.unions import Round
 from engine.violations import Violation
@@ -213,7 +213,7 @@ def test_the_ruleset_can_be_played(case: Case) -> None:
 @pytest.mark.parametrize("case", [*SUITE.turns, *SUITE.round_scores, *SUITE.time_outs], ids=name)
 def test_the_position_is_possible(case: TurnCase | RoundScoreCase | TimeOutCase) -> None:
     ruleset = ruleset_of(case.ruleset)
-    tiles = tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.jokers(ruleset.players_max))
+    tiles = ruleset.tiles(ruleset.players_max)
     assert Counter(tiles_of(_position(case))) <= Counter(tiles)
 
 

@@ -25,8 +25,8 @@ from conformance.grpc_answers import (
     turn_request,
 )
 from engine.melding.deal import turn_order
-from engine.melding.notation import parse_tile
 from engine.melding.round import Drawn, Open
+from engine.notation import parse_tile
 from engine.seats import Rack, Turn
 from engine.tiles import in_order, tile_set, without
 from engine.unions import Round

@@ -15,7 +15,6 @@ from engine.melding.actions import ClaimError, LayOnRiver, PlayTiles
 from engine.melding.bots import action_without_play, action_without_search, choose_action
 from engine.melding.events import ErrorClaimed, TilesPlayed, TurnPenalised
 from engine.melding.melds import ProposedMeld
-from engine.melding.notation import format_rack, format_tile, parse_tile, parse_tiles
 from engine.melding.presets import PRESETS
 from engine.melding.round import Choosing, Drawn, ShownPlay, Step
 from engine.melding.ruleset import (
@@ -33,6 +32,7 @@ from engine.melding.ruleset import (
     TurnVoluntaryDraw,
     WinCall,
 )
+from engine.notation import format_rack, format_tile, parse_tile, parse_tiles
 from engine.seats import HOST, BotLevel
 from engine.sight import see
 from engine.turns import Applied, apply, create

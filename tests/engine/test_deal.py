@@ -21,7 +21,6 @@ from engine.game import (
 from engine.melding.deal import deal_round, draw_for_start, may_demand_redeal
 from engine.melding.events import RoundStarted, StartDraw
 from engine.melding.melds import Meld, MeldKind
-from engine.melding.notation import format_tile, parse_rack, parse_tile, parse_tiles
 from engine.melding.presets import PRESETS
 from engine.melding.ruleset import (
     SABRA,
@@ -39,6 +38,7 @@ from engine.melding.ruleset import (
     TurnDirection,
     problems,
 )
+from engine.notation import format_tile, parse_rack, parse_tile, parse_tiles
 from engine.seats import Player, Rack, Turn
 from engine.tiles import JOKER, Tile, naturals, tile_set, without
 from engine.unions import Round
@@ -58,7 +58,7 @@ ON_REQUEST = replace(SABRA, deal_three_pairs_reshuffle=DealThreePairsReshuffle.O
 
 
 def full_set(ruleset: Ruleset, players: int) -> tuple[Tile, ...]:
-    return tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.jokers(players))
+    return ruleset.tiles(players)
 
 
 def shuffled(ruleset: Ruleset, players: int, seed: int, first: str = "", last: str = "") -> tuple[Tile, ...]:

@@ -7,9 +7,10 @@ from engine.game import Game
 from engine.melding.actions import DrawTile
 from engine.melding.drafts import Draft
 from engine.melding.melds import MeldKind, ProposedMeld
-from engine.melding.notation import parse_table, parse_tiles
+from engine.melding.notation import parse_table
 from engine.melding.ruleset import SABRA, Ruleset, TurnDraw, TurnPlayAfterDraw, WinCall
 from engine.melding.turns import arrange
+from engine.notation import parse_tiles
 from engine.tiles import JOKER
 from engine.violations import Reason, Refused, Violation
 from support.positions import NOW, do, game_at, lobby, play

@@ -13,11 +13,11 @@ from engine.melding.fast.fast_judge import QUICK_INITIAL_TABLE_MAX, RULESETS_MAX
 from engine.melding.fast.fast_play import PlayerState
 from engine.melding.fast.read_melds import CacheBudget, melds_by_identity, melds_by_key
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
-from engine.melding.notation import parse_tiles
 from engine.melding.play import Play
 from engine.melding.presets import PRESETS
 from engine.melding.rules import TURN_RULES, groups_of, judge
 from engine.melding.ruleset import SABRA, InitialMeldSameTurnTablePlay, JokersDeclaration, MeldOrder, Preset, Ruleset
+from engine.notation import parse_tiles
 from engine.tiles import JOKER, Tile, in_order
 from engine.violations import Reason
 from support.plays import (

@@ -1,6 +1,6 @@
 """The cache by identity returns results for the same object only."""
 
-from engine.melding.fast.identity_cache import identity_cache
+from engine.identity_cache import identity_cache
 
 
 def test_a_result_is_computed_once_for_the_same_object() -> None:

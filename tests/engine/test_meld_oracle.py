@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.melding.melds import Meld, MeldKind, NotAMeld, ProposedMeld, read_meld
-from engine.melding.notation import format_tiles
 from engine.melding.ruleset import SABRA, JokersAdjacent, MeldOrder, Ruleset, RunWrap
+from engine.notation import format_tiles
 from engine.tiles import JOKER, Tile
 from engine.violations import Reason
 

@@ -17,7 +17,7 @@ from engine.melding.melds import (
     joker_points,
     read_meld,
 )
-from engine.melding.notation import format_meld, parse_meld, parse_tiles
+from engine.melding.notation import format_meld, parse_meld
 from engine.melding.ruleset import (
     SABRA,
     JokersAdjacent,
@@ -27,6 +27,7 @@ from engine.melding.ruleset import (
     Ruleset,
     RunWrap,
 )
+from engine.notation import parse_tiles
 from engine.tiles import JOKER, NATURALS, Tile, value_of
 from engine.violations import Reason
 from support.random_play import random_ruleset

@@ -9,31 +9,33 @@ from hypothesis import strategies as st
 
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.melding.notation import (
-    Naming,
-    NotationError,
     PlayText,
     Position,
-    format_card,
     format_meld,
     format_play,
     format_position,
-    format_rack,
     format_table,
-    format_tile,
-    format_tiles,
     format_turn,
-    parse_card,
     parse_meld,
     parse_play,
     parse_position,
-    parse_rack,
     parse_table,
-    parse_tile,
-    parse_tiles,
     parse_turn,
     position_of,
 )
 from engine.melding.ruleset import SABRA, MeldOrder
+from engine.notation import (
+    Naming,
+    NotationError,
+    format_card,
+    format_rack,
+    format_tile,
+    format_tiles,
+    parse_card,
+    parse_rack,
+    parse_tile,
+    parse_tiles,
+)
 from engine.seats import Rack, Turn
 from engine.tiles import JOKER, Tile, naturals, tile_set
 from engine.unions import Round

@@ -78,17 +78,7 @@ from engine.melding.events import (
     TurnPenalised,
 )
 from engine.melding.melds import ProposedMeld, read_meld
-from engine.melding.notation import (
-    format_position,
-    format_rack,
-    format_table,
-    format_tile,
-    parse_position,
-    parse_table,
-    parse_tile,
-    parse_tiles,
-    position_of,
-)
+from engine.melding.notation import format_position, format_table, parse_position, parse_table, position_of
 from engine.melding.presets import PRESETS
 from engine.melding.round import Choosing, Drawn, Open
 from engine.melding.ruleset import (
@@ -100,6 +90,7 @@ from engine.melding.ruleset import (
     ScoreBlockedWinner,
     TurnDirection,
 )
+from engine.notation import format_rack, format_tile, parse_tile, parse_tiles
 from engine.record import record_of
 from engine.record_text import format_record, parse_record
 from engine.tiles import JOKER

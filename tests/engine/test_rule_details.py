@@ -16,7 +16,7 @@ import engine
 from engine.lazy import lazy_property
 from engine.melding import retrieval
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
-from engine.melding.notation import format_tiles, parse_meld, parse_tiles
+from engine.melding.notation import parse_meld
 from engine.melding.play import Play
 from engine.melding.presets import PRESETS
 from engine.melding.rules import has_own_tiles_only
@@ -42,6 +42,7 @@ from engine.melding.ruleset import (
     WinCall,
     with_options,
 )
+from engine.notation import format_tiles, parse_tiles
 from engine.tiles import JOKER, Tile, value_of
 from engine.violations import Reason
 from support.plays import judge_text, judged, play_of

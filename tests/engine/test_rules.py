@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.melding.melds import MeldKind
-from engine.melding.notation import format_tiles, parse_play, parse_tiles
+from engine.melding.notation import parse_play
 from engine.melding.play import Play
 from engine.melding.rules import judge
 from engine.melding.ruleset import (
@@ -19,6 +19,7 @@ from engine.melding.ruleset import (
     JokersMaxPerMeld,
     Ruleset,
 )
+from engine.notation import format_tiles, parse_tiles
 from engine.tiles import JOKER, Tile, value_of
 from engine.violations import Reason, Violation
 from support.plays import judge_text, judged, play_of, to_tables

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from engine.melding.melds import Meld, ProposedMeld, as_proposed, read_meld
-from engine.melding.notation import parse_meld, parse_tile, parse_tiles
+from engine.melding.notation import parse_meld
 from engine.melding.play import Play
 from engine.melding.ruleset import (
     SABRA,
@@ -26,6 +26,7 @@ from engine.melding.ruleset import (
     WinCall,
     with_options,
 )
+from engine.notation import parse_tile, parse_tiles
 from engine.violations import Reason
 from support.plays import judge_text, judged, play_of
 

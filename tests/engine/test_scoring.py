@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.game import RoundEnd, RoundResult, SeatResult
-from engine.melding.notation import parse_rack
 from engine.melding.ruleset import (
     SABRA,
     Contract,
@@ -22,6 +21,7 @@ from engine.melding.ruleset import (
     problems,
 )
 from engine.melding.scoring import Standing, game_winners, is_last_round, rack_value, score_round
+from engine.notation import parse_rack
 from engine.seats import Player
 from engine.tiles import JOKER, NATURALS, Tile
 

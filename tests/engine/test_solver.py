@@ -18,7 +18,7 @@ from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, MeldKind, declared_faces, read_meld
 from engine.melding.melds import ProposedMeld as Proposed
-from engine.melding.notation import format_table, format_tiles, parse_table, parse_tiles
+from engine.melding.notation import format_table, parse_table
 from engine.melding.rules import judge
 from engine.melding.ruleset import (
     SABRA,
@@ -54,6 +54,7 @@ from engine.melding.solver import (
     restricted_search,
 )
 from engine.melding.solver.solution import read_stated
+from engine.notation import format_tiles, parse_tiles
 from engine.tiles import COLORS, JOKER, Tile, color_of, in_order, tile, value_of
 from load.corpus.hostile import ENDLESS, QUESTIONS, SORTS, forget, recorded
 from load.corpus.hostile import read as read_hostile

@@ -7,7 +7,7 @@ import pytest
 from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, read_meld
-from engine.melding.notation import format_rack, parse_table, parse_tiles
+from engine.melding.notation import parse_table
 from engine.melding.presets import PRESETS
 from engine.melding.ruleset import SABRA, JokersDeclaration, Preset, Ruleset
 from engine.melding.solver import (
@@ -20,6 +20,7 @@ from engine.melding.solver import (
 from engine.melding.solver.partitions import Partitions, Total
 from engine.melding.solver.problem import problem_from
 from engine.melding.solver.search import Meter
+from engine.notation import format_rack, parse_tiles
 from engine.tiles import in_order
 from load.corpus.joker_positions import RESTRICTED, joker_positions
 from oracles.brute_force import faults, text_of

@@ -7,7 +7,6 @@ import pytest
 
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, ProposedMeld, read_meld
-from engine.melding.notation import parse_tiles
 from engine.melding.ruleset import (
     SABRA,
     Contract,
@@ -20,6 +19,7 @@ from engine.melding.ruleset import (
 from engine.melding.solver import Existence, arrange, best_turn, has_turn
 from engine.melding.solver.meld_enumeration import possible_melds
 from engine.melding.solver.run_assembly import RunPart, whole_runs
+from engine.notation import parse_tiles
 from engine.tiles import in_order
 
 

@@ -12,7 +12,7 @@ import pytest
 from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, read_meld
-from engine.melding.notation import parse_table, parse_tiles
+from engine.melding.notation import parse_table
 from engine.melding.ruleset import (
     SABRA,
     InitialMeldJoker,
@@ -34,6 +34,7 @@ from engine.melding.solver import (
     has_turn,
 )
 from engine.melding.solver.restricted_search import is_restricted
+from engine.notation import parse_tiles
 from engine.tiles import JOKER, in_order
 from load.corpus.positions import positions, read
 from oracles import brute_force, integer_program

@@ -8,7 +8,7 @@ import pytest
 from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, read_meld
-from engine.melding.notation import format_rack, parse_table, parse_tiles
+from engine.melding.notation import parse_table
 from engine.melding.ruleset import (
     SABRA,
     Contract,
@@ -25,6 +25,7 @@ from engine.melding.solver import (
     few_tiles,
     has_turn,
 )
+from engine.notation import format_rack, parse_tiles
 from engine.tiles import in_order
 
 BUDGET = Budget(nodes=20_000)

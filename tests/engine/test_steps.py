@@ -11,7 +11,6 @@ from conformance.engine_answers import ruleset_of
 from engine.melding.analysis import Situation
 from engine.melding.events import TilesPlayed
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, as_proposed, read_meld
-from engine.melding.notation import Naming, NotationError, parse_tiles
 from engine.melding.ruleset import SABRA, Ruleset, RunWrap
 from engine.melding.solver import best_turn
 from engine.melding.solver.explanation import explain
@@ -33,6 +32,7 @@ from engine.melding.solver.steps import (
     Take,
     describe_step,
 )
+from engine.notation import Naming, NotationError, parse_tiles
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, in_order, tile, tile_set
 from support.conformance_cases import load
 from support.plays import play_of

@@ -35,7 +35,7 @@ ALLOWED = {
     "engine/melding/solver/tile_assignment.py": "the explanation of a turn follows each meld",
     "engine/melding/solver/turn_problem.py": "the solver, as above",
     "engine/melding/solver/turn_search.py": "as above",
-    "engine/record_text.py": "the text of a record's tables",
+    "engine/melding/record_text.py": "the text of a record's tables",
     "service/app/drafts.py": "the table as a player sends it",
     "service/cli/analyze.py": "the text of tables",
     "service/codec/melding.py": "the contract's tables have melds",

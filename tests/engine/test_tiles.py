@@ -1,6 +1,6 @@
 """Tests for multisets of tiles."""
 
-from engine.melding.notation import parse_tiles
+from engine.notation import parse_tiles
 from engine.tiles import without
 
 

@@ -30,13 +30,9 @@ from engine.melding.actions import DrawTile, LayOnRiver, Pass, PlayTiles
 from engine.melding.deal import turn_order
 from engine.melding.events import RoundStarted, StartDraw, TileDrawn, TilesPlayed, TurnPassed
 from engine.melding.melds import ProposedMeld
-from engine.melding.notation import (
-    parse_rack,
-    parse_table,
-    parse_tile,
-    parse_tiles,
-)
+from engine.melding.notation import parse_table
 from engine.melding.ruleset import SABRA, MatchEnd, Ruleset, ScoreBlockedPoints, TurnDirection
+from engine.notation import parse_rack, parse_tile, parse_tiles
 from engine.replay import advance, replay
 from engine.seats import HOST, BotLevel, Rack, Turn
 from engine.tiles import Tile, tile_set

@@ -31,7 +31,7 @@ from engine.melding.events import (
     TurnPassed,
     TurnPenalised,
 )
-from engine.melding.notation import format_tiles, parse_table, parse_tile, parse_tiles
+from engine.melding.notation import parse_table
 from engine.melding.round import Choosing, Drawn, Open, ShownPlay
 from engine.melding.ruleset import (
     SABRA,
@@ -54,6 +54,7 @@ from engine.melding.ruleset import (
     TurnVoluntaryDraw,
     WinCall,
 )
+from engine.notation import format_tiles, parse_tile, parse_tiles
 from engine.replay import advance
 from engine.seats import Turn
 from engine.tiles import tile_set

@@ -54,10 +54,10 @@ from engine.melding.events import (
     TurnPenalised,
 )
 from engine.melding.melds import Meld, MeldKind, ProposedMeld
-from engine.melding.notation import parse_tile, parse_tiles
 from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
 from engine.melding.ruleset import SABRA, MatchEnd, Ruleset
 from engine.melding.views import RoundStartedView, TilesDrawnView, TurnPenalisedView
+from engine.notation import parse_tile, parse_tiles
 from engine.room_settings import DraftVisibility, RacksShown, Spectators
 from engine.seats import HOST, BotLevel, Player, Rack, ReservedSeat, Turn
 from engine.sight import is_open_to_spectators, see, see_event

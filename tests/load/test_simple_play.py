@@ -5,10 +5,10 @@ import random
 import pytest
 
 from engine.melding.melds import ProposedMeld
-from engine.melding.notation import format_tiles, parse_tiles
 from engine.melding.play import Play
 from engine.melding.rules import judge
 from engine.melding.ruleset import SABRA
+from engine.notation import format_tiles, parse_tiles
 from engine.tiles import tile_set
 from load.corpus.simple_play import melds_to_lay
 

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
-from engine.melding.notation import format_rack, format_table
+from engine.melding.notation import format_table
 from engine.melding.play import Play
 from engine.melding.rules import judge
 from engine.melding.ruleset import OPTIONS, Ruleset, TurnDraw
@@ -32,6 +32,7 @@ from engine.melding.solver import (
     count_best_turns,
     has_turn,
 )
+from engine.notation import format_rack
 from engine.tiles import JOKER, Tile
 
 Tiles: TypeAlias = tuple[Tile, ...]

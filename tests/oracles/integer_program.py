@@ -27,7 +27,6 @@ import numpy.typing as npt
 from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
-from engine.melding.notation import format_tiles
 from engine.melding.ruleset import (
     SABRA,
     Contract,
@@ -50,7 +49,8 @@ from engine.melding.ruleset import (
 )
 from engine.melding.run_shape import run_shape
 from engine.melding.solver import Objective, best_turn, has_turn
-from engine.tiles import JOKER, Tile, tile_set
+from engine.notation import format_tiles
+from engine.tiles import JOKER, Tile
 from oracles.brute_force import Comparison, disagreements, existence_disagreements, report
 
 Tiles: TypeAlias = tuple[Tile, ...]
@@ -613,7 +613,7 @@ def random_rules(rng: random.Random) -> Ruleset:
 def random_situation(rng: random.Random, ruleset: Ruleset) -> Situation:
     """Returns melds and a rack drawn from the tile set; not from a game, but of every kind."""
     players = rng.randint(ruleset.players_min, ruleset.players_max)
-    deck = Counter(tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.jokers(players)))
+    deck = Counter(ruleset.tiles(players))
     table: list[Meld] = []
     for _ in range(rng.choice((0, 3, 6, 10, 15, 20))):
         proposed = _drawn_meld(rng, ruleset, deck)

@@ -24,7 +24,7 @@ from google.protobuf.duration_pb2 import Duration
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 
-from engine.melding.notation import parse_tiles
+from engine.notation import parse_tiles
 from rummikub.v1 import analysis_service_pb2, game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import validation_service_pb2 as vs

@@ -14,7 +14,7 @@ from engine.melding.notation import parse_play
 from engine.melding.play import BasePlay, Play
 from engine.melding.rules import Judgement, groups_of, judge
 from engine.melding.ruleset import SABRA, Ruleset
-from engine.tiles import JOKER, NATURALS, Tile, tile_set
+from engine.tiles import JOKER, NATURALS, Tile
 from engine.violations import Violation
 from support.random_play import random_table
 
@@ -120,7 +120,7 @@ def player_of(play: Play) -> PlayerState:
 
 def to_tables(rng: random.Random, ruleset: Ruleset) -> Iterator[Play]:
     """Yields legal and illegal plays of one player in positions that grow from an empty table."""
-    tiles = list(tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.jokers(2)))
+    tiles = list(ruleset.tiles(2))
     rng.shuffle(tiles)
     rack, pool = tiles[:30], tiles[30:]
     table: tuple[Meld, ...] = ()

@@ -9,9 +9,10 @@ from engine.melding.actions import PlayTiles
 from engine.melding.analysis import Analysis
 from engine.melding.deal import turn_order
 from engine.melding.melds import Meld, read_meld
-from engine.melding.notation import format_position, parse_position, parse_table, parse_tiles, position_of
+from engine.melding.notation import format_position, parse_position, parse_table, position_of
 from engine.melding.ruleset import SABRA, Ruleset
 from engine.melding.solver import EXACT
+from engine.notation import parse_tiles
 from engine.replay import advance
 from engine.seats import Player, Turn
 from engine.turns import Applied, apply, create

@@ -6,7 +6,7 @@ from itertools import count
 from operator import attrgetter
 from typing import Final, Generic, Protocol, TypeVar
 
-from engine.melding.fast.identity_cache import IdentityCache
+from engine.identity_cache import IdentityCache
 from engine.melding.fast.tile_counts import FLAG, tight_counts_of
 from engine.melding.melds import Meld, NotAMeld, ProposedMeld, as_proposed, read_meld
 from engine.melding.ruleset import Ruleset

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from engine.melding.melds import ProposedMeld
-from engine.melding.notation import Naming, format_meld, format_tile, format_tiles
+from engine.melding.notation import format_meld
+from engine.notation import Naming, format_tile, format_tiles
 from engine.tiles import Tile
 
 

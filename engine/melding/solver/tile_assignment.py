@@ -7,10 +7,10 @@ from operator import itemgetter
 from typing import Final, TypeAlias
 
 from engine.melding.melds import Meld, ProposedMeld, as_proposed
-from engine.melding.notation import format_tile
 from engine.melding.ruleset import Ruleset
 from engine.melding.solver.steps import Label, NewMeld, TableMeld
 from engine.melding.table import identity
+from engine.notation import format_tile
 from engine.tiles import JOKER, Tile
 
 RACK: Final = -1

@@ -8,10 +8,10 @@ from typing import Final
 
 from engine.actions import Join, Leave
 from engine.game import Game
-from engine.melding.ruleset import Ruleset
 from engine.replay import advance
 from engine.seats import HOST, BotLevel
 from engine.turns import Applied, apply, create
+from engine.unions import Ruleset
 from engine.violations import Reason, refused
 from service.app.commands.command import (
     Basis,

@@ -8,11 +8,11 @@ from engine.actions import StartDueRound, TimeOut
 from engine.game import Game, Playing, round_of
 from engine.melding.actions import ClaimError, TurnAction
 from engine.melding.analysis import Existence, Situation
-from engine.melding.drafts import Draft
 from engine.melding.solver import EXACT
 from engine.sight import see
 from engine.tiles import Tile
 from engine.turns import apply
+from engine.unions import Draft
 from service.app.commands.command import (
     Basis,
     Decision,

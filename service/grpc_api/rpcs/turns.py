@@ -38,8 +38,8 @@ async def _validate(backend: Backend, command: PlayTurn, runner: OffLoopRunner |
     basis, decision = await backend.app.changes.validate(command, runner)
     if decision.applied.violations:
         raise ActionRefused(Refused(decision.applied.violations))
-    view = snapshot_view(basis.record, decision.viewer, basis.now_ms)
-    return turns.encode_turn(replace(turn_result(view, decision.applied), tiles_drawn=()))
+    result = turn_result(snapshot_view(basis.record, decision.viewer, basis.now_ms), decision.applied)
+    return turns.encode_turn(replace(result, outcome=replace(result.outcome, tiles_drawn=())))
 
 
 async def save_draft(backend: Backend, read: Read, sender: Caller, context: Context) -> bytes:

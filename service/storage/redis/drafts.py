@@ -3,8 +3,8 @@
 from contextlib import AbstractAsyncContextManager
 
 from engine.game import round_of
-from engine.melding.drafts import Draft
 from engine.room_settings import DraftVisibility
+from engine.unions import Draft
 from service.errors import StoredFormatUnknown, TooManyDrafts
 from service.model.record import Record
 from service.storage.game_cache import GameCache

@@ -21,7 +21,6 @@ from engine.effort import Budget
 from engine.game import Game, Playing
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, MeldKind
-from engine.melding.notation import format_tiles, parse_tiles
 from engine.melding.presets import PRESETS
 from engine.melding.round import Choosing, Drawn
 from engine.melding.rules import Judgement
@@ -40,6 +39,7 @@ from engine.melding.solver import (
     Objective,
     has_turn,
 )
+from engine.notation import format_tiles, parse_tiles
 from engine.room_settings import Hints
 from engine.seats import BotLevel
 from engine.tiles import Tile

@@ -17,7 +17,6 @@ from engine.game import Game, Playing
 from engine.melding import solver
 from engine.melding.analysis import Existence, Situation
 from engine.melding.events import TileDrawn, TilesDrawn, TilesOffered, TurnEnded, TurnPassed
-from engine.melding.notation import parse_tiles
 from engine.melding.ruleset import (
     SABRA,
     PoolEmptyPass,
@@ -26,6 +25,7 @@ from engine.melding.ruleset import (
     TurnDraw,
     TurnVoluntaryDraw,
 )
+from engine.notation import parse_tiles
 from engine.tiles import Tile
 from rummikub.v1 import game_pb2, meld_pb2
 from rummikub.v1 import game_service_pb2 as gs

@@ -10,7 +10,6 @@ import pytest
 
 from engine.game import Game, Playing
 from engine.melding.melds import Meld, ProposedMeld, read_meld
-from engine.melding.notation import parse_tiles
 from engine.melding.presets import PRESET_TEXTS, PRESETS
 from engine.melding.round import Choosing, Step
 from engine.melding.ruleset import (
@@ -19,8 +18,9 @@ from engine.melding.ruleset import (
     Ruleset,
     TurnDraw,
 )
+from engine.notation import parse_tiles
 from engine.seats import Player, Rack, Turn
-from engine.tiles import in_order, tile_set, without
+from engine.tiles import in_order, without
 from engine.unions import Round
 from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import game_service_pb2 as gs
@@ -106,7 +106,7 @@ def a_game(
     readings = (read_meld(ProposedMeld(parse_tiles(meld)), rules) for meld in table)
     melds = tuple(reading for reading in readings if isinstance(reading, Meld))
     offered = step.tiles if isinstance(step, Choosing) else ()
-    tiles = tile_set(rules.geometry_colors, rules.geometry_copies, rules.jokers(PLAYERS))
+    tiles = rules.tiles(PLAYERS)
     rest = without(tiles, [*own, *(t for meld in melds for t in meld.tiles), *lying, *offered])
     count = len(rest) - 28 if pool is None else pool
     others = rest[: len(rest) - count]

@@ -50,7 +50,7 @@ from engine.melding.ruleset import (
 )
 from engine.room_settings import Hints, RacksShown, Spectators
 from engine.seats import Player, Rack, Turn
-from engine.tiles import JOKER, Tile, in_order, tile_set, without
+from engine.tiles import JOKER, Tile, in_order, without
 from engine.turns.lobby import LOBBY_CHANGES_MAX
 from engine.unions import Round
 from engine.violations import Reason
@@ -551,7 +551,7 @@ def a_round(
 ) -> Round:
     """Returns a round of two with seat 1 to move; the hidden tiles are on the other rack and in the pool."""
     offered = step.tiles if isinstance(step, Choosing) else ()
-    all_tiles = tile_set(rules.geometry_colors, rules.geometry_copies, rules.jokers(2))
+    all_tiles = rules.tiles(2)
     rest = without(all_tiles, [*rack, *(t for meld in table for t in meld.tiles), *river, *offered])
     racks = (Rack(1, in_order(rack), has_melded), Rack(2, rest[:14], has_melded=True))
     return Round(1, (1, 2), table, racks, rest[14:], Turn(1, None), river=river, step=step or Open())

@@ -1,0 +1,99 @@
+"""The text of the moves of a melding game, in the notation of melds and tables (notation.py)."""
+
+import re
+from dataclasses import replace
+
+from engine.melding.events import RoundStarted, StartDraw
+from engine.melding.melds import Meld, ProposedMeld, as_proposed, read_meld
+from engine.melding.notation import format_meld, format_table, parse_table
+from engine.melding.ruleset import Ruleset
+from engine.moves import Move, MoveKind
+from engine.notation import (
+    EMPTY,
+    Piece,
+    format_rack,
+    format_racks,
+    format_tile,
+    format_tiles,
+    parse_pool,
+    parse_racks,
+    parse_seat,
+    parse_tile,
+    parse_tiles,
+)
+
+
+class MoveText:
+    """Formats and parses what follows the verbs of moves."""
+
+    def __init__(self, ruleset: Ruleset) -> None:
+        self._ruleset = ruleset
+        self._melds: dict[ProposedMeld, ProposedMeld] = {}
+        """The melds of texts as a record has them: most are on the table after many moves."""
+
+    @staticmethod
+    def format(move: Move) -> str:
+        """Returns what follows the verb of a move."""
+        if move.dealt:
+            return _format_deal(move.dealt)
+        if move.table is None:
+            return format_tiles(move.tiles)
+        if move.kind is MoveKind.SHOW:
+            return " | ".join(map(_format_shown, move.table)) or EMPTY
+        pull = "" if move.river_index is None else f"pull {move.river_index} "
+        return f"{'play ' if move.kind is MoveKind.TIME_OUT else pull}{format_table(move.table)}"
+
+    def parse(self, move: Move, rest: Piece, round_number: int) -> Move:
+        """Returns a move with what follows its verb. Raises NotationError."""
+        words = rest.words()
+        match move.kind:
+            case MoveKind.DEAL | MoveKind.REDEAL:
+                return replace(move, dealt=_deal(rest, round_number))
+            case MoveKind.PLAY if words and words[0].text == "pull":
+                if len(words) < 2 or not re.fullmatch("[0-9]{1,3}", words[1].text):
+                    raise rest.error("pulls nothing: expected pull and a place on the River, from 0")
+                return replace(self._with_table(move, rest.after(words[1])), river_index=int(words[1].text))
+            case MoveKind.SHOW:
+                return replace(move, table=rest.read(parse_table))
+            case MoveKind.PLAY:
+                return self._with_table(move, rest)
+            case MoveKind.TIME_OUT if words and words[0].text == "play":
+                return self._with_table(move, rest.after(words[0]))
+            case _:
+                return replace(move, tiles=rest.read(parse_tiles))
+
+    def _with_table(self, move: Move, text: Piece) -> Move:
+        return replace(move, table=tuple(map(self._recorded, text.read(parse_table))))
+
+    def _recorded(self, meld: ProposedMeld) -> ProposedMeld:
+        """Returns a meld as `record_of` has it: with its kind, as the ruleset reads it."""
+        if meld not in self._melds:
+            read = read_meld(meld, self._ruleset)
+            self._melds[meld] = as_proposed(read, self._ruleset) if isinstance(read, Meld) else meld
+        return self._melds[meld]
+
+
+def _format_shown(meld: ProposedMeld) -> str:
+    """Returns a meld of an illegal play, with its kind wherever it was stated."""
+    text = format_meld(meld)
+    return f"{meld.kind.name.lower()}{text}" if meld.kind and text.startswith("[") else text
+
+
+def _format_deal(dealt: RoundStarted) -> str:
+    draws = " ".join(f"{draw.seat}:{format_tile(draw.tile)}" for draw in dealt.draws) or EMPTY
+    return f"{draws} / {' '.join(map(str, dealt.order))} / {format_racks(dealt.racks)} / {format_rack(dealt.pool)}"
+
+
+def _deal(rest: Piece, round_number: int) -> RoundStarted:
+    parts = rest.parts("///", "draws / order / racks / pool")
+    draws = next(parts)
+    drawn = () if draws.text == EMPTY else tuple(map(_draw, draws.words()))
+    seats = tuple(map(parse_seat, next(parts).words()))
+    return RoundStarted(round_number, drawn, seats, parse_racks(next(parts)), parse_pool(next(parts)))
+
+
+def _draw(word: Piece) -> StartDraw:
+    seat, colon, _ = word.text.partition(":")
+    if not colon:
+        raise word.error("is not a start draw: expected SEAT:TILE")
+    return StartDraw(parse_seat(word.part(0, len(seat))), word.part(len(seat) + 1, len(word.text)).read(parse_tile))

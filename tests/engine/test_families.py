@@ -1,0 +1,78 @@
+"""What the service asks of a family: the outcome of a turn, whether it may search, whether a round names its seats."""
+
+from dataclasses import replace
+
+import pytest
+
+from engine.events import TurnStarted
+from engine.game import Playing
+from engine.melding.events import (
+    MeldingEvent,
+    TileDrawn,
+    TilesDrawn,
+    TilesOffered,
+    TilesPlayed,
+    TurnPassed,
+    TurnPenalised,
+)
+from engine.melding.game import round_of
+from engine.melding.round import MeldingRound, ShownPlay
+from engine.melding.ruleset import SABRA, TurnVoluntaryDraw
+from engine.notation import parse_tiles
+from engine.seats import Rack, Turn
+from engine.turns import Applied, create, may_search, outcome
+
+ONE, TWO = parse_tiles("R7"), parse_tiles("R7 B8")
+TURN = TurnStarted(Turn(2, None))
+ROUND = MeldingRound(1, (2, 1), (), (Rack(1, ONE), Rack(2, TWO)), (), Turn(2, None))
+
+
+@pytest.mark.parametrize(
+    ("event", "played", "points", "drawn"),
+    [
+        (TilesPlayed(1, TWO, (), 15), TWO, 15, ()),
+        (TileDrawn(1, ONE[0]), (), 0, ONE),
+        (TilesDrawn(1, TWO), (), 0, TWO),
+        (TilesOffered(1, (TWO[0], TWO[1])), (), 0, TWO),
+        (TurnPenalised(1, TWO), (), 0, TWO),
+        (TurnPassed(1), (), 0, ()),
+    ],
+)
+def test_a_turn_tells_its_player_what_was_played_and_drawn(
+    event: MeldingEvent, played: tuple[int, ...], points: int, drawn: tuple[int, ...]
+) -> None:
+    told = outcome(Applied(create(SABRA).game, (event, TURN)))
+    assert (told.tiles_played, told.points, told.tiles_drawn) == (played, points, drawn)
+
+
+def test_only_rules_that_ask_for_plays_may_search() -> None:
+    assert not may_search(create(SABRA).game)
+    assert may_search(create(replace(SABRA, turn_voluntary_draw=TurnVoluntaryDraw.ONLY_IF_NO_PLAY)).game)
+
+
+@pytest.mark.parametrize(
+    "round_",
+    [
+        replace(ROUND, passed=(3,)),
+        replace(ROUND, declined=(3,)),
+        replace(ROUND, last_chance=(2, 3)),
+        replace(ROUND, last_chance=(1, 2)),
+        replace(ROUND, shown_play=ShownPlay(4, (), (), claimed=(3,))),
+        replace(ROUND, shown_play=ShownPlay(4, (), (), against=3)),
+    ],
+)
+def test_a_round_that_names_other_seats_is_found(round_: MeldingRound) -> None:
+    assert not round_.names_its_seats
+
+
+@pytest.mark.parametrize(
+    "round_",
+    [
+        ROUND,
+        replace(ROUND, passed=(1, 2), declined=(1,), last_chance=(2, 1)),
+        replace(ROUND, shown_play=ShownPlay(4, (), (), claimed=(1,))),
+        replace(ROUND, shown_play=ShownPlay(4, (), (), against=1)),
+    ],
+)
+def test_a_round_names_its_seats(round_: MeldingRound) -> None:
+    assert round_of(replace(create(SABRA).game, phase=Playing(round_))).names_its_seats
