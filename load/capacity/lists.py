@@ -126,7 +126,7 @@ async def _measure_size(
     middle = shelf.records[len(shelf.records) // 2]
 
     async def page(cursor: str) -> None:
-        await store.lists.page(GameState.LOBBY, cursor, PAGE, is_public=True)
+        await store.lists.page([GameState.LOBBY], cursor, PAGE, is_public=True)
 
     operations: dict[str, Callable[[], Awaitable[object]]] = {
         "first page": lambda: page(""),
@@ -138,8 +138,8 @@ async def _measure_size(
     found = {name: await _cost(redis, operation) for name, operation in operations.items()}
     async with opened(target, 1) as [channel]:
         client = Client(channel)
-        public = gs.ListGamesRequest(state=game_pb2.GAME_STATE_LOBBY, page_size=PAGE)
-        unmatched = gs.ListGamesRequest(state=game_pb2.GAME_STATE_LOBBY, page_size=PAGE, labels=NO_GAME_HAS)
+        public = gs.ListGamesRequest(states=[game_pb2.GAME_STATE_LOBBY], page_size=PAGE)
+        unmatched = gs.ListGamesRequest(states=[game_pb2.GAME_STATE_LOBBY], page_size=PAGE, labels=NO_GAME_HAS)
         for name, request in (("ListGames", public), ("ListGames, a filter that no game passes", unmatched)):
             before = cpu_seconds_of(pid)
             found[name] = await _cost(redis, lambda request=request: client.games.ListGames(request))  # type: ignore[misc]

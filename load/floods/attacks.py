@@ -235,7 +235,7 @@ async def lists(attack: Attack) -> None:
         stubs = [GameServiceStub(channel) for channel in channels]
         for _ in range(200):
             await attack.count(stubs[0].CreateGame(gs.CreateGameRequest(visibility=game_pb2.VISIBILITY_PUBLIC)))
-        request = gs.ListGamesRequest(page_size=100, state=game_pb2.GAME_STATE_LOBBY)
+        request = gs.ListGamesRequest(page_size=100, states=[game_pb2.GAME_STATE_LOBBY])
         await forever(20, lambda number: attack.count(stubs[number % 2].ListGames(request)))
 
 

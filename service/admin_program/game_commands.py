@@ -71,7 +71,9 @@ def _takes_player(parser: argparse.ArgumentParser) -> None:
 
 def _takes_filter(parser: argparse.ArgumentParser) -> None:
     add_filter(parser)
-    parser.add_argument("--state", choices=STATES, help="games in this state (default: all)")
+    parser.add_argument(
+        "--state", action="append", choices=STATES, help="games in this state; repeatable (default: all)"
+    )
     parser.add_argument("--limit", type=int, default=100, help="most games to print (default %(default)s)")
 
 
@@ -80,8 +82,8 @@ def _takes_nothing(_parser: argparse.ArgumentParser) -> None:
 
 
 async def _games(admin: "AdminServiceAsyncStub", metadata: Metadata, arguments: argparse.Namespace) -> None:
-    state = game_pb2.GameState.Value(f"GAME_STATE_{(arguments.state or 'unspecified').upper()}")
-    request = pb.ListGamesRequest(page_size=100, state=state, filter=game_filter(arguments))
+    states = [game_pb2.GameState.Value(f"GAME_STATE_{state.upper()}") for state in arguments.state or ()]
+    request = pb.ListGamesRequest(page_size=100, states=states, filter=game_filter(arguments))
     left = arguments.limit
     while left > 0:
         page = await admin.ListGames(request, metadata=metadata, timeout=SECONDS)
@@ -139,7 +141,7 @@ async def _stats(admin: "AdminServiceAsyncStub", metadata: Metadata, _arguments:
 
 
 GAME_COMMANDS: Final = (
-    GameCommand("games", "List games as JSON lines, newest first within a state.", _takes_filter, _games),
+    GameCommand("games", "List games as JSON lines, newest first.", _takes_filter, _games),
     GameCommand("game", "Print a game with everything that is hidden from players, as JSON.", _takes_game, _game),
     GameCommand("abort", "Abort a game for good, in the lobby or later.", _takes_game, _abort),
     GameCommand(

@@ -8,7 +8,7 @@ from engine.record import GameRecord
 from engine.room_settings import RacksShown
 from engine.sight import is_open_to_spectators, sees_drafts
 from service.app.changes import ChangeLoop
-from service.app.game_lists import GameFilter, list_games
+from service.app.game_lists import GameFilter, list_public_games
 from service.app.history import Archive, History, OffLoopRunner, exported, record_at
 from service.app.identity import Caller, viewer_in
 from service.app.presence import Presence, presence_in
@@ -112,7 +112,7 @@ class Games:
 
         A page omits games that show nothing to spectators.
         """
-        records, following = await list_games(self._store, wanted, cursor, limit)
+        records, following = await list_public_games(self._store, wanted, cursor, limit)
         return tuple(
             committed_view(record, None) for record in records if is_open_to_spectators(record.game)
         ), following

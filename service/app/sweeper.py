@@ -97,7 +97,7 @@ class Sweeper:
         try:
             await self.sweep()
             state, is_public = self._list
-            page = await self._store.lists.page(state, self._list_cursor, MEND_BATCH, is_public=is_public)
+            page = await self._store.lists.page([state], self._list_cursor, MEND_BATCH, is_public=is_public)
             self._list_cursor = page.cursor
             if not self._list_cursor:
                 self._list = next(self._lists)

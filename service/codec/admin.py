@@ -17,7 +17,7 @@ from service.codec import fields
 from service.codec.games import encode_change, encode_game, encode_result, encode_state, encode_summary
 from service.codec.melding import encode_draft
 from service.codec.tiles import tile_numbers
-from service.model.record import STATE_OF_PHASE, GameState, Record, Visibility
+from service.model.record import STATE_OF_PHASE, Record, Visibility
 from service.operator.admin import FullView, OperatorFilter, Statistics
 from service.operator.change_feed import Changed, Deleted, Expired, Position, Rewritten, Update
 
@@ -25,14 +25,6 @@ _PLACE: Final = r"\d{1,15}-\d{1,20}"
 _CURSOR: Final = rf"{_PLACE}(,{_PLACE})*"
 _NUMBER_MAX: Final = 2**64 - 1
 """The largest number after the time of a place; Redis refuses larger ones."""
-_LIST_PLACE: Final = r"\|(\d{15}:[0-9a-f]{32})?"
-_STATES: Final[dict[int, GameState]] = {
-    game_pb2.GAME_STATE_LOBBY: GameState.LOBBY,
-    game_pb2.GAME_STATE_PLAYING: GameState.PLAYING,
-    game_pb2.GAME_STATE_ROUND_OVER: GameState.ROUND_OVER,
-    game_pb2.GAME_STATE_FINISHED: GameState.FINISHED,
-    game_pb2.GAME_STATE_ABORTED: GameState.ABORTED,
-}
 _STATE_NUMBERS: Final = {state: encode_state(phase) for phase, state in STATE_OF_PHASE.items()}
 _VISIBILITIES: Final = {
     Visibility.PUBLIC: game_pb2.VISIBILITY_PUBLIC,
@@ -50,15 +42,6 @@ def operator_filter(message: pb.GameFilter) -> OperatorFilter:
     )
 
 
-def wanted_state(number: int) -> GameState | None:
-    """Returns the state of the games to list; None for all."""
-    if number == game_pb2.GAME_STATE_UNSPECIFIED:
-        return None
-    if number not in _STATES:
-        raise fields.invalid("state", f"{number} is not a game state")
-    return _STATES[number]
-
-
 def position(cursor: str) -> Position | None:
     """Returns the position of a cursor of WatchGames; None for an empty one."""
     expected = "the cursor of a response of WatchGames"
@@ -72,12 +55,6 @@ def position(cursor: str) -> Position | None:
 def cursor_of(position: Position) -> str:
     """Returns the opaque cursor of a position."""
     return fields.page_token(",".join(position))
-
-
-def list_cursor(token: str, wanted: OperatorFilter, state: GameState | None) -> str:
-    """Returns the cursor of a page token of ListGames: a state and a place in its list."""
-    states = [one.value for one in GameState if state in {None, one}]
-    return fields.filtered_page_cursor(token, rf"({'|'.join(states)}){_LIST_PLACE}", (wanted, state))
 
 
 def encode_update(update: Update) -> pb.WatchGamesResponse:

@@ -41,6 +41,8 @@ _REQUEST_ID: Final = re.compile(rf"[!-~]{{1,{REQUEST_ID_MAX}}}")
 _JOIN_CODE: Final = re.compile(rf"[{CODE_ALPHABET}]{{{CODE_LENGTH}}}")
 _LABEL_KEY: Final = re.compile(r"[a-z0-9_.-]{1,32}")
 _ETAG: Final = re.compile(r"([1-9][0-9]{0,9})-([0-9a-f]{32})")
+LIST_CURSOR: Final = r"\d{15}:[0-9a-f]{32}"
+"""The form of a place in lists of games."""
 COUNTED_BYTES: Final = 4_096
 """Longer requests have their elements counted before they are decoded. Shorter ones take 200 KB at most."""
 _M = TypeVar("_M", bound=Message)

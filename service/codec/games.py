@@ -1,7 +1,7 @@
 """Views of games and their events, for a seat or a spectator."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache, lru_cache
 from typing import Any, Final, TypeAlias, get_args
@@ -27,7 +27,7 @@ from service.codec.fields import encode_etag, invalid
 from service.codec.rulesets import encode_difference, encode_ruleset, encode_settings
 from service.codec.tiles import tile_numbers
 from service.model.change import CauseKind
-from service.model.record import GameState, Record, Visibility
+from service.model.record import STATE_OF_PHASE, GameState, Record, Visibility
 
 _STATES: Final[dict[type[Phase], game_pb2.GameState.ValueType]] = {
     Lobby: game_pb2.GAME_STATE_LOBBY,
@@ -36,14 +36,7 @@ _STATES: Final[dict[type[Phase], game_pb2.GameState.ValueType]] = {
     Finished: game_pb2.GAME_STATE_FINISHED,
     Aborted: game_pb2.GAME_STATE_ABORTED,
 }
-_LISTS: Final[dict[int, GameState]] = {
-    game_pb2.GAME_STATE_UNSPECIFIED: GameState.LOBBY,
-    game_pb2.GAME_STATE_LOBBY: GameState.LOBBY,
-    game_pb2.GAME_STATE_PLAYING: GameState.PLAYING,
-    game_pb2.GAME_STATE_ROUND_OVER: GameState.ROUND_OVER,
-    game_pb2.GAME_STATE_FINISHED: GameState.FINISHED,
-    game_pb2.GAME_STATE_ABORTED: GameState.ABORTED,
-}
+_LISTED_STATES: Final[dict[int, GameState]] = {number: STATE_OF_PHASE[phase] for phase, number in _STATES.items()}
 _CONTENTS: Final[dict[int, Content]] = {
     game_service_pb2.WATCH_CONTENT_UNSPECIFIED: Content.CHANGES,
     game_service_pb2.WATCH_CONTENT_CHANGES: Content.CHANGES,
@@ -100,11 +93,15 @@ def _level_number(level: BotLevel | None) -> game_pb2.BotLevel.ValueType:
     return _LEVEL_NUMBERS[level] if level else game_pb2.BOT_LEVEL_UNSPECIFIED
 
 
-def listed_state(number: int) -> GameState:
-    """Returns the state of the games to list; the lobby if unset."""
-    if number not in _LISTS:
-        raise invalid("state", f"{number} is not a game state")
-    return _LISTS[number]
+def listed_states(numbers: Sequence[int], default: Iterable[GameState] = GameState) -> tuple[GameState, ...]:
+    """Returns the states of the games to list, each once; those of the default if the request names none."""
+    if len(numbers) > len(GameState):
+        raise invalid("states", f"expected at most {len(GameState)}")
+    for index, number in enumerate(numbers):
+        if number not in _LISTED_STATES:
+            raise invalid(f"states[{index}]", f"{number} is not a game state")
+    wanted = {_LISTED_STATES[number] for number in numbers} or {*default}
+    return tuple(state for state in GameState if state in wanted)
 
 
 def watch_content(number: int) -> Content:

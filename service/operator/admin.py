@@ -1,7 +1,7 @@
 """The operator's use cases: games with everything visible, their end, and statistics."""
 
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -21,7 +21,7 @@ from service.app.commands.command import (
     applied_or_refused,
     valid_tokens,
 )
-from service.app.game_lists import READ_AT_ONCE, READS_MAX
+from service.app.game_lists import list_games
 from service.app.games import Games
 from service.app.identity import SPECTATOR
 from service.app.views import SeatPresence
@@ -30,7 +30,6 @@ from service.model.record import GameState, Record
 from service.operator.archive.eraser import ArchiveEraser
 from service.operator.change_feed import ChangeFeed
 from service.operator.forgetting import Forgotten, forget_player
-from service.storage.lists import list_member
 from service.storage.store import Store
 
 _NO_REQUEST: Final = RequestIdentity(SPECTATOR, "", b"")
@@ -181,29 +180,10 @@ class Admin:
         return FullView(archived.record, loaded.now_ms)
 
     async def list_games(
-        self, wanted: OperatorFilter, state: GameState | None, cursor: str, limit: int
+        self, wanted: OperatorFilter, states: Sequence[GameState], cursor: str, limit: int
     ) -> tuple[tuple[Record, ...], str]:
-        """Returns games after a cursor, newest first within a state, and the next cursor; "" is first and last.
-
-        A cursor is a state and a place in its list.
-        """
-        states = list(GameState) if state is None else [state]
-        at, place = _parsed(cursor, states)
-        found: list[Record] = []
-        for _ in range(READS_MAX):
-            size = READ_AT_ONCE if wanted.selects else limit - len(found)
-            page = await self._store.lists.page(at, place, size)
-            place = page.cursor
-            for record in filter(wanted.matches, page.games):
-                found.append(record)
-                if len(found) == limit:
-                    return tuple(found), f"{at.value}|{list_member(record)}"
-            if not place:
-                following = states[states.index(at) + 1 :]
-                if not following:
-                    return tuple(found), ""
-                at = following[0]
-        return tuple(found), f"{at.value}|{place}"
+        """Returns games of some states after a cursor, as app.game_lists does."""
+        return await list_games(self._store, states, wanted, cursor, limit)
 
     async def abort_game(self, game_id: str, encode: FullEncoder) -> bytes:
         """Aborts a game in any state but the last ones. Raises ActionRefused."""
@@ -248,8 +228,3 @@ class Admin:
 
 def _answer(encode: FullEncoder) -> Answer:
     return Answer(lambda _, after: encode(FullView(after, after.updated_ms)))
-
-
-def _parsed(cursor: str, states: list[GameState]) -> tuple[GameState, str]:
-    state, _, place = cursor.partition("|")
-    return (GameState(state), place) if cursor else (states[0], "")

@@ -152,7 +152,7 @@ async def _pages(store: Store) -> AsyncIterator[ListPage]:
     for state in ORDER:
         cursor, is_last = "", False
         while not is_last:
-            page = await store.lists.page(state, cursor, GAMES_AT_ONCE)
+            page = await store.lists.page([state], cursor, GAMES_AT_ONCE)
             yield page
             cursor, is_last = page.cursor, not page.cursor
 

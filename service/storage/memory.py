@@ -7,7 +7,7 @@ import contextlib
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
@@ -287,28 +287,29 @@ class MemoryLists(_Part):
             self._lists[name][record.game_id] = list_member(record)
 
     @timed("page")
-    async def page(self, state: GameState, cursor: str, limit: int, *, is_public: bool = False) -> ListPage:
-        name, stored = list_name(state, is_public=is_public), self._memory.games
-        members = sorted((m for m in self._members(name) if not cursor or m < cursor), reverse=True)[:limit]
+    async def page(self, states: Iterable[GameState], cursor: str, limit: int, *, is_public: bool = False) -> ListPage:
+        names, stored = {list_name(state, is_public=is_public) for state in states}, self._memory.games
+        listed = {member for name in names for member in self._members(name)}
+        members = sorted((member for member in listed if not cursor or member < cursor), reverse=True)[:limit]
         ids = (game_of_member(member) for member in members)
         unreadable = (id_ for id_ in ids if id_ in stored and not readable_record(stored[id_].snapshot))
         following = members[-1] if len(members) == limit else ""
-        return ListPage(await self._games_in(name, members), tuple(unreadable), following)
+        return ListPage(await self._games_in(names, members), tuple(unreadable), following)
 
     @timed("oldest_open")
     async def oldest_open(self, match: str, limit: int) -> tuple[Record, ...]:
         name = open_list(match)
-        return await self._games_in(name, sorted(self._members(name))[:limit])
+        return await self._games_in({name}, sorted(self._members(name))[:limit])
 
     def _members(self, name: str) -> Collection[str]:
         return self._lists[name].values() if name in self._lists else ()
 
-    async def _games_in(self, name: str, members: Sequence[str]) -> tuple[Record, ...]:
-        """Returns the games of members of a list, and repairs the list where it was wrong."""
+    async def _games_in(self, names: Set[str], members: Sequence[str]) -> tuple[Record, ...]:
+        """Returns the games of members of some lists, and repairs the lists where they were wrong."""
         stored = [self._memory.games.get(game_of_member(member)) for member in members]
         readable = (readable_record(game.snapshot) for game in stored if game)
         records = [record for record in readable if record]
-        moved = [record for record in records if name not in lists_of(record)]
+        moved = [record for record in records if names.isdisjoint(lists_of(record))]
         for record in moved:
             await self.index(record)
         return tuple(record for record in records if record not in moved)

@@ -17,7 +17,7 @@ Every store guarantees this; tests/service/storage/test_stores.py checks it:
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
@@ -197,15 +197,15 @@ class Lists(Protocol):
     async def index(self, record: Record) -> None:
         """Puts a game into its lists (lists.lists_of), and removes it from all others."""
 
-    async def page(self, state: GameState, cursor: str, limit: int, *, is_public: bool = False) -> ListPage:
-        """Returns games of a state after a cursor, newest first. "" is the first cursor.
+    async def page(self, states: Iterable[GameState], cursor: str, limit: int, *, is_public: bool = False) -> ListPage:
+        """Returns games of some states after a cursor, newest first. "" is the first cursor.
 
-        A page has fewer games than the limit if the list names games that have expired or changed state; the call
+        A page has fewer games than the limit if the lists name games that have expired or changed state; the call
         repairs those entries.
 
         Args:
-            state: The state.
-            cursor: The place in the list (lists.list_member of a game).
+            states: The states.
+            cursor: The place in the lists (lists.list_member of a game).
             limit: Most games.
             is_public: Whether to return public games only.
         """

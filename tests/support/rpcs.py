@@ -41,7 +41,7 @@ USUAL: Final[dict[str, dict[str, Any]]] = {
     "KickPlayer": {"seat": 2},
     "ReissueSeatToken": {"seat": 2},
     "SetReady": {"is_ready": True},
-    "ListGames": {"state": game_pb2.GAME_STATE_PLAYING},
+    "ListGames": {"states": [game_pb2.GAME_STATE_PLAYING]},
     "PlayTurn": {"draw": ts.DrawTile()},
     "ClaimError": {"play_revision": 1},
     "ValidateMelds": {"melds": [meld_pb2.Meld()]},

@@ -1701,8 +1701,8 @@ type ListGamesRequest struct {
 	PageSize uint32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The next_page_token of the previous response to a request with the same filters. Unset: the first page.
 	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Lists only games in this state. Unset: games in the lobby.
-	State GameState `protobuf:"varint,3,opt,name=state,proto3,enum=rummikub.v1.GameState" json:"state,omitempty"`
+	// Lists only games in one of these states, at most 5. Empty: games in the lobby.
+	States []GameState `protobuf:"varint,3,rep,packed,name=states,proto3,enum=rummikub.v1.GameState" json:"states,omitempty"`
 	// Lists only games whose rules have this preset; their other options may differ from it. Unset: any.
 	Preset Preset `protobuf:"varint,4,opt,name=preset,proto3,enum=rummikub.v1.Preset" json:"preset,omitempty"`
 	// Lists only games with at least so many free seats.
@@ -1757,11 +1757,11 @@ func (x *ListGamesRequest) GetPageToken() string {
 	return ""
 }
 
-func (x *ListGamesRequest) GetState() GameState {
+func (x *ListGamesRequest) GetStates() []GameState {
 	if x != nil {
-		return x.State
+		return x.States
 	}
-	return GameState_GAME_STATE_UNSPECIFIED
+	return nil
 }
 
 func (x *ListGamesRequest) GetPreset() Preset {
@@ -2515,12 +2515,12 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12 \n" +
 	"\brevision\x18\x02 \x01(\rB\x04\xe2A\x01\x01R\brevision\"8\n" +
 	"\x0fGetGameResponse\x12%\n" +
-	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\"\xf1\x02\n" +
+	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\"\xf3\x02\n" +
 	"\x10ListGamesRequest\x12!\n" +
 	"\tpage_size\x18\x01 \x01(\rB\x04\xe2A\x01\x01R\bpageSize\x12#\n" +
 	"\n" +
-	"page_token\x18\x02 \x01(\tB\x04\xe2A\x01\x01R\tpageToken\x122\n" +
-	"\x05state\x18\x03 \x01(\x0e2\x16.rummikub.v1.GameStateB\x04\xe2A\x01\x01R\x05state\x121\n" +
+	"page_token\x18\x02 \x01(\tB\x04\xe2A\x01\x01R\tpageToken\x124\n" +
+	"\x06states\x18\x03 \x03(\x0e2\x16.rummikub.v1.GameStateB\x04\xe2A\x01\x01R\x06states\x121\n" +
 	"\x06preset\x18\x04 \x01(\x0e2\x13.rummikub.v1.PresetB\x04\xe2A\x01\x01R\x06preset\x12*\n" +
 	"\x0eseats_free_min\x18\x05 \x01(\rB\x04\xe2A\x01\x01R\fseatsFreeMin\x12G\n" +
 	"\x06labels\x18\x06 \x03(\v2).rummikub.v1.ListGamesRequest.LabelsEntryB\x04\xe2A\x01\x01R\x06labels\x1a9\n" +
@@ -2682,7 +2682,7 @@ var file_rummikub_v1_game_service_proto_depIdxs = []int32{
 	44, // 20: rummikub.v1.AbortGameResponse.game:type_name -> rummikub.v1.Game
 	44, // 21: rummikub.v1.CreateRematchResponse.game:type_name -> rummikub.v1.Game
 	44, // 22: rummikub.v1.GetGameResponse.game:type_name -> rummikub.v1.Game
-	46, // 23: rummikub.v1.ListGamesRequest.state:type_name -> rummikub.v1.GameState
+	46, // 23: rummikub.v1.ListGamesRequest.states:type_name -> rummikub.v1.GameState
 	47, // 24: rummikub.v1.ListGamesRequest.preset:type_name -> rummikub.v1.Preset
 	40, // 25: rummikub.v1.ListGamesRequest.labels:type_name -> rummikub.v1.ListGamesRequest.LabelsEntry
 	48, // 26: rummikub.v1.ListGamesResponse.games:type_name -> rummikub.v1.GameSummary

@@ -13,6 +13,7 @@ from google.protobuf.duration_pb2 import Duration
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from service.codec import admin as codec
 from service.codec import fields
+from service.codec.games import listed_states
 from service.errors import AdminTokenWrong
 from service.grpc_api.handlers import Context
 from service.grpc_api.rpc import Rpc, Token
@@ -101,11 +102,11 @@ async def get_game(backend: AdminBackend, request: pb.GetGameRequest, _sender: N
 
 async def list_games(backend: AdminBackend, request: pb.ListGamesRequest, _sender: None, _context: Context) -> bytes:
     """ListGames."""
-    wanted, state = codec.operator_filter(request.filter), codec.wanted_state(request.state)
+    wanted, states = codec.operator_filter(request.filter), listed_states(request.states)
     size = fields.page_size(request.page_size, default=20, most=100)
-    cursor = codec.list_cursor(request.page_token, wanted, state)
-    records, following = await backend.admin.list_games(wanted, state, cursor, size)
-    token = fields.filtered_page_token(following, (wanted, state))
+    cursor = fields.filtered_page_cursor(request.page_token, fields.LIST_CURSOR, (wanted, states))
+    records, following = await backend.admin.list_games(wanted, states, cursor, size)
+    token = fields.filtered_page_token(following, (wanted, states))
     games = map(codec.encode_listed, records)
     return pb.ListGamesResponse(games=games, next_page_token=token).SerializeToString()
 

@@ -27,8 +27,8 @@ from service.codec import melding as melding_codec
 from service.grpc_api.call_origin import check_labels, current_origin
 from service.grpc_api.handlers import HISTORY_BYTES, Context, SlowRunner
 from service.grpc_api.rpc import Backend, Rpc
+from service.model.record import GameState
 
-_LIST_CURSOR = r"\d{15}:[0-9a-f]{32}"
 _CHANGES_CURSOR = r"[1-9]\d{0,17}"
 _T = TypeVar("_T")
 
@@ -47,7 +47,7 @@ async def get_game(backend: Backend, request: pb.GetGameRequest, sender: Caller,
 async def list_games(backend: Backend, request: pb.ListGamesRequest, sender: Caller, _context: Context) -> bytes:
     """ListGames. The answer depends on the key only, but a malformed token is an error as in all RPCs."""
     wanted = GameFilter(
-        game_codec.listed_state(request.state),
+        game_codec.listed_states(request.states, (GameState.LOBBY,)),
         rulesets.preset_filter(request.preset),
         request.seats_free_min,
         fields.labels(request.labels),
@@ -55,7 +55,7 @@ async def list_games(backend: Backend, request: pb.ListGamesRequest, sender: Cal
     )
     check_labels(wanted.labels)
     size = fields.page_size(request.page_size, default=20, most=100)
-    cursor = fields.filtered_page_cursor(request.page_token, _LIST_CURSOR, wanted)
+    cursor = fields.filtered_page_cursor(request.page_token, fields.LIST_CURSOR, wanted)
     sights, following = await backend.app.games.list_games(wanted, cursor, size)
     return pb.ListGamesResponse(
         games=map(game_codec.encode_summary, sights),

@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any, Final, NamedTuple, TypeVar
 
 from service.errors import StoreUnavailable
 from service.model.record import GameState, Record
@@ -27,6 +27,18 @@ LISTS_BY_STATE: Final = [list_name(state, is_public=is_public) for state in Game
 
 _MEMBER: Final = re.compile(rb"\d{15}:[0-9a-f]{32}")
 """A game in a list. Members of another form were not written by this service."""
+
+
+class _Place(NamedTuple):
+    """A part of a list."""
+
+    part: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        """Its key."""
+        return list_key(self.part, self.name)
 
 
 class RedisLists:
@@ -64,28 +76,31 @@ class RedisLists:
         await asyncio.gather(*(self._nodes.execute(key, "ZREM", key, list_member(record)) for key in keys))
 
     @timed("page")
-    async def page(self, state: GameState, cursor: str, limit: int, *, is_public: bool = False) -> ListPage:
-        name = list_name(state, is_public=is_public)
+    async def page(self, states: Iterable[GameState], cursor: str, limit: int, *, is_public: bool = False) -> ListPage:
+        names = {list_name(state, is_public=is_public) for state in states}
         start = f"({cursor}" if cursor else "+"
-        found = await self._read(name, limit, "ZREVRANGEBYLEX", start, "-")
-        found = sorted(found, reverse=True)[:limit]
-        members = [member for member, _ in found if _MEMBER.fullmatch(member)]
+        found = await self._read(names, limit, "ZREVRANGEBYLEX", start, "-")
+        found = dict(sorted(found.items(), reverse=True)[:limit])
+        members = [member for member in found if _MEMBER.fullmatch(member)]
         following = members[-1].decode() if members and len(found) == limit else ""
-        return ListPage(*await self._games_in(name, found), following)
+        return ListPage(*await self._games_in(names, found), following)
 
     @timed("oldest_open")
     async def oldest_open(self, match: str, limit: int) -> tuple[Record, ...]:
-        name = open_list(match)
-        found = await self._read(name, limit, "ZRANGEBYLEX", "-", "+")
-        games, _ = await self._games_in(name, sorted(found)[:limit])
+        names = {open_list(match)}
+        found = await self._read(names, limit, "ZRANGEBYLEX", "-", "+")
+        games, _ = await self._games_in(names, dict(sorted(found.items())[:limit]))
         return games
 
-    async def _read(self, name: str, limit: int, command: str, *span: str) -> list[tuple[bytes, str]]:
-        """Returns members of a list, at most `limit` of each part, each with its part."""
-        parts = self._nodes.parts
+    async def _read(self, names: Set[str], limit: int, command: str, *span: str) -> dict[bytes, _Place]:
+        """Returns members of lists, at most `limit` of each part of each list, each with its place.
+
+        A game that is just moving from list to list is in both, and has one of them as its place.
+        """
+        places = [_Place(part, name) for part in self._nodes.parts for name in names]
         arguments: Sequence[Word] = (command, *span, "LIMIT", 0, limit)
-        replies = await self._run_each({list_key(part, name): arguments for part in parts})
-        return [(member, part) for part, members in zip(parts, replies, strict=True) for member in members]
+        replies = await self._run_each({place.key: arguments for place in places})
+        return {member: place for place, members in zip(places, replies, strict=True) for member in members}
 
     async def _run_each(self, commands: Mapping[str, Sequence[Word]]) -> Sequence[Any]:
         """Returns the replies to a command for each key. Raises StoreUnavailable if one fails."""
@@ -96,48 +111,48 @@ class RedisLists:
         return replies
 
     async def _games_in(
-        self, name: str, found: Sequence[tuple[bytes, str]]
+        self, names: Set[str], found: Mapping[bytes, _Place]
     ) -> tuple[tuple[Record, ...], tuple[str, ...]]:
-        """Returns the games of members of a list, and the ids of those that cannot be read.
+        """Returns the games of members of lists, and the ids of those that cannot be read.
 
-        It repairs the list where it was wrong.
+        It repairs the lists where they were wrong.
         """
         if not found:
             return (), ()
-        now_ms = await self._time.now_ms(list_key(self._nodes.parts[0], name))
-        part_of_member = {member.decode(): part for member, part in found if _MEMBER.fullmatch(member)}
+        now_ms = await self._time.now_ms(list_key(self._nodes.parts[0], min(names)))
+        places = {member.decode(): place for member, place in found.items() if _MEMBER.fullmatch(member)}
         records: list[Record] = []
         unreadable: list[str] = []
         moved: list[Record] = []
-        gone: list[tuple[str, str | bytes]] = [
-            (part, member) for member, part in found if not _MEMBER.fullmatch(member)
+        gone: list[tuple[_Place, str | bytes]] = [
+            (place, member) for member, place in found.items() if not _MEMBER.fullmatch(member)
         ]
-        for some in _in_batches([*part_of_member], LISTED_AT_ONCE):
+        for some in _in_batches([*places], LISTED_AT_ONCE):
             for member, snapshot, record in await self._listed(some):
                 if record and record.is_emptied:
                     continue  # it expires soon; a repair could remove it from its lists after somebody has joined
                 own_member = list_member(record) if record else member
                 if member != own_member:
-                    gone.append((part_of_member[member], member))  # from a creation that failed
-                if record and (name not in lists_of(record) or member != own_member):
+                    gone.append((places[member], member))  # from a creation that failed
+                if record and (places[member].name not in lists_of(record) or member != own_member):
                     moved.append(record)
-                elif record:
+                if record and member == own_member and not names.isdisjoint(lists_of(record)):
                     records.append(record)
-                elif snapshot:
+                elif snapshot and not record:
                     unreadable.append(game_of_member(member))
-                elif now_ms - int(member.partition(":")[0]) > ORPHAN_MS:
-                    gone.append((part_of_member[member], member))
+                elif not snapshot and now_ms - int(member.partition(":")[0]) > ORPHAN_MS:
+                    gone.append((places[member], member))
         with contextlib.suppress(StoreUnavailable):  # a store that refuses writes is still readable
-            await self._repair(name, moved, gone)
+            await self._repair(moved, gone)
         return tuple(records), tuple(unreadable)
 
-    async def _repair(self, name: str, moved: Sequence[Record], gone: Sequence[tuple[str, str | bytes]]) -> None:
-        """Puts games into their own lists, and removes members that are gone from their part of a list."""
+    async def _repair(self, moved: Sequence[Record], gone: Sequence[tuple[_Place, str | bytes]]) -> None:
+        """Puts games into their own lists, and removes members that are gone from their places."""
         for record in moved:
             await self.index(record)
-        for part in sorted({part for part, _ in gone}):
-            members = [member for own_part, member in gone if own_part == part]
-            await self._nodes.execute(list_key(part, name), "ZREM", list_key(part, name), *members)
+        for key in sorted({place.key for place, _ in gone}):
+            members = [member for place, member in gone if place.key == key]
+            await self._nodes.execute(key, "ZREM", key, *members)
 
     async def _listed(self, members: Sequence[str]) -> list[tuple[str, bytes | None, Record | None]]:
         """Returns members of a list, each with its stored bytes and its game if that can be read.

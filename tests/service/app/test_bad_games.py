@@ -211,7 +211,7 @@ async def listed(client: Client, state: game_pb2.GameState.ValueType, page_size:
     found: list[str] = []
     token = ""
     while True:
-        request = gs.ListGamesRequest(state=state, page_size=page_size, page_token=token)
+        request = gs.ListGamesRequest(states=[state], page_size=page_size, page_token=token)
         answer = await client.games.ListGames(request)
         found += [game.game_id for game in answer.games]
         token = answer.next_page_token
@@ -638,7 +638,7 @@ class Creating:
         for page_size in (1, 100):
             assert sorted(await listed(self.client, LOBBY, page_size)) == sorted(game_ids)
         await self.flaky.store.lists.page(
-            GameState.LOBBY, "", 100
+            [GameState.LOBBY], "", 100
         )  # repairs the list of all games, as the sweeper does
         assert await self.flaky.store.lists.count() == {**dict.fromkeys(GameState, 0), GameState.LOBBY: len(game_ids)}
 
@@ -784,11 +784,11 @@ async def test_expired_games_leave_the_lists_when_the_lists_are_read(
             assert await refusal(game.see()) == ("NOT_FOUND", "GAME_NOT_FOUND")
         everything = {**dict.fromkeys(GameState, 0), GameState.LOBBY: 3, GameState.PLAYING: 2}
         for state in (GameState.LOBBY, GameState.PLAYING):
-            await redis_backed.lists.page(state, "", 100)
+            await redis_backed.lists.page([state], "", 100)
         assert await redis_backed.lists.count() == everything  # a creation may be in progress
         clock.advance(ORPHAN_MS / 1000 + 1)
         for state in (GameState.LOBBY, GameState.PLAYING):
-            await redis_backed.lists.page(state, "", 100)
+            await redis_backed.lists.page([state], "", 100)
         assert await listed(client, LOBBY) == [alive[0].game_id]
         assert await listed(client, PLAYING) == [alive[1].game_id]
         assert await redis_backed.lists.count() == {
@@ -885,7 +885,7 @@ async def test_foreign_list_members_are_skipped_and_removed(
         for key in (LOBBIES, PUBLIC_LOBBIES):
             await redis_hands.raw.zadd(key, {member: 0})
         assert sorted(await listed(client, LOBBY)) == sorted(game.game_id for game in games)
-        await redis_backed.lists.page(GameState.LOBBY, "", 100)
+        await redis_backed.lists.page([GameState.LOBBY], "", 100)
         assert (await redis_backed.lists.count())[GameState.LOBBY] == 2
         assert await redis_hands.raw.zcard(PUBLIC_LOBBIES) == 2
 

@@ -285,7 +285,7 @@ async def test_a_deleted_game_is_told_and_gone(store: Store) -> None:
     }
     assert (await store.games.load(deleted.game_id)).record is None
     assert await store.streams.bounds(deleted.game_id) == (0, 0)
-    assert (await store.lists.page(kept.state, "", 10)).games == (kept,)
+    assert (await store.lists.page([kept.state], "", 10)).games == (kept,)
 
 
 # Changes that the store does not have

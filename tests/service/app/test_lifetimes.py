@@ -97,7 +97,7 @@ async def listed(client: Client, game: GameAtHand) -> list[game_pb2.GameState.Va
     """Returns the states under which a game is listed, after reading all lists, which repairs them."""
     found = []
     for _ in range(2):
-        pages = [await client.games.ListGames(gs.ListGamesRequest(state=state)) for state in STATES]
+        pages = [await client.games.ListGames(gs.ListGamesRequest(states=[state])) for state in STATES]
         found = [one.state for page in pages for one in page.games if one.game_id == game.game_id]
     return found
 
@@ -187,7 +187,7 @@ async def test_an_expired_game_is_gone_for_all_servers_with_all_its_data(
         assert {await reason_of(copy.see()) for copy in copies} == {"GAME_NOT_FOUND"}
         for copy in copies:
             assert await listed(copy.client, copy) == []
-        await asyncio.gather(*(store.lists.page(state, "", 100) for store in stores for state in GameState))
+        await asyncio.gather(*(store.lists.page([state], "", 100) for store in stores for state in GameState))
         assert await stores[1].lists.count() == dict.fromkeys(GameState, 0)
         assert not list(keys.scan_iter("*{*}*"))
 

@@ -240,7 +240,7 @@ async def test_an_aborted_game_is_listed_as_such_and_ends_its_watches(client: Cl
     late = Watcher(game, ())
     assert (await late.next()).snapshot.etag == (await game.see()).etag
     assert await late.end() == "OK"
-    listed = await client.games.ListGames(gs.ListGamesRequest(state=game_pb2.GAME_STATE_ABORTED))
+    listed = await client.games.ListGames(gs.ListGamesRequest(states=[game_pb2.GAME_STATE_ABORTED]))
     assert game.game_id in [summary.game_id for summary in listed.games]
     assert (await store.lists.count())[GameState.ABORTED] >= 1
     with pytest.raises(grpc.aio.AioRpcError) as refused:
@@ -317,7 +317,7 @@ async def test_a_game_without_spectators_is_open_in_the_lobby_only(client: Clien
     assert await Watcher(game, (), **resuming).end() == "PERMISSION_DENIED"
     history = await client.games.ListChanges(gs.ListChangesRequest(game_id=game.game_id), metadata=game.as_host())
     assert len(history.changes) == 4
-    listed = await client.games.ListGames(gs.ListGamesRequest(state=game_pb2.GAME_STATE_PLAYING, page_size=100))
+    listed = await client.games.ListGames(gs.ListGamesRequest(states=[game_pb2.GAME_STATE_PLAYING], page_size=100))
     assert game.game_id not in [summary.game_id for summary in listed.games]
     renewing = gs.RenewSeatTokenRequest(game_id=game.game_id)
     await client.games.RenewSeatToken(renewing, metadata=game.as_seat(2))

@@ -137,7 +137,7 @@ async def test_an_unlisted_game_appears_in_no_list_in_any_state(client: Client) 
     await client.turns.ResignGame(ts.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
     assert (await game.see()).state == game_pb2.GAME_STATE_FINISHED
     for state in (LOBBY, PLAYING, game_pb2.GAME_STATE_ROUND_OVER, game_pb2.GAME_STATE_FINISHED):
-        assert await listed(client, state=state) == []
+        assert await listed(client, states=[state]) == []
 
 
 async def test_a_summary_has_what_a_list_shows(client: Client, clock: FakeClock) -> None:
@@ -165,7 +165,7 @@ async def test_a_summary_has_what_a_list_shows(client: Client, clock: FakeClock)
     assert found == expected
     assert dict((await game.see()).labels) == labels
     await game.start()
-    (found,) = (await client.games.ListGames(gs.ListGamesRequest(state=PLAYING))).games
+    (found,) = (await client.games.ListGames(gs.ListGamesRequest(states=[PLAYING]))).games
     assert (found.seats_free, found.round) == (0, 1)
     assert found.create_time.ToMilliseconds() == clock.now_ms
 
@@ -199,12 +199,35 @@ async def test_lists_are_filtered_by_preset_free_seats_and_labels(client: Client
         ({"labels": {"region": "eu", "league": "1"}}, [sabra]),
         ({"labels": {"region": "us"}}, []),
         ({"labels": {"region": "eu"}, "seats_free_min": 2}, [sabra]),
-        ({"state": PLAYING, "labels": {"region": "eu"}}, []),
+        ({"states": [PLAYING], "labels": {"region": "eu"}}, []),
     ]
     for chosen, expected in filters:
         for page_size in (1, 2, 100):
             found = await listed(client, page_size=page_size, **chosen)
             assert sorted(found) == sorted(game.game_id for game in expected), chosen
+
+
+async def test_games_of_several_states_are_in_one_list_newest_first(
+    clients: tuple[Client, Client], clock: FakeClock
+) -> None:
+    client, second = clients
+    games: list[str] = []
+    for number in range(6):
+        clock.advance(1)
+        game, created = await hosted(client)
+        games.insert(0, created.game_id)
+        if number % 2:
+            await game.join("Ada")
+            await game.join("Ben")
+            await game.start()
+    for states, expected in (
+        ([LOBBY, PLAYING], games),
+        ([PLAYING, LOBBY, PLAYING], games),
+        ([PLAYING, game_pb2.GAME_STATE_FINISHED], games[::2]),
+        ([], games[1::2]),
+    ):
+        for page_size in (1, 2, 3, 100):
+            assert await listed(second, states=states, page_size=page_size) == expected
 
 
 async def test_a_page_token_belongs_to_its_filters(client: Client) -> None:
@@ -213,7 +236,7 @@ async def test_a_page_token_belongs_to_its_filters(client: Client) -> None:
     chosen: dict[str, Any] = {"labels": {"region": "eu"}, "preset": ruleset_pb2.PRESET_SABRA}
     token = (await client.games.ListGames(gs.ListGamesRequest(page_size=1, **chosen))).next_page_token
     assert (await client.games.ListGames(gs.ListGamesRequest(page_size=2, page_token=token, **chosen))).games
-    others: list[dict[str, Any]] = [{}, {"state": PLAYING, **chosen}, {"seats_free_min": 1, **chosen}]
+    others: list[dict[str, Any]] = [{}, {"states": [PLAYING], **chosen}, {"seats_free_min": 1, **chosen}]
     for other in others:
         request = gs.ListGamesRequest(page_token=token, **other)
         assert await reason_of(client.games.ListGames(request)) == "FIELD_INVALID"

@@ -255,7 +255,7 @@ async def test_a_rematch_that_is_created_while_games_are_read_is_forgotten_too(
 
     class Rematched(DelegatingStore):
         async def page(self, state: GameState, cursor: str, limit: int, *, is_public: bool = False) -> ListPage:
-            found = await self._store.lists.page(state, cursor, limit, is_public=is_public)
+            found = await self._store.lists.page([state], cursor, limit, is_public=is_public)
             if state is GameState.FINISHED and found.games and not rematches:
                 request = gs.CreateRematchRequest(game_id=game.game_id, request_id=new_id())
                 over = await game.client.games.CreateRematch(request, metadata=game.as_seat(2))

@@ -33,7 +33,6 @@ from support.archives import MemorySink, store_game
 from support.delegating_store import DelegatingStore
 from support.harness import (
     GameAtHand,
-    as_tiles,
     bearer,
     error_info,
     field_violations,
@@ -53,8 +52,8 @@ from tools.games import options
 LOG_MS = 60_000
 ANN, BOB = "account 17 of Ann", "account 18 of Bob"
 UNKNOWN_GAME = "0" * 32
-TOKEN_OF_FINISHED = filtered_page_token("finished|", (OperatorFilter(), GameState.LOBBY))
-"""A page token of another state, with the filter of the lobby."""
+TOKEN_OF_FINISHED = filtered_page_token(f"{1:015d}:{1:032x}", (OperatorFilter(), (GameState.FINISHED,)))
+"""A page token of a list of another state."""
 TOKEN = "the operator's token, of some length".replace(" ", "-").replace("'", "")
 
 
@@ -154,13 +153,13 @@ async def test_games_are_listed_by_labels_and_players(house: Operated) -> None:
         request = pb.ListGamesRequest(filter=pb.GameFilter(**wanted))
         return [one.game.game_id for one in (await house.admin.ListGames(request)).games]
 
-    assert await listed() == [second.game_id, third.game_id, first.game_id]
+    assert await listed() == [third.game_id, second.game_id, first.game_id]
     assert await listed(operator_labels={"tournament": "7"}) == [second.game_id, first.game_id]
     assert await listed(operator_labels={"tournament": "7", "table": "a"}) == [first.game_id]
     assert await listed(labels={"region": "us"}) == []
     assert await listed(player_ref=BOB) == [second.game_id, first.game_id]
     assert await listed(player_ref="Bob") == []
-    playing = pb.ListGamesRequest(state=game_pb2.GAME_STATE_PLAYING, filter=pb.GameFilter(player_ref=ANN))
+    playing = pb.ListGamesRequest(states=[game_pb2.GAME_STATE_PLAYING], filter=pb.GameFilter(player_ref=ANN))
     [one] = (await house.admin.ListGames(playing)).games
     assert [(player.seat, player.player_ref) for player in one.players] == [(1, ANN), (2, BOB)]
     assert (one.visibility, dict(one.operator_labels)) == (
@@ -312,8 +311,17 @@ async def test_statistics_count_games_and_changes(house: Operated) -> None:
         ("ForgetPlayer", pb.ForgetPlayerRequest(), "player_ref"),
         ("ForgetPlayer", pb.ForgetPlayerRequest(player_ref="x" * 65), "player_ref"),
         ("ListGames", pb.ListGamesRequest(page_token="?"), "page_token"),  # noqa: S106 - a cursor
-        ("ListGames", pb.ListGamesRequest(state=game_pb2.GAME_STATE_LOBBY, page_token=TOKEN_OF_FINISHED), "page_token"),
-        ("ListGames", pb.ListGamesRequest(state=as_tiles([99])[0]), "state"),  # type: ignore[arg-type]
+        (
+            "ListGames",
+            pb.ListGamesRequest(states=[game_pb2.GAME_STATE_LOBBY], page_token=TOKEN_OF_FINISHED),
+            "page_token",
+        ),
+        ("ListGames", pb.ListGamesRequest(states=[game_pb2.GAME_STATE_LOBBY] * 6), "states"),
+        (
+            "ListGames",
+            pb.ListGamesRequest(states=[game_pb2.GAME_STATE_LOBBY, game_pb2.GAME_STATE_UNSPECIFIED]),
+            "states[1]",
+        ),
         ("ListGames", pb.ListGamesRequest(filter=pb.GameFilter(labels={"A": ""})), "filter.labels"),
         ("ListGames", pb.ListGamesRequest(filter=pb.GameFilter(player_ref="x" * 65)), "filter.player_ref"),
         ("ListGames", pb.ListGamesRequest(filter=pb.GameFilter(key_name="Web")), "filter.key_name"),

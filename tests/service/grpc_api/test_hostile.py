@@ -689,7 +689,9 @@ async def test_an_unknown_value_of_an_enum_is_named(scene: Scene, number: int) -
     requests: list[tuple[str, Message, str, str]] = [
         ("PlayTurn", play, "MALFORMED_MELD", "play.table[0].kind"),
         ("ValidateMelds", vs.ValidateMeldsRequest(melds=[kind]), "MALFORMED_MELD", "melds[0].kind"),
-        ("ListGames", gs.ListGamesRequest(state=state), "FIELD_INVALID", "state"),
+        ("ListGames", gs.ListGamesRequest(states=[state]), "FIELD_INVALID", "states[0]"),
+        ("ListGames", gs.ListGamesRequest(states=[game_pb2.GAME_STATE_LOBBY, state]), "FIELD_INVALID", "states[1]"),
+        ("ListGames", gs.ListGamesRequest(states=[game_pb2.GAME_STATE_LOBBY] * 100_000), "FIELD_INVALID", "states"),
         ("ListGames", gs.ListGamesRequest(preset=ruleset_pb2.Preset.ValueType(number)), "FIELD_INVALID", "preset"),
         (
             "CreateGame",

@@ -454,7 +454,9 @@ async def test_games_without_a_key_and_with_one_are_apart_when_keys_are_turned_o
         game = await scene.web.new_game()
     async with running_server(store) as (_, anyone):
         assert await reason(QUESTIONS["GetGame"](seen_by(anyone, game))) == "GAME_NOT_FOUND"
-        assert list((await anyone.games.ListGames(gs.ListGamesRequest(state=game_pb2.GAME_STATE_PLAYING))).games) == []
+        assert (
+            list((await anyone.games.ListGames(gs.ListGamesRequest(states=[game_pb2.GAME_STATE_PLAYING]))).games) == []
+        )
         own = await anyone.new_game()
     async with serving(tmp_path, store, web="") as scene:
         assert await reason(QUESTIONS["GetGame"](seen_by(scene.web, own))) == "GAME_NOT_FOUND"

@@ -63,7 +63,7 @@ async def test_an_idle_server_sends_few_commands(servers: Servers) -> None:
 
     async def sweep() -> None:
         assert not await store.deadlines.claim(32)
-        assert not (await store.lists.page(GameState.LOBBY, "", 20)).games
+        assert not (await store.lists.page([GameState.LOBBY], "", 20)).games
 
     for work in (store.ping, sweep, store.lists.count):  # they open connections, check rights and load scripts
         await work()

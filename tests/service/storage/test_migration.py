@@ -135,7 +135,7 @@ async def test_games_go_on_in_a_cluster_and_back_with_their_tokens_and_request_i
         code = (await after.games.GetGame(resting_request, metadata=bearer(resting.host_token))).game.join_code
         joined = await after.games.JoinGame(gs.JoinGameRequest(join_code=code, name="Zoe", request_id=new_id()))
         assert joined.game.game_id == resting.game_id
-        listed = await after.games.ListGames(gs.ListGamesRequest(state=game_pb2.GAME_STATE_LOBBY, page_size=50))
+        listed = await after.games.ListGames(gs.ListGamesRequest(states=[game_pb2.GAME_STATE_LOBBY], page_size=50))
         assert [summary.game_id for summary in listed.games] == [resting.game_id]
 
         await migrate(target, source.url, silent)
@@ -160,7 +160,7 @@ async def test_lists_deadlines_outbox_and_lifetimes_move(source: RedisServer, ta
     lifetime = source.execute("PTTL", f"rummikub:{{{ids[0]}}}:game")
     await migrate(source.url, target, silent)
     assert (await new.lists.count())[GameState.LOBBY] == len(ids)
-    records = (await new.lists.page(GameState.LOBBY, "", 500)).games
+    records = (await new.lists.page([GameState.LOBBY], "", 500)).games
     assert sorted(record.game_id for record in records) == ids
     assert sorted([due.game_id for _ in range(4) for due in await new.deadlines.claim(50)]) == ids
     assert await new.names.find(f"code:{ids[7]}") == ids[7]

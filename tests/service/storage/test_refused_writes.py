@@ -142,7 +142,7 @@ async def test_an_overdue_game_is_returned_as_stored(overdue: Overdue) -> None:
         assert (own.revision, own.turn.seat) == (seen.revision, seen.turn.seat)
         assert own.turn.deadline.ToDatetime() < own.server_time.ToDatetime()
     assert await changes(game) == list(range(1, seen.revision + 1))
-    listed = await game.client.games.ListGames(gs.ListGamesRequest(state=game_pb2.GAME_STATE_PLAYING))
+    listed = await game.client.games.ListGames(gs.ListGamesRequest(states=[game_pb2.GAME_STATE_PLAYING]))
     assert [summary.game_id for summary in listed.games] == [game.game_id]
 
 
@@ -190,6 +190,6 @@ async def test_lists_are_readable_when_they_cannot_be_repaired(servers: Servers)
         servers.owner(lobby).execute("ZADD", lobby, 0, member.decode(), 0, "of no server")
         servers.refuse()
         for state, expected in ((game_pb2.GAME_STATE_LOBBY, []), (game_pb2.GAME_STATE_PLAYING, [game.game_id])):
-            listed = await client.games.ListGames(gs.ListGamesRequest(state=state))
+            listed = await client.games.ListGames(gs.ListGamesRequest(states=[state]))
             assert [summary.game_id for summary in listed.games] == expected
     await store.close()

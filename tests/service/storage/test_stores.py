@@ -5,7 +5,7 @@ import itertools
 import random
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from dataclasses import replace
 
@@ -422,10 +422,15 @@ def test_two_stores_have_two_secrets() -> None:
 
 async def listed(store: Store, state: GameState, limit: int = 100) -> list[str]:
     """Returns the ids of all games in a list, over all pages."""
+    return await listed_in(store, [state], limit)
+
+
+async def listed_in(store: Store, states: Iterable[GameState], limit: int = 100) -> list[str]:
+    """Returns the ids of all games of some states, over all pages."""
     found: list[str] = []
     cursor = ""
     for _ in range(100):
-        page = await store.lists.page(state, cursor, limit)
+        page = await store.lists.page(states, cursor, limit)
         cursor = page.cursor
         assert len(page.games) <= limit
         found += [record.game_id for record in page.games]
@@ -445,12 +450,31 @@ async def test_games_are_listed_newest_first_each_once(store: Store, limit: int)
     assert await listed(store, GameState.PLAYING, limit) == []
 
 
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 100])
+async def test_games_of_several_states_are_merged_by_age(store: Store, limit: int) -> None:
+    for number in (1, 2, 3, 4, 5):
+        await store.lists.index(await stored(store, creation(f"{number:032x}", START_MS + number)))
+    records = await started_game(store)
+    await store.lists.index(records[-1])
+    lobby = [f"{number:032x}" for number in (5, 4, 3, 2, 1)]
+    assert await listed(store, GameState.LOBBY, limit) == lobby
+    both = await listed_in(store, (GameState.PLAYING, GameState.LOBBY), limit)
+    assert sorted(both) == sorted([*lobby, GAME])
+    assert [game for game in both if game != GAME] == lobby
+
+
+async def test_a_game_in_the_list_of_another_of_the_states_is_listed_once(store: Store) -> None:
+    records = await started_game(store)
+    await store.lists.index(records[0])  # only once, as if the server died after the start
+    assert await listed_in(store, (GameState.LOBBY, GameState.PLAYING), 1) == [GAME]
+
+
 async def test_a_game_created_between_pages_shifts_none_of_them(store: Store) -> None:
     for number in range(1, 5):
         await store.lists.index(await stored(store, creation(f"{number:032x}", START_MS + number)))
-    first = await store.lists.page(GameState.LOBBY, "", 2)
+    first = await store.lists.page([GameState.LOBBY], "", 2)
     await store.lists.index(await stored(store, creation(f"{9:032x}", START_MS + 9)))
-    second = await store.lists.page(GameState.LOBBY, first.cursor, 2)
+    second = await store.lists.page([GameState.LOBBY], first.cursor, 2)
     assert [int(record.game_id, 16) for record in (*first.games, *second.games)] == [4, 3, 2, 1]
 
 
@@ -525,7 +549,7 @@ async def public_game(store: Store, game_id: str = GAME, now_ms: int = START_MS)
 
 async def ids_in(store: Store, state: GameState) -> list[list[str]]:
     """Returns the games in the list of all games, in the list of public ones, and those with a free seat."""
-    pages = [(await store.lists.page(state, "", 100, is_public=is_public)).games for is_public in (False, True)]
+    pages = [(await store.lists.page([state], "", 100, is_public=is_public)).games for is_public in (False, True)]
     return [[record.game_id for record in records] for records in (*pages, await store.lists.oldest_open(MATCH, 100))]
 
 
@@ -1102,7 +1126,7 @@ async def test_a_paused_redis_is_unavailable_within_two_seconds_and_recovers(
         store.games.load(GAME),
         store.games.commit(drawing(records[-1])),
         store.streams.entries(GAME, 1, 10),
-        store.lists.page(GameState.LOBBY, "", 10),
+        store.lists.page([GameState.LOBBY], "", 10),
         store.deadlines.claim(10),
         store.ping(),
         return_exceptions=True,
@@ -1230,8 +1254,8 @@ async def test_a_game_that_cannot_move_to_its_new_list_stays_on_the_old_one(
         with suppress(StoreUnavailable):  # the lost connection may be detected before
             await store.lists.index(started)
         admin.config_set("maxmemory", 0)
-    found = [record for state in GameState for record in (await store.lists.page(state, "", 10)).games]
-    found += (await store.lists.page(started.state, "", 10)).games
+    found = [record for state in GameState for record in (await store.lists.page([state], "", 10)).games]
+    found += (await store.lists.page([started.state], "", 10)).games
     assert started in found
     await store.close()
 
@@ -1575,7 +1599,7 @@ async def test_a_store_works_with_and_without_redis_pys_private_attributes(
     loads = await asyncio.gather(*(store.games.load(GAME) for _ in range(100)))
     assert all(loaded.record == record for loaded in loads)
     await store.lists.index(record)
-    assert await store.lists.page(record.state, "", 10) == ListPage((record,), (), "")
+    assert await store.lists.page([record.state], "", 10) == ListPage((record,), (), "")
     assert [entry.revision for entry in await store.streams.entries(GAME, 1, 10)] == [1]
     assert await store.streams.bounds(GAME) == (1, 1)
     assert isinstance(store._nodes, OneRedis)  # noqa: SLF001 - no public attribute shows it
@@ -1627,7 +1651,7 @@ async def test_every_operation_is_observed_with_its_name_and_result(store: Store
     await store.secret()
     await store.check_room()
     await store.lists.index(record)
-    await store.lists.page(GameState.LOBBY, "", 10)
+    await store.lists.page([GameState.LOBBY], "", 10)
     await store.lists.oldest_open(MATCH, 10)
     await store.names.point("code:X", GAME)
     await store.names.find("code:X")

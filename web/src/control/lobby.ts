@@ -102,6 +102,6 @@ export async function listRulesets(): Promise<NamedRuleset[]> {
   return (await service.validation.listRulesets({})).rulesets;
 }
 
-export async function listGames(state: GameState): Promise<GameSummary[]> {
-  return (await service.games.listGames({ state, pageSize: 20 })).games;
+export async function listGames(...states: GameState[]): Promise<GameSummary[]> {
+  return (await service.games.listGames({ states, pageSize: 20 })).games;
 }

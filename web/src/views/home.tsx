@@ -271,7 +271,7 @@ function OpenGames({ name, enter }: Pick<FormProps, "name" | "enter">) {
   const [running, setRunning] = useState<GameSummary[]>([]);
   const refresh = () => {
     listGames(GameState.LOBBY).then(setOpen, () => {});
-    listGames(GameState.PLAYING).then(setRunning, () => {});
+    listGames(GameState.PLAYING, GameState.ROUND_OVER).then(setRunning, () => {});
   };
   useEffect(refresh, []);
   return (

@@ -6080,9 +6080,9 @@ pub struct ListGamesRequest {
     /// The next_page_token of the previous response to a request with the same filters. Unset: the first page.
     #[prost(string, tag = "2")]
     pub page_token: ::prost::alloc::string::String,
-    /// Lists only games in this state. Unset: games in the lobby.
-    #[prost(enumeration = "GameState", tag = "3")]
-    pub state: i32,
+    /// Lists only games in one of these states, at most 5. Empty: games in the lobby.
+    #[prost(enumeration = "GameState", repeated, tag = "3")]
+    pub states: ::prost::alloc::vec::Vec<i32>,
     /// Lists only games whose rules have this preset; their other options may differ from it. Unset: any.
     #[prost(enumeration = "Preset", tag = "4")]
     pub preset: i32,

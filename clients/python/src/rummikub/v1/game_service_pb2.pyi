@@ -973,7 +973,7 @@ class ListGamesRequest(_message.Message):
 
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
-    STATE_FIELD_NUMBER: _builtins.int
+    STATES_FIELD_NUMBER: _builtins.int
     PRESET_FIELD_NUMBER: _builtins.int
     SEATS_FREE_MIN_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
@@ -981,12 +981,14 @@ class ListGamesRequest(_message.Message):
     """Maximum number of games in the response. 0 means 20; a larger number than 100 means 100."""
     page_token: _builtins.str
     """The next_page_token of the previous response to a request with the same filters. Unset: the first page."""
-    state: _game_pb2.GameState.ValueType
-    """Lists only games in this state. Unset: games in the lobby."""
     preset: _ruleset_pb2.Preset.ValueType
     """Lists only games whose rules have this preset; their other options may differ from it. Unset: any."""
     seats_free_min: _builtins.int
     """Lists only games with at least so many free seats."""
+    @_builtins.property
+    def states(self) -> _containers.RepeatedScalarFieldContainer[_game_pb2.GameState.ValueType]:
+        """Lists only games in one of these states, at most 5. Empty: games in the lobby."""
+
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Lists only games that have all these labels."""
@@ -996,14 +998,14 @@ class ListGamesRequest(_message.Message):
         *,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
-        state: _game_pb2.GameState.ValueType = ...,
+        states: _abc.Iterable[_game_pb2.GameState.ValueType] | None = ...,
         preset: _ruleset_pb2.Preset.ValueType = ...,
         seats_free_min: _builtins.int = ...,
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "page_size", b"page_size", "page_token", b"page_token", "preset", b"preset", "seats_free_min", b"seats_free_min", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "page_size", b"page_size", "page_token", b"page_token", "preset", b"preset", "seats_free_min", b"seats_free_min", "states", b"states"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

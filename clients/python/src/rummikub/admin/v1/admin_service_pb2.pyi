@@ -610,14 +610,16 @@ class ListGamesRequest(_message.Message):
 
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
-    STATE_FIELD_NUMBER: _builtins.int
+    STATES_FIELD_NUMBER: _builtins.int
     FILTER_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
     """Maximum number of games in the response. 0 means 20; a larger number than 100 means 100."""
     page_token: _builtins.str
     """The next_page_token of the previous response to a request with the same filter. Unset: the first page."""
-    state: _game_pb2.GameState.ValueType
-    """Lists only games in this state. Unset: of all states, in the order of the enum."""
+    @_builtins.property
+    def states(self) -> _containers.RepeatedScalarFieldContainer[_game_pb2.GameState.ValueType]:
+        """Lists only games in one of these states, at most 5. Empty: of all states."""
+
     @_builtins.property
     def filter(self) -> Global___GameFilter:
         """Lists only these games. Unset: all."""
@@ -627,12 +629,12 @@ class ListGamesRequest(_message.Message):
         *,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
-        state: _game_pb2.GameState.ValueType = ...,
+        states: _abc.Iterable[_game_pb2.GameState.ValueType] | None = ...,
         filter: Global___GameFilter | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "page_size", b"page_size", "page_token", b"page_token", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "page_size", b"page_size", "page_token", b"page_token", "states", b"states"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -651,7 +653,7 @@ class ListGamesResponse(_message.Message):
     @_builtins.property
     def games(self) -> _containers.RepeatedCompositeFieldContainer[Global___ListedGame]:
         """The games. A page may have fewer than page_size, or none, although more follow: a call looks at no more than 300
-        games for those that the filter admits. A game that changes its state meanwhile may be missed or come twice.
+        games for those that the filter admits. A game that changes its state meanwhile may be missed.
         """
 
     def __init__(

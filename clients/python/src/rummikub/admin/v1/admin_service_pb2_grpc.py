@@ -127,7 +127,7 @@ class AdminServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListGames(self, request, context):
-        """Lists games of all kinds, also unlisted ones, newest first within a state.
+        """Lists games of all kinds, also unlisted ones, newest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -56,7 +56,7 @@ class AdminServiceStub:
     GetGame: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.GetGameRequest, _admin_service_pb2.GetGameResponse]
     """Returns a game with everything that is hidden from players, also a game that only the archive has, without a draft."""
     ListGames: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ListGamesRequest, _admin_service_pb2.ListGamesResponse]
-    """Lists games of all kinds, also unlisted ones, newest first within a state."""
+    """Lists games of all kinds, also unlisted ones, newest first."""
     AbortGame: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.AbortGameRequest, _admin_service_pb2.AbortGameResponse]
     """Aborts a game for good, in the lobby or later, also after a round. No vote is needed.
     Errors: FAILED_PRECONDITION (GAME_OVER), ABORTED (STALE_STATE).
@@ -120,7 +120,7 @@ class AdminServiceAsyncStub(AdminServiceStub):
     GetGame: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.GetGameRequest, _admin_service_pb2.GetGameResponse]  # type: ignore[assignment]
     """Returns a game with everything that is hidden from players, also a game that only the archive has, without a draft."""
     ListGames: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ListGamesRequest, _admin_service_pb2.ListGamesResponse]  # type: ignore[assignment]
-    """Lists games of all kinds, also unlisted ones, newest first within a state."""
+    """Lists games of all kinds, also unlisted ones, newest first."""
     AbortGame: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.AbortGameRequest, _admin_service_pb2.AbortGameResponse]  # type: ignore[assignment]
     """Aborts a game for good, in the lobby or later, also after a round. No vote is needed.
     Errors: FAILED_PRECONDITION (GAME_OVER), ABORTED (STALE_STATE).
@@ -199,7 +199,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.ListGamesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.ListGamesResponse, _abc.Awaitable[_admin_service_pb2.ListGamesResponse]]:
-        """Lists games of all kinds, also unlisted ones, newest first within a state."""
+        """Lists games of all kinds, also unlisted ones, newest first."""
 
     @_abc_1.abstractmethod
     def AbortGame(
