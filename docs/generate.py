@@ -227,7 +227,7 @@ def _option(option: str, said: dict[str, Comment]) -> Iterator[str]:
     if isinstance(default, Enum):
         yield from _table(("value", "meaning", "evidence"), (_value_row(option, v, said) for v in type(default)))
         return
-    analysis = [value for value in values(option) if _asks(option, value)]
+    analysis = NEEDS_ANALYSIS.get(option, ())
     yield f"* Values: {span(values(option))}. Default: **{text_of(default)}**."
     if analysis:
         yield f"* {span(analysis)} asks the [exact solver](#values-that-ask-the-exact-solver)."

@@ -19,6 +19,7 @@ from engine.melding.ruleset import SABRA, JokersAdjacent, MeldOrder, Ruleset, Ru
 from engine.notation import format_tiles
 from engine.tiles import JOKER, Tile
 from engine.violations import Reason
+from support.soak import few_of
 
 pytestmark = [pytest.mark.unmeasured, pytest.mark.slow]
 
@@ -67,7 +68,7 @@ CASES = [
     *(Case(wrap, colors, jokers) for wrap in RunWrap for colors in (4, 6) for jokers in (2, 4)),
     Case(RunWrap.OFF, 4, 8),
 ]
-BY_CASE = pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.wrap.name}-{c.colors}-{c.jokers}")
+BY_CASE = pytest.mark.parametrize("case", few_of(CASES, 5), ids=lambda c: f"{c.wrap.name}-{c.colors}-{c.jokers}")
 
 
 @cache
@@ -182,11 +183,11 @@ def near_tiles(rng: random.Random, case: Case) -> Tiles:
 def test_random_tiles_are_read_as_the_oracle_has_them(case: Case) -> None:
     rng = random.Random(31)
     hits = Counter[bool]()
-    for _ in range(2_000):
+    for _ in range(800):
         tiles = near_tiles(rng, case)
         if len(tiles) > 2 and tiles.count(JOKER) <= min(case.jokers, len(tiles) - 1):
             hits[check(case, tiles, rng.choice((None, *MeldKind)))] += 1
-    assert min(hits[True], hits[False]) > 300
+    assert min(hits[True], hits[False]) > 100
 
 
 def best_order(case: Case, tiles: Tiles, kind: MeldKind | None) -> tuple[MeldKind, int, set[Tiles]] | None:
@@ -213,7 +214,7 @@ def test_any_order_is_read_as_the_best_one_where_the_order_is_not_the_players(ca
     rng = random.Random(32)
     ruleset = replace(case.ruleset, meld_order=MeldOrder.CANONICALISE)
     hits = Counter[bool]()
-    for _ in range(2_000):
+    for _ in range(800):
         near = near_tiles(rng, case)
         tiles = tuple(rng.sample(near, len(near)))
         if len(tiles) > 2 and tiles.count(JOKER) < len(tiles):
@@ -229,7 +230,7 @@ def test_any_order_is_read_as_the_best_one_where_the_order_is_not_the_players(ca
                 assert isinstance(reading, Meld)
                 assert (reading.kind, reading.points) == expected[:2]
                 assert reading.tiles in expected[2]
-    assert min(hits[True], hits[False]) > 300
+    assert min(hits[True], hits[False]) > 100
 
 
 @BY_CASE
@@ -237,7 +238,7 @@ def test_an_order_is_suggested_exactly_where_there_is_a_better_one(case: Case) -
     rng = random.Random(33)
     hits = Counter[bool]()
     ruleset = replace(case.ruleset, jokers_may_lead=False, jokers_adjacent=JokersAdjacent.FORBIDDEN)
-    for _ in range(500):
+    for _ in range(200):
         near = near_tiles(rng, case)[:5]
         tiles = tuple(rng.sample(near, len(near)))
         if len(tiles) > 2 and tiles.count(JOKER) < len(tiles):
@@ -249,7 +250,7 @@ def test_an_order_is_suggested_exactly_where_there_is_a_better_one(case: Case) -
                 assert (reading.suggested_order in legal) == bool(legal), format_tiles(tiles)
                 assert reading.suggested_order or not legal
                 hits[bool(legal)] += 1
-    assert min(hits[True], hits[False]) > 50
+    assert min(hits[True], hits[False]) > 20
 
 
 WRAPS = st.sampled_from(RunWrap)

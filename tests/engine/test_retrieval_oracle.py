@@ -435,7 +435,7 @@ def compare(seed: int, count: int) -> Iterator[str]:
         yield from filter(None, (disagreement(case, ruleset) for ruleset in draw_rulesets(rng)))
 
 
-@pytest.mark.parametrize("seed", few_of(range(SEEDS), 5))
+@pytest.mark.parametrize("seed", few_of(range(SEEDS), 2))
 def test_the_engine_agrees_with_every_assignment_tried(seed: int) -> None:
     found = next(compare(seed, PLAYS_A_SEED), "")
     assert not found, found
@@ -516,7 +516,7 @@ def legal_beside_an_initial_meld(case: Case, ruleset: Ruleset) -> bool:
     return False
 
 
-@pytest.mark.parametrize("seed", few_of(range(8), 3))
+@pytest.mark.parametrize("seed", few_of(range(8), 1))
 def test_the_engine_agrees_in_the_turn_of_the_initial_meld(seed: int) -> None:
     rng, compared = random.Random(seed), Counter[bool]()
     for case in cases(200 + seed, 60):

@@ -951,7 +951,7 @@ class Work:
 
 
 @pytest.mark.unmeasured
-@pytest.mark.parametrize("place", few_of(range(len(read_hostile())), 15))
+@pytest.mark.parametrize("place", few_of(range(len(read_hostile())), 5))
 def test_a_search_polls_its_deadline_often(place: int) -> None:
     hostile, work = read_hostile()[place], Work()
     situation = hostile.situation

@@ -43,7 +43,7 @@ def in_no_order(melds: tuple[Meld, ...]) -> object:
     return frozenset(Counter(map(identity, melds)).items())
 
 
-@pytest.mark.parametrize("seed", few_of(range(6), 2))
+@pytest.mark.parametrize("seed", few_of(range(6), 1))
 def test_partitions_are_those_of_a_plain_enumeration(seed: int) -> None:
     rng, most = random.Random(seed), 0
     for _ in range(50):

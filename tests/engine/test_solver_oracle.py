@@ -83,7 +83,7 @@ def test_the_published_program_agrees(program: IntegerProgram) -> None:
 @pytest.mark.parametrize("seed", few_of(range(3), 1))
 def test_the_oracles_agree(program: IntegerProgram, seed: int) -> None:
     rng = random.Random(seed)
-    for _ in range(150):
+    for _ in range(60):
         situation, objective = small_situation(rng, random_rules(rng)), rng.choice(OBJECTIVES)
         if integer_program.supports(situation):
             best, forced = program.best(situation, objective, keep=True), best_by_force(situation, objective)
@@ -105,7 +105,7 @@ def test_the_positions_are_of_all_sorts() -> None:
 # The solver
 
 
-@pytest.mark.parametrize("seed", few_of(range(10), 3))
+@pytest.mark.parametrize("seed", few_of(range(10), 1))
 def test_the_solver_agrees_with_the_program_on_random_positions(program: IntegerProgram, seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(30):
@@ -163,7 +163,7 @@ def test_the_search_for_the_fewest_changes_goes_on_as_long_as_it_may(program: In
     assert compared.best.is_least_change
 
 
-@pytest.mark.parametrize("seed", few_of(range(10), 3))
+@pytest.mark.parametrize("seed", few_of(range(10), 1))
 def test_the_solver_agrees_with_brute_force_under_every_ruleset(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(100):
@@ -171,7 +171,7 @@ def test_the_solver_agrees_with_brute_force_under_every_ruleset(seed: int) -> No
         _assert_agreement(situation, rng.choice(OBJECTIVES))
 
 
-@pytest.mark.parametrize("seed", few_of(range(4), 2))
+@pytest.mark.parametrize("seed", few_of(range(4), 1))
 def test_the_search_by_claims_agrees_with_brute_force(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(few_tiles, "MOST_TILES", 0)
     rng, compared = random.Random(seed), 0
@@ -182,7 +182,7 @@ def test_the_search_by_claims_agrees_with_brute_force(seed: int, monkeypatch: py
             compared += 1
 
 
-@pytest.mark.parametrize("seed", few_of(range(4), 2))
+@pytest.mark.parametrize("seed", few_of(range(4), 1))
 def test_the_solver_agrees_with_brute_force_on_pulls_from_the_river(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(50):
@@ -190,7 +190,7 @@ def test_the_solver_agrees_with_brute_force_on_pulls_from_the_river(seed: int) -
         _assert_agreement(small_situation(rng, ruleset), rng.choice(OBJECTIVES))
 
 
-@pytest.mark.parametrize("seed", few_of(range(4), 2))
+@pytest.mark.parametrize("seed", few_of(range(4), 1))
 def test_the_solver_agrees_with_brute_force_where_the_order_of_a_run_has_no_meaning(seed: int) -> None:
     rng, compared = random.Random(seed), 0
     while compared < 20:
@@ -262,7 +262,7 @@ def _assert_agreement(situation: Situation, objective: Objective) -> None:
 @pytest.mark.parametrize("seed", few_of(range(4), 1))
 def test_the_solver_arranges_tiles_whenever_they_can_be_arranged(seed: int) -> None:
     rng, arranged = random.Random(seed), 0
-    for _ in range(150):
+    for _ in range(60):
         ruleset = random_rules(rng)
         situation = small_situation(rng, ruleset)
         tiles = tuple(sorted(t for meld in situation.table for t in meld.tiles))

@@ -9,10 +9,14 @@ import pytest
 from service.storage.store import Store
 from support.harness import HISTORY, FakeClock, memory_store, redis_store
 
-STORES: Final = ("memory", "redis")
-"""The stores that most tests use."""
-ALL_STORES: Final = (*STORES, "cluster")
+ALL_STORES: Final = ("memory", "redis", "cluster")
 """All stores, for tests of stores."""
+_IN_MEMORY: Final = pytest.param("memory", marks=pytest.mark.soak)
+"""That a store in memory keeps the same promises is shown by the tests of stores."""
+STORES: Final = ("redis", _IN_MEMORY)
+"""The stores that most tests use."""
+STORES_AND_CLUSTER: Final = ("redis", "cluster", _IN_MEMORY)
+"""The stores of tests about what many games share."""
 
 _URLS: Final = {"redis": "limited_redis_url", "cluster": "limited_cluster_url"}
 """The fixtures of the emptied servers, for a user with the rights that the operator's page names."""

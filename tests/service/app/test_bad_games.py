@@ -43,7 +43,7 @@ from support.harness import (
     running_server,
     server_settings,
 )
-from support.stores import ALL_STORES, running_store
+from support.stores import STORES, STORES_AND_CLUSTER, running_store
 from tools.games import options
 from tools.redis_servers import HOST
 
@@ -158,7 +158,7 @@ async def redis_backed(empty_redis_url: str, clock: FakeClock) -> AsyncIterator[
     await store.close()
 
 
-@pytest.fixture(params=ALL_STORES)
+@pytest.fixture(params=STORES_AND_CLUSTER)
 async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[Store]:
     """Yields each kind of store, empty, on the clock."""
     async with running_store(request, clock) as store:
@@ -896,7 +896,7 @@ async def test_foreign_list_members_are_skipped_and_removed(
 KEPT = 5
 
 
-@pytest.fixture(params=["memory", "redis"])
+@pytest.fixture(params=STORES)
 async def short_memory(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[Store]:
     """Returns each store in turn; it keeps only a few changes of a game."""
     if request.param == "memory":

@@ -27,7 +27,7 @@ from service.storage.stored_events import encode_change
 from support.archives import MemorySink, StoredGame, store_game
 from support.delegating_store import DelegatingStore
 from support.harness import HISTORY, LIFETIMES, START_MS, FakeClock, memory_store, redis_store
-from support.stores import ALL_STORES, running_store
+from support.stores import STORES_AND_CLUSTER, running_store
 
 LOG_MS = 60_000
 REMOVED_AT_ONCE = 100
@@ -37,7 +37,7 @@ REMOVED_AT_ONCE = 100
 UNSHARED = "redis without a shared connection"
 
 
-@pytest.fixture(params=[*ALL_STORES, UNSHARED])
+@pytest.fixture(params=[*STORES_AND_CLUSTER, UNSHARED])
 async def store(
     request: pytest.FixtureRequest, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Store]:

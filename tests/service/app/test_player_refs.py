@@ -25,14 +25,14 @@ from service.storage.store import ListPage, Store
 from support.delegating_store import DelegatingStore
 from support.harness import FakeClock, GameAtHand, bearer, error_info, memory_store, new_id
 from support.operator import Operated, changes, operated, traces_of
-from support.stores import ALL_STORES, running_store
+from support.stores import STORES_AND_CLUSTER, running_store
 
 NAME, REF, LABEL = "Annabella Unmistakable", "reference-of-annabella", "label-for-nobody-else"
 SECRETS = (REF, LABEL)
 LOG_MS = 60_000
 
 
-@pytest.fixture(params=ALL_STORES)
+@pytest.fixture(params=STORES_AND_CLUSTER)
 async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[Store]:
     """Yields each kind of store, empty, on the clock."""
     async with running_store(request, clock) as store:

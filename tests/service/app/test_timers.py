@@ -39,6 +39,7 @@ from support.harness import (
     server_settings,
 )
 from support.soak import few_of
+from support.stores import STORES
 from tools.redis_servers import RedisServer
 
 pytestmark = pytest.mark.slow
@@ -182,7 +183,7 @@ async def place_on(stores: Sequence[Store], clock: FakeClock) -> AsyncIterator[P
         yield Place(stores, [server for server, _ in running], [client for _, client in running], clock)
 
 
-@pytest.fixture(params=["memory", "redis"])
+@pytest.fixture(params=STORES)
 async def stores(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[Sequence[Store]]:
     """Yields one store as two servers have it: on Redis each has its own cache and connections."""
     if request.param == "memory":

@@ -60,6 +60,7 @@ from support.harness import (
     server_settings,
     without_presence,
 )
+from support.stores import STORES
 from tools.games import options
 
 UNLIMITED = options(turn_time_limit_seconds=0, start_by=room_settings_pb2.START_BY_ANYONE)
@@ -419,7 +420,7 @@ async def test_a_resume_from_a_future_revision_is_refused(client: Client) -> Non
         )
 
 
-@pytest.fixture(params=["memory", "redis"])
+@pytest.fixture(params=STORES)
 async def forgetful_store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[Store]:
     """Returns each store in turn; it keeps eight changes of a game."""
     if request.param == "memory":

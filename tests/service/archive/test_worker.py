@@ -43,13 +43,13 @@ from support.harness import (
     running_server,
     server_settings,
 )
-from support.stores import ALL_STORES, running_store
+from support.stores import STORES_AND_CLUSTER, running_store
 
 KEPT_SECONDS = 90
 MANUAL = server_settings(sweep_seconds=3600)
 
 
-@pytest.fixture(params=ALL_STORES)
+@pytest.fixture(params=STORES_AND_CLUSTER)
 async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[Store]:
     """Yields each kind of store, empty, on the clock."""
     async with running_store(request, clock) as store:

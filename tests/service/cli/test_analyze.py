@@ -1,5 +1,7 @@
-"""The command `rummikub-analyze`, run as a process."""
+"""The command `rummikub-analyze`, run here, and as a process where its output is a terminal, a pipe or closed."""
 
+import contextlib
+import io
 import json
 import os
 import pty
@@ -34,18 +36,18 @@ class Ran:
     error: str
 
 
-def analyze(*arguments: str, **environment: str) -> Ran:
-    """Runs the command with its output in a file."""
-    ran = subprocess.run(
-        [*COMMAND, *arguments],
-        cwd=ROOT,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    return Ran(ran.returncode, ran.stdout, ran.stderr)
+def analyze(*arguments: str) -> Ran:
+    """Runs the command with its output in memory."""
+    out, error = io.StringIO(), io.StringIO()
+    status: str | int | None = 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
+        try:
+            service.cli.analyze.main(arguments)
+        except SystemExit as end:
+            status = end.code or 0
+    if isinstance(status, str):  # the interpreter prints it
+        return Ran(1, out.getvalue(), f"{error.getvalue()}{status}\n")
+    return Ran(status, out.getvalue(), error.getvalue())
 
 
 def on_a_terminal(*arguments: str, **environment: str) -> str:

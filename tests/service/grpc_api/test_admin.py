@@ -46,7 +46,7 @@ from support.harness import (
 )
 from support.operator import Operated, admin_at, changes, operated, traces_of
 from support.random_play import random_changes
-from support.stores import ALL_STORES, running_store
+from support.stores import STORES_AND_CLUSTER, running_store
 from tools.games import options
 
 LOG_MS = 60_000
@@ -57,7 +57,7 @@ TOKEN_OF_FINISHED = filtered_page_token(f"{1:015d}:{1:032x}", (OperatorFilter(),
 TOKEN = "the operator's token, of some length".replace(" ", "-").replace("'", "")
 
 
-@pytest.fixture(params=ALL_STORES)
+@pytest.fixture(params=STORES_AND_CLUSTER)
 async def house(request: pytest.FixtureRequest) -> AsyncIterator[Operated]:
     """Yields a server with AdminService and a change log, on each kind of store."""
     async with running_store(request, clock=None, log_ms=LOG_MS) as store, operated(store) as house:

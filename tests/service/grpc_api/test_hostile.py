@@ -35,9 +35,11 @@ from rummikub.v1 import validation_service_pb2 as vs
 from service.app.identity import digest
 from service.grpc_api import reflection
 from service.grpc_api.callers import REQUEST_ID_LEAST, SECRET_REQUEST_ID_LEAST
+from service.model.record import Record
 from service.settings import Settings
 from service.storage.memory import MemoryStore
 from service.storage.store import Store
+from support.cases import each_of
 from support.harness import (
     CONTRACT,
     Client,
@@ -54,6 +56,7 @@ from support.harness import (
     server_settings,
 )
 from support.rpcs import METHODS, OF_A_SEAT, ROWS, usual_request
+from support.stores import STORES
 from tools.games import options
 from tools.redis_servers import RedisServer
 
@@ -95,32 +98,30 @@ class Scene:
 
     Attributes:
         client: Of the server.
-        store: Of the games.
         stored: All that the store holds, as it holds it.
         game: The game under attack.
         other: Another game.
         revision: The game's.
         seat: Whose turn it is.
+        record: The game as it is stored.
     """
 
     client: Client
-    store: Store
     stored: Callable[[], Mapping[object, object]]
     game: GameAtHand
     other: GameAtHand
     revision: int
     seat: int
+    record: Record
 
     @property
     def other_seat(self) -> int:
         """Returns a seat that does not have the turn."""
         return self.seat % PLAYERS + 1
 
-    async def secrets(self, viewer: int) -> dict[str, bytes]:
+    def secrets(self, viewer: int) -> dict[str, bytes]:
         """Returns the secrets that a viewer must never see: other racks, the pool, tokens and their digests."""
-        record = (await self.store.games.load(self.game.game_id)).record
-        assert record
-        round_ = record.game.round
+        round_ = self.record.game.round
         assert round_
         found = {f"rack {rack.seat}": bytes(rack.tiles) for rack in round_.racks if rack.seat != viewer}
         found["pool"] = bytes(round_.pool[:8])
@@ -146,7 +147,9 @@ async def scene_on(
     clock.advance(limit + 1)
     seen = await game.see()
     other = await client.new_game(PLAYERS)
-    return Scene(client, store, stored, game, other, seen.revision, seen.turn.seat)
+    record = (await store.games.load(game.game_id)).record
+    assert record
+    return Scene(client, stored, game, other, seen.revision, seen.turn.seat, record)
 
 
 def kept_in_memory(store: MemoryStore) -> Mapping[object, object]:
@@ -160,8 +163,8 @@ def kept_in_memory(store: MemoryStore) -> Mapping[object, object]:
     return copy.deepcopy(kept)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["memory", "redis"])
-async def scene(request: pytest.FixtureRequest) -> AsyncIterator[Scene]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=STORES)
+async def shared_scene(request: pytest.FixtureRequest) -> AsyncIterator[Scene]:
     clock = FakeClock()
     if request.param == "memory":
         memory = memory_store(clock)
@@ -175,6 +178,15 @@ async def scene(request: pytest.FixtureRequest) -> AsyncIterator[Scene]:
         async with running_server(store, settings_of_tests()) as (_, client):
             yield await scene_on(client, store, clock, lambda: kept_in_redis(keys))
     await store.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def scene(shared_scene: Scene) -> AsyncIterator[Scene]:
+    """Yields the scene; checks that a test changed nothing that is stored."""
+    before = shared_scene.stored()
+    assert before
+    yield shared_scene
+    assert shared_scene.stored() == before
 
 
 def usual_requests(scene: Scene) -> dict[str, Message]:
@@ -219,24 +231,19 @@ def told(refusal: grpc.aio.AioRpcError) -> bytes:
 async def refused(
     scene: Scene, rpc: str, request: Message | bytes, metadata: Metadata = (), viewer: int = 0
 ) -> grpc.aio.AioRpcError:
-    """Returns the error of a request, after checking that nothing changed and nothing leaked."""
+    """Returns the error of a request, after checking that nothing leaked."""
     data = request if isinstance(request, bytes) else request.SerializeToString()
-    before = scene.stored()
-    assert before
     with pytest.raises(grpc.aio.AioRpcError) as refusal:
         await answer_to(scene.client, rpc, data, metadata)
-    assert scene.stored() == before
-    leaks = [name for name, secret in (await scene.secrets(viewer)).items() if secret in told(refusal.value)]
+    leaks = [name for name, secret in scene.secrets(viewer).items() if secret in told(refusal.value)]
     assert leaks == []
     return refusal.value
 
 
 async def allowed(scene: Scene, rpc: str, request: Message, metadata: Metadata = (), viewer: int = 0) -> bytes:
-    """Returns the response to a request, after checking that nothing changed and nothing leaked."""
-    before = scene.stored()
+    """Returns the response to a request, after checking that nothing leaked."""
     answer = await answer_to(scene.client, rpc, request.SerializeToString(), metadata)
-    assert scene.stored() == before
-    leaks = [name for name, secret in (await scene.secrets(viewer)).items() if secret in answer]
+    leaks = [name for name, secret in scene.secrets(viewer).items() if secret in answer]
     assert leaks == []
     return answer
 
@@ -269,7 +276,7 @@ async def test_every_rpc_has_a_row(scene: Scene) -> None:
     assert set(usual_requests(scene)) == set(RPCS)
 
 
-@pytest.mark.parametrize("rpc", [name for name in RPCS if name not in ON_GAMES])
+@each_of("rpc", [name for name in RPCS if name not in ON_GAMES])
 @pytest.mark.asyncio(loop_scope="module")
 async def test_rpcs_without_a_game_need_no_token(scene: Scene, rpc: str) -> None:
     assert await allowed(scene, rpc, usual_requests(scene)[rpc], MALFORMED_AUTHORIZATIONS["another scheme"])
@@ -278,14 +285,14 @@ async def test_rpcs_without_a_game_need_no_token(scene: Scene, rpc: str) -> None
 # Authorization
 
 
-@pytest.mark.parametrize("rpc", OF_A_SEAT)
+@each_of("rpc", OF_A_SEAT)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_acting_for_a_seat_needs_its_token(scene: Scene, rpc: str) -> None:
     refusal = await refused(scene, rpc, usual_requests(scene)[rpc])
     assert reason_of(refusal) == ("PERMISSION_DENIED", "NOT_A_PLAYER")
 
 
-@pytest.mark.parametrize("rpc", MUTATING)
+@each_of("rpc", MUTATING)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_missing_token_is_reported_even_with_a_seat_s_request_id(scene: Scene, rpc: str) -> None:
     request = copy.deepcopy(usual_requests(scene)[rpc])
@@ -295,7 +302,7 @@ async def test_a_missing_token_is_reported_even_with_a_seat_s_request_id(scene: 
     assert reason_of(refusal) == ("PERMISSION_DENIED", "NOT_A_PLAYER")
 
 
-@pytest.mark.parametrize("rpc", OF_A_SEAT)
+@each_of("rpc", OF_A_SEAT)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_without_a_token_a_game_is_not_looked_up(scene: Scene, rpc: str) -> None:
     known = usual_requests(scene)[rpc]
@@ -304,7 +311,7 @@ async def test_without_a_token_a_game_is_not_looked_up(scene: Scene, rpc: str) -
     assert told(await refused(scene, rpc, known)) == told(await refused(scene, rpc, unknown))
 
 
-@pytest.mark.parametrize("rpc", WITH_GAME_ID)
+@each_of("rpc", WITH_GAME_ID)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_error_of_a_wrong_token_says_nothing_of_the_game(scene: Scene, rpc: str) -> None:
     known = usual_requests(scene)[rpc]
@@ -332,8 +339,8 @@ MALFORMED_AUTHORIZATIONS: dict[str, Metadata] = {
 }
 
 
-@pytest.mark.parametrize("metadata", MALFORMED_AUTHORIZATIONS.values(), ids=MALFORMED_AUTHORIZATIONS)
-@pytest.mark.parametrize("rpc", ON_GAMES)
+@each_of("metadata", MALFORMED_AUTHORIZATIONS.values(), ids=MALFORMED_AUTHORIZATIONS)
+@each_of("rpc", ON_GAMES)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_malformed_authorization_is_rejected(scene: Scene, rpc: str, metadata: Metadata) -> None:
     refusal = await refused(scene, rpc, usual_requests(scene)[rpc], metadata)
@@ -346,7 +353,7 @@ async def test_joining_a_running_game_fails_without_a_token(scene: Scene) -> Non
     assert reason_of(refusal) == ("FAILED_PRECONDITION", "GAME_ALREADY_STARTED")
 
 
-@pytest.mark.parametrize("rpc", OF_A_SEAT)
+@each_of("rpc", OF_A_SEAT)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_valid_token_beside_another_is_refused(scene: Scene, rpc: str) -> None:
     metadata = (*scene.game.as_seat(scene.seat), *scene.game.as_seat(scene.other_seat))
@@ -354,7 +361,7 @@ async def test_a_valid_token_beside_another_is_refused(scene: Scene, rpc: str) -
     assert reason_of(refusal) == ("UNAUTHENTICATED", "AUTHORIZATION_MALFORMED")
 
 
-@pytest.mark.parametrize("rpc", ["PlayTurn", "SaveDraft"])
+@each_of("rpc", ["PlayTurn", "SaveDraft"])
 @pytest.mark.asyncio(loop_scope="module")
 async def test_another_seats_token_does_not_take_the_turn(scene: Scene, rpc: str) -> None:
     request = usual_requests(scene)[rpc]
@@ -367,8 +374,8 @@ async def test_another_seats_token_does_not_take_the_turn(scene: Scene, rpc: str
 # Hidden information
 
 
-@pytest.mark.parametrize("viewer", range(PLAYERS + 1))
-@pytest.mark.parametrize("rpc", READING)
+@each_of("viewer", range(PLAYERS + 1))
+@each_of("rpc", READING)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_reader_sees_no_rack_but_their_own(scene: Scene, rpc: str, viewer: int) -> None:
     answer = await allowed(scene, rpc, usual_requests(scene)[rpc], scene.game.as_seat(viewer), viewer)
@@ -382,16 +389,16 @@ async def test_the_search_for_secrets_would_find_a_rack(scene: Scene) -> None:
     answer = await answer_to(
         scene.client, "GetGame", usual_requests(scene)["GetGame"].SerializeToString(), scene.game.as_seat(1)
     )
-    secrets = await scene.secrets(viewer=0)
+    secrets = scene.secrets(viewer=0)
     assert [name for name, secret in secrets.items() if secret in answer] == ["rack 1"]
 
 
-@pytest.mark.parametrize("viewer", range(PLAYERS + 1))
+@each_of("viewer", range(PLAYERS + 1))
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_watcher_from_the_beginning_sees_no_rack_but_their_own(scene: Scene, viewer: int) -> None:
     etag = await scene.game.etag_at(1)
     request = gs.WatchGameRequest(game_id=scene.game.game_id, etag=etag, content=gs.WATCH_CONTENT_BOTH)
-    secrets = await scene.secrets(viewer)
+    secrets = scene.secrets(viewer)
     watch = scene.client.games.WatchGame(request, metadata=scene.game.as_seat(viewer))
     places = 0
     async for update in watch:
@@ -412,7 +419,7 @@ async def test_validate_only_reveals_no_hidden_tile(scene: Scene) -> None:
     assert assert_seen_by(scene.seat, ts.PlayTurnResponse.FromString(answer)) == 1
 
 
-@pytest.mark.parametrize("viewer", range(1, PLAYERS + 1))
+@each_of("viewer", range(1, PLAYERS + 1))
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_hint_reveals_no_hidden_tile(scene: Scene, viewer: int) -> None:
     request = an.SuggestTurnRequest(game_id=scene.game.game_id)
@@ -482,15 +489,15 @@ MALFORMED_BYTES = {
 }
 
 
-@pytest.mark.parametrize("data", MALFORMED_BYTES.values(), ids=MALFORMED_BYTES)
-@pytest.mark.parametrize("rpc", RPCS)
+@each_of("data", MALFORMED_BYTES.values(), ids=MALFORMED_BYTES)
+@each_of("rpc", RPCS)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_malformed_bytes_are_an_invalid_argument(scene: Scene, rpc: str, data: bytes) -> None:
     refusal = await refused(scene, rpc, data, scene.game.as_seat(scene.seat))
     assert reason_of(refusal) == ("INVALID_ARGUMENT", "MALFORMED_REQUEST")
 
 
-@pytest.mark.parametrize("rpc", WITH_GAME_ID)
+@each_of("rpc", WITH_GAME_ID)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_text_that_is_not_utf8_is_an_invalid_argument(scene: Scene, rpc: str) -> None:
     refusal = await refused(scene, rpc, b"\x0a\x02\xc3\x28", scene.game.as_seat(scene.seat))
@@ -518,7 +525,7 @@ def padded(request: Message, size: int) -> bytes:
     return request.SerializeToString() + b"\xfa\x3f" + length + bytes(size)
 
 
-@pytest.mark.parametrize("rpc", RPCS)
+@each_of("rpc", RPCS)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_message_that_is_too_large_is_refused(scene: Scene, rpc: str) -> None:
     for size in (262_144, 500_000):
@@ -542,7 +549,7 @@ async def test_a_large_message_below_the_limit_is_answered(scene: Scene) -> None
     assert gs.GetGameResponse.FromString(answer).game.revision == scene.revision
 
 
-@pytest.mark.parametrize("rpc", RPCS)
+@each_of("rpc", RPCS)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_metadata_that_is_too_large_is_refused(scene: Scene, rpc: str) -> None:
     metadata = (("x-large", "x" * 20_000), *scene.game.as_seat(scene.seat))
@@ -550,7 +557,7 @@ async def test_metadata_that_is_too_large_is_refused(scene: Scene, rpc: str) -> 
     assert refusal.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
-@pytest.mark.parametrize(
+@each_of(
     "path",
     [
         b"/rummikub.v1.GameService/NoSuchCall",
@@ -621,7 +628,7 @@ def tile_lists(scene: Scene, numbers: list[int]) -> list[tuple[str, Message, str
     return found
 
 
-@pytest.mark.parametrize("number", [0, 80, 1000, -1, 2**31 - 1, -(2**31)])
+@each_of("number", [0, 80, 1000, -1, 2**31 - 1, -(2**31)])
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_invalid_tile_number_is_named(scene: Scene, number: int) -> None:
     for rpc, request, place in tile_lists(scene, [1, number]):
@@ -679,7 +686,7 @@ async def test_more_melds_than_a_request_may_carry_are_refused(scene: Scene) -> 
         assert field_violations(refusal) == [place]
 
 
-@pytest.mark.parametrize("number", [99, -1, 2**31 - 1])
+@each_of("number", [99, -1, 2**31 - 1])
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_unknown_value_of_an_enum_is_named(scene: Scene, number: int) -> None:
     kind = meld_pb2.Meld(kind=meld_pb2.MeldKind.ValueType(number))
@@ -778,7 +785,7 @@ async def test_a_turn_with_another_etag_is_refused(scene: Scene) -> None:
         assert dict(error_info(refusal).metadata) == facts
 
 
-@pytest.mark.parametrize("revision", [10**6, UINT32_MAX, 10**10 - 1])
+@each_of("revision", [10**6, UINT32_MAX, 10**10 - 1])
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_watch_from_an_unknown_revision_is_rejected(scene: Scene, revision: int) -> None:
     request = gs.WatchGameRequest(game_id=scene.game.game_id, etag=f"{revision}-{'0' * 32}")
@@ -800,8 +807,8 @@ STRANGE_TEXTS = {
 }
 
 
-@pytest.mark.parametrize("text", STRANGE_TEXTS.values(), ids=STRANGE_TEXTS)
-@pytest.mark.parametrize("rpc", WITH_GAME_ID)
+@each_of("text", STRANGE_TEXTS.values(), ids=STRANGE_TEXTS)
+@each_of("rpc", WITH_GAME_ID)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_invalid_game_id_is_named(scene: Scene, rpc: str, text: str) -> None:
     request = copy.deepcopy(usual_requests(scene)[rpc])
@@ -812,7 +819,7 @@ async def test_an_invalid_game_id_is_named(scene: Scene, rpc: str, text: str) ->
     assert field_violations(refusal) == ["game_id"]
 
 
-@pytest.mark.parametrize(
+@each_of(
     "name",
     [
         *["", " ", " Eve", "Eve ", "E\0e", "E\ne", "\u202eEve", "E\u200be", "\x7f", "x" * 41, "\ue000", "x" * 100_000],
@@ -835,9 +842,7 @@ async def test_a_name_that_cannot_be_shown_is_refused(scene: Scene, name: str) -
     assert field_violations(refusal) == ["name"]
 
 
-@pytest.mark.parametrize(
-    "request_id", ["short", "x" * 65, "with a space", "tab\ttab\t", "nul\0nul\0", "ümlautümlaut", "x" * 8 + "\n"]
-)
+@each_of("request_id", ["short", "x" * 65, "with a space", "tab\ttab\t", "nul\0nul\0", "ümlautümlaut", "x" * 8 + "\n"])
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_request_id_of_another_form_is_refused(scene: Scene, request_id: str) -> None:
     for rpc in ("CreateGame", "JoinGame", "JoinOrCreateGame", *MUTATING):
@@ -848,7 +853,7 @@ async def test_a_request_id_of_another_form_is_refused(scene: Scene, request_id:
         assert field_violations(refusal) == ["request_id"]
 
 
-@pytest.mark.parametrize("rpc", ["ListGames", "ListChanges", "ListRulesets"])
+@each_of("rpc", ["ListGames", "ListChanges", "ListRulesets"])
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_invalid_page_token_is_rejected(scene: Scene, rpc: str) -> None:
     usual = usual_requests(scene)[rpc]
@@ -894,7 +899,7 @@ async def test_calls_report_that_the_store_is_down(scene_on_away: Scene, away: R
     scene = scene_on_away
     before = scene.stored()
     assert before
-    secrets = await scene.secrets(viewer=scene.seat)
+    secrets = scene.secrets(viewer=scene.seat)
     away.stop()
     for rpc in ON_GAMES:
         data = usual_requests(scene)[rpc].SerializeToString()
@@ -933,7 +938,7 @@ async def code_of(client: Client, rpc: str, data: bytes, metadata: Metadata) -> 
 
 
 @given(data=st.binary(max_size=64))
-@settings(max_examples=50, derandomize=True, deadline=None, database=None)
+@settings(max_examples=30, derandomize=True, deadline=None, database=None)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_random_bytes_are_never_an_internal_error(target: Scene, data: bytes) -> None:
     metadata = target.game.as_seat(target.seat)
@@ -956,7 +961,7 @@ def edited(data: bytes, changes: list[tuple[int, int, bytes]]) -> bytes:
 
 
 @given(changes=edits())
-@settings(max_examples=50, derandomize=True, deadline=None, database=None)
+@settings(max_examples=30, derandomize=True, deadline=None, database=None)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_edited_request_is_never_an_internal_error(
     target: Scene, changes: list[tuple[int, int, bytes]]
@@ -1011,7 +1016,7 @@ def values(field: FieldDescriptor, depth: int) -> st.SearchStrategy[object]:
 
 @pytest.mark.parametrize("rpc", RPCS)
 @given(data=st.data())
-@settings(max_examples=15, derandomize=True, deadline=None, database=None)
+@settings(max_examples=8, derandomize=True, deadline=None, database=None)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_unusual_values_are_never_an_internal_error(target: Scene, rpc: str, data: st.DataObject) -> None:
     request = data.draw(messages(RPCS[rpc].input_type))
