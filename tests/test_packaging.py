@@ -14,6 +14,8 @@ import pytest
 
 from support.harness import ROOT
 
+pytestmark = pytest.mark.slow
+
 PACKAGES = ("engine", "service")
 ENGINE_PAGE = ROOT / "engine" / "README.md"
 BUILD = ("--quiet", "--no-deps", "--no-index", "--no-build-isolation")

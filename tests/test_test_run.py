@@ -7,6 +7,8 @@ import pytest
 
 from tools import test_run as runner
 
+pytestmark = pytest.mark.slow
+
 BY_CHANCE = """
 from pathlib import Path
 

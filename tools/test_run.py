@@ -21,7 +21,7 @@ from typing import Final
 from tools.servers import ROOT
 
 PARTS: Final = (
-    ("-m", "not unmeasured and not soak", "--cov", "--cov-report=term"),
+    ("tests/engine", "-m", "not unmeasured and not soak", "--cov", "--cov-report=term"),
     ("-m", "unmeasured and not soak"),
 )
 ALONE: Final = ("-n", "0")

@@ -14,6 +14,8 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FileDescripto
 
 from support.harness import CONTRACT, ROOT, server_process
 
+pytestmark = pytest.mark.slow
+
 PROTOC = Path(sys.executable).with_name("protoc")
 WORD = re.compile(r"(?<!\w)[A-Za-z_]\w*")
 COMMENTS_AND_STRINGS = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)

@@ -12,6 +12,8 @@ import pytest
 
 from support.harness import ROOT
 
+pytestmark = pytest.mark.slow
+
 CLIENTS = ROOT / "clients"
 FIRST_GAMES = [
     ("python", "python", "python/examples/first_game.py"),

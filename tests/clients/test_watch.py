@@ -11,6 +11,8 @@ from proxy import Proxy
 import rummikub
 from support.harness import ServerProcess, memory_store, running_server, server_process, server_settings
 
+pytestmark = pytest.mark.slow
+
 CLIENTS = pytest.mark.parametrize("client", [rummikub.Rummikub, rummikub.aio.Rummikub], ids=["threads", "asyncio"])
 SECONDS = 20
 

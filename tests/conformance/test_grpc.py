@@ -72,6 +72,8 @@ from support.harness import (
     server_settings,
 )
 
+pytestmark = pytest.mark.slow
+
 SUITE = load()
 TURN_MS = 1_000
 FOREVER_SECONDS = 3600.0

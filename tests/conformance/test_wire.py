@@ -16,6 +16,8 @@ from support.conformance_cases import Contrast, LittleGame, MeldCase, TurnCase, 
 from support.conformance_messages import SETTINGS
 from support.harness import CONTRACT, Client, first_answer, memory_store, running_server
 
+pytestmark = pytest.mark.slow
+
 SUITE = load()
 WIRE: dict[str, Any] = json.loads(PATH.read_text(encoding="utf-8"))
 CALLS: dict[str, dict[str, Any]] = {call["id"]: call for call in WIRE["calls"]}

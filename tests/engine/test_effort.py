@@ -27,6 +27,8 @@ from load.corpus.hostile_turns import SORTS, HostileTurn, read, recorded
 from support.plays import judged, play_of
 from support.positions import do, game_at, play, refusal
 
+pytestmark = pytest.mark.slow
+
 TOO_COMPLEX = Reason.TURN_TOO_COMPLEX
 HOSTILE = read()
 CALLS_MAX = 400_000

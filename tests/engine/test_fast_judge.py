@@ -32,6 +32,8 @@ from support.plays import (
     verdict_of,
 )
 
+pytestmark = pytest.mark.slow
+
 MANY_JOKERS = replace(SABRA, geometry_jokers=4, initial_meld_threshold=0)
 
 

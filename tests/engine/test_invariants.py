@@ -51,6 +51,8 @@ from engine.tiles import JOKER
 from support.invariants import Invariants
 from support.random_play import players_of, random_changes
 
+pytestmark = pytest.mark.slow
+
 Corruption = Callable[[Game, tuple[Event, ...]], tuple[Event, ...]]
 """Returns a corrupted change, or the same change if the corruption does not apply."""
 

@@ -47,6 +47,8 @@ from support.random_play import ANALYSIS, Change, players_of, random_changes, ra
 from support.records import comparable, recorded
 from support.soak import few_of
 
+pytestmark = pytest.mark.slow
+
 VARIANTS = {
     "River": replace(SABRA, turn_draw=TurnDraw.TWO_RIVER),
     "claims": replace(SABRA, turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM),

@@ -66,6 +66,8 @@ from support.positions import is_a
 from support.soak import few_of
 from support.work import calls_in
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 MOST, HIGHEST = Objective.MOST_TILES, Objective.HIGHEST_VALUE

@@ -16,6 +16,8 @@ from service.settings import Settings, SettingsError, read_settings
 from support.certificates import self_signed
 from support.harness import ROOT
 
+pytestmark = pytest.mark.slow
+
 PASSWORD = "hunter2"  # noqa: S105 - must not be printed
 ADDRESS = "expected host:port"
 STORE = "expected redis://host:port/database"

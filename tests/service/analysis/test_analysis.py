@@ -78,6 +78,8 @@ from support.positions import game_at
 from support.scripted_worker import Script
 from support.soak import few_of
 
+pytestmark = pytest.mark.slow
+
 SCRIPTED = (sys.executable, str(ROOT / "tests" / "support" / "scripted_worker.py"))
 LONG = Duration(seconds=10)
 SOON_SECONDS = 8.0

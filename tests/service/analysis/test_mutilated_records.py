@@ -23,6 +23,8 @@ from service.errors import InvalidRequest
 from service.runtime.slow_calls import completed
 from support.random_play import players_of, random_changes
 
+pytestmark = pytest.mark.slow
+
 RULESETS = {
     "River and claims": replace(
         SABRA,

@@ -28,6 +28,8 @@ from support.harness import (
 )
 from tools.games import options
 
+pytestmark = pytest.mark.slow
+
 LIMIT = 30
 PAUSE = 20
 SOON = options(turn_time_limit_seconds=LIMIT, absent_after_timeouts=1)

@@ -47,6 +47,8 @@ from support.stores import STORES, STORES_AND_CLUSTER, running_store
 from tools.games import options
 from tools.redis_servers import HOST
 
+pytestmark = pytest.mark.slow
+
 LIMIT = 30
 TIMED = options(turn_time_limit_seconds=LIMIT)
 STARTED_REVISION = 4

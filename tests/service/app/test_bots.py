@@ -55,6 +55,8 @@ from support.harness import (
 )
 from tools.games import Options, options
 
+pytestmark = pytest.mark.slow
+
 T = TypeVar("T")
 
 EASY, MEDIUM, HARD = game_pb2.BOT_LEVEL_EASY, game_pb2.BOT_LEVEL_MEDIUM, game_pb2.BOT_LEVEL_HARD

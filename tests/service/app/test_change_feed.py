@@ -29,6 +29,8 @@ from support.delegating_store import DelegatingStore
 from support.harness import HISTORY, LIFETIMES, START_MS, FakeClock, memory_store, redis_store
 from support.stores import STORES_AND_CLUSTER, running_store
 
+pytestmark = pytest.mark.slow
+
 LOG_MS = 60_000
 REMOVED_AT_ONCE = 100
 """Redis removes entries in blocks of this size."""

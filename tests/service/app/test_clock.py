@@ -36,8 +36,11 @@ from support.harness import (
     running_server,
     server_settings,
 )
+from support.soak import few_of
 from tools.games import options
 from tools.redis_servers import RedisServer
+
+pytestmark = pytest.mark.slow
 
 LIMIT = 30
 TIMED = options(turn_time_limit_seconds=LIMIT, turn_timeout_clean=ruleset_pb2.TURN_TIMEOUT_CLEAN_DRAW_PENALTY)
@@ -523,7 +526,7 @@ async def stored_game(store: Store, game_id: str) -> Game:
     return record.game
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", few_of(range(12), 3))
 async def test_nothing_is_due_after_a_sweep_of_randomly_changed_games(seed: int) -> None:
     """Draws, new rounds, sweeps and clock jumps happen at random; after each sweep no turn or pause is over."""
     rng = random.Random(seed)

@@ -49,6 +49,8 @@ from support.harness import (
 from support.positions import game_at
 from tools.games import Options, options
 
+pytestmark = pytest.mark.slow
+
 LIMIT = 30
 VIEWERS = (0, 1, 2, 3)
 TIMED = options(turn_time_limit_seconds=LIMIT)
@@ -372,7 +374,7 @@ async def test_watchers_do_not_see_the_drafts_of_others_unless_the_rules_show_th
     assert (await game.see(seat)).turn.HasField("draft")
 
 
-MANY = 300
+MANY = 100
 
 
 async def test_a_slow_watcher_gets_the_latest_draft_and_none_of_an_earlier_turn(

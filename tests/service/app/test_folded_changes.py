@@ -36,6 +36,8 @@ from service.model.record import Listing, Record, Visibility
 from support.fold import FOLDS, fold
 from support.random_play import ANALYSIS, players_of, random_changes, random_ruleset, random_shuffle, time_of
 
+pytestmark = pytest.mark.slow
+
 GAME_ID = "a" * 32
 LISTING = Listing(Visibility.PUBLIC, "ABC234", (("club", "north"),))
 LARGE_HANDS = replace(SABRA, deal_hand_size=21, deal_three_pairs_reshuffle=DealThreePairsReshuffle.ON_REQUEST)

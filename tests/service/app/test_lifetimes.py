@@ -34,6 +34,8 @@ from support.rpcs import new_message
 from tools.games import creation, options
 from tools.redis_servers import RedisServer
 
+pytestmark = pytest.mark.slow
+
 NO_SWEEPS = server_settings(sweep_seconds=3600)
 UNTIMED = options(turn_time_limit_seconds=0)
 

@@ -39,6 +39,8 @@ from support.harness import (
 )
 from tools.games import creation, options
 
+pytestmark = pytest.mark.slow
+
 PUBLIC, UNLISTED = game_pb2.VISIBILITY_PUBLIC, game_pb2.VISIBILITY_UNLISTED
 LOBBY, PLAYING = game_pb2.GAME_STATE_LOBBY, game_pb2.GAME_STATE_PLAYING
 QUICK_PLAY = options(start_by=room_settings_pb2.START_BY_FULL_OR_READY, abort_by=room_settings_pb2.ABORT_BY_ALL)

@@ -27,6 +27,8 @@ from support.harness import FakeClock, GameAtHand, bearer, error_info, memory_st
 from support.operator import Operated, changes, operated, traces_of
 from support.stores import STORES_AND_CLUSTER, running_store
 
+pytestmark = pytest.mark.slow
+
 NAME, REF, LABEL = "Annabella Unmistakable", "reference-of-annabella", "label-for-nobody-else"
 SECRETS = (REF, LABEL)
 LOG_MS = 60_000

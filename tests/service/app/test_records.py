@@ -49,6 +49,8 @@ from support.harness import (
 from support.random_play import players_of, random_changes, random_ruleset
 from support.records import recorded
 
+pytestmark = pytest.mark.slow
+
 TWO_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2, turn_time_limit_seconds=0)
 SEED = 40
 """A random game of people who are present to its end, which has no rematch."""

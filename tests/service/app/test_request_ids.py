@@ -32,7 +32,7 @@ from support.harness import (
 from support.rpcs import METHODS, MUTATING, OF_A_SEAT, new_message, usual_request
 from tools.games import creation, options
 
-pytestmark = pytest.mark.usefixtures("all_rights")
+pytestmark = [pytest.mark.usefixtures("all_rights"), pytest.mark.slow]
 
 FOREVER_SECONDS = 3600.0
 

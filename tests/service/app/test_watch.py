@@ -63,6 +63,8 @@ from support.harness import (
 from support.stores import STORES
 from tools.games import options
 
+pytestmark = pytest.mark.slow
+
 UNLIMITED = options(turn_time_limit_seconds=0, start_by=room_settings_pb2.START_BY_ANYONE)
 
 

@@ -31,6 +31,8 @@ from support.harness import HISTORY, FakeClock
 from support.random_play import ANALYSIS, random_changes
 from support.records import comparable
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 async def whole() -> ArchivedGame:

@@ -73,7 +73,11 @@ async def mortal_server(environment: Mapping[str, str], moment: str) -> AsyncIte
 
 @pytest.mark.parametrize(
     ("kind", "moment"),
-    [(kind, moment) for kind in ("sqlite", "postgresql") for moment in ("commit", "archive", "acknowledge")],
+    [
+        *(("sqlite", moment) for moment in ("commit", "archive", "acknowledge")),
+        ("postgresql", "archive"),
+        *(pytest.param("postgresql", moment, marks=pytest.mark.soak) for moment in ("commit", "acknowledge")),
+    ],
 )
 async def test_a_game_is_archived_whose_server_is_killed(
     request: pytest.FixtureRequest, tmp_path: Path, empty_redis_url: str, kind: str, moment: str

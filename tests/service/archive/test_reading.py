@@ -41,6 +41,8 @@ from support.harness import (
     without_presence,
 )
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = server_settings(sweep_seconds=3600, heartbeat_seconds=0.05)
 
 

@@ -45,6 +45,8 @@ from support.harness import (
 )
 from support.stores import STORES_AND_CLUSTER, running_store
 
+pytestmark = pytest.mark.slow
+
 KEPT_SECONDS = 90
 MANUAL = server_settings(sweep_seconds=3600)
 

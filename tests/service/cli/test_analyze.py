@@ -25,6 +25,8 @@ from engine.tiles import in_order
 from service.cli.analyze import read_situation
 from service.cli.puzzles import PUZZLES
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 COMMAND = (sys.executable, "-m", "service.cli.analyze")
 
@@ -39,7 +41,7 @@ class Ran:
 def analyze(*arguments: str) -> Ran:
     """Runs the command with its output in memory."""
     out, error = io.StringIO(), io.StringIO()
-    status: str | int | None = 0
+    status: str | int = 0
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
         try:
             service.cli.analyze.main(arguments)

@@ -55,6 +55,8 @@ from support.harness import (
     status_details,
 )
 
+pytestmark = pytest.mark.slow
+
 T = TypeVar("T")
 
 SUITE = load()

@@ -49,6 +49,8 @@ from support.random_play import random_changes
 from support.stores import STORES_AND_CLUSTER, running_store
 from tools.games import options
 
+pytestmark = pytest.mark.slow
+
 LOG_MS = 60_000
 ANN, BOB = "account 17 of Ann", "account 18 of Bob"
 UNKNOWN_GAME = "0" * 32

@@ -80,6 +80,8 @@ from service.composition import build_server
 from service.settings import Settings
 from service.storage.memory import MemoryStore
 
+pytestmark = pytest.mark.slow
+
 async def build():
     build_server(Settings(validation_listen={address!r}), MemoryStore(100))
 

@@ -57,6 +57,8 @@ from support.harness import (
 )
 from tools.redis_servers import RedisServer
 
+pytestmark = pytest.mark.slow
+
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 STATEFUL = ("", "rummikub.v1.GameService", "rummikub.v1.TurnService")

@@ -18,6 +18,8 @@ from service.runtime.slow_calls import completed
 from service.server import Server
 from support.harness import Client, from_another_address, memory_store, running_server, server_settings
 
+pytestmark = pytest.mark.slow
+
 REQUESTS = [slow_turn(hostile) for hostile in read()[:5]]
 PLAIN_BATCH = vs.BatchValidateTurnsRequest(turns=[vs.ValidateTurnRequest(has_melded=True)])
 SOON_SECONDS = 8.0

@@ -110,7 +110,7 @@ from support.scripted_worker import Script
 from tools.games import options
 from tools.redis_servers import RedisServer
 
-pytestmark = pytest.mark.usefixtures("all_rights")
+pytestmark = [pytest.mark.usefixtures("all_rights"), pytest.mark.slow]
 
 INSIDE = "what nobody outside may read"
 FOREVER_SECONDS = 3600.0

@@ -60,7 +60,7 @@ from support.stores import STORES
 from tools.games import options
 from tools.redis_servers import RedisServer
 
-pytestmark = pytest.mark.usefixtures("all_rights")
+pytestmark = [pytest.mark.usefixtures("all_rights"), pytest.mark.slow]
 
 FOREVER_SECONDS = 3600.0
 UNKNOWN_GAME = "0" * 32

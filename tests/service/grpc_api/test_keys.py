@@ -42,6 +42,8 @@ from support.harness import (
 from support.operator import admin_at
 from tools.games import options
 
+pytestmark = pytest.mark.slow
+
 UNLIMITED = options(turn_time_limit_seconds=0)
 PUBLIC = game_pb2.VISIBILITY_PUBLIC
 A_RECORD = record_pb2.GameRecord(players=[record_pb2.RecordedPlayer(seat=seat, name=f"{seat}") for seat in (1, 2)])

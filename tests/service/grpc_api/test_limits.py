@@ -61,6 +61,8 @@ from support.harness import (
 from tools.games import options
 from tools.redis_servers import RedisServer
 
+pytestmark = pytest.mark.slow
+
 UNLIMITED = options(turn_time_limit_seconds=0)
 
 

@@ -46,6 +46,8 @@ from support.malformed_protobuf import (
 )
 from support.plays import to_tables
 
+pytestmark = pytest.mark.slow
+
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -46,6 +46,8 @@ from support.harness import (
 from support.operator import admin_at
 from tools.games import options
 
+pytestmark = pytest.mark.slow
+
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = "b7ad6b7169203331"
 OTHER_TRACE = "11111111111111111111111111111111"

@@ -28,6 +28,8 @@ from tools.redis_cluster import RedisCluster
 from tools.redis_servers import RedisServer
 from tools.servers import free_port
 
+pytestmark = pytest.mark.slow
+
 THIRDS = ((0, 5_460), (5_461, 10_922), (10_923, 16_383))
 """The slots of each node of a three-node cluster."""
 STATES = ("lobby", "playing", "round_over", "finished", "aborted")

@@ -48,6 +48,8 @@ from support.harness import (
 from tools.redis_cluster import RedisCluster
 from tools.redis_servers import HOST, RedisServer, WatchedServers, watched_servers
 
+pytestmark = pytest.mark.slow
+
 GAMES = 4
 LOG_MS = 60_000
 

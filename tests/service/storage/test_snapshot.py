@@ -118,6 +118,8 @@ from service.storage.stored_values import FORMAT
 from support.harness import HISTORY, START_MS, Client, SeededChance
 from support.random_play import Change, random_changes, random_ruleset, time_of
 
+pytestmark = pytest.mark.slow
+
 GOLDEN_FILE = Path(__file__).parent / "golden" / f"format_{FORMAT}.jsonl"
 GAME_ID = "0123456789abcdef0123456789abcdef"
 EVENT_TYPES: frozenset[type] = frozenset(get_args(Event))
