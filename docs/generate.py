@@ -203,10 +203,6 @@ def _code(value: object) -> str:
     return f"`{text_of(value)}`"
 
 
-def _asks(option: str, value: object) -> bool:
-    return value in NEEDS_ANALYSIS.get(option, ())
-
-
 def _introduction(option: str, said: dict[str, Comment]) -> str:
     """Returns the description of an option: of an enum the comments of type and field, of a number the field's."""
     default = getattr(SABRA, option)
