@@ -43,7 +43,8 @@ from service.operator.archive.sink import Sink
 from service.operator.archive.worker import ArchiveWorker
 from service.runtime.keys import RELOAD_SECONDS, Keys
 from service.runtime.origins import TrustedProxies
-from service.runtime.slow_calls import SlowCalls
+from service.runtime.refusal_pace import Pacing
+from service.runtime.slow_calls import Pace, SlowCalls
 from service.runtime.tracing import Tracing
 from service.server import ADMIN_LISTEN, VALIDATION_LISTEN, Server, StoreMonitor, every
 from service.settings import MEMORY_URL, PREFIX, Settings, SettingsError
@@ -55,6 +56,21 @@ from service.storage.store import Store
 _log = structlog.get_logger()
 
 
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What no operator needs to set.
+
+    Attributes:
+        refusals: How refusals are paced.
+        slow_calls: How long slow calls run.
+        grpcio: The release of grpcio.
+    """
+
+    refusals: Pacing = Pacing()
+    slow_calls: Pace = Pace()
+    grpcio: str = INSTALLED
+
+
 def build_server(  # noqa: PLR0913 - what may be chosen
     settings: Settings,
     store: Store,
@@ -64,6 +80,7 @@ def build_server(  # noqa: PLR0913 - what may be chosen
     metrics: Metrics | None = None,
     tracing: Tracing | None = None,
     sink: Sink | None = None,
+    tuning: Tuning = Tuning(),
 ) -> Server:
     """Returns a server on a store.
 
@@ -75,6 +92,7 @@ def build_server(  # noqa: PLR0913 - what may be chosen
         metrics: Counts calls and operations.
         tracing: Makes spans; None if tracing is off. The caller closes it.
         sink: The archive, which the caller closes; None: finished games are not archived.
+        tuning: What no operator needs to set.
     """
     metrics, stopping = metrics or Metrics(), asyncio.Event()
     store.reports.operation = tracing.store_observer(metrics.store) if tracing else metrics.store
@@ -90,13 +108,14 @@ def build_server(  # noqa: PLR0913 - what may be chosen
         analysis.observe = tracing.search
     bot_searches = max(1, settings.analysis_workers - 1)  # leaves one for callers
     complex_turns = ComplexTurns(metrics, analysis_command)
-    slow_calls = SlowCalls(settings.peer_share)
+    slow_calls = SlowCalls(settings.peer_share, tuning.slow_calls)
     keys = Keys(settings.keys_file) if settings.keys_file else None
     limits, reader = limits_of(settings), RequestReader(slow_calls)
     services = tuple(
         served(name, rpcs, Backend(app, watch, analysis, limits, reader, metrics)) for name, rpcs in SERVICES.items()
     )
-    listeners = _Listeners(settings, metrics, stopping, tracing, Validator(complex_turns.judge), slow_calls, keys)
+    validator = Validator(complex_turns.judge)
+    listeners = _Listeners(settings, metrics, stopping, tracing, validator, slow_calls, keys, tuning)
     main = listeners.main(services)
     eraser = ArchiveEraser(sink) if sink else None
     tasks: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {}
@@ -133,6 +152,7 @@ class _Listeners:
     validator: Validator
     slow_calls: SlowCalls
     keys: Keys | None
+    tuning: Tuning
 
     def main(self, services: Sequence[Service]) -> AioListener:
         """Returns the listener for RUMMIKUB_LISTEN."""
@@ -151,15 +171,15 @@ class _Listeners:
         """Returns the listener for RUMMIKUB_VALIDATION_LISTEN; None if that is unset."""
         if not self.settings.validation_listen:
             return None
-        if is_tested(INSTALLED):
+        if is_tested(self.tuning.grpcio):
             from service.fast_listener.validation_listener import (  # noqa: PLC0415 - it imports private parts of grpcio
                 FastValidationListener,
             )
 
-            return FastValidationListener(self.settings, self.validator, self.slow_calls, self._policy())
+            return FastValidationListener(self.settings, self.validator, self.slow_calls, self._player_policy())
         _log.warning(
             "grpcio release not tested: RUMMIKUB_VALIDATION_LISTEN is served by grpc.aio, at twice the CPU a call",
-            grpcio=INSTALLED,
+            grpcio=self.tuning.grpcio,
             tested=TESTED,
         )
         validation, end_streams = self._validation_service()
@@ -179,7 +199,7 @@ class _Listeners:
             return None
         backend = AdminBackend(admin, settings.admin_token, settings.heartbeat_seconds, self.stopping)
         origins = Origins(None, TrustedProxies(()))
-        policy = CallPolicy(self.metrics, origins, settings, self.stopping.is_set, tracing=self.tracing, peer_share=1.0)
+        policy = self._policy(origins, peer_share=1.0)
         services = [served(rpcs.admin.NAME, rpcs.admin.RPCS, backend)]
         return self._aio(ADMIN_LISTEN, settings.admin_listen, services, HealthServicer(), policy=policy)
 
@@ -189,10 +209,21 @@ class _Listeners:
         backend = ValidationBackend(self.validator, self.slow_calls, streams)
         return served(VALIDATION, rpcs.validation.RPCS, backend), streams.end
 
-    def _policy(self) -> CallPolicy:
+    def _player_policy(self) -> CallPolicy:
         """Returns the policy of a listener for players."""
-        origins = Origins(self.keys, TrustedProxies(self.settings.trusted_proxies, self.settings.proxy_hops))
-        return CallPolicy(self.metrics, origins, self.settings, self.stopping.is_set, tracing=self.tracing)
+        proxies = TrustedProxies(self.settings.trusted_proxies, self.settings.proxy_hops)
+        return self._policy(Origins(self.keys, proxies), self.settings.peer_share)
+
+    def _policy(self, origins: Origins, peer_share: float) -> CallPolicy:
+        return CallPolicy(
+            self.metrics,
+            origins,
+            self.settings,
+            self.stopping.is_set,
+            peer_share,
+            tracing=self.tracing,
+            pacing=self.tuning.refusals,
+        )
 
     def _aio(  # noqa: PLR0913, PLR0917 - what listeners differ in
         self,
@@ -203,8 +234,9 @@ class _Listeners:
         end_streams: Callable[[], None] = lambda: None,
         policy: CallPolicy | None = None,
     ) -> AioListener:
-        interceptor = CallInterceptor(policy or self._policy(), self.stopping, self.settings.request_seconds)
-        return AioListener(variable, address, self.settings, interceptor, services, INSTALLED, servicer, end_streams)
+        interceptor = CallInterceptor(policy or self._player_policy(), self.stopping, self.settings.request_seconds)
+        grpcio = self.tuning.grpcio
+        return AioListener(variable, address, self.settings, interceptor, services, grpcio, servicer, end_streams)
 
 
 @contextlib.asynccontextmanager

@@ -122,6 +122,8 @@ class AdmissionControl(Protocol):
 
     refusals: Admission
     """Bounds the refusals that wait."""
+    refused_early_seconds: float
+    """How long before the deadline of its call a refusal is sent at the latest."""
 
     def enter(
         self, path: str, peer: str, metadata: Metadata, auth_context: AuthContext, deadline: float

@@ -45,7 +45,6 @@ from service.fast_listener.calls import (
 )
 from service.runtime.admission import Admission
 from service.runtime.origins import Origin
-from service.runtime.refusal_pace import EARLY_SECONDS
 
 _NEXT_CALL: Final = "next call"
 _SHUTDOWN: Final = "shutdown"
@@ -95,7 +94,7 @@ class CompletionQueueServer:
         self._events = 2
         """The number of due events: the next call, the shutdown, and those of calls in progress."""
         self._responses: _Responses = []
-        self._refusals = _WaitingRefusals(admission.refusals)
+        self._refusals = _WaitingRefusals(admission.refusals, admission.refused_early_seconds)
         self._awaiting_request: OrderedDict[_UnaryCall, float] = OrderedDict()
         """The calls whose request has not arrived, with its timeout, in the order of the timeouts."""
         self._thread: threading.Thread | None = None
@@ -454,10 +453,12 @@ class _WaitingRefusals:
 
     Args:
         bound: Bounds how many wait.
+        early_seconds: How long before the deadline of its call a refusal is sent at the latest.
     """
 
-    def __init__(self, bound: Admission) -> None:
+    def __init__(self, bound: Admission, early_seconds: float) -> None:
         self._bound = bound
+        self._early_seconds = early_seconds
         self._waiting: dict[_Send, tuple[float, Origin]] = {}
         """The refusals, each with the time when it is sent."""
         self.is_ended = False
@@ -466,7 +467,7 @@ class _WaitingRefusals:
     def add(self, send: _Send, delay: float, origin: Origin, deadline: float) -> None:
         """Sends a refusal after some seconds, but before the call's deadline; at once if too many wait."""
         now = time.monotonic()
-        at = min(now + delay, deadline - EARLY_SECONDS)
+        at = min(now + delay, deadline - self._early_seconds)
         if at <= now or self.is_ended or not self._bound.try_enter(origin):
             send()
         else:

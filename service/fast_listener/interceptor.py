@@ -53,6 +53,7 @@ class FastInterceptor:
     def __init__(self, policy: CallPolicy, slow_calls: SlowCalls, streams: Admission) -> None:
         self.policy = policy
         self.refusals = policy.refusals
+        self.refused_early_seconds = policy.refused_early_seconds
         self.late_delay = policy.late_delay
         self._slow_calls = slow_calls
         self._streams = _Streams(streams)

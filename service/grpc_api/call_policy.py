@@ -22,13 +22,7 @@ from service.grpc_api.status import Status, status_of
 from service.metrics.metrics import LIMITS, Metrics
 from service.runtime.admission import SERVER_METHODS, Admission
 from service.runtime.origins import CALLS, Metadata, Origin
-from service.runtime.refusal_pace import (
-    DRAFT_REFUSALS_PER_SECOND,
-    LATE_PER_SECOND,
-    PER_SECOND,
-    WAITING_MAX,
-    RefusalPace,
-)
+from service.runtime.refusal_pace import Pacing, RefusalPace
 from service.runtime.tracing import CallTrace, Tracing
 from service.settings import Settings
 
@@ -58,13 +52,15 @@ class CallPolicy:
         origins: Finds where calls come from, and rejects those without a valid key.
         settings: The bounds of calls and requests.
         is_stopping: Returns whether the server stops; new calls are then rejected, and those in progress continue.
+        peer_share: The share of the calls that one address may have.
         tracing: Makes a span of each call, apart from health and reflection; None if tracing is off.
-        peer_share: The share of the calls that one address may have; None: as in the settings.
+        pacing: How refusals are paced.
 
     Attributes:
         calls: Bounds the calls in progress, apart from health and reflection.
         server_calls: Bounds those of health and reflection, so that health answers under load.
         refusals: Bounds the refusals that wait. Their calls are no longer in progress.
+        refused_early_seconds: How long before the deadline of its call a refusal is sent at the latest.
         max_bytes: The largest size of a request.
     """
 
@@ -74,22 +70,23 @@ class CallPolicy:
         origins: Origins,
         settings: Settings,
         is_stopping: Callable[[], bool],
+        peer_share: float,
         *,
         tracing: Tracing | None = None,
-        peer_share: float | None = None,
+        pacing: Pacing = Pacing(),
     ) -> None:
-        share = settings.peer_share if peer_share is None else peer_share
         self.metrics = metrics
         self.origins = origins
         self.is_stopping = is_stopping
         self.tracing = tracing
         self.max_bytes = settings.max_message_bytes
-        self.calls = Admission(settings.max_calls, share, "calls", CALLS)
-        self.server_calls = Admission(settings.max_calls, share, "calls")
-        self.refusals = Admission(WAITING_MAX, share, "calls")
-        self._pace = RefusalPace(self.calls.is_bounded, PER_SECOND)
-        self._draft_pace = RefusalPace(self.calls.is_bounded, DRAFT_REFUSALS_PER_SECOND)
-        self._late_pace = RefusalPace(self.calls.is_bounded, LATE_PER_SECOND)
+        self.calls = Admission(settings.max_calls, peer_share, "calls", CALLS)
+        self.server_calls = Admission(settings.max_calls, peer_share, "calls")
+        self.refusals = Admission(pacing.waiting_max, peer_share, "calls")
+        self.refused_early_seconds = pacing.early_seconds
+        self._pace = RefusalPace(self.calls.is_bounded, pacing.per_second, pacing)
+        self._draft_pace = RefusalPace(self.calls.is_bounded, pacing.drafts_per_second, pacing)
+        self._late_pace = RefusalPace(self.calls.is_bounded, pacing.late_per_second, pacing)
 
     def origin_without_key(self, peer: str, metadata: Metadata | None) -> Origin:
         """Returns where a call comes from, whatever its key."""

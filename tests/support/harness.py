@@ -36,7 +36,7 @@ from rummikub.v1 import turn_service_pb2 as ts
 from service.analysis.pool import COMMAND
 from service.app.identity import digest
 from service.codec.fields import encode_etag
-from service.composition import build_server
+from service.composition import Tuning, build_server
 from service.model.change import NO_ETAG, Commit, Committed, lineage
 from service.model.record import Lifetimes, Record, SeatToken
 from service.operator.archive.sink import Sink
@@ -230,6 +230,7 @@ async def running_server(  # noqa: PLR0917 - the parts of a server
     analysis_command: Sequence[str] = COMMAND,
     tracing: Tracing | None = None,
     sink: Sink | None = None,
+    tuning: Tuning = Tuning(),
 ) -> AsyncIterator[tuple[Server, Client]]:
     """Runs a server in this process; yields it with a client."""
     server = build_server(
@@ -239,6 +240,7 @@ async def running_server(  # noqa: PLR0917 - the parts of a server
         analysis_command=analysis_command,
         tracing=tracing,
         sink=sink,
+        tuning=tuning,
     )
     await server.start()
     async with grpc.aio.insecure_channel(

@@ -14,8 +14,7 @@ import re
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -32,11 +31,11 @@ from rummikub.v1 import meld_pb2, tile_pb2
 from rummikub.v1 import validation_service_pb2 as vs
 from service.codec.turn_validator import StreamValidator, Validator
 from service.codec.validation import BATCH_MAX
-from service.composition import build_server
-from service.grpc_api import call_policy, grpcio_version
+from service.composition import Tuning
+from service.grpc_api import grpcio_version
 from service.grpc_api.listener import AioListener
-from service.runtime import refusal_pace
-from service.runtime.slow_calls import OVERHEAD_BYTES, Pace, SlowCalls
+from service.runtime.refusal_pace import Pacing
+from service.runtime.slow_calls import OVERHEAD_BYTES, Pace
 from service.server import Server
 from support import malformed_protobuf as wire
 from support.certificates import self_signed
@@ -158,8 +157,10 @@ async def client_of(port: int) -> AsyncIterator[ListenerClient]:
 
 
 Listening: TypeAlias = Callable[..., AbstractAsyncContextManager[tuple[Server, ListenerClient]]]
-"""Starts a server with changed settings, and a client of RUMMIKUB_VALIDATION_LISTEN."""
+"""Starts a server with a tuning and changed settings, and a client of RUMMIKUB_VALIDATION_LISTEN."""
 
+HOURLY = Pacing(per_second=1 / 3_600, at_once=0)
+"""Each refusal waits until its call or the server ends."""
 SERVERS = [pytest.param(grpcio_version.TESTED[0], id="fast"), pytest.param("0", id="fallback")]
 """Releases of grpcio: with fast_listener, and without private parts of grpcio."""
 
@@ -178,16 +179,13 @@ def is_fast(server: Server) -> bool:
 
 def listening_with(grpcio: str) -> Listening:
     @asynccontextmanager
-    async def listening(**changes: object) -> AsyncIterator[tuple[Server, ListenerClient]]:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("service.composition.INSTALLED", grpcio)
-            server = build_server(server_settings(validation_listen="127.0.0.1:0", **changes), memory_store())
-        await server.start()
-        try:
-            async with client_of(server.validation_port) as client:
-                yield server, client
-        finally:
-            await server.stop()
+    async def listening(tuning: Tuning = Tuning(), **changes: object) -> AsyncIterator[tuple[Server, ListenerClient]]:
+        settings, tuning = server_settings(validation_listen="127.0.0.1:0", **changes), replace(tuning, grpcio=grpcio)
+        async with (
+            running_server(memory_store(), settings, tuning=tuning) as (server, _),
+            client_of(server.validation_port) as client,
+        ):
+            yield server, client
 
     return listening
 
@@ -633,13 +631,9 @@ async def test_a_call_without_a_request_is_counted_and_times_out(listening: List
             assert isinstance(await caller.answer(VALIDATE), bytes)
 
 
-async def test_an_address_that_is_refused_again_and_again_waits_for_its_refusals(
-    listening: Listening, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(call_policy, "PER_SECOND", 1 / 3_600)
-    monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
+async def test_an_address_that_is_refused_again_and_again_waits_for_its_refusals(listening: Listening) -> None:
     async with (
-        listening(max_calls=10, validation_streams=2, peer_share=0.5) as (server, own),
+        listening(Tuning(HOURLY), max_calls=10, validation_streams=2, peer_share=0.5) as (server, own),
         client_of(server.port) as main,
         from_another_address(server.validation_port) as own_port,
         from_another_address(server.port) as main_port,
@@ -660,22 +654,17 @@ async def test_an_address_that_is_refused_again_and_again_waits_for_its_refusals
         assert [error_info(await refused).reason for refused in waiting] == ["OVERLOADED"] * 4
 
 
-def pace_all_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets each refusal wait until its call or the server ends."""
-    monkeypatch.setattr(call_policy, "PER_SECOND", 1 / 3_600)
-    monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
-
-
 def waiting_refusals(server: Server) -> int:
     """Returns the number of refusals that wait at both listeners."""
     interceptors: list[Any] = [listener.interceptor for listener in server.listeners]  # type: ignore[attr-defined]
     return sum(one.policy.refusals.total for one in interceptors)
 
 
-async def test_refusals_for_want_of_memory_wait_too(listening: Listening, monkeypatch: pytest.MonkeyPatch) -> None:
-    pace_all_refusals(monkeypatch)
-    monkeypatch.setattr("service.composition.SlowCalls", partial(SlowCalls, pace=Pace(bytes_max=1)))
-    async with listening(peer_share=0.5) as (server, own), client_of(server.port) as main:
+async def test_refusals_for_want_of_memory_wait_too(listening: Listening) -> None:
+    async with (
+        listening(Tuning(HOURLY, Pace(bytes_max=1)), peer_share=0.5) as (server, own),
+        client_of(server.port) as main,
+    ):
         waiting: list[asyncio.Future[grpc.aio.AioRpcError]] = []
         for caller in (own, main):
             waiting.append(asyncio.ensure_future(refusal(caller.call(BATCH, TURNS))))
@@ -689,17 +678,13 @@ async def test_refusals_for_want_of_memory_wait_too(listening: Listening, monkey
         assert [error_info(await refused).metadata["limit"] for refused in waiting] == ["request_bytes"] * 4
 
 
-async def test_a_refusal_ends_with_its_client(
-    listening: Listening, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    pace_all_refusals(monkeypatch)
+async def test_a_refusal_ends_with_its_client(listening: Listening, tmp_path: Path) -> None:
     pace = Pace(bytes_max=2 * OVERHEAD_BYTES + 1_000)  # enough for short requests
-    monkeypatch.setattr("service.composition.SlowCalls", partial(SlowCalls, pace=pace))
     long = vs.ValidateTurnRequest(table_after=meld_pb2.Table(melds=[RUN] * 100), has_melded=True)
     batch = vs.BatchValidateTurnsRequest(turns=[long]).SerializeToString()
     settings = {"peer_share": 0.5, "validation_streams": 2, "keys_file": keys_file(tmp_path, web="")}
     key = (("x-api-key", "web"),)
-    async with listening(**settings) as (server, own), client_of(server.port) as main:
+    async with listening(Tuning(HOURLY, pace), **settings) as (server, own), client_of(server.port) as main:
         for caller in (own, main):
             opened = caller.stream(key)
             await opened.write(stream_request(QUICK))
@@ -716,13 +701,10 @@ async def test_a_refusal_ends_with_its_client(
         await until(lambda: listener_calls(server) == 0)
 
 
-async def test_addresses_share_the_refusals_that_may_wait(
-    fast_listening: Listening, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    pace_all_refusals(monkeypatch)
-    monkeypatch.setattr(call_policy, "WAITING_MAX", 6)
+async def test_addresses_share_the_refusals_that_may_wait(fast_listening: Listening, tmp_path: Path) -> None:
+    tuning = Tuning(replace(HOURLY, waiting_max=6))
     async with (
-        fast_listening(peer_share=0.5, keys_file=keys_file(tmp_path, web="")) as (server, caller),
+        fast_listening(tuning, peer_share=0.5, keys_file=keys_file(tmp_path, web="")) as (server, caller),
         from_another_address(server.validation_port) as port,
         client_of(port) as other,
     ):
@@ -744,12 +726,9 @@ async def test_a_call_without_a_request_has_lasted_until_its_timeout(listening: 
             assert lasted >= 0.5 * number
 
 
-async def test_calls_without_a_request_time_out_at_a_pace(
-    listening: Listening, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(call_policy, "LATE_PER_SECOND", 1)
-    monkeypatch.setattr(refusal_pace, "AT_ONCE", 1)
-    async with listening(peer_share=0.5, request_seconds=0.1) as (server, own), client_of(server.port) as main:
+async def test_calls_without_a_request_time_out_at_a_pace(listening: Listening) -> None:
+    tuning = Tuning(Pacing(late_per_second=1, at_once=1))
+    async with listening(tuning, peer_share=0.5, request_seconds=0.1) as (server, own), client_of(server.port) as main:
         idle = [caller.without_message() for caller in (own, main) for _ in range(50)]
         await until(lambda: any(call.done() for call in idle[:50]) and any(call.done() for call in idle[50:]))
         await asyncio.sleep(0.5)  # without a pace, all would end
@@ -767,13 +746,11 @@ def listener_calls(server: Server) -> int:
 
 
 async def test_a_call_that_waits_for_its_timeout_takes_its_request_and_ends_with_its_client(
-    listening: Listening, monkeypatch: pytest.MonkeyPatch
+    listening: Listening,
 ) -> None:
-    monkeypatch.setattr(call_policy, "LATE_PER_SECOND", 1 / 3_600)
-    monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
-    monkeypatch.setattr(refusal_pace, "WAIT_MAX_SECONDS", 3_600)
+    tuning = Tuning(Pacing(late_per_second=1 / 3_600, at_once=0, wait_max_seconds=3_600))
     settings = {"peer_share": 0.5, "max_calls": 10, "request_seconds": 0.1}
-    async with listening(**settings) as (server, own), client_of(server.port) as main:
+    async with listening(tuning, **settings) as (server, own), client_of(server.port) as main:
         for caller in (own, main):
             late = [caller.without_message() for _ in range(5)]
             await asyncio.sleep(0.5)

@@ -10,6 +10,7 @@ import grpc
 import grpc.aio
 import pytest
 
+from service.composition import Tuning
 from service.grpc_api import grpcio_version
 from service.grpc_api.aio_server import AcceptLoopServer, aio_server
 from support.harness import ROOT, memory_store, running_server, server_settings
@@ -72,6 +73,7 @@ async def test_another_release_gets_a_plain_server_and_a_warning(capsys: pytest.
     assert "grpcio release not tested" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("address", "is_imported"), [("", False), ("127.0.0.1:0", True)])
 def test_fast_listener_is_imported_only_for_its_address(address: str, *, is_imported: bool) -> None:
     script = f"""
@@ -79,8 +81,6 @@ import asyncio, sys
 from service.composition import build_server
 from service.settings import Settings
 from service.storage.memory import MemoryStore
-
-pytestmark = pytest.mark.slow
 
 async def build():
     build_server(Settings(validation_listen={address!r}), MemoryStore(100))
@@ -95,11 +95,10 @@ print(any(name.startswith("service.fast_listener") for name in sys.modules))
 
 
 async def test_another_release_serves_the_validation_address_and_logs_a_warning(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("service.composition.INSTALLED", "0")
     settings = server_settings(validation_listen="127.0.0.1:0")
-    async with running_server(memory_store(), settings) as (server, _):
+    async with running_server(memory_store(), settings, tuning=Tuning(grpcio="0")) as (server, _):
         target = f"127.0.0.1:{server.validation_port}"
         async with grpc.aio.insecure_channel(target) as channel:
             list_rulesets: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
@@ -109,11 +108,10 @@ async def test_another_release_serves_the_validation_address_and_logs_a_warning(
     assert "RUMMIKUB_VALIDATION_LISTEN is served by grpc.aio" in capsys.readouterr().out
 
 
-async def test_the_end_of_the_plain_validation_listener_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_end_of_the_plain_validation_listener_is_reported() -> None:
     """A path that is not UTF-8 ends a plain grpc.aio server of this release."""
-    monkeypatch.setattr("service.composition.INSTALLED", "0")
     settings = server_settings(validation_listen="127.0.0.1:0")
-    async with running_server(memory_store(), settings) as (server, _):
+    async with running_server(memory_store(), settings, tuning=Tuning(grpcio="0")) as (server, _):
         ended = asyncio.ensure_future(server.ended())
         async with grpc.aio.insecure_channel(f"127.0.0.1:{server.validation_port}") as channel:
             unknown: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(b"/\xff")  # type: ignore[arg-type]

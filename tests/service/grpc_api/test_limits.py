@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +32,15 @@ from service.codec.analysis import POSITIONS_MAX
 from service.codec.rulesets import encode_ruleset
 from service.codec.tiles import MELDS_MAX
 from service.codec.validation import BATCH_MAX
+from service.composition import Tuning
 from service.errors import Fault, GameNotFound, StoreUnavailable, TooManyGames
-from service.grpc_api import call_policy
 from service.grpc_api.listener import AioListener
-from service.runtime import rate_limit, refusal_pace
+from service.runtime import rate_limit
 from service.runtime.connections import shut_down_connections
 from service.runtime.origins import GAMES_PER_MINUTE, Key, Origin
 from service.runtime.rate_limit import Attempts, RateLimit, TokenBuckets
-from service.runtime.slow_calls import OVERHEAD_BYTES, Pace, SlowCalls
+from service.runtime.refusal_pace import Pacing, RefusalPace
+from service.runtime.slow_calls import OVERHEAD_BYTES, Pace
 from service.settings import Settings
 from service.storage.redis.store import RESERVE
 from service.storage.store import DRAFTS_AT_ONCE, GAME_GROWTH
@@ -64,6 +65,8 @@ from tools.redis_servers import RedisServer
 pytestmark = pytest.mark.slow
 
 UNLIMITED = options(turn_time_limit_seconds=0)
+HOURLY = Pacing(per_second=1 / 3_600, at_once=0)
+"""Each refusal waits for an hour."""
 
 
 async def refused_with(call: Awaitable[object]) -> str:
@@ -217,13 +220,12 @@ async def test_a_join_code_that_the_store_could_not_find_is_no_guess() -> None:
         assert await refused_with(join(code)) == "TOO_MANY_GUESSES"
 
 
-async def test_an_address_that_is_refused_again_and_again_waits_for_its_refusals(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(call_policy, "PER_SECOND", 1 / 3_600)
-    monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
+async def test_an_address_that_is_refused_again_and_again_waits_for_its_refusals() -> None:
     settings = server_settings(games_per_minute=1, peer_share=0.5)
-    async with running_server(memory_store(), settings) as (server, client), from_another_address(server.port) as port:
+    async with (
+        running_server(memory_store(), settings, tuning=Tuning(HOURLY)) as (server, client),
+        from_another_address(server.port) as port,
+    ):
         await client.games.CreateGame(gs.CreateGameRequest())
         waiting = client.games.CreateGame(gs.CreateGameRequest())
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
@@ -238,38 +240,29 @@ async def test_an_address_that_is_refused_again_and_again_waits_for_its_refusals
 
 
 @asynccontextmanager
-async def listener_with_keys(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, listener: str, at_once: int, **settings: object
-) -> AsyncIterator[Client]:
-    """Yields a client of a server that requires keys. Refusals after the first ones wait for an hour."""
-    monkeypatch.setattr(call_policy, "PER_SECOND", 1 / 3_600)
-    monkeypatch.setattr(refusal_pace, "AT_ONCE", at_once)
+async def listener_with_keys(folder: Path, listener: str, pacing: Pacing, **settings: object) -> AsyncIterator[Client]:
+    """Yields a client of a server that requires keys."""
     requires_keys = server_settings(
         keys_file=keys_file(folder, web=""), validation_listen="127.0.0.1:0", peer_share=0.5, **settings
     )
     async with (
-        running_server(memory_store(), requires_keys) as (server, _),
+        running_server(memory_store(), requires_keys, tuning=Tuning(pacing)) as (server, _),
         grpc.aio.insecure_channel(f"127.0.0.1:{getattr(server, listener)}") as channel,
     ):
         yield Client(channel)
 
 
 @pytest.mark.parametrize("listener", ["port", "validation_port"])
-async def test_a_refusal_that_waits_is_sent_before_the_deadline(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, listener: str
-) -> None:
-    monkeypatch.setattr(refusal_pace, "EARLY_SECONDS", 2.5)
-    async with listener_with_keys(monkeypatch, tmp_path, listener, at_once=0) as client:
-        call = client.validation.ListRulesets(vs.ListRulesetsRequest(), timeout=3)
+async def test_a_refusal_that_waits_is_sent_before_the_deadline(tmp_path: Path, listener: str) -> None:
+    async with listener_with_keys(tmp_path, listener, replace(HOURLY, early_seconds=9.5)) as client:
+        call = client.validation.ListRulesets(vs.ListRulesetsRequest(), timeout=10)
         assert await refused_with(call) == "API_KEY_INVALID"
 
 
 @pytest.mark.parametrize("listener", ["port", "validation_port"])
-async def test_refusals_of_a_client_behind_a_proxy_delay_no_other_client(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, listener: str
-) -> None:
-    trusted = "127.0.0.0/8"
-    async with listener_with_keys(monkeypatch, tmp_path, listener, at_once=1, trusted_proxies=trusted) as client:
+async def test_refusals_of_a_client_behind_a_proxy_delay_no_other_client(tmp_path: Path, listener: str) -> None:
+    pacing = replace(HOURLY, at_once=1)
+    async with listener_with_keys(tmp_path, listener, pacing, trusted_proxies="127.0.0.0/8") as client:
 
         def call_from(address: str) -> "grpc.aio.UnaryUnaryCall[vs.ListRulesetsRequest, vs.ListRulesetsResponse]":
             return client.validation.ListRulesets(vs.ListRulesetsRequest(), metadata=(("x-forwarded-for", address),))
@@ -281,9 +274,8 @@ async def test_refusals_of_a_client_behind_a_proxy_delay_no_other_client(
         waiting.cancel()
 
 
-def test_a_second_s_refusals_are_sent_at_once_and_then_at_a_steady_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refusal_pace, "AT_ONCE", 2)
-    pace = refusal_pace.RefusalPace(lambda origin: origin.address != "proxy", 2)
+def test_a_second_s_refusals_are_sent_at_once_and_then_at_a_steady_rate() -> None:
+    pace = RefusalPace(lambda origin: origin.address != "proxy", 2, Pacing(at_once=2))
     attacker, other, proxy = Origin("a"), Origin("b"), Origin("proxy")
     assert [pace.delay(attacker, 1_000.0) for _ in range(5)] == [0, 0, 0.5, 1, 1.5]
     assert [pace.delay(other, 1_000.0) for _ in range(3)] == [0, 0, 0.5]
@@ -292,9 +284,8 @@ def test_a_second_s_refusals_are_sent_at_once_and_then_at_a_steady_rate(monkeypa
     assert [pace.delay(Origin("new"), 0.1) for _ in range(3)] == [0, 0, 0.5], "a machine that has just started"
 
 
-def test_no_refusal_waits_longer_than_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
-    pace = refusal_pace.RefusalPace(lambda _origin: True, per_second=10)
+def test_no_refusal_waits_longer_than_a_minute() -> None:
+    pace = RefusalPace(lambda _origin: True, 10, Pacing(at_once=0))
     delays = [pace.delay(Origin("a"), 1_000.0) for _ in range(5_000)]
     assert delays[:600] == pytest.approx([place / 10 for place in range(1, 601)])
     by_second = Counter(int(delay) for delay in delays[600:])
@@ -303,26 +294,20 @@ def test_no_refusal_waits_longer_than_a_minute(monkeypatch: pytest.MonkeyPatch) 
     assert pace.delay(Origin("a"), 1_060.0) < 1, "the pace recovers"
 
 
-def test_a_refusal_waits_no_longer_than_until_shortly_before_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
-    pace = refusal_pace.RefusalPace(lambda _origin: True, per_second=0.1)
+def test_a_refusal_waits_no_longer_than_until_shortly_before_the_deadline() -> None:
+    pace = RefusalPace(lambda _origin: True, 0.1, Pacing(at_once=0))
     assert [pace.delay(Origin("a"), 1_000.0, left) for left in (5.0, 0.1, -1.0, 100.0)] == [4.8, 0, 0, 40]
 
 
-def test_the_number_of_paced_addresses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refusal_pace, "AT_ONCE", 1)
-    monkeypatch.setattr(refusal_pace, "ADDRESSES_MAX", 2)
-    pace = refusal_pace.RefusalPace(lambda _origin: True, 1)
+def test_the_number_of_paced_addresses_is_bounded() -> None:
+    pace = RefusalPace(lambda _origin: True, 1, Pacing(at_once=1, addresses_max=2))
     delays = [pace.delay(Origin(address), 1_000.0) for address in "abbcab"]
     assert delays == [0, 0, 1, 0, 0, 0], "the one refused longest ago is forgotten"
 
 
-async def test_few_refusals_wait_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call_policy, "PER_SECOND", 1 / 3_600)
-    monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
-    monkeypatch.setattr(call_policy, "WAITING_MAX", 6)
-    settings = server_settings(games_per_minute=1, peer_share=0.5)
-    async with running_server(memory_store(), settings) as (server, client):
+async def test_few_refusals_wait_at_a_time() -> None:
+    settings, tuning = server_settings(games_per_minute=1, peer_share=0.5), Tuning(replace(HOURLY, waiting_max=6))
+    async with running_server(memory_store(), settings, tuning=tuning) as (server, client):
         await client.games.CreateGame(gs.CreateGameRequest())
         calls = [client.games.CreateGame(gs.CreateGameRequest()) for _ in range(4)]
         async with asyncio.timeout(60):
@@ -449,14 +434,13 @@ async def exceed_changes(client: Client) -> None:
     ],
 )
 async def test_a_refusal_and_the_metrics_name_the_limit(
-    monkeypatch: pytest.MonkeyPatch,
     limit: str,
     settings: dict[str, object],
     exceed: Callable[[Client], Awaitable[None]],
 ) -> None:
-    pace = Pace(bytes_max=OVERHEAD_BYTES + (0 if limit == "request_bytes" else 1_000))
-    monkeypatch.setattr("service.composition.SlowCalls", partial(SlowCalls, pace=pace))
-    async with running_server(memory_store(FakeClock()), server_settings(**settings)) as (server, client):
+    tuning = Tuning(slow_calls=Pace(bytes_max=OVERHEAD_BYTES + (0 if limit == "request_bytes" else 1_000)))
+    running = running_server(memory_store(FakeClock()), server_settings(**settings), tuning=tuning)
+    async with running as (server, client):
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
             await exceed(client)
         assert (error_info(refusal.value).reason, error_info(refusal.value).metadata["limit"]) == ("OVERLOADED", limit)
@@ -464,11 +448,10 @@ async def test_a_refusal_and_the_metrics_name_the_limit(
         assert server.metrics.registry.get_sample_value("rummikub_refused_calls_total", labels) == 1
 
 
-async def test_refused_drafts_have_a_pace_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call_policy, "PER_SECOND", 1 / 3_600)
-    monkeypatch.setattr(call_policy, "DRAFT_REFUSALS_PER_SECOND", 1)
-    monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
-    async with running_server(memory_store(), server_settings(drafts_per_second=1, peer_share=0.5)) as (_, client):
+async def test_refused_drafts_have_a_pace_of_their_own() -> None:
+    settings = server_settings(drafts_per_second=1, peer_share=0.5)
+    tuning = Tuning(replace(HOURLY, drafts_per_second=1))
+    async with running_server(memory_store(), settings, tuning=tuning) as (_, client):
         began = time.monotonic()
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
             await asyncio.wait_for(exceed_drafts(client), 30)

@@ -19,9 +19,9 @@ from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.codec.fields import Most, decode
 from service.codec.submessages import first_excess, numbers_of
+from service.composition import Tuning
 from service.errors import InvalidRequest
-from service.grpc_api import call_policy
-from service.runtime import refusal_pace
+from service.runtime.refusal_pace import Pacing
 from support.harness import Client, error_info, memory_store, running_server, server_settings, status_details
 
 MANY = 130_000
@@ -123,11 +123,11 @@ async def test_too_many_submessages_are_refused_with_their_field(client: Client,
     ],
     ids=["melds", "unknown fields"],
 )
-async def test_refusals_of_such_requests_are_paced(rpc: str, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call_policy, "PER_SECOND", 1 / 3_600)
-    monkeypatch.setattr(refusal_pace, "AT_ONCE", 0)
+async def test_refusals_of_such_requests_are_paced(rpc: str, data: bytes) -> None:
+    hourly = Tuning(Pacing(per_second=1 / 3_600, at_once=0))
     labels = {"method": f"/rummikub.v1.{rpc}", "code": "INVALID_ARGUMENT"}
-    async with running_server(memory_store(), server_settings(peer_share=0.5)) as (server, client):
+    settings = server_settings(peer_share=0.5)
+    async with running_server(memory_store(), settings, tuning=hourly) as (server, client):
         call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = client.channel.unary_unary(f"/rummikub.v1.{rpc}")
         waiting = call(data, metadata=(("authorization", f"Bearer {'0' * 43}"),))
         async with asyncio.timeout(20):

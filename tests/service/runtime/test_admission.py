@@ -128,7 +128,7 @@ def test_a_quota_counts_under_the_key_s_name_after_a_reload() -> None:
 
 
 def test_health_and_reflection_have_a_separate_bound() -> None:
-    policy = CallPolicy(Metrics(), Origins(None, TrustedProxies(())), Settings(max_calls=1, peer_share=1), bool)
+    policy = CallPolicy(Metrics(), Origins(None, TrustedProxies(())), Settings(max_calls=1), bool, 1.0)
     game, check, watch = (
         MethodPolicy(policy, path)
         for path in ("/rummikub.v1.GameService/GetGame", "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch")

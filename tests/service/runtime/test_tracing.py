@@ -22,6 +22,7 @@ from rummikub.v1 import analysis_service_pb2, meld_pb2, room_settings_pb2, tile_
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
+from service.composition import Tuning
 from service.errors import StoreUnavailable
 from service.model.change import Loaded
 from service.runtime.admission import Admission
@@ -107,14 +108,13 @@ async def traced_server(
         collector = await stack.enter_async_context(running_collector())
         for name, value in collector.environment.items():
             monkeypatch.setenv(name, value)
-        if not is_fast:
-            monkeypatch.setattr("service.composition.INSTALLED", "0.0.0")
+        tuning = Tuning() if is_fast else Tuning(grpcio="0")
         tracing = OpenTelemetryTracing(None, "memory")
         stack.push_async_callback(asyncio.to_thread, tracing.close)
         own = "127.0.0.1:0"
         settings = server_settings(validation_listen=own, admin_listen=own, heartbeat_seconds=0.2)
         server, client = await stack.enter_async_context(
-            running_server(store or memory_store(), settings, tracing=tracing)
+            running_server(store or memory_store(), settings, tracing=tracing, tuning=tuning)
         )
         channel = grpc.aio.insecure_channel(f"127.0.0.1:{server.validation_port}")
         yield Traced(server, client, Client(await stack.enter_async_context(channel)), collector)
