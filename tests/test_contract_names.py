@@ -13,6 +13,7 @@ import pytest
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
 from rummikub.v1.error_reason_pb2 import ErrorReason
+from support.cases import each_of
 from support.contract_files import FILES
 from support.harness import CONTRACT, ROOT
 
@@ -91,9 +92,7 @@ def rpcs() -> Iterator[tuple[str, str]]:
 NAMES = {"fields": fields, "values": values, "types": types, "rpcs": rpcs}
 
 
-@pytest.mark.parametrize(
-    ("language", "kind"), [(language, kind) for language in RESERVED for kind in RESERVED[language]]
-)
+@each_of("language, kind", [(language, kind) for language in RESERVED for kind in RESERVED[language]])
 def test_no_name_is_reserved(language: str, kind: str) -> None:
     form, reserved = FORMS[RESERVED[language][kind]["form"]], set(RESERVED[language][kind]["names"].split())
     found = {full_name: form(name) for name, full_name in NAMES[kind]() if form(name) in reserved}
@@ -140,7 +139,7 @@ def test_a_reserved_name_is_found(name: str) -> None:
     assert languages
 
 
-@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.name)
+@each_of("message", MESSAGES, lambda message: message.name)
 def test_no_field_is_named_like_an_accessor_of_another(message: Descriptor) -> None:
     names = {field.name for field in message.fields}
     accessors = {prefix + field.name for prefix, field in product(ACCESSORS, message.fields)}

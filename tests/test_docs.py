@@ -16,6 +16,7 @@ from load.bench.__main__ import PARTS
 from rummikub.v1.error_reason_pb2 import ErrorReason
 from service.metrics.metrics import Metrics
 from service.settings import PREFIX, Settings
+from support.cases import each_of
 
 ROOT = Path(__file__).parents[1]
 RULES = ROOT / "docs" / "rules.md"
@@ -72,17 +73,17 @@ def test_every_option_has_one_place_on_the_page() -> None:
     assert sorted(generator.options()) == sorted(OPTIONS)
 
 
-@pytest.mark.parametrize("option", OPTIONS)
+@each_of("option", OPTIONS)
 def test_an_option_has_a_comment_with_its_default(option: str) -> None:
     assert f"Default {text_of(getattr(SABRA, option))}" in said[option].meaning
 
 
-@pytest.mark.parametrize("option", ENUMS)
+@each_of("option", ENUMS)
 def test_the_type_of_an_option_has_a_comment_that_names_it(option: str) -> None:
     assert re.search(rf"\(option {option}\b", said[type(getattr(SABRA, option)).__name__].meaning)
 
 
-@pytest.mark.parametrize(("option", "value"), [pytest.param(*both, id=name_of(*both)) for both in named()])
+@each_of("option, value", named())
 def test_an_option_or_value_has_a_meaning_and_evidence(option: str, value: Enum | None) -> None:
     comment = said[generator.contract_name(value) if value else option]
     assert comment.meaning.endswith(".")
@@ -97,7 +98,7 @@ def _comment_of(option: str, value: Enum | None) -> str:
     return generator.contract_name(value) if value else option
 
 
-@pytest.mark.parametrize("option", NUMBERS)
+@each_of("option", NUMBERS)
 def test_the_comment_of_a_number_has_its_range(option: str) -> None:
     values = generator.values(option)
     if isinstance(values[0], bool):
@@ -130,7 +131,7 @@ def test_values_are_told_in_few_words() -> None:
     assert generator.span((False, True)) == "false, true"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@each_of("page", PAGES, lambda page: page.relative_to(ROOT))
 def test_links_lead_somewhere(page: Path) -> None:
     prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
     for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", prose):
@@ -139,7 +140,7 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(file), f"{target}#{anchor}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@each_of("page", PAGES, lambda page: page.relative_to(ROOT))
 def test_settings_and_commands_that_a_page_names_exist(page: Path) -> None:
     text = page.read_text()
     settings = {PREFIX + field.upper() for field in Settings.model_fields}

@@ -14,6 +14,7 @@ from build_site import INCLUDED, SECTIONS, Pages, outside_resources
 from diagrams import PICTURES, mark
 from reference import Reference, http_lines, parts_of_reason, relative
 from rummikub.v1.error_reason_pb2 import ErrorReason
+from support.cases import each_of
 from support.harness import ROOT
 
 FILES = contract.described()
@@ -66,7 +67,7 @@ def test_everything_in_the_contract_has_a_comment(stem: str) -> None:
     assert {name for name, text in said.items() if not text} == set()
 
 
-@pytest.mark.parametrize("reason", REASONS)
+@each_of("reason", REASONS)
 def test_the_page_of_errors_has_every_reason_with_what_to_do(reason: str) -> None:
     text = section("errors.md", reason)
     codes = re.findall(r"\[(\w+)\]\(#(\w+)\)", text.strip().partition(", number ")[0])

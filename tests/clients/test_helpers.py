@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterator
 
-import pytest
-
+from support.cases import each_of
 from support.harness import ROOT
 
 CLIENTS = ROOT / "clients"
@@ -44,7 +43,7 @@ def helpers() -> Iterator[tuple[str, str]]:
         yield from zip(languages, (cell.strip("`") for cell in cells), strict=True)
 
 
-@pytest.mark.parametrize(("language", "helper"), [*helpers()])
+@each_of("language, helper", helpers(), by=lambda row: row[0])
 def test_a_client_defines_a_helper_of_the_table(language: str, helper: str) -> None:
     *owner, name = re.split(r"\.|::", helper)
     files = [path for pattern in SOURCES[language] for path in CLIENTS.glob(pattern)]

@@ -10,6 +10,7 @@ from engine.melding.analysis import NEEDS_ANALYSIS
 from engine.melding.ruleset import OPTIONS, Preset, Ruleset, problems
 from engine.options import text_of
 from engine.violations import Reason
+from support.cases import each_of
 from support.conformance_cases import (
     Contrast,
     Creation,
@@ -175,12 +176,12 @@ LEGALITY = [
 ]
 
 
-@pytest.mark.parametrize(("option", "value"), LEGALITY)
+@each_of("option, value", LEGALITY)
 def test_something_is_legal_under_a_value_and_illegal_under_another(option: str, value: str) -> None:
     assert is_shown(option, value, is_legal_alone) != ((option, value) in NEVER_LEGAL_ALONE)
 
 
-@pytest.mark.parametrize(("option", "value"), LEGALITY)
+@each_of("option, value", LEGALITY)
 def test_something_is_illegal_under_a_value_and_legal_under_another(option: str, value: str) -> None:
     assert is_shown(option, value, is_illegal_alone) != ((option, value) in NEVER_ILLEGAL_ALONE)
 
@@ -191,7 +192,7 @@ def can_be_asked(question: MeldText | TurnQuestion, ruleset: Ruleset) -> bool:
     return not problems(ruleset) and not any(answer(meld, ruleset) for meld in table)
 
 
-@pytest.mark.parametrize("option", few_of(sorted({each for each, _ in (*NEVER_LEGAL_ALONE, *NEVER_ILLEGAL_ALONE)}), 5))
+@pytest.mark.parametrize("option", few_of(sorted({each for each, _ in (*NEVER_LEGAL_ALONE, *NEVER_ILLEGAL_ALONE)}), 2))
 def test_the_exceptions_hold_for_every_meld_and_turn(option: str) -> None:
     for question, others in PLAYS:
         rulesets = {value: ruleset_of({**others, option: option_value(value)}) for value in VALUES[option]}
@@ -203,7 +204,7 @@ def test_the_exceptions_hold_for_every_meld_and_turn(option: str) -> None:
         assert not illegal_alone & NEVER_ILLEGAL_ALONE.keys(), question
 
 
-@pytest.mark.parametrize(("option", "value"), [(option, value) for option in OUTCOMES for value in VALUES[option]])
+@each_of("option, value", [(option, value) for option in OUTCOMES for value in VALUES[option]])
 def test_something_comes_out_differently_under_a_value(option: str, value: str) -> None:
     assert is_shown(option, value, comes_out_differently)
 
@@ -217,22 +218,20 @@ def test_exceptions_are_of_values_that_exist(exceptions: Mapping[str | tuple[str
     assert all(exceptions.values())
 
 
-@pytest.mark.parametrize(
-    "test", [*(test for tests in OF_THE_SERVICE.values() for test in tests), *OF_MANY_CHANGES.values()]
-)
+@each_of("test", [*(test for tests in OF_THE_SERVICE.values() for test in tests), *OF_MANY_CHANGES.values()])
 def test_the_tests_of_exceptions_exist(test: str) -> None:
     file, name = test.split("::")
     assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("preset", VALUES[PRESET])
+@each_of("preset", VALUES[PRESET])
 def test_a_case_tells_every_preset_from_the_default(preset: str) -> None:
     told = is_shown(PRESET, preset, comes_out_differently)
     assert told != (preset in SAME_AS_SABRA)
     assert all("SABRA" in contrast.answers for contrast in contrasts(PRESET))
 
 
-@pytest.mark.parametrize("option", NUMBERS)
+@each_of("option", NUMBERS)
 def test_two_numbers_lead_to_different_answers(option: str) -> None:
     different = [one for one in contrasts(option) if any(comes_out_differently(one, value) for value in one.answers)]
     numbers = {int(value) for contrast in different for value in contrast.answers}
@@ -240,7 +239,7 @@ def test_two_numbers_lead_to_different_answers(option: str) -> None:
     assert numbers <= set(OPTIONS[option].values)
 
 
-@pytest.mark.parametrize("option", NUMBERS)
+@each_of("option", NUMBERS)
 def test_numbers_next_to_the_range_are_refused(option: str) -> None:
     answers = [(int(value), one.answers[value]) for one in contrasts(option, creations=True) for value in one.answers]
     refused = {number for number, answer in answers if f"OPTION_VALUE_INVALID {option}" in answer}
@@ -252,9 +251,7 @@ def test_numbers_next_to_the_range_are_refused(option: str) -> None:
     assert not refused & numbers
 
 
-@pytest.mark.parametrize(
-    ("option", "value"), [(option, text_of(value)) for option, values in NEEDS_ANALYSIS.items() for value in values]
-)
+@each_of("option, value", [(option, text_of(value)) for option, values in NEEDS_ANALYSIS.items() for value in values])
 def test_a_game_shows_what_the_solver_is_asked_for(option: str, value: str) -> None:
     games = [one for one in contrasts(option) if isinstance(one.question, LittleGame) and value in one.answers]
     assert any(comes_out_differently(contrast, value) for contrast in games)
@@ -269,9 +266,7 @@ def test_contrasts_are_of_options_and_values_that_exist() -> None:
         assert len(contrast.answers) >= 2, contrast.id
 
 
-@pytest.mark.parametrize(
-    ("first", "second"), sorted({(row.name, need.option) for row in OPTIONS.values() for need in row.needs})
-)
+@each_of("first, second", sorted({(row.name, need.option) for row in OPTIONS.values() for need in row.needs}))
 def test_every_conflict_occurs_alone(first: str, second: str) -> None:
     assert (f"OPTIONS_CONFLICT {first} {second}",) in [case.expect for case in SUITE.creations]
 
@@ -289,8 +284,6 @@ def occurring_alone() -> set[str]:
     return {answer[0] for answer in answers if len(answer) == 1}
 
 
-@pytest.mark.parametrize(
-    "reason", [one for one in Reason if one not in OF_MANY_CHANGES], ids=lambda reason: reason.name
-)
+@each_of("reason", [one for one in Reason if one not in OF_MANY_CHANGES])
 def test_every_reason_occurs_alone(reason: Reason) -> None:
     assert reason.name in occurring_alone()

@@ -2,8 +2,6 @@
 
 from collections import Counter
 
-import pytest
-
 from conformance.engine_answers import (
     GameSeen,
     answer,
@@ -30,6 +28,7 @@ from engine.tiles import in_order
 from engine.turns import Applied, apply
 from engine.unions import Round
 from engine.violations import Violation
+from support.cases import each_of
 from support.conformance_cases import (
     Breach,
     Case,
@@ -83,7 +82,7 @@ def name(case: Case | Waiting) -> str:
     return case.id if isinstance(case, Case) else case.source_id
 
 
-@pytest.mark.parametrize("case", SUITE.melds, ids=name)
+@each_of("case", SUITE.melds, name)
 def test_meld(case: MeldCase) -> None:
     reading = read_meld(proposed(case.meld), ruleset_of(case.ruleset))
     if not isinstance(reading, Meld):
@@ -94,7 +93,7 @@ def test_meld(case: MeldCase) -> None:
     assert MeldReadingExpected((), reading.kind.name.lower(), reading.points, faces) == case.expect
 
 
-@pytest.mark.parametrize("case", SUITE.turns, ids=name)
+@each_of("case", SUITE.turns, name)
 def test_turn(case: TurnCase) -> None:
     judgement = judged(play_of(case, ruleset_of(case.ruleset)))
     expected, seen = agree(case.expect.violations, tuple(map(breach, judgement.violations)))
@@ -104,7 +103,7 @@ def test_turn(case: TurnCase) -> None:
         assert TurnExpected((), played, judgement.points, left, goes_out=not left) == case.expect
 
 
-@pytest.mark.parametrize("case", SUITE.round_scores, ids=name)
+@each_of("case", SUITE.round_scores, name)
 def test_round_score(case: RoundScoreCase) -> None:
     standings = tuple(Standing(rack.seat, tiles_of(rack.rack)) for rack in case.racks)
     end = RoundEnd.WENT_OUT if any(not rack.rack for rack in case.racks) else RoundEnd.BLOCKED
@@ -114,7 +113,7 @@ def test_round_score(case: RoundScoreCase) -> None:
     assert sum(seat.points for seat in result.seats) == 0
 
 
-@pytest.mark.parametrize("case", SUITE.time_outs, ids=name)
+@each_of("case", SUITE.time_outs, name)
 def test_time_out(case: TimeOutCase) -> None:
     before = round_of(case)
     game = Game(
@@ -154,19 +153,19 @@ def round_of(case: TimeOutCase) -> Round:
     )
 
 
-@pytest.mark.parametrize("case", SUITE.start_draws, ids=name)
+@each_of("case", SUITE.start_draws, name)
 def test_start_draw(case: StartDrawCase) -> None:
     order, draws = draw_for_start(case.seats, tiles_of(case.tiles), ruleset_of(case.ruleset))
     seen = tuple(StartDraw(draw.seat, format_tile(draw.tile)) for draw in draws)
     assert StartDrawExpected(seen, order[0]) == case.expect
 
 
-@pytest.mark.parametrize("case", SUITE.creations, ids=name)
+@each_of("case", SUITE.creations, name)
 def test_create(case: CreateCase) -> None:
     assert creation_problems(ruleset_of(case.ruleset)) == case.expect
 
 
-@pytest.mark.parametrize("case", SUITE.games, ids=name)
+@each_of("case", SUITE.games, name)
 def test_game(case: GameCase) -> None:
     seen = play(case.game, ruleset_of(case.ruleset))
     assert seen_as_stated(case.expect, seen.see) == {"refused": [], **case.expect}
@@ -175,7 +174,7 @@ def test_game(case: GameCase) -> None:
 ANSWERS = [(contrast, value) for contrast in SUITE.contrasts for value in contrast.answers]
 
 
-@pytest.mark.parametrize(("contrast", "value"), ANSWERS, ids=[f"{one.id}={value}" for one, value in ANSWERS])
+@each_of("contrast, value", ANSWERS, lambda answer: f"{answer[0].id}={answer[1]}", by=lambda answer: answer[0].option)
 def test_contrast(contrast: Contrast, value: str) -> None:
     expected = contrast.answers[value]
     seen = answer(contrast.question, ruleset_of(contrast.options(value)))
@@ -205,12 +204,12 @@ def test_every_case_says_what_it_shows() -> None:
     assert [example.source_id for example in SUITE.waiting if not example.note] == []
 
 
-@pytest.mark.parametrize("case", [case for case in SUITE.cases if case not in SUITE.creations], ids=name)
+@each_of("case", [case for case in SUITE.cases if case not in SUITE.creations], name)
 def test_the_ruleset_can_be_played(case: Case) -> None:
     assert problems(ruleset_of(case.ruleset)) == ()
 
 
-@pytest.mark.parametrize("case", [*SUITE.turns, *SUITE.round_scores, *SUITE.time_outs], ids=name)
+@each_of("case", [*SUITE.turns, *SUITE.round_scores, *SUITE.time_outs], name)
 def test_the_position_is_possible(case: TurnCase | RoundScoreCase | TimeOutCase) -> None:
     ruleset = ruleset_of(case.ruleset)
     tiles = ruleset.tiles(ruleset.players_max)

@@ -37,6 +37,7 @@ from rummikub.v1 import validation_service_pb2 as vs
 from service.codec import validation as validation_codec
 from service.codec.validation import BATCH_MAX
 from service.composition import build_server
+from support.cases import each_of
 from support.conformance_cases import (
     Breach,
     Case,
@@ -116,7 +117,7 @@ def breach(violation: violation_pb2.Violation) -> Breach:
 # ValidationService
 
 
-@pytest.mark.parametrize("case", SUITE.melds, ids=name)
+@each_of("case", SUITE.melds, name)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_meld(case: MeldCase, service: Service) -> None:
     request = vs.ValidateMeldsRequest(ruleset=ruleset_of(case.ruleset), melds=table_of([case.meld]))
@@ -131,7 +132,7 @@ async def test_meld(case: MeldCase, service: Service) -> None:
     assert MeldReadingExpected(case.expect.violations, kind, points, faces) == case.expect
 
 
-@pytest.mark.parametrize("case", SUITE.turns, ids=name)
+@each_of("case", SUITE.turns, name)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_turn(case: TurnCase, service: Service) -> None:
     judged = await service.client.validation.ValidateTurn(turn_request(case, case.ruleset))
@@ -160,7 +161,7 @@ async def test_all_turns_in_a_batch_and_in_a_stream_are_judged_as_one_by_one(ser
     assert [answer.correlation_id for answer in answers] == [request.correlation_id for request in requests]
 
 
-@pytest.mark.parametrize("case", SUITE.round_scores, ids=name)
+@each_of("case", SUITE.round_scores, name)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_round_score(case: RoundScoreCase, service: Service) -> None:
     racks = [vs.RackToScore(seat=rack.seat, rack=tiles_of(rack.rack)) for rack in case.racks]
@@ -194,7 +195,7 @@ def play_tiles(case: TurnCase) -> ts.PlayTiles:
     )
 
 
-@pytest.mark.parametrize("case", [case for case in SUITE.turns if not case.expect.violations], ids=name)
+@each_of("case", [case for case in SUITE.turns if not case.expect.violations], name)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_legal_turn_in_a_game(case: TurnCase, service: Service) -> None:
     game = await before_turn(service, case)
@@ -208,7 +209,7 @@ async def test_a_legal_turn_in_a_game(case: TurnCase, service: Service) -> None:
     assert answer.game.turn.seat == (0 if goes_out else 2)
 
 
-@pytest.mark.parametrize("case", [case for case in SUITE.turns if case.expect.violations], ids=name)
+@each_of("case", [case for case in SUITE.turns if case.expect.violations], name)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_illegal_turn_in_a_game(case: TurnCase, service: Service) -> None:
     game = await before_turn(service, case)
@@ -233,7 +234,7 @@ async def test_an_illegal_turn_in_a_game(case: TurnCase, service: Service) -> No
     assert now == seen
 
 
-@pytest.mark.parametrize("case", SUITE.time_outs, ids=name)
+@each_of("case", SUITE.time_outs, name)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_time_out(case: TimeOutCase, service: Service) -> None:
     rules = decoded(case.ruleset)
@@ -271,7 +272,7 @@ async def test_time_out(case: TimeOutCase, service: Service) -> None:
     assert seen == case.expect
 
 
-@pytest.mark.parametrize("case", SUITE.start_draws, ids=name)
+@each_of("case", SUITE.start_draws, name)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_start_draw(case: StartDrawCase, service: Service) -> None:
     game = await service.client.new_game(players=max(case.seats), start=False)
@@ -287,13 +288,13 @@ async def test_start_draw(case: StartDrawCase, service: Service) -> None:
     assert started.turn.seat == case.expect.starter_seat
 
 
-@pytest.mark.parametrize("case", SUITE.creations, ids=name)
+@each_of("case", SUITE.creations, name)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_create(case: CreateCase, service: Service) -> None:
     assert await creation_problems(service, case.ruleset) == option_by_option(case.expect)
 
 
-@pytest.mark.parametrize("case", SUITE.games, ids=name)
+@each_of("case", SUITE.games, name)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_game(case: GameCase, service: Service) -> None:
     seen = await play(service, case.game, case.ruleset)
@@ -305,7 +306,7 @@ async def test_game(case: GameCase, service: Service) -> None:
 ANSWERS = [(contrast, value) for contrast in SUITE.contrasts for value in contrast.answers]
 
 
-@pytest.mark.parametrize(("contrast", "value"), ANSWERS, ids=[f"{one.id}={value}" for one, value in ANSWERS])
+@each_of("contrast, value", ANSWERS, lambda answer: f"{answer[0].id}={answer[1]}", by=lambda answer: answer[0].option)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_contrast(contrast: Contrast, value: str, service: Service) -> None:
     expected = contrast.answers[value]

@@ -12,6 +12,7 @@ from google.protobuf import message_factory
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from conformance.make_wire import FORMAT, PATH, error_as_json, request_of, text
+from support.cases import each_of
 from support.conformance_cases import Contrast, LittleGame, MeldCase, TurnCase, load
 from support.conformance_messages import SETTINGS
 from support.harness import CONTRACT, Client, first_answer, memory_store, running_server
@@ -41,7 +42,7 @@ def test_every_id_occurs_once_and_every_call_has_one_outcome() -> None:
         assert {*call} in ({"id", "rpc", "request", "response"}, {"id", "rpc", "request", "error"})
 
 
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@each_of("call", CALLS.values(), CALLS, by=lambda call: call["rpc"])
 @pytest.mark.asyncio(loop_scope="module")
 async def test_call(client: Client, call: dict[str, Any]) -> None:
     rpc = RPCS[call["rpc"]]
@@ -63,12 +64,12 @@ def reasons(call: dict[str, Any]) -> tuple[str, ...]:
     return tuple(violation["reason"] for violation in reading.get("violations", ()))
 
 
-@pytest.mark.parametrize("case", [*SUITE.melds, *SUITE.turns], ids=lambda case: case.id)
+@each_of("case", [*SUITE.melds, *SUITE.turns], lambda case: case.id)
 def test_a_call_has_the_reasons_of_its_case(case: MeldCase | TurnCase) -> None:
     assert reasons(CALLS[case.id]) == tuple(violation.reason for violation in case.expect.violations)
 
 
-@pytest.mark.parametrize("contrast", SUITE.contrasts, ids=lambda contrast: contrast.id)
+@each_of("contrast", SUITE.contrasts, lambda contrast: contrast.id)
 def test_every_answer_of_a_contrast_is_a_call(contrast: Contrast) -> None:
     ids = {f"{contrast.id}={value}" for value in contrast.answers}
     is_call = not isinstance(contrast.question, LittleGame) and contrast.option not in SETTINGS

@@ -30,6 +30,7 @@ from engine.melding.ruleset import (
 from engine.notation import parse_tiles
 from engine.tiles import JOKER, NATURALS, Tile, value_of
 from engine.violations import Reason
+from support.cases import each_of
 from support.random_play import random_ruleset
 from support.soak import few_of
 
@@ -340,7 +341,7 @@ def test_invalid_tiles_have_a_reason_and_a_suggested_order(text: str, reason: st
     assert read(text) == NotAMeld(parse_meld(text).tiles, (Reason[reason],), parse_tiles(order))
 
 
-@pytest.mark.parametrize(("ruleset", "text", "reasons"), UNDER_OPTIONS)
+@each_of("ruleset, text, reasons", UNDER_OPTIONS, lambda row: row[1:])
 def test_options_on_jokers(ruleset: Ruleset, text: str, reasons: list[str]) -> None:
     reading = read(text, ruleset)
     assert (reading.reasons if isinstance(reading, NotAMeld) else ()) == tuple(Reason[reason] for reason in reasons)

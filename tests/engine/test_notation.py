@@ -41,6 +41,7 @@ from engine.tiles import JOKER, Tile, naturals, tile_set
 from engine.unions import Round
 from engine.violation_texts import DESCRIPTIONS, describe_violation
 from engine.violations import Reason, Violation, refused
+from support.cases import each_of
 
 TILES = st.sampled_from((*naturals(6), JOKER))
 LISTS = st.lists(TILES, max_size=14).map(tuple)
@@ -405,7 +406,7 @@ METADATA = {
 """The metadata keys of each reason. The tables of plays and of turns check that violations have them."""
 
 
-@pytest.mark.parametrize("reason", Reason)
+@each_of("reason", Reason)
 def test_every_reason_is_described_with_its_metadata_and_nothing_else(reason: Reason) -> None:
     named = {name for _, name, _, _ in string.Formatter().parse(DESCRIPTIONS[reason]) if name}
     assert named == METADATA.get(reason, set())

@@ -36,6 +36,7 @@ from engine.options import OptionProblem
 from engine.room_settings import ClockFlag
 from engine.tiles import JOKER, NATURALS, Color, tile
 from engine.violations import Reason
+from support.cases import each_of
 
 NUMBERS = sorted(name for name, row in OPTIONS.items() if not isinstance(row.default, Enum))
 BOOLS = {name for name in NUMBERS if isinstance(OPTIONS[name].default, bool)}
@@ -87,12 +88,12 @@ def test_every_option_has_its_default_among_its_values() -> None:
     assert all(row.default in row.values and set(row.usual) <= set(row.values) for row in OPTIONS.values())
 
 
-@pytest.mark.parametrize(("option", "value"), CHOICES, ids=[f"{option}-{value.name}" for option, value in CHOICES])
+@each_of("option, value", CHOICES)
 def test_every_value_can_be_played(option: str, value: Enum) -> None:
     assert problems(chosen(**{option: value, **COMPANIONS.get(value, {})})) == ()
 
 
-@pytest.mark.parametrize("option", NUMBERS)
+@each_of("option", NUMBERS)
 def test_the_ends_of_every_range_can_be_played(option: str) -> None:
     for value in (min(OPTIONS[option].values), max(OPTIONS[option].values)):
         assert problems(chosen(**{**number_companions(option, value), option: value})) == ()
@@ -108,7 +109,7 @@ OUT_OF_RANGE = [
 ]
 
 
-@pytest.mark.parametrize(("option", "value"), OUT_OF_RANGE)
+@each_of("option, value", OUT_OF_RANGE)
 def test_a_number_next_to_its_range_is_named(option: str, value: int) -> None:
     found = problems(chosen(**{**number_companions(option, value), option: value}))
     assert found[0] == OptionProblem(Reason.OPTION_VALUE_INVALID, (option,), str(value))
@@ -232,7 +233,7 @@ def test_options_needing_analysis_are_named_and_no_problem(option: str, value: o
     assert problems(ruleset) == ()
 
 
-@pytest.mark.parametrize(("option", "value"), CHOICES, ids=[f"{option}-{value.name}" for option, value in CHOICES])
+@each_of("option, value", CHOICES)
 def test_a_value_needs_an_analysis_only_if_listed(option: str, value: Enum) -> None:
     asks = value in NEEDS_ANALYSIS.get(option, ())
     assert bool(options_needing_analysis(chosen(**{option: value}))) == asks

@@ -61,6 +61,7 @@ from load.corpus.hostile import read as read_hostile
 from load.corpus.hostile import ruleset_of as ruleset_of_sort
 from load.corpus.positions import read
 from oracles.brute_force import exists_by_force, faults
+from support.cases import each_of
 from support.conformance_cases import TurnQuestion, load
 from support.positions import is_a
 from support.soak import few_of
@@ -542,13 +543,11 @@ def test_jokers_are_declared_as_the_rules_allow(
 # Legal plays of the conformance suite
 
 
-def _legal_plays() -> list[Any]:
+def _legal_plays() -> list[tuple[TurnQuestion, Ruleset]]:
     suite = load()
-    cases = [
-        pytest.param(case, ruleset_of(case.ruleset), id=case.id) for case in suite.turns if not case.expect.violations
-    ]
+    cases = [(case, ruleset_of(case.ruleset)) for case in suite.turns if not case.expect.violations]
     return cases + [
-        pytest.param(contrast.question, ruleset_of(contrast.options(value)), id=f"{contrast.id}-{value}")
+        (contrast.question, ruleset_of(contrast.options(value)))
         for contrast in suite.contrasts
         if isinstance(contrast.question, TurnQuestion)
         for value in contrast.answers
@@ -556,7 +555,7 @@ def _legal_plays() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(("question", "ruleset"), _legal_plays())
+@each_of("question, ruleset", _legal_plays())
 def test_where_a_play_is_legal_one_as_good_is_found(question: TurnQuestion, ruleset: Ruleset) -> None:
     play = play_of(question, ruleset)
     situation = Situation(play.table_before, play.rack, play.has_melded, ruleset, play.river)

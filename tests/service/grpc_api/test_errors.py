@@ -82,6 +82,7 @@ from service.model.change import Commit, Conflict, Loaded, Outcome
 from service.runtime.keys import HEADER
 from service.settings import Settings
 from service.storage.store import Store
+from support.cases import each_of
 from support.conformance_cases import Breach, MeldCase, MeldText, TurnCase, TurnExpected, TurnQuestion, load
 from support.conformance_messages import ruleset_of, table_of, tiles_of
 from support.delegating_store import DelegatingStore
@@ -1802,7 +1803,7 @@ def details(refusal: grpc.aio.AioRpcError) -> list[Message]:
     return found
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@each_of("case", CASES, str, by=lambda case: case.rpc)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_error_is_as_documented(case: Case, stages: Stages) -> None:
     stage = await stages.at(case.staging)
@@ -1872,7 +1873,7 @@ RANGES = {
 """The codes of the reasons in each range of numbers: of the request, the caller, the state, the server, the rules."""
 
 
-@pytest.mark.parametrize(("name", "number"), error_reason_pb2.ErrorReason.items()[1:])
+@each_of("name, number", error_reason_pb2.ErrorReason.items()[1:])
 def test_the_number_of_a_reason_tells_whose_fault_it_is(name: str, number: int) -> None:
     reason = documented_reasons()[name]
     code = "Violation" if reason.violation and reason.code == "FAILED_PRECONDITION" else reason.code
@@ -1884,7 +1885,7 @@ def test_every_rpc_has_documented_errors() -> None:
     assert [rpc for rpc, errors in documented_errors().items() if not errors] == []
 
 
-@pytest.mark.parametrize("reason", VIOLATIONS)
+@each_of("reason", VIOLATIONS)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_violation_is_an_answer_of_the_validation_service(reason: str, stages: Stages) -> None:
     stage = await stages.at(usual)
