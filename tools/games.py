@@ -192,6 +192,18 @@ class GameAtHand:
         request = gs.SetReadyRequest(game_id=self.game_id, is_ready=is_ready, request_id=new_id())
         return (await self.client.games.SetReady(request, metadata=self.as_seat(seat))).game
 
+    async def kick(self, kicked: int, by: int = 0) -> game_pb2.Game:
+        """Removes a player from the lobby, for a seat or for the owner of the host token."""
+        request = gs.KickPlayerRequest(game_id=self.game_id, seat=kicked, request_id=new_id())
+        metadata = self.as_seat(by) if by else self.as_host()
+        return (await self.client.games.KickPlayer(request, metadata=metadata)).game
+
+    async def rematch(self, seat: int) -> "GameAtHand":
+        """Creates the rematch for a seat, or finds it; returns it without tokens."""
+        request = gs.CreateRematchRequest(game_id=self.game_id, request_id=new_id())
+        over = (await self.client.games.CreateRematch(request, metadata=self.as_seat(seat))).game
+        return GameAtHand(self.client, over.rematch_game_id)
+
     def as_seat(self, seat: int) -> tuple[tuple[str, str], ...]:
         """Returns the metadata of a seat's owner."""
         return bearer(self.tokens[seat])

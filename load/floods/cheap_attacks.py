@@ -51,8 +51,7 @@ async def ready(attack: Attack) -> None:
 
         async def come_and_be_kicked() -> None:
             if joined := await join(third.game_id):
-                kicking = gs.KickPlayerRequest(game_id=third.game_id, seat=joined.seat, request_id=new_id())
-                await attack.count(clients[2].games.KickPlayer(kicking, metadata=third.as_host()))
+                await attack.count(third.kick(joined.seat))
 
         works: tuple[Callable[[], Awaitable[None]], ...] = (change, come_and_leave, come_and_be_kicked)
         await forever(9, lambda number: works[number % len(works)]())

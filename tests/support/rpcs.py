@@ -6,6 +6,7 @@ A request is in this table only if it has a field beside those that name the gam
 
 from typing import Any, Final
 
+import grpc.aio
 from google.protobuf import message_factory
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
@@ -16,7 +17,7 @@ from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.grpc_api.rpc import Rpc, Token
 from service.grpc_api.services import SERVICES
-from support.harness import CONTRACT
+from support.harness import CONTRACT, Client, GameAtHand
 from tools.games import as_tiles
 
 METHODS: Final[dict[str, MethodDescriptor]] = {rpc.name: rpc for service in CONTRACT for rpc in service.methods}
@@ -72,13 +73,43 @@ def new_message(rpc: str, **fields: object) -> Message:
     return made
 
 
+def names_a_game(rpc: str) -> bool:
+    """Returns whether every request of an RPC names a game by its id."""
+    field = METHODS[rpc].input_type.fields_by_name.get("game_id")
+    return field is not None and (field.containing_oneof is None or rpc == "JoinGame")
+
+
 def usual_request(rpc: str, game_id: str, etag: str, **fields: object) -> Message:
     """Returns a valid request on a game whose state has an etag; `fields` replace others."""
     usual: dict[str, object] = dict(USUAL.get(rpc, {}))
-    has_game = "game_id" in METHODS[rpc].input_type.fields_by_name
-    is_on_game = has_game and not METHODS[rpc].input_type.fields_by_name["game_id"].containing_oneof
-    if is_on_game or rpc == "JoinGame":
+    if names_a_game(rpc):
         usual["game_id"] = game_id
     if rpc in WITH_ETAG:
         usual["etag"] = etag
     return new_message(rpc, **(usual | fields))
+
+
+def as_usual(rpc: str, game: GameAtHand) -> tuple[tuple[str, str], ...]:
+    """Returns the metadata of a usual call: of seat 1, if the RPC needs a seat."""
+    return game.as_seat(1) if rpc in OF_A_SEAT else ()
+
+
+async def send_raw(
+    client: Client, method: MethodDescriptor, data: bytes, metadata: tuple[tuple[str, str], ...] = ()
+) -> bytes:
+    """Returns the first response to a request as bytes."""
+    path = f"/{method.containing_service.full_name}/{method.name}"
+    if not method.server_streaming:
+        unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = client.channel.unary_unary(path)
+        return await unary(data, metadata=metadata)
+    answers: grpc.aio.UnaryStreamCall[bytes, bytes] | grpc.aio.StreamStreamCall[bytes, bytes]
+    if method.client_streaming:
+        streams: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = client.channel.stream_stream(path)
+        answers = streams(iter([data]), metadata=metadata)
+    else:
+        stream: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = client.channel.unary_stream(path)
+        answers = stream(data, metadata=metadata)
+    async for answer in answers:
+        answers.cancel()
+        return answer
+    return b""

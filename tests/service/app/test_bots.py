@@ -330,10 +330,8 @@ async def test_bots_agree_with_a_claim_of_an_illegal_play(store: Store) -> None:
 async def test_a_bot_plays_in_the_rematch(client: Client) -> None:
     game = await new_game(client, EASY)
     await resign(game)
-    rematch = gs.CreateRematchRequest(game_id=game.game_id)
-    game_id = (await client.games.CreateRematch(rematch, metadata=game.as_seat(1))).game.rematch_game_id
-    again = GameAtHand(client, game_id)
-    taking = gs.JoinGameRequest(game_id=game_id, name="player 1")
+    again = await game.rematch(1)
+    taking = gs.JoinGameRequest(game_id=again.game_id, name="player 1")
     again.tokens[1] = (await client.games.JoinGame(taking, metadata=game.as_seat(1))).seat_token
     await again.start()
     if (await again.see()).turn.seat == 1:

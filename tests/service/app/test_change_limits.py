@@ -66,8 +66,7 @@ async def test_a_seat_makes_changes_that_cost_nothing_at_a_pace(store: Store, cl
         else:
             add = gs.AddBotRequest(game_id=game.game_id, level=game_pb2.BOT_LEVEL_EASY)
             bot = await client.games.AddBot(add, metadata=game.as_host())
-            kick = gs.KickPlayerRequest(game_id=game.game_id, seat=bot.seat)
-            await client.games.KickPlayer(kick, metadata=game.as_host())
+            await game.kick(bot.seat)
 
     async with running_server(store) as (_, client):
         game = await client.new_game(players=1, start=False)

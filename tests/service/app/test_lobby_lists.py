@@ -454,10 +454,11 @@ async def test_a_lobby_that_its_host_empties_stays(client: Client) -> None:
     host = bearer(created.host_token)
     game = GameAtHand(client, created.game.game_id)
     await game.join("Ada")
-    await client.games.KickPlayer(gs.KickPlayerRequest(game_id=game.game_id, seat=1), metadata=host)
+    game.host_token = created.host_token
+    await game.kick(1)
     assert await listed(client) == [game.game_id]
     await client.games.JoinGame(gs.JoinGameRequest(game_id=game.game_id, name="Host"), metadata=host)
-    await client.games.KickPlayer(gs.KickPlayerRequest(game_id=game.game_id, seat=1), metadata=host)
+    await game.kick(1)
     assert await listed(client) == []
 
 

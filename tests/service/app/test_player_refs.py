@@ -142,9 +142,7 @@ async def test_a_rematch_carries_them_over(house: Operated) -> None:
     await house.client.games.LeaveGame(leave, metadata=game.as_seat(left))
     await game.start()
     await resign(game, 1)
-    request = gs.CreateRematchRequest(game_id=game.game_id, request_id=new_id())
-    over = await house.client.games.CreateRematch(request, metadata=game.as_seat(2))
-    rematch = replace(game, game_id=over.game.rematch_game_id, tokens={0: ""})
+    rematch = await game.rematch(2)
     assert await refs(house, rematch.game_id) == []
     for seat in (1, 2):
         await come(rematch, game, seat)
@@ -158,10 +156,7 @@ async def test_a_person_with_a_reserved_seat_is_forgotten_too(house: Operated) -
     game = await game_of_annabella(house)
     await game.start()
     await resign(game, 1)
-    over = await house.client.games.CreateRematch(
-        gs.CreateRematchRequest(game_id=game.game_id), metadata=game.as_seat(2)
-    )
-    rematch = replace(game, game_id=over.game.rematch_game_id, tokens={0: ""})
+    rematch = await game.rematch(2)
     assert NAME in str(await rematch.see())
     assert set(await forget(house)) == {game.game_id, rematch.game_id}
     assert NAME not in str(await rematch.see())
@@ -259,9 +254,7 @@ async def test_a_rematch_that_is_created_while_games_are_read_is_forgotten_too(
         async def page(self, state: GameState, cursor: str, limit: int, *, is_public: bool = False) -> ListPage:
             found = await self._store.lists.page([state], cursor, limit, is_public=is_public)
             if state is GameState.FINISHED and found.games and not rematches:
-                request = gs.CreateRematchRequest(game_id=game.game_id, request_id=new_id())
-                over = await game.client.games.CreateRematch(request, metadata=game.as_seat(2))
-                rematches.append(replace(game, game_id=over.game.rematch_game_id, tokens={0: ""}))
+                rematches.append(await game.rematch(2))
                 for seat in (1, 2):
                     await come(rematches[0], game, seat)
                 if is_resigned:

@@ -29,7 +29,7 @@ from support.harness import (
     running_server,
     server_settings,
 )
-from support.rpcs import METHODS, MUTATING, OF_A_SEAT, new_message, usual_request
+from support.rpcs import METHODS, MUTATING, OF_A_SEAT, USUAL, new_message, send_raw, usual_request
 from tools.games import creation, options
 
 pytestmark = [pytest.mark.usefixtures("all_rights"), pytest.mark.slow]
@@ -109,7 +109,7 @@ async def ready_for(rpc: str, servers: Servers) -> Sent:
     fields: dict[str, object] = {"request_id": new_id()}
     if rpc == "SetReady":
         fields["is_ready"] = False
-    if rpc in {"KickPlayer", "ReissueSeatToken"}:
+    if "seat" in USUAL.get(rpc, {}):
         fields["seat"] = 3
     if rpc == "ClaimError":
         fields["play_revision"] = seen.turn.shown_play.revision
@@ -178,10 +178,7 @@ async def to_the_games_end(game: GameAtHand) -> None:
 
 async def answer_to(client: Client, sent: Sent) -> bytes:
     """Returns the bytes of the response."""
-    rpc = METHODS[sent.rpc]
-    path = f"/{rpc.containing_service.full_name}/{rpc.name}"
-    unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = client.channel.unary_unary(path)
-    return await unary(sent.request.SerializeToString(), metadata=sent.metadata)
+    return await send_raw(client, METHODS[sent.rpc], sent.request.SerializeToString(), sent.metadata)
 
 
 async def reason_of_refusal(client: Client, sent: Sent) -> tuple[str, str]:

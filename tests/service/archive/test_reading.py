@@ -162,10 +162,9 @@ async def test_an_archived_game_is_over_for_changes_and_watchers() -> None:
     async with served(sink) as (store, client):
         game = (await archived(store, sink)).at(client)
         store.has_expired = True
-        rematch = gs.CreateRematchRequest(game_id=game.game_id, request_id=new_id())
         turn = ts.PlayTurnRequest(game_id=game.game_id, etag=f"9-{'0' * 32}", draw=ts.DrawTile(), request_id=new_id())
         for call in (
-            client.games.CreateRematch(rematch, metadata=game.as_seat(1)),
+            game.rematch(1),
             client.turns.PlayTurn(turn, metadata=game.as_seat(1)),
             client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id)).read(),
         ):

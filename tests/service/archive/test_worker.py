@@ -479,8 +479,7 @@ async def test_an_announced_rematch_is_archived_too(store: Store, clock: FakeClo
     async with running_server(store, MANUAL, sink=sink) as (_, client):
         game = await client.new_game()
         await resign(game)
-        request = gs.CreateRematchRequest(game_id=game.game_id, request_id=new_id())
-        rematch = (await client.games.CreateRematch(request, metadata=game.as_seat(1))).game.rematch_game_id
+        rematch = (await game.rematch(1)).game_id
         await until_archived(store, worker_of(store, sink), clock)
         assert sink.written[-1].record.game.rematch_game_id == rematch
 

@@ -78,6 +78,7 @@ from service.app.commands.command import RequestIdentity
 from service.app.identity import SPECTATOR
 from service.codec import rulesets, validation
 from service.errors import StoreFull
+from service.grpc_api.rpcs import lobby
 from service.model.change import Commit, Conflict, Loaded, Outcome
 from service.runtime.keys import HEADER
 from service.settings import Settings
@@ -106,7 +107,7 @@ from support.harness import (
     server_settings,
     status_details,
 )
-from support.rpcs import MUTATING, OF_A_SEAT, new_message, usual_request
+from support.rpcs import MUTATING, OF_A_SEAT, USUAL, as_usual, new_message, usual_request
 from support.scripted_worker import Script
 from tools.games import options
 from tools.redis_servers import RedisServer
@@ -718,6 +719,12 @@ WITH_POSITION = ["SuggestTurn", "HasLegalTurn", "BatchSuggestTurns"]
 WITH_RECORD = ["ImportRecord", "ReviewGame"]
 IN_A_TURN = ["PlayTurn", "SaveDraft", "ClaimError"]
 ON_A_REVISION = ["PlayTurn", "SaveDraft"]
+IN_THE_LOBBY = [row.name for row in lobby.RPCS]
+
+
+def of_the_lobby(reason: str) -> list[str]:
+    """Returns the RPCs of the lobby that document a reason."""
+    return [rpc for rpc in IN_THE_LOBBY if any(reason == found for _, found in documented_errors()[rpc])]
 
 
 def request_of(rpc: str, stage: Stage) -> Message:
@@ -738,11 +745,6 @@ def on_game(rpc: str, stage: Stage, game: GameAtHand, etag: str = "") -> Message
         changes["etag"] = etag or game.etag
     request.MergeFrom(new_message(rpc, **changes))
     return request
-
-
-def as_anyone(rpc: str, game: GameAtHand) -> Metadata:
-    """Returns the metadata of seat 1 for RPCs that need a seat."""
-    return game.as_seat(1) if rpc in OF_A_SEAT else ()
 
 
 @case("MALFORMED_REQUEST", *RPCS)
@@ -772,7 +774,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
     field, value = INVALID_FIELDS[rpc]
     request = request_of(rpc, stage)
     request.MergeFrom(new_message(rpc, **{field: value}))
-    return Ask(request, as_anyone(rpc, stage.game), [field])
+    return Ask(request, as_usual(rpc, stage.game), [field])
 
 
 LABELS = {str(number): "" for number in range(9)}
@@ -817,12 +819,12 @@ async def _(stage: Stage, rpc: str) -> Ask:
 
 @case("API_KEY_INVALID", *RPCS, staging=with_keys)
 async def _(stage: Stage, rpc: str) -> Ask:
-    return Ask(request_of(rpc, stage), as_anyone(rpc, stage.game))
+    return Ask(request_of(rpc, stage), as_usual(rpc, stage.game))
 
 
 @case("API_KEY_NOT_ALLOWED", *RPCS, staging=with_keys)
 async def _(stage: Stage, rpc: str) -> Ask:
-    return Ask(request_of(rpc, stage), (*as_anyone(rpc, stage.game), (HEADER, "none")))
+    return Ask(request_of(rpc, stage), (*as_usual(rpc, stage.game), (HEADER, "none")))
 
 
 @case("STORE_UNAVAILABLE", *ON_GAMES, staging=store_away)
@@ -831,12 +833,12 @@ async def _(stage: Stage, rpc: str) -> Ask:
 @case("SHUTTING_DOWN", *RPCS, staging=stopping)
 @case("OVERLOADED", *RPCS, staging=overloaded)
 async def _(stage: Stage, rpc: str) -> Ask:
-    return Ask(request_of(rpc, stage), as_anyone(rpc, stage.game))
+    return Ask(request_of(rpc, stage), as_usual(rpc, stage.game))
 
 
 @case("REQUEST_TIMED_OUT", *(rpc for rpc in RPCS if rpc != "StreamValidateTurns"), staging=impatient)
 async def _(stage: Stage, rpc: str) -> Ask:
-    return Ask(None, as_anyone(rpc, stage.game))
+    return Ask(None, as_usual(rpc, stage.game))
 
 
 @case("TOO_MANY_GAMES", *CREATING, staging=few_games)
@@ -844,12 +846,12 @@ async def _(stage: Stage, rpc: str) -> Ask:
 async def _(stage: Stage, rpc: str) -> Ask:
     request = request_of(rpc, stage)
     request.ClearField("request_id")
-    return Ask(request, as_anyone(rpc, stage.game))
+    return Ask(request, as_usual(rpc, stage.game))
 
 
 @case("STORE_FULL", *(rpc for rpc in MUTATING if rpc not in CREATING), staging=full_with_long_game)
 async def _(stage: Stage, rpc: str) -> Ask:
-    return Ask(request_of(rpc, stage), as_anyone(rpc, stage.game))
+    return Ask(request_of(rpc, stage), as_usual(rpc, stage.game))
 
 
 @case("TOO_MANY_GAMES", "CreateRematch", staging=few_games)
@@ -865,8 +867,7 @@ async def with_kicked(stage: Stage) -> GameAtHand:
     game = GameAtHand(stage.client, created.game.game_id, host_token=created.host_token)
     await game.join("Ada")
     await game.join("Eve")
-    kick = gs.KickPlayerRequest(game_id=game.game_id, seat=2)
-    await stage.client.games.KickPlayer(kick, metadata=game.as_host())
+    await game.kick(2)
     return game
 
 
@@ -899,7 +900,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
 async def _unknown_game(stage: Stage, rpc: str) -> Ask:
     request = request_of(rpc, stage)
     request.MergeFrom(new_message(rpc, game_id=UNKNOWN_GAME))
-    return Ask(request, as_anyone(rpc, stage.game))
+    return Ask(request, as_usual(rpc, stage.game))
 
 
 @case("TOKEN_VOID", *WITH_GAME_ID)
@@ -1430,7 +1431,7 @@ async def _name_taken_by_a_player(stage: Stage, rpc: str) -> Ask:
     return Ask(named, game.as_seat(1))
 
 
-@case("FIELD_INVALID", "KickPlayer", "ReissueSeatToken")
+@case("FIELD_INVALID", *(rpc for rpc in USUAL if "seat" in USUAL[rpc]))
 async def _no_seat(stage: Stage, rpc: str) -> Ask:
     return Ask(new_message(rpc, game_id=stage.game.game_id), stage.game.as_seat(1), ["seat"])
 
@@ -1447,13 +1448,13 @@ async def _with_the_host_token(stage: Stage, rpc: str) -> Ask:
     return Ask(request_of(rpc, stage), stage.game.as_host())
 
 
-@case("NOT_THE_HOST", "KickPlayer", "StartGame", "AbortGame")
+@case("NOT_THE_HOST", *of_the_lobby("NOT_THE_HOST"))
 async def _(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=2, start=False)
     return Ask(on_game(rpc, stage, game), game.as_seat(2))
 
 
-@case("PLAYER_NOT_IN_GAME", "KickPlayer", "ReissueSeatToken")
+@case("PLAYER_NOT_IN_GAME", *of_the_lobby("PLAYER_NOT_IN_GAME"))
 async def _(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=1, start=False)
     return Ask(on_game(rpc, stage, game), game.as_seat(1))
@@ -1464,7 +1465,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=1, start=False)
     request = on_game(rpc, stage, game)
     request.MergeFrom(new_message(rpc, seat=1))
-    return Ask(request, as_anyone(rpc, game))
+    return Ask(request, as_usual(rpc, game))
 
 
 @case("PLAYER_ALREADY_JOINED", "JoinGame")
@@ -1487,7 +1488,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(on_game(rpc, stage, game), game.as_host())
 
 
-@case("GAME_NOT_OVER", "CreateRematch")
+@case("GAME_NOT_OVER", *of_the_lobby("GAME_NOT_OVER"))
 async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(request_of(rpc, stage), stage.game.as_seat(1))
 
@@ -1503,7 +1504,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=4, start=False)
     request = request_of(rpc, stage)
     request.MergeFrom(new_message(rpc, game_id=game.game_id, name="a fifth"))
-    return Ask(request, as_anyone(rpc, game))
+    return Ask(request, as_usual(rpc, game))
 
 
 @case("TOO_FEW_PLAYERS", "StartGame")
@@ -1512,24 +1513,23 @@ async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(new_message(rpc, game_id=game.game_id), game.as_seat(1))
 
 
-@case("GAME_OVER", "JoinGame", "AddBot", "LeaveGame", "KickPlayer", "SetReady", "StartGame")
-@case("GAME_OVER", "RenewSeatToken", "ReissueSeatToken", "AbortGame")
+@case("GAME_OVER", *of_the_lobby("GAME_OVER"))
 async def _aborted(stage: Stage, rpc: str) -> Ask:
     game = await put(stage, a_game(Aborted(a_round())))
-    return Ask(on_game(rpc, stage, game), as_anyone(rpc, game))
+    return Ask(on_game(rpc, stage, game), as_usual(rpc, game))
 
 
-@case("TOO_MANY_CHANGES", "JoinGame", "AddBot", "SetReady", "RenewSeatToken", "ReissueSeatToken")
+@case("TOO_MANY_CHANGES", *of_the_lobby("TOO_MANY_CHANGES"))
 async def _(stage: Stage, rpc: str) -> Ask:
     lobby = a_game(Lobby())
     game = await put_game(stage.client, stage.store, lobby, stage.clock(), revision=LOBBY_CHANGES_MAX)
-    return Ask(on_game(rpc, stage, game), as_anyone(rpc, game))
+    return Ask(on_game(rpc, stage, game), as_usual(rpc, game))
 
 
-@case("GAME_ALREADY_STARTED", "JoinGame", "AddBot", "LeaveGame", "KickPlayer", "SetReady", "StartGame")
+@case("GAME_ALREADY_STARTED", *of_the_lobby("GAME_ALREADY_STARTED"))
 @case("ROUND_IN_PROGRESS", "StartNextRound")
 async def _(stage: Stage, rpc: str) -> Ask:
-    return Ask(request_of(rpc, stage), as_anyone(rpc, stage.game))
+    return Ask(request_of(rpc, stage), as_usual(rpc, stage.game))
 
 
 @case("GAME_NOT_STARTED", "ResignGame", "StartNextRound", "RequestRedeal", "ReturnToSeat", *IN_A_TURN)
@@ -1974,7 +1974,7 @@ async def test_a_store_that_hangs_is_unavailable() -> None:
     async with running_server(store, settings()) as (_, client):
         stage = await staged(client, store, FakeClock())
         hanging.pause()
-        asks = {rpc: Ask(request_of(rpc, stage), as_anyone(rpc, stage.game)) for rpc in ON_GAMES}
+        asks = {rpc: Ask(request_of(rpc, stage), as_usual(rpc, stage.game)) for rpc in ON_GAMES}
         refusals = await asyncio.gather(*(refusal_of(client, RPCS[rpc], ask) for rpc, ask in asks.items()))
         reasons = dict(zip(asks, (error_info(refusal).reason for refusal in refusals), strict=True))
         hanging.resume()

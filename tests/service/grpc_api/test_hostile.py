@@ -55,7 +55,7 @@ from support.harness import (
     running_server,
     server_settings,
 )
-from support.rpcs import METHODS, OF_A_SEAT, ROWS, usual_request
+from support.rpcs import METHODS, OF_A_SEAT, ROWS, send_raw, usual_request
 from support.stores import STORES
 from tools.games import options
 from tools.redis_servers import RedisServer
@@ -201,26 +201,6 @@ def usual_requests(scene: Scene) -> dict[str, Message]:
     }
 
 
-async def answer_to(client: Client, rpc: str, data: bytes, metadata: Metadata = ()) -> bytes:
-    """Returns the first response as bytes."""
-    descriptor = RPCS[rpc]
-    path = f"/{descriptor.containing_service.full_name}/{descriptor.name}"
-    if not descriptor.server_streaming:
-        unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = client.channel.unary_unary(path)
-        return await unary(data, metadata=metadata)
-    answers: grpc.aio.UnaryStreamCall[bytes, bytes] | grpc.aio.StreamStreamCall[bytes, bytes]
-    if descriptor.client_streaming:
-        streams: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = client.channel.stream_stream(path)
-        answers = streams(iter([data]), metadata=metadata)
-    else:
-        stream: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = client.channel.unary_stream(path)
-        answers = stream(data, metadata=metadata)
-    async for answer in answers:
-        answers.cancel()
-        return answer
-    return b""
-
-
 def told(refusal: grpc.aio.AioRpcError) -> bytes:
     """Returns all text of an error."""
     trailing = [(key, value) for key, value in refusal.trailing_metadata() or () if key != "x-request-id"]
@@ -234,7 +214,7 @@ async def refused(
     """Returns the error of a request, after checking that nothing leaked."""
     data = request if isinstance(request, bytes) else request.SerializeToString()
     with pytest.raises(grpc.aio.AioRpcError) as refusal:
-        await answer_to(scene.client, rpc, data, metadata)
+        await send_raw(scene.client, RPCS[rpc], data, metadata)
     leaks = [name for name, secret in scene.secrets(viewer).items() if secret in told(refusal.value)]
     assert leaks == []
     return refusal.value
@@ -242,7 +222,7 @@ async def refused(
 
 async def allowed(scene: Scene, rpc: str, request: Message, metadata: Metadata = (), viewer: int = 0) -> bytes:
     """Returns the response to a request, after checking that nothing leaked."""
-    answer = await answer_to(scene.client, rpc, request.SerializeToString(), metadata)
+    answer = await send_raw(scene.client, RPCS[rpc], request.SerializeToString(), metadata)
     leaks = [name for name, secret in scene.secrets(viewer).items() if secret in answer]
     assert leaks == []
     return answer
@@ -270,7 +250,7 @@ EMPTY_TURN = vs.ValidateTurnResponse(
 async def test_every_rpc_has_a_row(scene: Scene) -> None:
     data = reflection_pb2.ServerReflectionRequest(list_services="*").SerializeToString()
     for rpc in REFLECTION:
-        answer = await answer_to(scene.client, rpc, data)
+        answer = await send_raw(scene.client, RPCS[rpc], data)
         served = reflection_pb2.ServerReflectionResponse.FromString(answer).list_services_response.service
         assert {service.name for service in served} == {service.full_name for service in SERVICES}
     assert set(usual_requests(scene)) == set(RPCS)
@@ -386,8 +366,8 @@ async def test_a_reader_sees_no_rack_but_their_own(scene: Scene, rpc: str, viewe
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_search_for_secrets_would_find_a_rack(scene: Scene) -> None:
-    answer = await answer_to(
-        scene.client, "GetGame", usual_requests(scene)["GetGame"].SerializeToString(), scene.game.as_seat(1)
+    answer = await send_raw(
+        scene.client, RPCS["GetGame"], usual_requests(scene)["GetGame"].SerializeToString(), scene.game.as_seat(1)
     )
     secrets = scene.secrets(viewer=0)
     assert [name for name, secret in secrets.items() if secret in answer] == ["rack 1"]
@@ -545,7 +525,7 @@ async def test_a_message_that_is_more_than_twice_too_large_is_refused_by_the_cor
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_large_message_below_the_limit_is_answered(scene: Scene) -> None:
     data = padded(usual_requests(scene)["GetGame"], 261_000)
-    answer = await answer_to(scene.client, "GetGame", data)
+    answer = await send_raw(scene.client, RPCS["GetGame"], data)
     assert gs.GetGameResponse.FromString(answer).game.revision == scene.revision
 
 
@@ -905,7 +885,7 @@ async def test_calls_report_that_the_store_is_down(scene_on_away: Scene, away: R
         data = usual_requests(scene)[rpc].SerializeToString()
         metadata = scene.game.as_seat(scene.seat) if rpc in OF_A_SEAT else ()
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
-            await answer_to(scene.client, rpc, data, metadata)
+            await send_raw(scene.client, RPCS[rpc], data, metadata)
         assert reason_of(refusal.value) == ("UNAVAILABLE", "STORE_UNAVAILABLE"), rpc
         assert [name for name, secret in secrets.items() if secret in told(refusal.value)] == []
     away.start()
@@ -931,7 +911,7 @@ async def target() -> AsyncIterator[Scene]:
 
 async def code_of(client: Client, rpc: str, data: bytes, metadata: Metadata) -> grpc.StatusCode:
     try:
-        await answer_to(client, rpc, data, metadata)
+        await send_raw(client, RPCS[rpc], data, metadata)
     except grpc.aio.AioRpcError as refusal:
         return refusal.code()
     return grpc.StatusCode.OK

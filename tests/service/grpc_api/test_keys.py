@@ -40,6 +40,7 @@ from support.harness import (
     server_settings,
 )
 from support.operator import admin_at
+from support.rpcs import METHODS, ROWS, as_usual, names_a_game, send_raw, usual_request
 from tools.games import options
 
 pytestmark = pytest.mark.slow
@@ -264,10 +265,7 @@ async def test_a_reissued_token_takes_a_reserved_seat(tmp_path: Path, store: Sto
     async with serving(tmp_path, store, web=MAY_REISSUE, partner="") as scene:
         game = await scene.web.new_game()
         await scene.web.games.AbortGame(gs.AbortGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
-        over = await scene.web.games.CreateRematch(
-            gs.CreateRematchRequest(game_id=game.game_id), metadata=game.as_seat(1)
-        )
-        again = GameAtHand(scene.web, over.game.rematch_game_id)
+        again = await game.rematch(1)
         reissued = await reissue(scene.web, again, 2)
         assert (reissued.game.seat, len(reissued.game.reserved_seats)) == (0, 2)
         join = gs.JoinGameRequest(game_id=again.game_id, name="Ben", request_id=new_id())
@@ -305,46 +303,33 @@ async def test_tokens_are_reissued_at_a_pace(tmp_path: Path, clock: FakeClock) -
 
 Ask = Callable[[GameAtHand], Any]
 
+
+def usually(rpc: str) -> Ask:
+    """Returns how a usual request of an RPC is sent."""
+
+    def ask(game: GameAtHand) -> Awaitable[bytes]:
+        request = usual_request(rpc, game.game_id, game.etag)
+        return send_raw(game.client, METHODS[rpc], request.SerializeToString(), as_usual(rpc, game))
+
+    return ask
+
+
 QUESTIONS: dict[str, Ask] = {
-    "GetGame": lambda game: game.client.games.GetGame(gs.GetGameRequest(game_id=game.game_id)),
-    "GetGame as a seat": lambda game: game.client.games.GetGame(
-        gs.GetGameRequest(game_id=game.game_id), metadata=game.as_seat(1)
-    ),
-    "GetGame of a revision": lambda game: game.client.games.GetGame(
-        gs.GetGameRequest(game_id=game.game_id, revision=1)
-    ),
-    "WatchGame": lambda game: game.client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id)),
+    **{rpc: usually(rpc) for rpc, row in ROWS.items() if names_a_game(rpc) and not row.right},
+    "GetGame as a seat": lambda game: game.see(1),
+    "GetGame of a revision": lambda game: game.etag_at(1),
     "WatchGame as a seat": lambda game: game.client.games.WatchGame(
         gs.WatchGameRequest(game_id=game.game_id, etag=game.etag), metadata=game.as_seat(1)
-    ),
-    "ListChanges": lambda game: game.client.games.ListChanges(gs.ListChangesRequest(game_id=game.game_id)),
-    "JoinGame": lambda game: game.client.games.JoinGame(
-        gs.JoinGameRequest(game_id=game.game_id, name="Eve", request_id=new_id())
-    ),
-    "ExportGame": lambda game: game.client.records.ExportGame(
-        rs.ExportGameRequest(game_id=game.game_id), metadata=game.as_seat(1)
-    ),
-    "CreateRematch": lambda game: game.client.games.CreateRematch(
-        gs.CreateRematchRequest(game_id=game.game_id, request_id=new_id()), metadata=game.as_seat(1)
-    ),
-    "PlayTurn": lambda game: game.client.turns.PlayTurn(
-        ts.PlayTurnRequest(game_id=game.game_id, etag=game.etag, draw=ts.DrawTile()), metadata=game.as_seat(1)
     ),
     "PlayTurn, validated": lambda game: game.client.turns.PlayTurn(
         ts.PlayTurnRequest(game_id=game.game_id, etag=game.etag, validate_only=True, draw=ts.DrawTile()),
         metadata=game.as_seat(1),
-    ),
-    "SaveDraft": lambda game: game.client.turns.SaveDraft(
-        ts.SaveDraftRequest(game_id=game.game_id, etag=game.etag, draft=game_pb2.Draft()), metadata=game.as_seat(1)
     ),
     "SuggestTurn": lambda game: game.client.analysis.SuggestTurn(
         an.SuggestTurnRequest(game_id=game.game_id), metadata=game.as_seat(1)
     ),
     "ReviewGame": lambda game: game.client.records.ReviewGame(
         rs.ReviewGameRequest(game_id=game.game_id), metadata=game.as_seat(1)
-    ),
-    "ResignGame": lambda game: game.client.turns.ResignGame(
-        ts.ResignGameRequest(game_id=game.game_id, request_id=new_id()), metadata=game.as_seat(1)
     ),
 }
 
@@ -442,10 +427,7 @@ async def test_a_rematch_and_its_bots_belong_to_the_key(scene: Scene) -> None:
     await scene.web.games.AbortGame(
         gs.AbortGameRequest(game_id=game.game_id, request_id=new_id()), metadata=bearer(game.host_token)
     )
-    answer = await scene.web.games.CreateRematch(
-        gs.CreateRematchRequest(game_id=game.game_id, request_id=new_id()), metadata=game.as_seat(1)
-    )
-    rematch = gs.GetGameRequest(game_id=answer.game.rematch_game_id)
+    rematch = gs.GetGameRequest(game_id=(await game.rematch(1)).game_id)
     assert await reason(scene.web.games.GetGame(rematch)) == ""
     assert await reason(scene.partner.games.GetGame(rematch)) == "GAME_NOT_FOUND"
 
