@@ -135,7 +135,7 @@ class RoundEnded:
 class GameEnded:
     """The game ended.
 
-    `opened` has the results of all rounds if the game's end opens them (racks_shown AFTER_GAME). `abandoned`: the game
+    `opened` has the results of all rounds if the game's end opens them. `abandoned`: the game
     ended because all people were absent, possibly in the middle of a round.
     """
 

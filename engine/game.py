@@ -40,7 +40,7 @@ class RoundResult:
         end: How it ended.
         winners: The winners, several in a tied blocked round.
         seats: Each player's result.
-        racks: All racks at the end, by seat; empty if the ruleset never shows them (racks_shown HIDDEN).
+        racks: All racks at the end, by seat; empty if they are never shown.
         pool: The pool at the end, in the order of drawing; empty like `racks`.
         is_open: Whether everyone may see racks and pool. Views must not show them before.
     """

@@ -1,7 +1,7 @@
 """Views of a game and of its events for one viewer (R4), which sight.py makes.
 
 A view has no field for a hidden tile, so encoding a view cannot leak one. The results of rounds have racks and pool
-only once they are open to everyone (racks_shown).
+only once they are open to everyone.
 """
 
 from dataclasses import dataclass

@@ -143,7 +143,7 @@ class GameNotOver(Fault):
 
 
 class RecordHidden(Fault):
-    """The ruleset never shows the game's racks, so it has no record (racks_shown HIDDEN)."""
+    """The ruleset never shows the game's racks, so it has no record."""
 
 
 Limit: TypeAlias = Literal[

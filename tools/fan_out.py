@@ -1,8 +1,9 @@
 """Counts the files that a person edits for one option, RPC, event, error reason, setting or variant.
 
 Each known name stands for such a change: the files that name it are those that were edited for it. Files that
-`.gitattributes` marks as generated are left out, and the change log. `python -m tools.fan_out` measures this checkout;
-with `da98a1e` that revision beside it. `--files run_wrap` lists the files of one name.
+`.gitattributes` marks as generated are left out, and the change log. Pages and examples, which explain it to readers,
+are counted apart. `python -m tools.fan_out` measures this checkout; with `da98a1e` that revision beside it. `--files
+run_wrap` lists the files of one name.
 """
 
 import argparse
@@ -11,7 +12,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import which
 
@@ -21,8 +22,10 @@ ROOT = Path(__file__).resolve().parents[1]
 GIT = which("git") or "git"
 EDITED = (":(exclude,attr:linguist-generated)", ":(exclude)CHANGELOG.md", ":(exclude)tools/fan_out.py")
 TESTS = re.compile(r"^(tests/|clients/conformance/)|(^|/)(tests?)/|_test\.|\.test\.|/src/test/")
-PAGES = re.compile(r"\.md$|^service/messages/")
-PARTS = ("contract", "code", "tests", "pages")
+PAGES = re.compile(r"\.md$|^service/messages/|^clients/.*/examples/")
+PARTS = ("contract", "code", "tests")
+ADMIN = re.compile(r"^proto/rummikub/admin/|^service/(admin_program|operator)/|/rpcs/admin\.py$|/test_admin\.py$")
+"""AdminService, which has RPCs of the same names."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +36,15 @@ class Known:
         name: As the contract or the settings spell it.
         kind: What was added under this name.
         pattern: An extended regular expression that finds it in every spelling.
-        most: The goal: the most files that a change of this kind may take; None if it has none.
+        most: The goal: the most files, apart from pages, that a change of this kind may take; None if it has none.
+        others: Files that have something else of the same name.
     """
 
     name: str
     kind: str
     pattern: str
     most: int | None
+    others: re.Pattern[str] = re.compile("(?!)")
 
 
 def option(name: str, most: int) -> Known:
@@ -62,7 +67,7 @@ def lower_first(name: str) -> str:
 KNOWN = (
     option("run_wrap", 16),
     option("racks_shown", 12),
-    declared("KickPlayer", "RPC", 12),
+    replace(declared("KickPlayer", "RPC", 12), others=ADMIN),
     declared("CreateRematch", "RPC", 12),
     declared("LastChanceStarted", "event", 6),
     Known("CLAIM_OWN_PLAY", "error reason", r"\bCLAIM_OWN_PLAY\b", None),
@@ -77,7 +82,8 @@ def files_of(known: Known, revision: str | None) -> list[str]:
     found = subprocess.run([*search, *EDITED], check=False, capture_output=True, text=True)
     if found.stderr:
         raise SystemExit(found.stderr)
-    return [line.removeprefix(f"{revision}:") for line in found.stdout.splitlines()]
+    files = (line.removeprefix(f"{revision}:") for line in found.stdout.splitlines())
+    return [file for file in files if not known.others.search(file)]
 
 
 def part_of(path: str) -> str:
@@ -93,7 +99,8 @@ def counts(known: Known, revision: str | None) -> str:
     """Returns the number of files, and how many of them are in each part."""
     files = files_of(known, revision)
     parts = Counter(map(part_of, files))
-    return f"{len(files)} ({' + '.join(str(parts[part]) for part in PARTS)})"
+    edited = [parts[part] for part in PARTS]
+    return f"{sum(edited)} ({' + '.join(map(str, edited))}), {parts['pages']}"
 
 
 def report(revisions: Sequence[str | None]) -> str:
@@ -118,7 +125,7 @@ def main() -> int:
         print(*(f"{part_of(file):9} {file}" for file in files_of(known, revisions[0])), sep="\n")
         return 0
     print(report(revisions))
-    print(f"Each count is the sum of {', '.join(PARTS)}.")
+    print(f"Each count is the sum of {', '.join(PARTS)}; then come pages and examples.")
     return 0
 
 

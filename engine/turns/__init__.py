@@ -15,17 +15,12 @@ from engine.actions import (
     AbortGame,
     Action,
     AnnounceRematch,
-    Join,
-    KickPlayer,
-    Leave,
     LobbyAction,
     RenewSeatToken,
     Resign,
     ReturnToSeat,
-    SetReady,
     StandIn,
     StartDueRound,
-    StartGame,
     StartNextRound,
     TimeOut,
 )
@@ -38,17 +33,7 @@ from engine.replay import advance, evolve
 from engine.seats import ReservedSeat
 from engine.turns.absence import return_to_seat, returning
 from engine.turns.endings import decide_ending
-from engine.turns.lobby import (
-    join,
-    kick,
-    leave,
-    not_in_the_lobby,
-    set_ready,
-    start_due_round,
-    start_game,
-    start_next_round,
-    worn_out,
-)
+from engine.turns.lobby import decide_in_lobby, start_due_round, start_next_round
 from engine.turns.turn_end import end_turn
 from engine.unions import Analysis, ProposedTable, Ruleset
 from engine.violations import Reason, Refused, Violation, refused
@@ -134,8 +119,8 @@ def apply(game: Game, action: Action, now_ms: int, analysis: Analysis = EXACT) -
 
 def _decide(game: Game, action: Action, context: Context) -> Decision:
     match action:
-        case Join() | Leave() | KickPlayer() | SetReady() | StartGame():
-            return not_in_the_lobby(game) or _in_the_lobby(game, action, context)
+        case _ if isinstance(action, LobbyAction):
+            return decide_in_lobby(game, action, context)
         case StartNextRound(seat, shuffle):
             return start_next_round(game, seat, shuffle, context)
         case StartDueRound(shuffle):
@@ -153,20 +138,6 @@ def _decide(game: Game, action: Action, context: Context) -> Decision:
             return decide_ending(game, action)
         case _:
             return not_playing(game) or family_of(game).decide(game, round_of(game), action, context)
-
-
-def _in_the_lobby(game: Game, action: LobbyAction, context: Context) -> Decision:
-    match action:
-        case Join():
-            return worn_out(game) or join(game, action, context)
-        case Leave(seat):
-            return leave(game, seat)
-        case KickPlayer():
-            return kick(game, action)
-        case SetReady(is_ready=is_ready):
-            return (None if is_ready else worn_out(game)) or set_ready(game, action)
-        case StartGame():
-            return start_game(game, action, context)
 
 
 def _time_out(game: Game, draft: ProposedTable | None, context: Context) -> Decision:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from engine.actions import Join, KickPlayer, SetReady, StartGame
+from engine.actions import Join, KickPlayer, Leave, LobbyAction, SetReady, StartGame
 from engine.clocks import start_turn, with_full_banks
 from engine.deal import Shuffle
 from engine.decisions import Context, Decision
@@ -27,6 +27,32 @@ LOBBY_CHANGES_MAX: Final = 500
 """Most changes of a lobby. After them its players can only get ready, start the game, leave or abort it."""
 
 
+START_DELAY_MS: Final = 5_000
+"""How long after the last player has joined a game starts by itself, so that all see that it will."""
+
+
+def decide_in_lobby(game: Game, action: LobbyAction, context: Context) -> Decision:
+    """Decides on an action in the lobby."""
+    match game.phase:
+        case Playing() | RoundOver() | Finished():
+            return refused(Reason.GAME_ALREADY_STARTED)
+        case Aborted():
+            return refused(Reason.GAME_OVER)
+        case Lobby():
+            pass
+    match action:
+        case Join():
+            return worn_out(game) or _join(game, action, context)
+        case Leave(seat):
+            return (PlayerLeft(seat, _new_host(game, seat)),)
+        case KickPlayer():
+            return _kick(game, action)
+        case SetReady(is_ready=is_ready):
+            return (None if is_ready else worn_out(game)) or _set_ready(game, action)
+        case StartGame():
+            return _start_game(game, action, context)
+
+
 def worn_out(game: Game) -> Refused | None:
     """Returns a refusal if a game in the lobby has had its last change (LOBBY_CHANGES_MAX)."""
     if not isinstance(game.phase, Lobby) or game.revision < LOBBY_CHANGES_MAX:
@@ -34,12 +60,7 @@ def worn_out(game: Game) -> Refused | None:
     return refused(Reason.TOO_MANY_CHANGES, changes=game.revision)
 
 
-START_DELAY_MS: Final = 5_000
-"""How long after the last player has joined a game starts by itself, so that all see that it will."""
-
-
-def join(game: Game, action: Join, context: Context) -> Decision:
-    """Decides on `Join`."""
+def _join(game: Game, action: Join, context: Context) -> Decision:
     taken = _taken(game)
     if action.takes_reserved:
         taken.pop(action.seat, None)
@@ -73,13 +94,7 @@ def _starts_by_itself(game: Game, *, had_reserved: bool) -> bool:
     return had_reserved and len(game.players) >= game.ruleset.players_min
 
 
-def leave(game: Game, seat: int) -> Decision:
-    """Decides on `Leave`."""
-    return (PlayerLeft(seat, _new_host(game, seat)),)
-
-
-def kick(game: Game, action: KickPlayer) -> Decision:
-    """Decides on `KickPlayer`."""
+def _kick(game: Game, action: KickPlayer) -> Decision:
     if not is_host(game, action.seat):
         return refused(Reason.NOT_THE_HOST)
     if action.kicked not in _taken(game):
@@ -94,15 +109,14 @@ def _new_host(game: Game, leaving: int) -> int | None:
     return next((player.seat for player in game.players if player.bot is None and player.seat != leaving), None)
 
 
-def set_ready(game: Game, action: SetReady) -> Decision:
-    """Decides on `SetReady`. A player who is already as the action says changes nothing."""
+def _set_ready(game: Game, action: SetReady) -> Decision:
+    """A player who is already as the action says changes nothing."""
     if game.player(action.seat).is_ready == action.is_ready:
         return ()
     return (PlayerReadied(action.seat, action.is_ready),)
 
 
-def start_game(game: Game, action: StartGame, context: Context) -> Decision:
-    """Decides on `StartGame` (start_by)."""
+def _start_game(game: Game, action: StartGame, context: Context) -> Decision:
     if game.ruleset.start_by is StartBy.HOST and not is_host(game, action.seat):
         return refused(Reason.NOT_THE_HOST)
     if len(game.players) < game.ruleset.players_min:
@@ -117,17 +131,6 @@ def start_game(game: Game, action: StartGame, context: Context) -> Decision:
 def is_host(game: Game, seat: int) -> bool:
     """Returns whether an action's seat is the host's."""
     return seat == HOST or game.player(seat).is_host
-
-
-def not_in_the_lobby(game: Game) -> Refused | None:
-    """Returns a refusal if the game is not in the lobby."""
-    match game.phase:
-        case Lobby():
-            return None
-        case Playing() | RoundOver() | Finished():
-            return refused(Reason.GAME_ALREADY_STARTED)
-        case Aborted():
-            return refused(Reason.GAME_OVER)
 
 
 def start_next_round(game: Game, seat: int, shuffle: Shuffle | RoundStart, context: Context) -> Decision:

@@ -10,7 +10,7 @@ import grpc.aio
 from google.protobuf.timestamp_pb2 import Timestamp
 from google.rpc import error_details_pb2
 
-from conformance.engine_answers import round_of
+from conformance.engine_answers import named, round_of
 from engine.events import GameCreated
 from engine.game import Game, Playing
 from engine.notation import parse_tile
@@ -43,6 +43,7 @@ from support.conformance_cases import (
 )
 from support.conformance_messages import OPTION_OF_FIELD, creation_of, decoded, ruleset_of, table_of, tile_of, tiles_of
 from support.harness import Client, FakeClock, GameAtHand, SeededChance, error_info, status_details
+from support.rpcs import METHODS, new_message, send_raw
 
 FACE_OF = {tile_pb2.Tile.Value(tile_name(face)): face for face in FACES}
 
@@ -333,43 +334,24 @@ class Table:
         answer = await self.service.client.turns.PlayTurn(request, metadata=self.game.as_seat(act.seat))
         self.violations = reasons_of(answer.violations)
 
-    async def _call(self, act: Act) -> None:  # noqa: C901 - one case an action
-        game_id, seat = self.game.game_id, self.game.as_seat(act.seat) if act.seat else self.game.as_host()
-        games, turns = self.service.client.games, self.service.client.turns
-        match act.do:
-            case "leave":
-                await games.LeaveGame(gs.LeaveGameRequest(game_id=game_id), metadata=seat)
-            case "start_game":
-                await games.StartGame(gs.StartGameRequest(game_id=game_id), metadata=seat)
-            case "kick":
-                await games.KickPlayer(gs.KickPlayerRequest(game_id=game_id, seat=act.kicked), metadata=seat)
-            case "set_ready":
-                await games.SetReady(gs.SetReadyRequest(game_id=game_id, is_ready=act.is_ready), metadata=seat)
-            case "abort":
-                await games.AbortGame(gs.AbortGameRequest(game_id=game_id), metadata=seat)
-            case "renew_token":
-                renewed = await games.RenewSeatToken(gs.RenewSeatTokenRequest(game_id=game_id), metadata=seat)
-                self.game.tokens[act.seat] = renewed.seat_token
-            case "create_rematch":
-                await games.CreateRematch(gs.CreateRematchRequest(game_id=game_id), metadata=seat)
-            case "start_next_round":
-                await turns.StartNextRound(ts.StartNextRoundRequest(game_id=game_id), metadata=seat)
-            case "request_redeal":
-                await turns.RequestRedeal(ts.RequestRedealRequest(game_id=game_id), metadata=seat)
-            case "return_to_seat":
-                await turns.ReturnToSeat(ts.ReturnToSeatRequest(game_id=game_id), metadata=seat)
-            case "resign":
-                await turns.ResignGame(ts.ResignGameRequest(game_id=game_id), metadata=seat)
-            case "save_draft":
-                draft = game_pb2.Draft(table=meld_pb2.Table(melds=table_of(act.table)))
-                save = ts.SaveDraftRequest(game_id=game_id, etag=self.seen.etag, draft=draft)
-                await turns.SaveDraft(save, metadata=seat)
-            case "claim_error":
-                revision = self.seen.turn.shown_play.revision or self.seen.revision
-                claim = ts.ClaimErrorRequest(game_id=game_id, play_revision=revision, agrees=act.agrees)
-                await turns.ClaimError(claim, metadata=seat)
-            case other:
-                raise AssertionError(f"unknown action: {other}")
+    async def _call(self, act: Act) -> None:
+        rpc = named(act.do, METHODS)
+        values: dict[str, object] = {
+            "game_id": self.game.game_id,
+            "etag": self.seen.etag,
+            "seat": act.kicked,
+            "is_ready": act.is_ready,
+            "agrees": act.agrees,
+            "play_revision": self.seen.turn.shown_play.revision or self.seen.revision,
+            "draft": game_pb2.Draft(table=meld_pb2.Table(melds=table_of(act.table))),
+        }
+        request = new_message(
+            rpc.name, **{name: values[name] for name in rpc.input_type.fields_by_name if name in values}
+        )
+        metadata = self.game.as_seat(act.seat) if act.seat else self.game.as_host()
+        answer = await send_raw(self.service.client, rpc, request.SerializeToString(), metadata)
+        if act.do == "renew_seat_token":
+            self.game.tokens[act.seat] = gs.RenewSeatTokenResponse.FromString(answer).seat_token
 
     async def see(self, refused: Faces) -> GameSeen:
         game = await self.game.see(self.viewer)

@@ -38,9 +38,20 @@ VALUES = {
 
 NUMBERS = tuple(option for option in OPTIONS if option not in VALUES)
 
+OF_THE_SERVICE = {
+    "hints": (
+        "tests/service/analysis/test_analysis.py::test_a_game_limits_the_hints_that_its_seats_may_request",
+        "tests/service/analysis/test_analysis.py::test_by_default_only_a_person_among_bots_gets_hints",
+    ),
+}
+"""Options that change no game and no view of one, with the tests of all their values."""
+
 OUTCOMES = {
-    "start_by": "decides who starts the game",
-    "abort_by": "decides who aborts a round",
+    **{
+        option: "a choice of the room"
+        for option, row in OPTIONS.items()
+        if not row.stage and option in VALUES and option not in OF_THE_SERVICE
+    },
     "deal_order": "decides from which tiles the start is drawn for",
     "start_draw_joker": "decides who starts",
     "start_draw_tile": "decides what is dealt",
@@ -51,8 +62,6 @@ OUTCOMES = {
     "turn_direction": "decides the order of turns",
     "turn_timeout_dirty": "decides what a time-out does",
     "turn_timeout_clean": "decides what a time-out does",
-    "absent_action": "decides who plays a seat",
-    "clock_flag": "decides what an empty clock does",
     "pool_empty_mode": "decides when a round ends",
     "pool_empty_stuck_test": "decides when a round ends",
     "pool_empty_last_chance_start": "decides the order of the last turns",
@@ -61,22 +70,11 @@ OUTCOMES = {
     "score_blocked_tie": "decides who wins",
     "score_never_melded": "decides points",
     "score_winner": "decides points",
-    "racks_shown": "decides who sees the racks, and when",
-    "draft_visibility": "decides who sees the drafts of a turn",
-    "spectators": "decides who sees the game",
     "teams": "decides points",
     "match_end": "decides when a game ends",
     "match_winner": "decides who wins",
 }
 """Options that make nothing legal or illegal: each value must lead to another outcome than some other value."""
-
-OF_THE_SERVICE = {
-    "hints": (
-        "tests/service/analysis/test_analysis.py::test_a_game_limits_the_hints_that_its_seats_may_request",
-        "tests/service/analysis/test_analysis.py::test_by_default_only_a_person_among_bots_gets_hints",
-    ),
-}
-"""Options that change no game and no view of one, with the tests of all their values."""
 
 OF_MANY_CHANGES = {Reason.TOO_MANY_CHANGES: "tests/engine/test_lobby.py::test_a_lobby_has_a_last_change"}
 """Reasons that need more changes than a row can hold, with their test."""
