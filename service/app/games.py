@@ -67,6 +67,15 @@ class Games:
         record, viewer = self._record_for(loaded, caller)
         return snapshot_view(record, viewer, loaded.now_ms)
 
+    async def listed_game(self, game_id: str, caller: Caller) -> GameSnapshotView:
+        """Returns the caller's view of a game as it is stored, without what is due, draft and presence.
+
+        Raises GameNotFound, TokenVoid, StoredFormatUnknown.
+        """
+        loaded, _ = await self._or_archived(game_id, await self._store.games.load(game_id))
+        record, viewer = self._record_for(loaded, caller)
+        return snapshot_view(record, viewer, loaded.now_ms)
+
     async def game_at(self, game_id: str, caller: Caller, revision: int, runner: OffLoopRunner) -> GameSnapshotView:
         """Returns the caller's view of a game at a revision, without draft and presence. Raises HistoryUnavailable."""
         loaded, history = await self._load_with_history(game_id, caller)
@@ -75,7 +84,9 @@ class Games:
 
     async def _load_with_history(self, game_id: str, caller: Caller) -> tuple[Loaded, History]:
         """Returns a game for readers of its history, and the history: from the store, else from the archive."""
-        loaded = await self._changes.load(game_id, caller)
+        return await self._or_archived(game_id, await self._changes.load(game_id, caller))
+
+    async def _or_archived(self, game_id: str, loaded: Loaded) -> tuple[Loaded, History]:
         if loaded.record is None and self._archive:
             archived = await self._archive.read(game_id)
             if archived:

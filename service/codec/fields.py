@@ -37,6 +37,8 @@ CORRELATION_MAX: Final = 64
 RIVER_INDEX_MAX: Final = 999
 """The greatest place of a tile in the River in a request. No River is as long."""
 _GAME_ID: Final = re.compile(r"[0-9a-f]{32}")
+SEAT_TOKEN: Final = re.compile("[A-Za-z0-9_-]{43}")
+"""The form of seat tokens and host tokens."""
 _REQUEST_ID: Final = re.compile(rf"[!-~]{{1,{REQUEST_ID_MAX}}}")
 _JOIN_CODE: Final = re.compile(rf"[{CODE_ALPHABET}]{{{CODE_LENGTH}}}")
 _LABEL_KEY: Final = re.compile(r"[a-z0-9_.-]{1,32}")
@@ -101,10 +103,17 @@ def invalid(field: str, description: str, reason: str = "FIELD_INVALID") -> Inva
     return InvalidRequest(FieldFault(field, description, reason))
 
 
-def game_id(text: str) -> str:
+def game_id(text: str, field: str = "game_id") -> str:
     """Returns a valid game id."""
     if not _GAME_ID.fullmatch(text):
-        raise invalid("game_id", "expected 32 hexadecimal digits, as CreateGame returned them")
+        raise invalid(field, "expected 32 hexadecimal digits, as CreateGame returned them")
+    return text
+
+
+def seat_token(text: str, field: str) -> str:
+    """Returns a seat's token or a host token. The error does not repeat it."""
+    if not SEAT_TOKEN.fullmatch(text):
+        raise invalid(field, "expected a seat token of 43 characters, as JoinGame returned it")
     return text
 
 

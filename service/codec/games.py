@@ -23,12 +23,15 @@ from service.app.commands.command import Answer, Decision
 from service.app.views import ChangeView, GameSnapshotView, SeatPresence, committed_view
 from service.app.watch_updates import Content
 from service.codec import melding
-from service.codec.fields import encode_etag, invalid
+from service.codec.fields import encode_etag, invalid, seat_token
+from service.codec.fields import game_id as game_id_of
 from service.codec.rulesets import encode_difference, encode_ruleset, encode_settings
 from service.codec.tiles import tile_numbers
 from service.model.change import CauseKind
 from service.model.record import STATE_OF_PHASE, GameState, Record, Visibility
 
+OWN_SEATS_MAX: Final = 50
+"""Most seats of a list of own games."""
 _STATES: Final[dict[type[Phase], game_pb2.GameState.ValueType]] = {
     Lobby: game_pb2.GAME_STATE_LOBBY,
     Playing: game_pb2.GAME_STATE_PLAYING,
@@ -236,7 +239,22 @@ def encode_summary(sight: GameSnapshotView) -> game_pb2.GameSummary:
         turn_time_limit=Duration(seconds=limit) if limit else None,
         round=view.round_number,
         labels=dict(sight.labels),
+        turn_seat=view.turn.seat if view.turn else None,
     )
+
+
+def own_seats(sent: Sequence[game_service_pb2.OwnSeat]) -> Iterator[tuple[str, str]]:
+    """Yields the id of the game and the token of each seat."""
+    if not 0 < len(sent) <= OWN_SEATS_MAX:
+        raise invalid("seats", f"expected 1 to {OWN_SEATS_MAX}")
+    for index, seat in enumerate(sent):
+        game_id = game_id_of(seat.game_id, f"seats[{index}].game_id")
+        yield game_id, seat_token(seat.seat_token, f"seats[{index}].seat_token")
+
+
+def encode_own_game(sight: GameSnapshotView) -> game_service_pb2.OwnGame:
+    """Returns the game of a seat of the caller."""
+    return game_service_pb2.OwnGame(game_id=sight.game_id, game=encode_summary(sight), seat=sight.view.seat or None)
 
 
 def _player(player: PlayerView) -> game_pb2.Player:

@@ -15,7 +15,7 @@ REQUEST_ID_LEAST: Final = 8
 SECRET_REQUEST_ID_LEAST: Final = 22
 """Minimum length of a request id that must be unguessable (128 bits in base64): without a token, or for a new one."""
 
-_BEARER: Final = re.compile(r"[Bb]earer ([A-Za-z0-9_-]{43})")
+_BEARER: Final = re.compile(rf"[Bb]earer ({fields.SEAT_TOKEN.pattern})")
 
 
 class MutatingRequest(Protocol):

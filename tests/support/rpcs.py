@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_pb2, meld_pb2, record_pb2
+from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.grpc_api.rpc import Rpc, Token
@@ -43,6 +44,7 @@ USUAL: Final[dict[str, dict[str, Any]]] = {
     "ReissueSeatToken": {"seat": 2},
     "SetReady": {"is_ready": True},
     "ListGames": {"states": [game_pb2.GAME_STATE_PLAYING]},
+    "ListOwnGames": {"seats": [gs.OwnSeat(game_id="0" * 32, seat_token="A" * 43)]},
     "PlayTurn": {"draw": ts.DrawTile()},
     "ClaimError": {"play_revision": 1},
     "ValidateMelds": {"melds": [meld_pb2.Meld()]},

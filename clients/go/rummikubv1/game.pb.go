@@ -1288,7 +1288,9 @@ type GameSummary struct {
 	// The labels of the game.
 	Labels map[string]string `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Only the settings that differ from the defaults beside the preset. CreateGame accepts it.
-	Settings      *RoomSettings `protobuf:"bytes,14,opt,name=settings,proto3" json:"settings,omitempty"`
+	Settings *RoomSettings `protobuf:"bytes,14,opt,name=settings,proto3" json:"settings,omitempty"`
+	// The seat that has the turn. Unset unless the state is GAME_STATE_PLAYING.
+	TurnSeat      *uint32 `protobuf:"varint,15,opt,name=turn_seat,json=turnSeat,proto3,oneof" json:"turn_seat,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1419,6 +1421,13 @@ func (x *GameSummary) GetSettings() *RoomSettings {
 		return x.Settings
 	}
 	return nil
+}
+
+func (x *GameSummary) GetTurnSeat() uint32 {
+	if x != nil && x.TurnSeat != nil {
+		return *x.TurnSeat
+	}
+	return 0
 }
 
 // A player took a seat, and has no tiles and no points. The seat is no longer in reserved_seats.
@@ -3810,7 +3819,7 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"6\n" +
 	"\fReservedSeat\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\xfe\x04\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xae\x05\n" +
 	"\vGameSummary\x12\x17\n" +
 	"\agame_id\x18\x01 \x01(\tR\x06gameId\x12,\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x16.rummikub.v1.GameStateR\x05state\x12!\n" +
@@ -3830,10 +3839,13 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x0fturn_time_limit\x18\v \x01(\v2\x19.google.protobuf.DurationR\rturnTimeLimit\x12\x14\n" +
 	"\x05round\x18\f \x01(\rR\x05round\x12<\n" +
 	"\x06labels\x18\r \x03(\v2$.rummikub.v1.GameSummary.LabelsEntryR\x06labels\x125\n" +
-	"\bsettings\x18\x0e \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings\x1a9\n" +
+	"\bsettings\x18\x0e \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings\x12 \n" +
+	"\tturn_seat\x18\x0f \x01(\rH\x00R\bturnSeat\x88\x01\x01\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbe\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
+	"\n" +
+	"_turn_seat\"\xbe\x01\n" +
 	"\fPlayerJoined\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x122\n" +
@@ -4197,6 +4209,7 @@ func file_rummikub_v1_game_proto_init() {
 	file_rummikub_v1_score_proto_init()
 	file_rummikub_v1_tile_proto_init()
 	file_rummikub_v1_game_proto_msgTypes[0].OneofWrappers = []any{}
+	file_rummikub_v1_game_proto_msgTypes[8].OneofWrappers = []any{}
 	file_rummikub_v1_game_proto_msgTypes[38].OneofWrappers = []any{
 		(*GameEvent_GameCreated)(nil),
 		(*GameEvent_PlayerJoined)(nil),

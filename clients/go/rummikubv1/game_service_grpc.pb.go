@@ -33,6 +33,7 @@ const (
 	GameService_CreateRematch_FullMethodName    = "/rummikub.v1.GameService/CreateRematch"
 	GameService_GetGame_FullMethodName          = "/rummikub.v1.GameService/GetGame"
 	GameService_ListGames_FullMethodName        = "/rummikub.v1.GameService/ListGames"
+	GameService_ListOwnGames_FullMethodName     = "/rummikub.v1.GameService/ListOwnGames"
 	GameService_WatchGame_FullMethodName        = "/rummikub.v1.GameService/WatchGame"
 	GameService_ListChanges_FullMethodName      = "/rummikub.v1.GameService/ListChanges"
 )
@@ -167,6 +168,11 @@ type GameServiceClient interface {
 	// Lists public games, newest first. The list shows no rack and needs no token. It omits started games that allow no
 	// spectators.
 	ListGames(ctx context.Context, in *ListGamesRequest, opts ...grpc.CallOption) (*ListGamesResponse, error)
+	// Lists the games of the caller's own seats, public or not, by the tokens that the front end stored: one entry for each,
+	// in the order of the request. A seat whose game or token is no longer valid has a refusal in its entry; the others
+	// are listed. The entries are as stored: what is due in a game, like a time-out, may not be applied yet. The metadata
+	// needs no token.
+	ListOwnGames(ctx context.Context, in *ListOwnGamesRequest, opts ...grpc.CallOption) (*ListOwnGamesResponse, error)
 	// Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
 	// there is no change to send. A caller that resumes gets every change since its revision; a reader that later falls
 	// more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
@@ -335,6 +341,16 @@ func (c *gameServiceClient) ListGames(ctx context.Context, in *ListGamesRequest,
 	return out, nil
 }
 
+func (c *gameServiceClient) ListOwnGames(ctx context.Context, in *ListOwnGamesRequest, opts ...grpc.CallOption) (*ListOwnGamesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListOwnGamesResponse)
+	err := c.cc.Invoke(ctx, GameService_ListOwnGames_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *gameServiceClient) WatchGame(ctx context.Context, in *WatchGameRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchGameResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &GameService_ServiceDesc.Streams[0], GameService_WatchGame_FullMethodName, cOpts...)
@@ -494,6 +510,11 @@ type GameServiceServer interface {
 	// Lists public games, newest first. The list shows no rack and needs no token. It omits started games that allow no
 	// spectators.
 	ListGames(context.Context, *ListGamesRequest) (*ListGamesResponse, error)
+	// Lists the games of the caller's own seats, public or not, by the tokens that the front end stored: one entry for each,
+	// in the order of the request. A seat whose game or token is no longer valid has a refusal in its entry; the others
+	// are listed. The entries are as stored: what is due in a game, like a time-out, may not be applied yet. The metadata
+	// needs no token.
+	ListOwnGames(context.Context, *ListOwnGamesRequest) (*ListOwnGamesResponse, error)
 	// Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
 	// there is no change to send. A caller that resumes gets every change since its revision; a reader that later falls
 	// more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
@@ -563,6 +584,9 @@ func (UnimplementedGameServiceServer) GetGame(context.Context, *GetGameRequest) 
 }
 func (UnimplementedGameServiceServer) ListGames(context.Context, *ListGamesRequest) (*ListGamesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListGames not implemented")
+}
+func (UnimplementedGameServiceServer) ListOwnGames(context.Context, *ListOwnGamesRequest) (*ListOwnGamesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListOwnGames not implemented")
 }
 func (UnimplementedGameServiceServer) WatchGame(*WatchGameRequest, grpc.ServerStreamingServer[WatchGameResponse]) error {
 	return status.Error(codes.Unimplemented, "method WatchGame not implemented")
@@ -843,6 +867,24 @@ func _GameService_ListGames_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _GameService_ListOwnGames_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListOwnGamesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GameServiceServer).ListOwnGames(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: GameService_ListOwnGames_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GameServiceServer).ListOwnGames(ctx, req.(*ListOwnGamesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _GameService_WatchGame_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(WatchGameRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -934,6 +976,10 @@ var GameService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListGames",
 			Handler:    _GameService_ListGames_Handler,
+		},
+		{
+			MethodName: "ListOwnGames",
+			Handler:    _GameService_ListOwnGames_Handler,
 		},
 		{
 			MethodName: "ListChanges",

@@ -3,13 +3,14 @@
 import time
 from collections.abc import Callable
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from google.protobuf.duration_pb2 import Duration
 
 from rummikub.v1 import game_service_pb2 as pb
 from service.app.game_lists import GameFilter
-from service.app.identity import Caller
+from service.app.identity import Caller, digest
 from service.app.watch_feed import SharedView
 from service.app.watch_updates import (
     Change,
@@ -24,9 +25,12 @@ from service.app.watch_updates import (
 from service.codec import fields, rulesets
 from service.codec import games as game_codec
 from service.codec import melding as melding_codec
+from service.codec.tiles import reason_number
+from service.errors import GameNotFound, StoredFormatUnknown, TokenVoid
 from service.grpc_api.call_origin import check_labels, current_origin
 from service.grpc_api.handlers import HISTORY_BYTES, Context, SlowRunner
 from service.grpc_api.rpc import Backend, Rpc
+from service.grpc_api.status import status_of
 from service.model.record import GameState
 
 _CHANGES_CURSOR = r"[1-9]\d{0,17}"
@@ -61,6 +65,18 @@ async def list_games(backend: Backend, request: pb.ListGamesRequest, sender: Cal
         games=map(game_codec.encode_summary, sights),
         next_page_token=fields.filtered_page_token(following, wanted),
     ).SerializeToString()
+
+
+async def list_own_games(backend: Backend, request: pb.ListOwnGamesRequest, sender: Caller, _context: Context) -> bytes:
+    """ListOwnGames."""
+    found = []
+    for game_id, token in [*game_codec.own_seats(request.seats)]:
+        try:
+            sight = await backend.app.games.listed_game(game_id, replace(sender, digest=digest(token)))
+            found.append(game_codec.encode_own_game(sight))
+        except (GameNotFound, TokenVoid, StoredFormatUnknown) as refusal:
+            found.append(pb.OwnGame(game_id=game_id, refusal=reason_number(status_of(refusal).reason)))
+    return pb.ListOwnGamesResponse(games=found).SerializeToString()
 
 
 async def watch_game(backend: Backend, request: pb.WatchGameRequest, sender: Caller, context: Context) -> None:
@@ -134,6 +150,7 @@ def _encoded_once(shared: SharedView[_T], form: str, encode: Callable[[_T], pb.W
 RPCS: Final[tuple[Rpc, ...]] = (
     Rpc(pb.GetGameRequest, pb.GetGameResponse, get_game),
     Rpc(pb.ListGamesRequest, pb.ListGamesResponse, list_games),
+    Rpc(pb.ListOwnGamesRequest, pb.ListOwnGamesResponse, list_own_games),
     Rpc(pb.ListChangesRequest, pb.ListChangesResponse, list_changes),
     Rpc(pb.WatchGameRequest, pb.WatchGameResponse, watch_game, is_stream=True),
 )

@@ -756,6 +756,7 @@ INVALID_FIELDS: dict[str, tuple[str, object]] = {
     "CreateGame": ("request_id", "short"),
     "JoinOrCreateGame": ("labels", {"Not a key": ""}),
     "ListGames": ("page_token", "?"),
+    "ListOwnGames": ("seats", [gs.OwnSeat()] * 50),
     "ListRulesets": ("page_token", "?"),
     "ListMessages": ("language", "?"),
     "ValidateTurn": ("rack", [1] * 129),

@@ -35,6 +35,7 @@ VALUES: dict[str, Callable[[GameAtHand], Any]] = {
     **{name: partial(lambda value, _: value, value) for name, value in SIMPLE.items()},
     "etag": lambda game: game.etag,
     "game_id": lambda game: game.game_id,
+    "seat_token": lambda game: game.tokens[1],
     "racks": lambda _: USUAL["ScoreRound"]["racks"],
     "tile": lambda _: tile_pb2.TILE_RED_1,
 }

@@ -3,11 +3,13 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
   BotLevel,
   DraftVisibility,
+  ErrorReason,
   type Game,
   GameState,
   type GameSummary,
   MatchEnd,
   type NamedRuleset,
+  type OwnGame,
   type Preset,
   RoomSettingsSchema,
   type RulesetSchema,
@@ -15,7 +17,7 @@ import {
   Visibility,
 } from "rummikub-client";
 import { service } from "../api/connection.js";
-import { Seats } from "../api/seats.js";
+import { type Seat, Seats } from "../api/seats.js";
 
 export const seats = new Seats(sessionStorage, localStorage);
 
@@ -100,6 +102,16 @@ export function keepSeat(
 
 export async function listRulesets(): Promise<NamedRuleset[]> {
   return (await service.validation.listRulesets({})).rulesets;
+}
+
+/** Returns the games of stored seats by their ids, and forgets the seats of those that are gone. */
+export async function listOwnGames(own: readonly Seat[]): Promise<Map<string, OwnGame>> {
+  if (own.length === 0) return new Map();
+  const asked = own.map(({ gameId, token: seatToken }) => ({ gameId, seatToken }));
+  const { games } = await service.games.listOwnGames({ seats: asked });
+  for (const { gameId, found } of games)
+    if (found.case === "refusal" && found.value !== ErrorReason.STORED_FORMAT_UNKNOWN) seats.forget(gameId);
+  return new Map(games.map((game) => [game.gameId, game]));
 }
 
 export async function listGames(...states: GameState[]): Promise<GameSummary[]> {

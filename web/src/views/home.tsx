@@ -1,7 +1,7 @@
 /** The home page: create, join, find, continue and replay games. */
-import { BotLevel, GameState, type GameSummary, type NamedRuleset, Preset } from "rummikub-client";
+import { BotLevel, GameState, type GameSummary, type NamedRuleset, type OwnGame, Preset } from "rummikub-client";
 import { useEffect, useState } from "preact/hooks";
-import { createGame, joinAnyGame, joinGame, listGames, listRulesets, type NewGame, seats } from "../control/lobby.js";
+import { createGame, joinAnyGame, joinGame, listGames, listOwnGames, listRulesets, type NewGame, seats } from "../control/lobby.js";
 import { go } from "../control/router.js";
 import { errorText, t } from "../i18n/index.js";
 import { AllOptions } from "./options.js";
@@ -234,17 +234,28 @@ function JoinForm({ name, isBusy, enter }: FormProps) {
 }
 
 function YourGames() {
-  const [all, setAll] = useState(seats.all());
+  const [all, setAll] = useState(seats.all().slice(0, 5));
+  const [known, setKnown] = useState(new Map<string, OwnGame>());
+  useEffect(() => {
+    listOwnGames(all).then(
+      (games) => {
+        setKnown(games);
+        setAll(seats.all().slice(0, 5));
+      },
+      () => {},
+    );
+  }, []);
   if (all.length === 0) return null;
   return (
     <section class="card">
       <h2>{t("yourGames")}</h2>
       <ul class="games">
-        {all.slice(0, 5).map(({ gameId, name, time }) => (
+        {all.map(({ gameId, name, time }) => (
           <li key={gameId}>
             <span>
-              {name} ·{" "}
-              {new Date(time).toLocaleString(document.documentElement.lang, { dateStyle: "short", timeStyle: "short" })}
+              {namesIn(known.get(gameId)) || name} ·{" "}
+              {new Date(time).toLocaleString(document.documentElement.lang, { dateStyle: "short", timeStyle: "short" })}{" "}
+              {isOnTurn(known.get(gameId)) && <strong>{t("yourTurn")}</strong>}
             </span>
             <a class="button" href={`#/game/${gameId}`}>
               {t("goOn")}
@@ -254,7 +265,7 @@ function YourGames() {
               class="quiet"
               onClick={() => {
                 seats.forget(gameId);
-                setAll(seats.all());
+                setAll(seats.all().slice(0, 5));
               }}
             >
               {t("forget")}
@@ -264,6 +275,14 @@ function YourGames() {
       </ul>
     </section>
   );
+}
+
+function namesIn(own?: OwnGame): string {
+  return own?.found.case === "game" ? own.found.value.playerNames.join(", ") : "";
+}
+
+function isOnTurn(own?: OwnGame): boolean {
+  return own?.found.case === "game" && own.seat !== undefined && own.found.value.turnSeat === own.seat;
 }
 
 function OpenGames({ name, enter }: Pick<FormProps, "name" | "enter">) {

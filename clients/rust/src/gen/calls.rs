@@ -185,6 +185,11 @@ impl crate::Call for ListGamesRequest {
     const PATH: &'static str = "/rummikub.v1.GameService/ListGames";
 }
 
+impl crate::Call for ListOwnGamesRequest {
+    type Response = ListOwnGamesResponse;
+    const PATH: &'static str = "/rummikub.v1.GameService/ListOwnGames";
+}
+
 impl crate::Call for ListChangesRequest {
     type Response = ListChangesResponse;
     const PATH: &'static str = "/rummikub.v1.GameService/ListChanges";
@@ -498,6 +503,14 @@ impl crate::Rummikub {
     /// Lists public games, newest first. The list shows no rack and needs no token. It omits started games that allow no
     /// spectators.
     pub async fn list_games(&self, request: ListGamesRequest) -> Result<ListGamesResponse, crate::Refusal> {
+        self.call(request).await
+    }
+
+    /// Lists the games of the caller's own seats, public or not, by the tokens that the front end stored: one entry for each,
+    /// in the order of the request. A seat whose game or token is no longer valid has a refusal in its entry; the others
+    /// are listed. The entries are as stored: what is due in a game, like a time-out, may not be applied yet. The metadata
+    /// needs no token.
+    pub async fn list_own_games(&self, request: ListOwnGamesRequest) -> Result<ListOwnGamesResponse, crate::Refusal> {
         self.call(request).await
     }
 

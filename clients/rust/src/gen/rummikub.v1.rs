@@ -3897,6 +3897,9 @@ pub struct GameSummary {
     /// Only the settings that differ from the defaults beside the preset. CreateGame accepts it.
     #[prost(message, optional, tag = "14")]
     pub settings: ::core::option::Option<RoomSettings>,
+    /// The seat that has the turn. Unset unless the state is GAME_STATE_PLAYING.
+    #[prost(uint32, optional, tag = "15")]
+    pub turn_seat: ::core::option::Option<u32>,
 }
 /// A player took a seat, and has no tiles and no points. The seat is no longer in reserved_seats.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -6107,6 +6110,57 @@ pub struct ListGamesResponse {
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
 }
+/// A request for the games of the caller's own seats.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListOwnGamesRequest {
+    /// The seats. 1 to 50.
+    #[prost(message, repeated, tag = "1")]
+    pub seats: ::prost::alloc::vec::Vec<OwnSeat>,
+}
+/// A seat of the caller, by its token.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OwnSeat {
+    /// The id of the game.
+    #[prost(string, tag = "1")]
+    pub game_id: ::prost::alloc::string::String,
+    /// The seat's token, or the host token.
+    #[prost(string, tag = "2")]
+    pub seat_token: ::prost::alloc::string::String,
+}
+/// The games of the caller's own seats.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListOwnGamesResponse {
+    /// One for each seat of the request, in the same order.
+    #[prost(message, repeated, tag = "1")]
+    pub games: ::prost::alloc::vec::Vec<OwnGame>,
+}
+/// The game of one of the caller's own seats.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct OwnGame {
+    /// The id of the game.
+    #[prost(string, tag = "1")]
+    pub game_id: ::prost::alloc::string::String,
+    /// The seat of the token. Unset for the host token, for a seat that is only reserved (CreateRematch), and with a refusal.
+    #[prost(uint32, optional, tag = "4")]
+    pub seat: ::core::option::Option<u32>,
+    /// What was found.
+    #[prost(oneof = "own_game::Found", tags = "2, 3")]
+    pub found: ::core::option::Option<own_game::Found>,
+}
+/// Nested message and enum types in `OwnGame`.
+pub mod own_game {
+    /// What was found.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Found {
+        /// The game.
+        #[prost(message, tag = "2")]
+        Game(super::GameSummary),
+        /// Why there is none: GAME_NOT_FOUND, TOKEN_VOID, or STORED_FORMAT_UNKNOWN, which may pass. Forget the seat after the
+        /// first two.
+        #[prost(enumeration = "super::ErrorReason", tag = "3")]
+        Refusal(i32),
+    }
+}
 /// A request to watch a game.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WatchGameRequest {
@@ -6780,6 +6834,34 @@ pub mod game_service_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("rummikub.v1.GameService", "ListGames"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists the games of the caller's own seats, public or not, by the tokens that the front end stored: one entry for each,
+        /// in the order of the request. A seat whose game or token is no longer valid has a refusal in its entry; the others
+        /// are listed. The entries are as stored: what is due in a game, like a time-out, may not be applied yet. The metadata
+        /// needs no token.
+        pub async fn list_own_games(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListOwnGamesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListOwnGamesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rummikub.v1.GameService/ListOwnGames",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("rummikub.v1.GameService", "ListOwnGames"));
             self.inner.unary(req, path, codec).await
         }
         /// Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if

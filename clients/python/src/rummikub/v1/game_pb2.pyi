@@ -772,6 +772,7 @@ class GameSummary(_message.Message):
     ROUND_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
+    TURN_SEAT_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The game's id."""
     state: Global___GameState.ValueType
@@ -788,6 +789,8 @@ class GameSummary(_message.Message):
     """The number of seats that the service plays, those of absent players included."""
     round: _builtins.int
     """The number of the round being played or last played, from 1; 0 in the lobby."""
+    turn_seat: _builtins.int
+    """The seat that has the turn. Unset unless the state is GAME_STATE_PLAYING."""
     @_builtins.property
     def player_names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The players' names by seat."""
@@ -829,12 +832,15 @@ class GameSummary(_message.Message):
         round: _builtins.int = ...,
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         settings: _room_settings_pb2.RoomSettings | None = ...,
+        turn_seat: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "ruleset", b"ruleset", "settings", b"settings", "turn_time_limit", b"turn_time_limit"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_turn_seat", b"_turn_seat", "create_time", b"create_time", "ruleset", b"ruleset", "settings", b"settings", "turn_seat", b"turn_seat", "turn_time_limit", b"turn_time_limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bots", b"bots", "create_time", b"create_time", "game_id", b"game_id", "labels", b"labels", "player_names", b"player_names", "players_max", b"players_max", "revision", b"revision", "round", b"round", "ruleset", b"ruleset", "seats_free", b"seats_free", "seats_taken", b"seats_taken", "settings", b"settings", "state", b"state", "turn_time_limit", b"turn_time_limit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_turn_seat", b"_turn_seat", "bots", b"bots", "create_time", b"create_time", "game_id", b"game_id", "labels", b"labels", "player_names", b"player_names", "players_max", b"players_max", "revision", b"revision", "round", b"round", "ruleset", b"ruleset", "seats_free", b"seats_free", "seats_taken", b"seats_taken", "settings", b"settings", "state", b"state", "turn_seat", b"turn_seat", "turn_time_limit", b"turn_time_limit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__turn_seat: _TypeAlias = _typing.Literal["turn_seat"]  # noqa: Y015
+    _WhichOneofArgType__turn_seat: _TypeAlias = _typing.Literal["_turn_seat", b"_turn_seat"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__turn_seat) -> _WhichOneofReturnType__turn_seat | None: ...
 
 Global___GameSummary: _TypeAlias = GameSummary  # noqa: Y015
 

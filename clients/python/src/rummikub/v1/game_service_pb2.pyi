@@ -10,6 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from rummikub.v1 import error_reason_pb2 as _error_reason_pb2
 from rummikub.v1 import game_pb2 as _game_pb2
 from rummikub.v1 import room_settings_pb2 as _room_settings_pb2
 from rummikub.v1 import ruleset_pb2 as _ruleset_pb2
@@ -1040,6 +1041,125 @@ class ListGamesResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListGamesResponse: _TypeAlias = ListGamesResponse  # noqa: Y015
+
+@_typing.final
+class ListOwnGamesRequest(_message.Message):
+    """A request for the games of the caller's own seats."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEATS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___OwnSeat]:
+        """The seats. 1 to 50."""
+
+    def __init__(
+        self,
+        *,
+        seats: _abc.Iterable[Global___OwnSeat] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seats", b"seats"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListOwnGamesRequest: _TypeAlias = ListOwnGamesRequest  # noqa: Y015
+
+@_typing.final
+class OwnSeat(_message.Message):
+    """A seat of the caller, by its token."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_ID_FIELD_NUMBER: _builtins.int
+    SEAT_TOKEN_FIELD_NUMBER: _builtins.int
+    game_id: _builtins.str
+    """The id of the game."""
+    seat_token: _builtins.str
+    """The seat's token, or the host token."""
+    def __init__(
+        self,
+        *,
+        game_id: _builtins.str = ...,
+        seat_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "seat_token", b"seat_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OwnSeat: _TypeAlias = OwnSeat  # noqa: Y015
+
+@_typing.final
+class ListOwnGamesResponse(_message.Message):
+    """The games of the caller's own seats."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAMES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def games(self) -> _containers.RepeatedCompositeFieldContainer[Global___OwnGame]:
+        """One for each seat of the request, in the same order."""
+
+    def __init__(
+        self,
+        *,
+        games: _abc.Iterable[Global___OwnGame] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["games", b"games"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListOwnGamesResponse: _TypeAlias = ListOwnGamesResponse  # noqa: Y015
+
+@_typing.final
+class OwnGame(_message.Message):
+    """The game of one of the caller's own seats."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_ID_FIELD_NUMBER: _builtins.int
+    GAME_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    SEAT_FIELD_NUMBER: _builtins.int
+    game_id: _builtins.str
+    """The id of the game."""
+    refusal: _error_reason_pb2.ErrorReason.ValueType
+    """Why there is none: GAME_NOT_FOUND, TOKEN_VOID, or STORED_FORMAT_UNKNOWN, which may pass. Forget the seat after the
+    first two.
+    """
+    seat: _builtins.int
+    """The seat of the token. Unset for the host token, for a seat that is only reserved (CreateRematch), and with a refusal."""
+    @_builtins.property
+    def game(self) -> _game_pb2.GameSummary:
+        """The game."""
+
+    def __init__(
+        self,
+        *,
+        game_id: _builtins.str = ...,
+        game: _game_pb2.GameSummary | None = ...,
+        refusal: _error_reason_pb2.ErrorReason.ValueType = ...,
+        seat: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "found", b"found", "game", b"game", "refusal", b"refusal", "seat", b"seat"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "found", b"found", "game", b"game", "game_id", b"game_id", "refusal", b"refusal", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__seat: _TypeAlias = _typing.Literal["seat"]  # noqa: Y015
+    _WhichOneofArgType__seat: _TypeAlias = _typing.Literal["_seat", b"_seat"]  # noqa: Y015
+    _WhichOneofReturnType_found: _TypeAlias = _typing.Literal["game", "refusal"]  # noqa: Y015
+    _WhichOneofArgType_found: _TypeAlias = _typing.Literal["found", b"found"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__seat) -> _WhichOneofReturnType__seat | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_found) -> _WhichOneofReturnType_found | None: ...
+
+Global___OwnGame: _TypeAlias = OwnGame  # noqa: Y015
 
 @_typing.final
 class WatchGameRequest(_message.Message):

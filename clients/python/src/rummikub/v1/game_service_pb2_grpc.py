@@ -137,6 +137,11 @@ class GameServiceStub(object):
                 request_serializer=rummikub_dot_v1_dot_game__service__pb2.ListGamesRequest.SerializeToString,
                 response_deserializer=rummikub_dot_v1_dot_game__service__pb2.ListGamesResponse.FromString,
                 _registered_method=True)
+        self.ListOwnGames = channel.unary_unary(
+                '/rummikub.v1.GameService/ListOwnGames',
+                request_serializer=rummikub_dot_v1_dot_game__service__pb2.ListOwnGamesRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_game__service__pb2.ListOwnGamesResponse.FromString,
+                _registered_method=True)
         self.WatchGame = channel.unary_stream(
                 '/rummikub.v1.GameService/WatchGame',
                 request_serializer=rummikub_dot_v1_dot_game__service__pb2.WatchGameRequest.SerializeToString,
@@ -347,6 +352,16 @@ class GameServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListOwnGames(self, request, context):
+        """Lists the games of the caller's own seats, public or not, by the tokens that the front end stored: one entry for each,
+        in the order of the request. A seat whose game or token is no longer valid has a refusal in its entry; the others
+        are listed. The entries are as stored: what is due in a game, like a time-out, may not be applied yet. The metadata
+        needs no token.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def WatchGame(self, request, context):
         """Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
         there is no change to send. A caller that resumes gets every change since its revision; a reader that later falls
@@ -447,6 +462,11 @@ def add_GameServiceServicer_to_server(servicer, server):
                     servicer.ListGames,
                     request_deserializer=rummikub_dot_v1_dot_game__service__pb2.ListGamesRequest.FromString,
                     response_serializer=rummikub_dot_v1_dot_game__service__pb2.ListGamesResponse.SerializeToString,
+            ),
+            'ListOwnGames': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListOwnGames,
+                    request_deserializer=rummikub_dot_v1_dot_game__service__pb2.ListOwnGamesRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_game__service__pb2.ListOwnGamesResponse.SerializeToString,
             ),
             'WatchGame': grpc.unary_stream_rpc_method_handler(
                     servicer.WatchGame,
@@ -870,6 +890,33 @@ class GameService(object):
             '/rummikub.v1.GameService/ListGames',
             rummikub_dot_v1_dot_game__service__pb2.ListGamesRequest.SerializeToString,
             rummikub_dot_v1_dot_game__service__pb2.ListGamesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListOwnGames(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.GameService/ListOwnGames',
+            rummikub_dot_v1_dot_game__service__pb2.ListOwnGamesRequest.SerializeToString,
+            rummikub_dot_v1_dot_game__service__pb2.ListOwnGamesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -172,6 +172,12 @@ class GameServiceStub:
     """Lists public games, newest first. The list shows no rack and needs no token. It omits started games that allow no
     spectators.
     """
+    ListOwnGames: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ListOwnGamesRequest, _game_service_pb2.ListOwnGamesResponse]
+    """Lists the games of the caller's own seats, public or not, by the tokens that the front end stored: one entry for each,
+    in the order of the request. A seat whose game or token is no longer valid has a refusal in its entry; the others
+    are listed. The entries are as stored: what is due in a game, like a time-out, may not be applied yet. The metadata
+    needs no token.
+    """
     WatchGame: _grpc.UnaryStreamMultiCallable[_game_service_pb2.WatchGameRequest, _game_service_pb2.WatchGameResponse]
     """Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
     there is no change to send. A caller that resumes gets every change since its revision; a reader that later falls
@@ -336,6 +342,12 @@ class GameServiceAsyncStub(GameServiceStub):
     ListGames: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ListGamesRequest, _game_service_pb2.ListGamesResponse]  # type: ignore[assignment]
     """Lists public games, newest first. The list shows no rack and needs no token. It omits started games that allow no
     spectators.
+    """
+    ListOwnGames: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ListOwnGamesRequest, _game_service_pb2.ListOwnGamesResponse]  # type: ignore[assignment]
+    """Lists the games of the caller's own seats, public or not, by the tokens that the front end stored: one entry for each,
+    in the order of the request. A seat whose game or token is no longer valid has a refusal in its entry; the others
+    are listed. The entries are as stored: what is due in a game, like a time-out, may not be applied yet. The metadata
+    needs no token.
     """
     WatchGame: _aio.UnaryStreamMultiCallable[_game_service_pb2.WatchGameRequest, _game_service_pb2.WatchGameResponse]  # type: ignore[assignment]
     """Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
@@ -582,6 +594,18 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_game_service_pb2.ListGamesResponse, _abc.Awaitable[_game_service_pb2.ListGamesResponse]]:
         """Lists public games, newest first. The list shows no rack and needs no token. It omits started games that allow no
         spectators.
+        """
+
+    @_abc_1.abstractmethod
+    def ListOwnGames(
+        self,
+        request: _game_service_pb2.ListOwnGamesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_game_service_pb2.ListOwnGamesResponse, _abc.Awaitable[_game_service_pb2.ListOwnGamesResponse]]:
+        """Lists the games of the caller's own seats, public or not, by the tokens that the front end stored: one entry for each,
+        in the order of the request. A seat whose game or token is no longer valid has a refusal in its entry; the others
+        are listed. The entries are as stored: what is due in a game, like a time-out, may not be applied yet. The metadata
+        needs no token.
         """
 
     @_abc_1.abstractmethod

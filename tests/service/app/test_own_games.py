@@ -1,0 +1,154 @@
+"""ListOwnGames: the games of the caller's own seats, by their tokens, and nothing of other games."""
+
+from collections.abc import AsyncIterator
+
+import grpc
+import grpc.aio
+import pytest
+
+from rummikub.v1 import error_reason_pb2, game_pb2, room_settings_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from service.storage.store import Store
+from support.harness import (
+    Client,
+    FakeClock,
+    GameAtHand,
+    field_violations,
+    memory_store,
+    new_id,
+    running_server,
+    server_settings,
+)
+from tools.games import options
+
+UNKNOWN = "0" * 32
+SWEEPLESS = server_settings(sweep_seconds=3600.0)
+
+
+@pytest.fixture
+async def client(store: Store) -> AsyncIterator[Client]:
+    async with running_server(store, SWEEPLESS) as (_, client):
+        yield client
+
+
+def seat_of(game: GameAtHand, seat: int) -> gs.OwnSeat:
+    """Returns a seat by its token; for 0 the host token."""
+    return gs.OwnSeat(game_id=game.game_id, seat_token=game.tokens[seat] if seat else game.host_token)
+
+
+async def own_games(client: Client, *seats: gs.OwnSeat) -> list[gs.OwnGame]:
+    return list((await client.games.ListOwnGames(gs.ListOwnGamesRequest(seats=seats))).games)
+
+
+def refused(game_id: str, reason: str) -> gs.OwnGame:
+    return gs.OwnGame(game_id=game_id, refusal=error_reason_pb2.ErrorReason.Value(reason))
+
+
+async def unlisted_game(client: Client) -> GameAtHand:
+    created = await client.games.CreateGame(gs.CreateGameRequest(request_id=new_id()))
+    game = GameAtHand(client, created.game.game_id, host_token=created.host_token)
+    await game.join("Ada")
+    return game
+
+
+async def test_own_games_have_the_callers_seat_and_are_in_the_order_of_the_request(client: Client) -> None:
+    started, lobby = await client.new_game(players=3), await unlisted_game(client)
+    closed = await client.new_game(ruleset=options(spectators=room_settings_pb2.SPECTATORS_OFF))
+    turn_seat = (await started.see()).turn.seat
+    first, second, third, fourth = await own_games(
+        client, seat_of(started, 3), seat_of(lobby, 1), seat_of(closed, 2), seat_of(started, 0)
+    )
+    assert (first.game_id, first.seat) == (first.game.game_id, 3)
+    assert [found.game.game_id for found in (first, second, third, fourth)] == [
+        started.game_id,
+        lobby.game_id,
+        closed.game_id,
+        started.game_id,
+    ]
+    assert (first.game.state, first.game.turn_seat) == (game_pb2.GAME_STATE_PLAYING, turn_seat)
+    assert (second.game.state, second.seat, second.game.HasField("turn_seat")) == (game_pb2.GAME_STATE_LOBBY, 1, False)
+    assert third.seat == 2
+    assert not fourth.HasField("seat"), "the host token has none"
+
+
+async def test_a_game_that_is_over_is_among_the_own_games(client: Client) -> None:
+    game = await unlisted_game(client)
+    await client.games.AbortGame(gs.AbortGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
+    [found] = await own_games(client, seat_of(game, 1))
+    assert found.game.state == game_pb2.GAME_STATE_ABORTED
+
+
+async def test_a_token_that_is_void_or_of_another_game_shows_nothing_and_spoils_no_other_entry(client: Client) -> None:
+    game, other = await client.new_game(), await unlisted_game(client)
+    old = seat_of(game, 1)
+    renewed = await client.games.RenewSeatToken(
+        gs.RenewSeatTokenRequest(game_id=game.game_id, request_id=new_id()), metadata=game.as_seat(1)
+    )
+    foreign = gs.OwnSeat(game_id=other.game_id, seat_token=game.tokens[2])
+    now = gs.OwnSeat(game_id=game.game_id, seat_token=renewed.seat_token)
+    unknown = gs.OwnSeat(game_id=UNKNOWN, seat_token=game.tokens[2])
+    found = await own_games(client, old, foreign, unknown, now)
+    assert found[:3] == [
+        refused(game.game_id, "TOKEN_VOID"),
+        refused(other.game_id, "TOKEN_VOID"),
+        refused(UNKNOWN, "GAME_NOT_FOUND"),
+    ]
+    assert (found[3].seat, found[3].game.game_id) == (1, game.game_id)
+
+
+async def test_a_reserved_seat_of_a_rematch_is_listed_with_the_token_of_the_game_before(client: Client) -> None:
+    game = await client.new_game()
+    await client.games.AbortGame(gs.AbortGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
+    request = gs.CreateRematchRequest(game_id=game.game_id)
+    rematch = (await client.games.CreateRematch(request, metadata=game.as_seat(1))).game.rematch_game_id
+    [found] = await own_games(client, gs.OwnSeat(game_id=rematch, seat_token=game.tokens[2]))
+    assert (found.game.game_id, found.HasField("seat")) == (rematch, False)
+
+
+async def test_a_list_changes_no_game(client: Client, clock: FakeClock) -> None:
+    """A time-out that is due is left to the sweeper, so that a list costs one read a game."""
+    game = await client.new_game()
+    before = (await game.see()).revision
+    clock.advance(3600)
+    [found] = await own_games(client, seat_of(game, 1))
+    assert found.game.revision == before
+
+
+async def test_a_game_that_cannot_be_read_is_named_and_the_others_are_listed(clock: FakeClock) -> None:
+    store = memory_store(clock)
+    async with running_server(store, SWEEPLESS) as (_, client):
+        game, damaged = await client.new_game(), await client.new_game()
+        store.memory.games[damaged.game_id].snapshot = b'{"format":999}'
+        first, second = await own_games(client, seat_of(damaged, 1), seat_of(game, 1))
+        assert first == refused(damaged.game_id, "STORED_FORMAT_UNKNOWN")
+        assert second.seat == 1
+
+
+TOKEN = "A" * 43
+
+
+@pytest.mark.parametrize(
+    ("seats", "field"),
+    [
+        ([], "seats"),
+        ([gs.OwnSeat(game_id=UNKNOWN, seat_token=TOKEN)] * 51, "seats"),
+        ([gs.OwnSeat(game_id=UNKNOWN, seat_token=TOKEN)] * 900, "seats"),
+        ([gs.OwnSeat(game_id=UNKNOWN, seat_token=TOKEN), gs.OwnSeat(seat_token=TOKEN)], "seats[1].game_id"),
+        ([gs.OwnSeat(game_id=UNKNOWN, seat_token="A" * 42)], "seats[0].seat_token"),
+        ([gs.OwnSeat(game_id=UNKNOWN, seat_token=f"Bearer {TOKEN}")], "seats[0].seat_token"),
+        ([gs.OwnSeat(game_id=UNKNOWN, seat_token="\0" * 43)], "seats[0].seat_token"),
+    ],
+    ids=["none", "too many", "far too many", "no game", "a short token", "a header", "no characters"],
+)
+async def test_malformed_seats_are_refused_and_no_error_repeats_a_token(
+    client: Client, seats: list[gs.OwnSeat], field: str
+) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as refusal:
+        await own_games(client, *seats)
+    assert (refusal.value.code(), field_violations(refusal.value)) == (grpc.StatusCode.INVALID_ARGUMENT, [field])
+    assert "AAAA" not in f"{refusal.value.details()}{refusal.value.trailing_metadata()}"
+
+
+async def test_as_many_seats_as_allowed_are_listed(client: Client) -> None:
+    game = await client.new_game()
+    assert len(await own_games(client, *[seat_of(game, 2)] * 50)) == 50
