@@ -331,7 +331,7 @@ def bots_answer(game: Game) -> Action:
 
 
 @pytest.mark.unmeasured
-@pytest.mark.parametrize("preset", Preset)
+@pytest.mark.parametrize("preset", few_of(Preset, 6))
 def test_bots_play_every_preset_to_its_end(preset: Preset) -> None:
     rules = PRESETS[preset]
     game = bot_game(rules, max(rules.players_min, min(3, rules.players_max)), seed=preset.value)

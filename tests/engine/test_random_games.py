@@ -41,11 +41,12 @@ from engine.room_settings import ClockFlag
 from engine.tiles import JOKER
 from support.invariants import play_checked_game
 from support.random_play import play_random_game, players_of, random_ruleset
+from support.soak import few_of
 
 pytestmark = [pytest.mark.unmeasured, pytest.mark.slow]
 
-GAMES_BY_RANDOM_RULES = 16
-GAMES_OF_A_PRESET = 2
+GAMES_BY_RANDOM_RULES = 12
+GAMES_OF_A_PRESET = 1
 CHUNKS = 4
 
 
@@ -63,7 +64,7 @@ def test_games_by_every_preset_keep_every_invariant_at_every_state(preset: Prese
         play_checked_game(seed, PRESETS[preset])
 
 
-@pytest.mark.parametrize("seed", [1001, 1002, 1003])
+@pytest.mark.parametrize("seed", few_of([1001, 1002, 1003], 1))
 def test_every_state_is_the_replay_of_the_events_so_far(seed: int) -> None:
     play_checked_game(seed, thorough=True)
 

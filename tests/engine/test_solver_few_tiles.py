@@ -24,6 +24,7 @@ from engine.notation import format_rack, parse_tiles
 from engine.tiles import in_order
 from load.corpus.joker_positions import RESTRICTED, joker_positions
 from oracles.brute_force import faults, text_of
+from support.soak import few_of
 
 OBJECTIVES = tuple(Objective)
 FEW_NODES = Budget(nodes=4_000)
@@ -66,7 +67,7 @@ def test_two_jokers_of_a_group_are_replaced_without_a_long_search(table: str) ->
 
 
 @pytest.mark.unmeasured
-@pytest.mark.parametrize("preset", RESTRICTED)
+@pytest.mark.parametrize("preset", few_of(RESTRICTED, 2))
 def test_small_positions_with_restricted_jokers_are_proven(preset: str) -> None:
     with_turn = 0
     for number, situation in enumerate(joker_positions(RESTRICTED[preset], seed=0, number=60)):

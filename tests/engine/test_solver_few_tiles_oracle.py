@@ -74,7 +74,7 @@ def melds_of(situation: Situation) -> list[Meld]:
     return list(found.values())
 
 
-@pytest.mark.parametrize("preset", RESTRICTED)
+@pytest.mark.parametrize("preset", few_of(RESTRICTED, 2))
 def test_small_positions_with_restricted_jokers_agree_with_brute_force(preset: str) -> None:
     for number, situation in enumerate(joker_positions(RESTRICTED[preset], seed=2, number=8)):
         assert not brute_force.compare(situation, OBJECTIVES[number % 2], FEW_NODES).fault
@@ -92,7 +92,7 @@ def worth(situation: Situation, objective: Objective, budget: Budget) -> int:
     return problem_from((), (), situation.ruleset, objective).cost(answer.turn.tiles if answer.turn else ())
 
 
-@pytest.mark.parametrize("preset", RESTRICTED)
+@pytest.mark.parametrize("preset", few_of(RESTRICTED, 2))
 def test_the_search_by_claims_finds_as_much(preset: str, monkeypatch: pytest.MonkeyPatch) -> None:
     situations = list(joker_positions(RESTRICTED[preset], seed=1, number=12))
     ample = Budget(nodes=200_000)

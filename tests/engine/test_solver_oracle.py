@@ -93,13 +93,13 @@ def test_the_oracles_agree(program: IntegerProgram, seed: int) -> None:
 
 def test_the_positions_are_of_all_sorts() -> None:
     rng, sorts = random.Random(0), Counter[tuple[str, bool, bool]]()
-    for _ in range(400):
+    for _ in range(250):
         situation = small_situation(rng, random_ruleset(rng, with_analysis=True))
         best = best_by_force(situation)
         sorts["melded" if situation.has_melded else "not", best is not None, bool(best and best.kept)] += 1
         sorts["River", best is not None, False] += bool(situation.river)
     assert min(sorts[melded, True, kept] for melded in ("melded", "not") for kept in (False, True)) > 1
-    assert min(sorts[melded, False, False] for melded in ("melded", "not")) > 30
+    assert min(sorts[melded, False, False] for melded in ("melded", "not")) > 15
 
 
 # The solver

@@ -178,13 +178,13 @@ def mutilated_requests(name: str, rng: random.Random) -> Iterator[rs.ImportRecor
 
 @pytest.mark.parametrize("name", RULESETS)
 def test_a_mutilated_record_has_a_fault_or_is_refused(name: str) -> None:
-    requests = islice(mutilated_requests(name, random.Random(name)), 200)
+    requests = islice(mutilated_requests(name, random.Random(name)), 80)
     found = [checked(request) for request in requests]
     faults = [answer.fault for answer in found if answer and answer.fault]
     assert all(answer is None or answer.is_complete for answer in found)
     assert all(answer.fault.move in {None, answer.moves_played} for answer in found if answer and answer.fault)
-    assert found.count(None) > 20
-    assert len({fault.text for fault in faults}) > 5
+    assert found.count(None) > 8
+    assert len({fault.text for fault in faults}) > 3
 
 
 # Faults that ended with INTERNAL

@@ -19,6 +19,7 @@ from service.app.identity import digest
 from service.grpc_api.rpcs import lobby
 from service.storage.memory import MemoryStore
 from service.storage.store import Store
+from support.cases import each_of
 from support.harness import (
     Client,
     FakeClock,
@@ -204,7 +205,7 @@ WITHOUT_A_TOKEN = [rpc for rpc in MUTATING if rpc not in OF_A_SEAT]
 OF_A_SEAT_ONCE = [rpc for rpc in MUTATING if rpc in OF_A_SEAT]
 
 
-@pytest.mark.parametrize("rpc", MUTATING)
+@each_of("rpc", MUTATING)
 async def test_the_same_request_gets_the_same_bytes_and_is_applied_once(servers: Servers, rpc: str) -> None:
     sent = await ready_for(rpc, servers)
     first = await answer_to(servers.client, sent)
@@ -217,7 +218,7 @@ async def test_the_same_request_gets_the_same_bytes_and_is_applied_once(servers:
     assert output.game.revision == revision  # type: ignore[attr-defined]  # every response has a game
 
 
-@pytest.mark.parametrize("rpc", MUTATING)
+@each_of("rpc", MUTATING)
 async def test_only_the_answer_to_a_new_caller_repeats_the_ruleset(servers: Servers, rpc: str) -> None:
     """It is half of a game and never changes; a caller that has none yet gets it, and GetGame returns it."""
     sent = await ready_for(rpc, servers)
@@ -229,7 +230,7 @@ async def test_only_the_answer_to_a_new_caller_repeats_the_ruleset(servers: Serv
     assert seen.HasField("ruleset")
 
 
-@pytest.mark.parametrize("rpc", MUTATING)
+@each_of("rpc", MUTATING)
 async def test_the_first_response_is_stored_as_long_as_the_game(servers: Servers, rpc: str) -> None:
     sent = await ready_for(rpc, servers)
     first = await answer_to(servers.client, sent)
@@ -243,7 +244,7 @@ async def test_the_first_response_is_stored_as_long_as_the_game(servers: Servers
     assert await answer_to(servers.second, sent) == first
 
 
-@pytest.mark.parametrize("rpc", MUTATING)
+@each_of("rpc", MUTATING)
 async def test_concurrent_retries_are_applied_once(servers: Servers, rpc: str) -> None:
     sent = await ready_for(rpc, servers)
     before = (await sent.game.see()).revision if sent.game else 0
@@ -253,7 +254,7 @@ async def test_concurrent_retries_are_applied_once(servers: Servers, rpc: str) -
     assert (await game_of(servers, sent, answers[0]).see()).revision == before + 1
 
 
-@pytest.mark.parametrize("rpc", MUTATING)
+@each_of("rpc", MUTATING)
 async def test_another_server_returns_the_first_servers_response(servers: Servers, rpc: str) -> None:
     sent = await ready_for(rpc, servers)
     first = await answer_to(servers.second, sent)
@@ -295,7 +296,7 @@ def other_content(sent: Sent) -> Sent:
 OTHER_RPCS = {rpc: "AbortGame" if rpc == "ResignGame" else "ResignGame" for rpc in OF_A_SEAT_ONCE}
 
 
-@pytest.mark.parametrize("rpc", [rpc for rpc in MUTATING if own_fields(rpc)])
+@each_of("rpc", [rpc for rpc in MUTATING if own_fields(rpc)])
 async def test_a_reused_id_with_other_content_is_refused(servers: Servers, rpc: str) -> None:
     sent = await ready_for(rpc, servers)
     first = await answer_to(servers.client, sent)
@@ -308,7 +309,7 @@ async def test_a_reused_id_with_other_content_is_refused(servers: Servers, rpc: 
     assert await answer_to(servers.client, sent) == first
 
 
-@pytest.mark.parametrize("rpc", OTHER_RPCS)
+@each_of("rpc", OTHER_RPCS)
 async def test_a_reused_id_with_another_rpc_is_refused(servers: Servers, rpc: str) -> None:
     sent = await ready_for(rpc, servers)
     assert sent.game
@@ -321,7 +322,7 @@ async def test_a_reused_id_with_another_rpc_is_refused(servers: Servers, rpc: st
     assert await answer_to(servers.client, sent) == first
 
 
-@pytest.mark.parametrize("rpc", ["LeaveGame", "ResignGame"])
+@each_of("rpc", ["LeaveGame", "ResignGame"])
 async def test_two_seats_may_use_the_same_id(servers: Servers, rpc: str) -> None:
     sent = await ready_for(rpc, servers)
     first, second = await answer_to(servers.client, sent), await answer_to(servers.client, sent.by(2))
@@ -349,7 +350,7 @@ STATE_REFUSALS = {
 }
 
 
-@pytest.mark.parametrize("rpc", STATE_REFUSALS)
+@each_of("rpc", STATE_REFUSALS)
 async def test_another_seat_cannot_get_a_stored_response(servers: Servers, rpc: str) -> None:
     sent = await ready_for(rpc, servers)
     await answer_to(servers.client, sent)
@@ -357,7 +358,7 @@ async def test_another_seat_cannot_get_a_stored_response(servers: Servers, rpc: 
     assert reason == STATE_REFUSALS[rpc]
 
 
-@pytest.mark.parametrize("rpc", OF_A_SEAT_ONCE)
+@each_of("rpc", OF_A_SEAT_ONCE)
 async def test_a_stored_response_requires_the_seats_token(servers: Servers, rpc: str) -> None:
     sent = await ready_for(rpc, servers)
     assert sent.game
@@ -385,7 +386,7 @@ async def test_a_request_without_an_id_is_applied_again(servers: Servers) -> Non
     assert await reason_of_refusal(servers.client, sent) == ("ALREADY_EXISTS", "PLAYER_ALREADY_JOINED")
 
 
-@pytest.mark.parametrize("rpc", [*WITHOUT_A_TOKEN, "RenewSeatToken"])
+@each_of("rpc", [*WITHOUT_A_TOKEN, "RenewSeatToken"])
 async def test_a_guessable_id_is_refused_where_it_yields_a_token(servers: Servers, rpc: str) -> None:
     sent = await ready_for(rpc, servers)
     guessable = sent.changed(request_id="x" * 21)
@@ -393,7 +394,7 @@ async def test_a_guessable_id_is_refused_where_it_yields_a_token(servers: Server
     assert await answer_to(servers.client, sent.changed(request_id=new_id()[:22]))
 
 
-@pytest.mark.parametrize("rpc", [rpc for rpc in OF_A_SEAT_ONCE if rpc != "RenewSeatToken"])
+@each_of("rpc", [rpc for rpc in OF_A_SEAT_ONCE if rpc != "RenewSeatToken"])
 async def test_a_seats_id_may_be_short(servers: Servers, rpc: str) -> None:
     sent = (await ready_for(rpc, servers)).changed(request_id="12345678")
     first = await answer_to(servers.client, sent)

@@ -279,12 +279,12 @@ async def test_two_servers_apply_a_timer_once(stores: Sequence[Store], clock: Fa
 # Killed servers
 
 
-@EVERY_TIMER
-@pytest.mark.parametrize("is_sent", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("case", few_of(itertools.product(TIMERS, (False, True)), 8))
 async def test_a_timer_is_applied_once_if_a_server_dies_between_any_two_steps(
-    stores: Sequence[Store], clock: FakeClock, timer: Timer, *, is_sent: bool
+    stores: Sequence[Store], clock: FakeClock, case: tuple[Timer, bool]
 ) -> None:
     """Only the other server lives on, and finds the game at the latest when the dead one's claim ends."""
+    timer, is_sent = case
     async with place_on(stores, clock) as place:
         for step in itertools.count(1):
             game = await timer.start(place.clients[1], clock)

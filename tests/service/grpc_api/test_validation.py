@@ -149,7 +149,7 @@ def of_play(play: Play, preset: Preset) -> WireTurn:
 
 def of_presets() -> Iterator[WireTurn]:
     for preset, ruleset in PRESETS.items():
-        for seed in range(3):
+        for seed in range(2):
             for threshold in {0, ruleset.initial_meld_threshold}:
                 rules = replace(ruleset, initial_meld_threshold=threshold)
                 yield from (of_play(play, preset) for play in to_tables(random.Random(seed), rules))
@@ -351,7 +351,7 @@ def test_the_same_turn_in_other_bytes_is_the_same_turn(validation: Validator) ->
 
 def test_out_of_the_ordinary_turns_are_answered_or_refused_as_by_the_codec(validation: Validator) -> None:
     seen = Counter[str]()
-    for seed in range(1_000):
+    for seed in range(300):
         rng = random.Random(seed)
         sent = disturbed(rng.choice(TURNS), rng)
         data = turn(sent) if rng.random() < 0.7 else turn_sent_oddly(sent, rng)
@@ -365,14 +365,14 @@ def test_out_of_the_ordinary_turns_are_answered_or_refused_as_by_the_codec(valid
 
 def test_spoiled_bytes_are_answered_or_refused_as_by_the_codec(validation: Validator) -> None:
     seen = Counter[str]()
-    for seed in range(2_000):
+    for seed in range(600):
         rng = random.Random(seed)
         sent = rng.choice(TURNS)
         data = spoiled(turn(sent) if rng.random() < 0.5 else turn_sent_oddly(sent, rng), rng)
         answer = asked(validation, data)
         assert answer == outcome(plain_turn, data), seed
         seen[sort_of(answer)] += 1
-    assert min(seen[sort] for sort in ("legal", "illegal", MALFORMED, "TILE_UNKNOWN")) > 20
+    assert min(seen[sort] for sort in ("legal", "illegal", MALFORMED, "TILE_UNKNOWN")) > 5
 
 
 @pytest.mark.parametrize(
@@ -517,7 +517,7 @@ def test_melds_are_read_as_the_rules_do(validation: Validator) -> None:
         data = melds_data(options_of(ruleset_of(case.ruleset)), (meld, meld))
         assert melds_asked(validation, data) == plain_melds(data)
     seen = Counter[bool]()
-    for seed in range(3_000):
+    for seed in range(800):
         rng = random.Random(seed)
         table = with_another(rng.choices(melds, k=rng.choice((0, 2, 5))), melds, rng)
         tiles = rng.choice((wire.packed, wire.unpacked, wire.oddly(rng)))
@@ -529,7 +529,7 @@ def test_melds_are_read_as_the_rules_do(validation: Validator) -> None:
         answer = melds_asked(validation, data)
         assert answer == outcome(plain_melds, data), seed
         seen[isinstance(answer, bytes)] += 1
-    assert min(seen.values()) > 300
+    assert min(seen.values()) > 80
 
 
 # Batches and streams
@@ -547,7 +547,7 @@ def bundle(rng: random.Random) -> list[bytes]:
 
 def test_a_batch_is_judged_as_its_turns(validation: Validator) -> None:
     seen = Counter[bool]()
-    for seed in range(1_000):
+    for seed in range(300):
         rng = random.Random(seed)
         turns = bundle(rng)
         default = rng.choice((None, None, *RULESETS))
@@ -560,7 +560,7 @@ def test_a_batch_is_judged_as_its_turns(validation: Validator) -> None:
         answer = outcome(batch_asked, validation, data)
         assert_same(answer, outcome(plain_batch, data), seed)
         seen[isinstance(answer, list)] += 1
-    assert min(seen.values()) > 100
+    assert min(seen.values()) > 30
 
 
 def assert_same(seen: object, expected: object, seed: int) -> None:
@@ -587,7 +587,7 @@ def stream_message(data: bytes, correlation_id: bytes, rng: random.Random) -> by
 def test_a_stream_is_judged_as_its_turns(validation: Validator) -> None:
     seen = Counter[bool]()
     ids = (b"", b"1", b"x" * 64, "é".encode() * 32, b"x" * 65, b"\xff")
-    for seed in range(300):
+    for seed in range(150):
         rng = random.Random(seed)
         messages = [stream_message(one, rng.choice(ids[: rng.choice((4, 4, 4, 6))]), rng) for one in bundle(rng)]
         if messages and rng.random() < 0.05:
@@ -598,7 +598,7 @@ def test_a_stream_is_judged_as_its_turns(validation: Validator) -> None:
         assert_same(end, outcome(expected.extend, plain_stream(messages)), seed)
         assert answers == expected
         seen[end is None] += 1
-    assert min(seen.values()) > 15
+    assert min(seen.values()) > 5
 
 
 def streamed(answer: bytes) -> bytes:
