@@ -1,17 +1,28 @@
-"""Refusals of requests, as exceptions; grpc_api/status.py maps them to statuses.
+"""Refusals of requests, as exceptions with their reasons and texts; grpc_api/status.py makes statuses of them.
 
 The use cases and the codec raise them. None carries a hidden tile, a token, or internal text.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from engine.room_settings import Hints
 from engine.violations import Refused
 
 
 class Fault(Exception):  # noqa: N818 - not a defect of the service
-    """A refusal of a request. A refused request has changed nothing."""
+    """A refusal of a request. A refused request has changed nothing.
+
+    Attributes:
+        reason: The name of its ErrorReason.
+        message: The text for a developer.
+        metadata: The reason's metadata.
+    """
+
+    reason: ClassVar[str] = ""
+    message: str = ""
+    metadata: Mapping[str, object] = {}
 
 
 @dataclass(frozen=True)
@@ -38,46 +49,76 @@ class TooManyElements(InvalidRequest):
 class MalformedRequest(Fault):
     """The bytes are not a message of the request's type."""
 
+    reason = "MALFORMED_REQUEST"
+    message = "the bytes are not a message of the request's type; generate the client from the .proto files"
+
 
 class RequestTooLarge(Fault):
     """The request has more bytes, or more fields, than the server accepts. It was not decoded."""
+
+    reason = "MALFORMED_REQUEST"
+    message = "the request has more bytes than RUMMIKUB_MAX_MESSAGE_BYTES, or too many submessages; send less at once"
 
 
 class AuthorizationMalformed(Fault):
     """The authorization metadata is malformed."""
 
+    reason = "AUTHORIZATION_MALFORMED"
+    message = "expected the metadata `authorization: Bearer <seat token>`, with the token from JoinGame"
+
 
 class AdminTokenWrong(Fault):
     """The call lacks the operator's token."""
+
+    reason = "AUTHORIZATION_MALFORMED"
+    message = "expected the metadata `authorization: Bearer <token>`, with the token in RUMMIKUB_ADMIN_TOKEN_FILE"
 
 
 class ApiKeyInvalid(Fault):
     """The server has a keys file, and the call has no valid key."""
 
+    reason = "API_KEY_INVALID"
+    message = "this server requires a key; send a valid one, once, as the metadata `x-api-key`"
+
 
 class ApiKeyNotAllowed(Fault):
     """The caller's key may not do this: call a service, use a label or a right. `kind` says which, `name` names it."""
 
+    reason = "API_KEY_NOT_ALLOWED"
+
     def __init__(self, kind: Literal["service", "label", "right"], name: str) -> None:
         super().__init__()
-        self.kind = kind
-        self.name = name
+        needed = "this needs a key with the right" if kind == "right" else f"your key is not for the {kind}"
+        self.message = f"{needed} {name}"
+        self.metadata = {"kind": kind, "name": name}
 
 
 class NotAPlayer(Fault):
     """The RPC needs a seat token, and the request has none."""
 
+    reason = "NOT_A_PLAYER"
+    message = "this call needs a seat; send `authorization: Bearer <seat token>` with the token from JoinGame"
+
 
 class SpectatorsNotAllowed(Fault):
     """The game shows nothing to callers without a token of it."""
+
+    reason = "SPECTATORS_NOT_ALLOWED"
+    message = "this game shows nothing to spectators; send a token of the game"
 
 
 class GameNotFound(Fault):
     """The game does not exist, or it is a game of another key."""
 
+    reason = "GAME_NOT_FOUND"
+    message = "there is no such game: it has expired, its id is wrong, or it is a game of another key"
+
 
 class TokenVoid(Fault):
     """The token is not, or no longer, valid in the game."""
+
+    reason = "TOKEN_VOID"
+    message = "the token is not valid in this game: it was renewed, the seat was left, or the token is of another game"
 
 
 class NotAdmitted(Fault):
@@ -87,17 +128,29 @@ class NotAdmitted(Fault):
 class JoinCodeRequired(NotAdmitted):
     """A person was kicked from the unlisted lobby, so its id alone admits nobody."""
 
+    reason = "JOIN_CODE_REQUIRED"
+    message = "a player was removed from this lobby, so it needs its new join code; get it from a player of the game"
+
 
 class WasKicked(NotAdmitted):
     """The host has kicked a person with this reference, or a name like this one, from the lobby."""
+
+    reason = "PLAYER_KICKED"
+    message = "the host has removed a player with this player_ref, or a name like this one, from the lobby"
 
 
 class PlayerRefTaken(NotAdmitted):
     """A person with this reference is in the game."""
 
+    reason = "PLAYER_ALREADY_JOINED"
+    message = "a player with this player_ref has a seat in this game"
+
 
 class AlreadySeated(Fault):
     """The caller who wants to join has a seat in the game."""
+
+    reason = "PLAYER_ALREADY_JOINED"
+    message = "the token already has a seat in this game"
 
 
 class ActionRefused(Fault):
@@ -111,39 +164,56 @@ class ActionRefused(Fault):
 class TurnTimedOut(Fault):
     """The turn's deadline has passed, and its time-out has been applied."""
 
+    reason = "TURN_TIMED_OUT"
+    message = "the turn's deadline has passed, and the time-out was applied; read the game again"
+
     def __init__(self, revision: int) -> None:
         super().__init__()
-        self.revision = revision
+        self.metadata = {"revision": revision}
 
 
 class StaleState(Fault):
     """The game is not as the caller saw it: it has changed, or the store has lost changes."""
 
+    reason = "STALE_STATE"
+
     def __init__(self, revision: int) -> None:
         super().__init__()
-        self.revision = revision
+        self.message = f"the game is at revision {revision}, and the etag is of another state; read it again"
+        self.metadata = {"revision": revision}
 
 
 class DuplicateRequest(Fault):
     """The request id was used before with different content."""
 
+    reason = "DUPLICATE_REQUEST"
+    message = "the request id was used for a different request; use a new one"
+
 
 class HistoryUnavailable(Fault):
     """Changes that the call needs are not stored, or of another history; the advice says what to do."""
 
+    reason = "HISTORY_UNAVAILABLE"
+
     def __init__(self, oldest: int, newest: int, advice: str = "start anew without a position") -> None:
         super().__init__()
-        self.oldest = oldest
-        self.newest = newest
-        self.advice = advice
+        kept = f"only the changes {oldest} to {newest} are stored; " if newest else ""
+        self.message = f"{kept}{advice}"
+        self.metadata = {"oldest": oldest, "newest": newest}
 
 
 class GameNotOver(Fault):
     """The game has not ended, so its record would show hidden tiles; or it ended before it was dealt."""
 
+    reason = "GAME_NOT_OVER"
+    message = "the game has not ended, or was never dealt, so it has no record"
+
 
 class RecordHidden(Fault):
     """The ruleset never shows the game's racks, so it has no record."""
+
+    reason = "RECORD_HIDDEN"
+    message = "the racks of this game stay hidden (option racks_shown is HIDDEN)"
 
 
 Limit: TypeAlias = Literal[
@@ -169,17 +239,29 @@ class Overloaded(Fault):
 class RequestTimedOut(Fault):
     """The request did not arrive in time, or the call's deadline passed before the answer."""
 
+    reason = "REQUEST_TIMED_OUT"
+    message = "the request did not arrive within RUMMIKUB_REQUEST_SECONDS, or the call's deadline passed; retry"
+
 
 class TooManyGames(Fault):
     """The caller's address or key has created too many games in the last minute."""
+
+    reason = "TOO_MANY_GAMES"
+    message = "your address or key has reached its limit of new games per minute; retry later"
 
 
 class JoinCodeUnknown(Fault):
     """No game in the lobby has the join code."""
 
+    reason = "JOIN_CODE_UNKNOWN"
+    message = "no game has this join code; check it, or get the code again from a player of the game"
+
 
 class TooManyGuesses(Fault):
     """The caller's address or key has sent too many unknown join codes in the last minute."""
+
+    reason = "TOO_MANY_GUESSES"
+    message = "your address or key has sent too many unknown join codes; retry later"
 
 
 class TooManyDrafts(Overloaded):
@@ -189,30 +271,53 @@ class TooManyDrafts(Overloaded):
 class StoreFull(Fault):
     """The store's remaining memory is reserved for existing games."""
 
+    reason = "STORE_FULL"
+    message = (
+        "the store is nearly full: turns of started games go on, but neither new games nor other changes; retry later"
+    )
+
 
 class ShuttingDown(Fault):
     """The server is stopping."""
+
+    reason = "SHUTTING_DOWN"
+    message = "this server is stopping; retry"
 
 
 class StoreUnavailable(Fault):
     """The store does not reply in time, or replies with an error. It may have applied the change."""
 
+    reason = "STORE_UNAVAILABLE"
+    message = "the store does not answer; retry with the same request id"
+
 
 class StoredFormatUnknown(Fault):
     """The stored data is damaged, or a newer server wrote it."""
+
+    reason = "STORED_FORMAT_UNKNOWN"
+    message = "the game was stored by a newer server or is damaged; retry"
 
 
 class HintNotAllowed(Fault):
     """The game does not allow its seats this hint."""
 
+    reason = "HINT_NOT_ALLOWED"
+
     def __init__(self, allowed: Hints) -> None:
         super().__init__()
-        self.allowed = allowed
+        self.message = f"this game does not allow this hint (option hints is {allowed.name})"
+        self.metadata = {"hints": allowed.name}
 
 
 class AnalysisBusy(Fault):
     """The analysis queue is full."""
 
+    reason = "ANALYSIS_BUSY"
+    message = "the analysis queue is full; retry later"
+
 
 class AnalysisUnavailable(Fault):
     """The worker process that searched has ended, or did not stop in time."""
+
+    reason = "ANALYSIS_UNAVAILABLE"
+    message = "the analysis process ended before it answered; retry"

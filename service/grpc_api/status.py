@@ -7,7 +7,7 @@ A status with RetryInfo has its delay as RETRY_PUSHBACK too: gRPC libraries that
 that.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Final
@@ -19,47 +19,11 @@ from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 
 from engine.violation_texts import describe_violation
-from engine.violations import Reason, Refused, Violation
+from engine.violations import Refused, Violation
 from rummikub.v1 import violation_pb2
 from service.app.change_pace import SEAT_CHANGES, SEAT_SECONDS
 from service.codec.tiles import MELD_TILES_MAX, encode_violation, reason_number
-from service.errors import (
-    ActionRefused,
-    AdminTokenWrong,
-    AlreadySeated,
-    AnalysisBusy,
-    AnalysisUnavailable,
-    ApiKeyInvalid,
-    ApiKeyNotAllowed,
-    AuthorizationMalformed,
-    DuplicateRequest,
-    GameNotFound,
-    GameNotOver,
-    HintNotAllowed,
-    HistoryUnavailable,
-    InvalidRequest,
-    JoinCodeRequired,
-    JoinCodeUnknown,
-    Limit,
-    MalformedRequest,
-    NotAPlayer,
-    Overloaded,
-    PlayerRefTaken,
-    RecordHidden,
-    RequestTimedOut,
-    RequestTooLarge,
-    ShuttingDown,
-    SpectatorsNotAllowed,
-    StaleState,
-    StoredFormatUnknown,
-    StoreFull,
-    StoreUnavailable,
-    TokenVoid,
-    TooManyGames,
-    TooManyGuesses,
-    TurnTimedOut,
-    WasKicked,
-)
+from service.errors import ActionRefused, Fault, InvalidRequest, Limit, Overloaded
 from service.storage.store import DRAFT_MS
 
 DOMAIN: Final = "rummikub.v1"
@@ -80,143 +44,28 @@ VIOLATIONS_MAX: Final = 16
 DESCRIPTION_MAX: Final = 200
 """Most characters of a text in a status."""
 
-_FAILED_PRECONDITION: Final = grpc.StatusCode.FAILED_PRECONDITION
-
-REFUSED_CODES: Final = {
-    Reason.PLAYER_ALREADY_JOINED: grpc.StatusCode.ALREADY_EXISTS,
-    Reason.NOT_THE_HOST: grpc.StatusCode.PERMISSION_DENIED,
+CODES: Final[Mapping[grpc.StatusCode, Collection[str]]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: ("MALFORMED_REQUEST",),
+    grpc.StatusCode.UNAUTHENTICATED: ("AUTHORIZATION_MALFORMED", "API_KEY_INVALID", "TOKEN_VOID"),
+    grpc.StatusCode.PERMISSION_DENIED: (
+        *("API_KEY_NOT_ALLOWED", "NOT_A_PLAYER", "NOT_THE_HOST", "SPECTATORS_NOT_ALLOWED"),
+        *("JOIN_CODE_REQUIRED", "PLAYER_KICKED"),
+    ),
+    grpc.StatusCode.NOT_FOUND: ("GAME_NOT_FOUND", "JOIN_CODE_UNKNOWN"),
+    grpc.StatusCode.ALREADY_EXISTS: ("PLAYER_ALREADY_JOINED",),
+    grpc.StatusCode.ABORTED: ("DUPLICATE_REQUEST", "STALE_STATE"),
+    grpc.StatusCode.OUT_OF_RANGE: ("HISTORY_UNAVAILABLE",),
+    grpc.StatusCode.DEADLINE_EXCEEDED: ("REQUEST_TIMED_OUT",),
+    grpc.StatusCode.RESOURCE_EXHAUSTED: ("TOO_MANY_GAMES", "TOO_MANY_GUESSES", "STORE_FULL", "ANALYSIS_BUSY"),
+    grpc.StatusCode.UNAVAILABLE: (
+        *("STORE_UNAVAILABLE", "STORED_FORMAT_UNKNOWN", "ANALYSIS_UNAVAILABLE", "OVERLOADED", "SHUTTING_DOWN"),
+    ),
+    grpc.StatusCode.INTERNAL: ("INTERNAL_ERROR",),
 }
-"""The codes of the engine's violations; all others have FAILED_PRECONDITION."""
-
-PLAIN: Final[Mapping[type[Exception], tuple[grpc.StatusCode, str, str]]] = {
-    MalformedRequest: (
-        grpc.StatusCode.INVALID_ARGUMENT,
-        "MALFORMED_REQUEST",
-        "the bytes are not a message of the request's type; generate the client from the .proto files",
-    ),
-    RequestTooLarge: (
-        grpc.StatusCode.INVALID_ARGUMENT,
-        "MALFORMED_REQUEST",
-        "the request has more bytes than RUMMIKUB_MAX_MESSAGE_BYTES, or too many submessages; send less at once",
-    ),
-    AuthorizationMalformed: (
-        grpc.StatusCode.UNAUTHENTICATED,
-        "AUTHORIZATION_MALFORMED",
-        "expected the metadata `authorization: Bearer <seat token>`, with the token from JoinGame",
-    ),
-    AdminTokenWrong: (
-        grpc.StatusCode.UNAUTHENTICATED,
-        "AUTHORIZATION_MALFORMED",
-        "expected the metadata `authorization: Bearer <token>`, with the token in RUMMIKUB_ADMIN_TOKEN_FILE",
-    ),
-    ApiKeyInvalid: (
-        grpc.StatusCode.UNAUTHENTICATED,
-        "API_KEY_INVALID",
-        "this server requires a key; send a valid one, once, as the metadata `x-api-key`",
-    ),
-    NotAPlayer: (
-        grpc.StatusCode.PERMISSION_DENIED,
-        "NOT_A_PLAYER",
-        "this call needs a seat; send `authorization: Bearer <seat token>` with the token from JoinGame",
-    ),
-    GameNotFound: (
-        grpc.StatusCode.NOT_FOUND,
-        "GAME_NOT_FOUND",
-        "there is no such game: it has expired, its id is wrong, or it is a game of another key",
-    ),
-    TokenVoid: (
-        grpc.StatusCode.UNAUTHENTICATED,
-        "TOKEN_VOID",
-        "the token is not valid in this game: it was renewed, the seat was left, or the token is of another game",
-    ),
-    JoinCodeRequired: (
-        grpc.StatusCode.PERMISSION_DENIED,
-        "JOIN_CODE_REQUIRED",
-        "a player was removed from this lobby, so it needs its new join code; get it from a player of the game",
-    ),
-    WasKicked: (
-        grpc.StatusCode.PERMISSION_DENIED,
-        "PLAYER_KICKED",
-        "the host has removed a player with this player_ref, or a name like this one, from the lobby",
-    ),
-    PlayerRefTaken: (
-        grpc.StatusCode.ALREADY_EXISTS,
-        "PLAYER_ALREADY_JOINED",
-        "a player with this player_ref has a seat in this game",
-    ),
-    SpectatorsNotAllowed: (
-        grpc.StatusCode.PERMISSION_DENIED,
-        "SPECTATORS_NOT_ALLOWED",
-        "this game shows nothing to spectators; send a token of the game",
-    ),
-    AlreadySeated: (
-        grpc.StatusCode.ALREADY_EXISTS,
-        "PLAYER_ALREADY_JOINED",
-        "the token already has a seat in this game",
-    ),
-    DuplicateRequest: (
-        grpc.StatusCode.ABORTED,
-        "DUPLICATE_REQUEST",
-        "the request id was used for a different request; use a new one",
-    ),
-    GameNotOver: (
-        _FAILED_PRECONDITION,
-        "GAME_NOT_OVER",
-        "the game has not ended, or was never dealt, so it has no record",
-    ),
-    RecordHidden: (
-        _FAILED_PRECONDITION,
-        "RECORD_HIDDEN",
-        "the racks of this game stay hidden (option racks_shown is HIDDEN)",
-    ),
-    StoreUnavailable: (
-        grpc.StatusCode.UNAVAILABLE,
-        "STORE_UNAVAILABLE",
-        "the store does not answer; retry with the same request id",
-    ),
-    StoredFormatUnknown: (
-        grpc.StatusCode.UNAVAILABLE,
-        "STORED_FORMAT_UNKNOWN",
-        "the game was stored by a newer server or is damaged; retry",
-    ),
-    RequestTimedOut: (
-        grpc.StatusCode.DEADLINE_EXCEEDED,
-        "REQUEST_TIMED_OUT",
-        "the request did not arrive within RUMMIKUB_REQUEST_SECONDS, or the call's deadline passed; retry",
-    ),
-    TooManyGames: (
-        grpc.StatusCode.RESOURCE_EXHAUSTED,
-        "TOO_MANY_GAMES",
-        "your address or key has reached its limit of new games per minute; retry later",
-    ),
-    JoinCodeUnknown: (
-        grpc.StatusCode.NOT_FOUND,
-        "JOIN_CODE_UNKNOWN",
-        "no game has this join code; check it, or get the code again from a player of the game",
-    ),
-    TooManyGuesses: (
-        grpc.StatusCode.RESOURCE_EXHAUSTED,
-        "TOO_MANY_GUESSES",
-        "your address or key has sent too many unknown join codes; retry later",
-    ),
-    StoreFull: (
-        grpc.StatusCode.RESOURCE_EXHAUSTED,
-        "STORE_FULL",
-        "the store is nearly full: turns of started games go on, but neither new games nor other changes; retry later",
-    ),
-    ShuttingDown: (grpc.StatusCode.UNAVAILABLE, "SHUTTING_DOWN", "this server is stopping; retry"),
-    AnalysisBusy: (
-        grpc.StatusCode.RESOURCE_EXHAUSTED,
-        "ANALYSIS_BUSY",
-        "the analysis queue is full; retry later",
-    ),
-    AnalysisUnavailable: (
-        grpc.StatusCode.UNAVAILABLE,
-        "ANALYSIS_UNAVAILABLE",
-        "the analysis process ended before it answered; retry",
-    ),
-}
-"""Exceptions whose status does not depend on their values."""
+"""The reasons with each code; all others have FAILED_PRECONDITION."""
+_CODE_OF: Final = {reason: code for code, reasons in CODES.items() for reason in reasons}
+RETRYABLE: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED})
+"""The codes of temporary failures, whose statuses have RetryInfo."""
 
 LIMITED: Final[Mapping[Limit, str]] = {
     "calls": "calls in progress",
@@ -237,9 +86,6 @@ _LIMITED_HOLDERS: Final[Mapping[Limit, str]] = {
     "seat_changes": "your seat",
 }
 """Who has a limit, if it is not the server together with the caller's address."""
-
-RETRYABLE: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED})
-"""The codes of temporary failures; statuses from PLAIN with these codes have RetryInfo."""
 
 
 @dataclass(frozen=True)
@@ -296,16 +142,6 @@ class Status:
         return status.SerializeToString()
 
 
-CONSTANT: Final = {
-    kind: Status(code, reason, message, retry_ms=RETRY_MS if code in RETRYABLE else None)
-    for kind, (code, reason, message) in PLAIN.items()
-}
-"""The statuses of PLAIN. Each encodes its details once, which takes longer than the rest of a refusal."""
-_INTERNAL: Final = Status(
-    grpc.StatusCode.INTERNAL, "INTERNAL_ERROR", "internal error; the server's log has the request id"
-)
-
-
 def _packed(message: Message) -> Any:
     packed = Any()
     packed.Pack(message)
@@ -318,6 +154,26 @@ def _duration(milliseconds: int) -> Duration:
     return duration
 
 
+def _plain(fault: Fault | type[Fault]) -> Status:
+    """Returns the status that a fault describes."""
+    code = _CODE_OF.get(fault.reason, grpc.StatusCode.FAILED_PRECONDITION)
+    retry_ms = RETRY_MS if code in RETRYABLE else None
+    return Status(code, fault.reason, fault.message, fault.metadata, retry_ms=retry_ms)
+
+
+def _kinds(kind: type[Fault]) -> Iterator[type[Fault]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _kinds(below)
+
+
+CONSTANT: Final = {kind: _plain(kind) for kind in _kinds(Fault) if kind.reason and kind.message}
+"""Of faults without values. Each encodes its details once, which takes longer than the rest of a refusal."""
+_INTERNAL: Final = Status(
+    grpc.StatusCode.INTERNAL, "INTERNAL_ERROR", "internal error; the server's log has the request id"
+)
+
+
 def status_of(error: Exception) -> Status:
     """Returns the status of an exception."""
     match error:
@@ -325,30 +181,12 @@ def status_of(error: Exception) -> Status:
             return _invalid(error)
         case ActionRefused():
             return _refused(error.refused)
-        case TurnTimedOut():
-            message = "the turn's deadline has passed, and the time-out was applied; read the game again"
-            return Status(_FAILED_PRECONDITION, "TURN_TIMED_OUT", message, {"revision": error.revision})
-        case StaleState():
-            message = f"the game is at revision {error.revision}, and the etag is of another state; read it again"
-            return Status(grpc.StatusCode.ABORTED, "STALE_STATE", message, {"revision": error.revision})
-        case HistoryUnavailable():
-            kept = f"only the changes {error.oldest} to {error.newest} are stored; " if error.newest else ""
-            message = f"{kept}{error.advice}"
-            bounds = {"oldest": error.oldest, "newest": error.newest}
-            return Status(grpc.StatusCode.OUT_OF_RANGE, "HISTORY_UNAVAILABLE", message, bounds)
-        case HintNotAllowed():
-            message = f"this game does not allow this hint (option hints is {error.allowed.name})"
-            return Status(_FAILED_PRECONDITION, "HINT_NOT_ALLOWED", message, {"hints": error.allowed.name})
-        case ApiKeyNotAllowed():
-            is_right = error.kind == "right"
-            needed = "this needs a key with the right" if is_right else f"your key is not for the {error.kind}"
-            message = f"{needed} {error.name}"
-            metadata = {"kind": error.kind, "name": error.name}
-            return Status(grpc.StatusCode.PERMISSION_DENIED, "API_KEY_NOT_ALLOWED", message, metadata)
         case Overloaded():
             return _overloaded(error.limit, is_of_key=error.is_of_key)
+        case Fault(reason=reason, metadata=metadata) if reason:
+            return _plain(error) if metadata else CONSTANT[type(error)]
         case _:
-            return CONSTANT.get(type(error), _INTERNAL)
+            return _INTERNAL
 
 
 @cache
@@ -384,7 +222,7 @@ def _invalid(error: InvalidRequest) -> Status:
 def _refused(refused: Refused) -> Status:
     """Returns the status of a rejected action; an illegal play lists its violations."""
     first = refused.violations[0]
-    code = REFUSED_CODES.get(first.reason, _FAILED_PRECONDITION)
+    code = _CODE_OF.get(first.reason.name, grpc.StatusCode.FAILED_PRECONDITION)
     facts: dict[str, object] = dict(first.metadata)
     if not first.subject:
         return Status(code, first.reason.name, describe_violation(first), facts)

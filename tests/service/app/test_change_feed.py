@@ -272,7 +272,7 @@ async def test_a_position_that_is_too_old_is_refused(store: Store, clock: FakeCl
     for lost in (position, (*position, *position)):
         with pytest.raises(HistoryUnavailable) as refused:
             await feed_at(store, lost)
-        assert "from_oldest" in refused.value.advice
+        assert "from_oldest" in refused.value.message
 
 
 async def test_a_deleted_game_is_told_and_gone(store: Store) -> None:
@@ -423,7 +423,7 @@ async def test_a_change_that_was_never_stored_is_not_sent_if_the_stored_one_cann
 async def test_a_store_without_a_log_says_so(clock: FakeClock) -> None:
     with pytest.raises(HistoryUnavailable) as refused:
         await feed_at(memory_store(clock))
-    assert "RUMMIKUB_CHANGE_LOG_SECONDS" in refused.value.advice
+    assert "RUMMIKUB_CHANGE_LOG_SECONDS" in refused.value.message
 
 
 async def test_old_entries_are_removed(store: Store, clock: FakeClock) -> None:
